@@ -21,31 +21,34 @@ import {
 } from './schema-level.js';
 import { improvingTest, schemaCheck } from './schema-test.js';
 
-/** What was changed about the arguments, by path. */
+/** The changes to the arguments, by path. */
 interface NormalizeNotes {
-  /** Keys that the schema does not know, taken away. */
+  /** Removed keys that the schema does not contain. */
   readonly removed: string[];
-  /** Of those, the ones that are hardly but a slip of an optional key that was not sent. */
+  /** The removed keys that look like a typo of an optional key that was not sent. */
   readonly misspelt: string[];
-  /** Keys that another schema than the one that was meant speaks of, and that therefore stay. */
+  /** Keys that stay because a schema other than the chosen branch names them. */
   readonly spared: string[];
-  /** Values that were turned into the type that the schema wants. */
+  /** Values that were converted to a type of the schema. */
   readonly coerced: string[];
-  /** Of those, the ones that were put into an array of one. */
+  /** The converted values that became an array with one item. */
   readonly wrapped: string[];
   /** Optional properties that were sent as `null`, which means absent. */
   readonly dropped: string[];
 }
 
-/** How far normalizing may go. */
+/** Limits on what normalizing may change. */
 interface NormalizeOptions {
   /** Coerce types and drop `null`; only after plain validation has failed. */
   readonly repair: boolean;
-  /** Which keys are extra: those of which no schema speaks that may apply, those that the meant one does not know, or none. */
+  /**
+   * The keys that are removed: `unnamed`: keys that no applicable schema names; `unknown`: keys that the chosen
+   * branch does not name.
+   */
   readonly extra: 'unnamed' | 'unknown' | 'none';
 }
 
-/** A value brought into the form the schema describes; the input is never changed, only copied where needed. */
+/** Converts arguments to the form of the schema. The input is never changed, only copied as needed. */
 type Normalizer = (args: JsonObject, options: NormalizeOptions, notes: NormalizeNotes) => JsonObject;
 
 /** The normalizer of a schema: removes extra keys and fills in defaults; optionally coerces types. */
@@ -63,10 +66,10 @@ interface Walk extends NormalizeOptions {
   readonly root: JsonSchema;
 }
 
-/** Beyond this many unknown keys, slips are not looked for. */
+/** With more unknown keys than this, typos are not searched. */
 const MAX_LOOKED_AT = 50;
 
-/** Where a value lies. Its path and what the schemas say about it are worked out only for those who ask. */
+/** The position of a value. Its path and its schemas are computed only when they are needed. */
 class Place {
   readonly walk: Walk;
   readonly #step: string | number;
@@ -97,7 +100,7 @@ function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
   const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return normalizeValue(place.walk.shapeOf(branch.branch), value, place);
   const repaired = place.walk.repair ? repair(shape, value, place) : value;
-  // What is now an object may show by its tag which branch it was meant for.
+  // The new object may have a tag that determines its branch.
   if (repaired !== value && shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
   if (Array.isArray(repaired)) return shape.items ? normalizeArray(shape.items(), repaired, place) : repaired;
   if (typeof repaired !== 'object' || repaired === null) return repaired;
@@ -144,7 +147,7 @@ function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObj
   return copy ?? value;
 }
 
-/** Made anew: an object that fields were deleted from is slow ever after. */
+/** Copies the object, because objects with deleted fields stay slow. */
 function without(gone: ReadonlySet<string>, value: JsonObject): JsonObject {
   const kept: JsonObject = {};
   for (const key of Object.keys(value)) if (!gone.has(key)) setOwn(kept, key, value[key]);
@@ -176,7 +179,7 @@ function noteRemoved(key: string, { shape, value, place }: RemovedFrom): void {
   if (misspeltName(key, open) !== undefined) misspelt.push(path);
 }
 
-/** `null` for an optional property means absent: strict-mode models send it. */
+/** `null` for an optional property means absent: models send it in strict mode. */
 function isAbsent(of: {
   readonly shape: Shape;
   readonly child: ShapeSource;
@@ -208,12 +211,11 @@ function normalizeArray(items: Shape, values: readonly unknown[], place: Place):
 }
 
 /**
- * What normalizing needs to know of one schema, read once: which keys are known, what their defaults are, and
- * which of them may be absent.
+ * The facts about a schema that normalizing needs, read once: its keys, their defaults, and which keys may be absent.
  */
 interface Shape {
   readonly schema: JsonSchema;
-  /** JSON types the schema or its branches allow; empty where it does not say. */
+  /** JSON types that the schema or its branches allow; empty if the schema states no type. */
   readonly types: readonly string[];
   readonly properties: ReadonlyMap<string, ShapeSource>;
   readonly required: ReadonlySet<string>;
@@ -225,7 +227,7 @@ interface Shape {
   readonly anyOf: readonly JsonSchema[];
 }
 
-/** A shape read when it is first needed, so that recursive schemas end. */
+/** Reads a shape when it is first needed, so that recursive schemas end. */
 type ShapeSource = () => Shape;
 
 /** The shapes of one root schema. */
@@ -268,7 +270,7 @@ function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader)
   };
 }
 
-/** The digits of a whole number, where a schema asks for those of a `bigint`; nothing is lost below 2^53. */
+/** The digits of a whole number, if the schema requires the digits of a `bigint`; exact below 2^53. */
 function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undefined {
   if (pattern !== BIGINT_DIGITS || !Number.isSafeInteger(value)) return undefined;
   const isText = [type].flat().every((name) => name === 'string' || name === 'null');
@@ -276,9 +278,9 @@ function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undef
 }
 
 /**
- * The value in a type that is wanted, where that loses nothing; otherwise the value itself:
- * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
- * string (but the digits of a `bigint`), never `null` → `""` or `0`, never `true` → `1`.
+ * Converts a value to a wanted type without loss; otherwise returns the value itself. Text → number, integer,
+ * boolean; one value → array with one item; JSON text → object or array. Never number → string (except the digits of
+ * a `bigint`), never `null` → `""` or `0`, never `true` → `1`.
  */
 function coerceValue(value: unknown, types: readonly string[]): unknown {
   if (types.length === 0 || value === null || types.some((type) => isOfType(value, type))) return value;
@@ -286,7 +288,7 @@ function coerceValue(value: unknown, types: readonly string[]): unknown {
     const fromText = coerceText(value, types);
     if (fromText !== undefined) return fromText;
   }
-  // Where something else would do as well, it is not said that a list was meant.
+  // If other types are allowed, it is not clear that an array was meant.
   const wantsList = types.includes('array') && types.every((type) => type === 'array' || type === 'null');
   return wantsList ? [value] : value;
 }
@@ -303,11 +305,11 @@ function coerceText(text: string, types: readonly string[]): unknown {
   return undefined;
 }
 
-/** No double needs more to be written down. */
+/** Every double can be written with fewer digits. */
 const MAX_DIGITS = 400;
 const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** The number a text spells, if no digit of it is lost. */
+/** The number in a text, if no digit is lost. */
 function readNumber(text: string): number | undefined {
   if (text.length > MAX_DIGITS || !DECIMAL.test(text)) return undefined;
   const number = Number(text);
@@ -328,15 +330,15 @@ function readJson(text: string, type: string): unknown {
   }
 }
 
-/** Arguments with the defaults of what was left out; copied only where something was. */
+/** Fills in defaults; copies the arguments only if a default is missing. */
 type Filler = (args: JsonObject) => JsonObject;
 
-/** The defaults of a schema's own properties, not of those below. */
+/** The defaults of a schema's own properties, not of nested ones. */
 type DefaultsOf = (schema: JsonSchema) => readonly (readonly [name: string, value: unknown])[];
 
 /**
- * What to fill in, within one whole schema: defaults that their own schema accepts. What it refuses, such as
- * the `null` of a number that some libraries write for "none", is left out as if it were not there.
+ * The defaults of a root schema that their own schema accepts. Others are ignored, such as the `null` that some
+ * libraries write for a number without a default.
  */
 function fittingDefaults(root: JsonSchema): DefaultsOf {
   return ({ properties = {} }) =>
@@ -348,7 +350,7 @@ function fittingDefaults(root: JsonSchema): DefaultsOf {
     });
 }
 
-/** Fills in the defaults of a schema's own properties, not of those below. */
+/** Fills in the defaults of a schema's own properties, not of nested ones. */
 function createFiller(defaults: ReturnType<DefaultsOf>): Filler {
   if (defaults.length === 0) return (args) => args;
   return (args) => {
@@ -362,23 +364,23 @@ function createFiller(defaults: ReturnType<DefaultsOf>): Filler {
   };
 }
 
-/** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
+/** Arguments that match the schema, with the changes made to them; or all faults. */
 type Checked =
   | {
       readonly ok: true;
       readonly value: JsonObject;
       readonly removed: readonly string[];
       readonly coerced: readonly string[];
-      /** Nothing had to be said of them: they are as they were sent, but for defaults. */
+      /** The arguments are as they were sent, except for defaults. */
       readonly isAccepted?: true;
-      /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
+      /** Paths of optional properties whose `null` was read as absent; absent if there are no such properties. */
       readonly dropped?: readonly string[];
     }
   | {
       readonly ok: false;
       readonly faults: readonly ValueFault[];
       readonly removed: readonly string[];
-      /** The arguments as far as they could be repaired. */
+      /** The arguments after partial repair. */
       readonly value?: JsonObject;
     };
 
@@ -386,34 +388,34 @@ type Checked =
 export interface Checker {
   (args: JsonObject): Checked;
   /**
-   * Arguments with which nothing is wrong and of which nothing has to be told: as they are, or a copy with
-   * defaults filled in. `undefined` for all others, which have to be checked thoroughly.
+   * Accepts arguments without faults and without changes to report: returns them unchanged, or a copy with defaults.
+   * Returns `undefined` for all others, which need the full check.
    */
   accept(args: JsonObject): JsonObject | undefined;
-  /** A copy of arguments as they were sent and accepted. */
+  /** Copies accepted arguments in the form in which they were sent. */
   readonly copy: Copier;
 }
 
 type Check = (args: JsonObject) => Checked;
 
-/** How strict a checker is. */
+/** The strictness of a checker. */
 interface CheckerOptions {
-  /** Unknown keys are faults instead of being removed: for tools that destroy. */
+  /** Unknown keys are faults instead of being removed: for destructive tools. */
   readonly refuseExtra?: boolean;
   /** Strict: no types are coerced and no `null` is dropped. */
   readonly asSent?: boolean;
-  /** `false`: nothing is filled in for what was left out; the tool knows its defaults itself. */
+  /** `false`: defaults are not filled in, because the tool itself does that. */
   readonly fillDefaults?: boolean;
 }
 
 const NONE: readonly string[] = [];
 
 /**
- * The checker of a schema: the very schema that the model is offered, compiled on first use. Arguments that
- * need nothing cost one pass of a stricter form of it. Otherwise plain validation comes first, and only
- * what fails it is repaired, on a copy, and validated again.
+ * The checker of a schema: the same schema that the model is offered, compiled on first use. Valid arguments cost one
+ * pass of a stricter form of it. Otherwise plain validation comes first. Only arguments that fail it are repaired, on
+ * a copy, and validated again.
  *
- * @throws Error when the schema itself is not valid.
+ * @throws Error if the schema itself is not valid.
  */
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
   refuseMalformed(schema);
@@ -442,7 +444,7 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   return Object.assign(check, { accept, copy: createCopier(closed) });
 }
 
-/** It runs for each call, so that it does no more than a schema needs. */
+/** Runs for each call, so it does only what the schema needs. */
 function acceptor(closed: JsonSchema, defaults: ReturnType<DefaultsOf>): Checker['accept'] {
   const test = improvingTest(closed);
   const isWithinBounds = boundsTest(closed);
@@ -458,7 +460,7 @@ interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
   readonly normalize: Normalizer;
 }
 
-/** Arguments that are valid apart from unknown keys, found without collecting errors. */
+/** Checks whether arguments are valid apart from unknown keys, without collecting errors. */
 function trim(args: JsonObject, { accept, normalize, refuseExtra }: TrimOptions): Checked | undefined {
   const notes = noNotes();
   const value = normalize(args, { repair: false, extra: 'unnamed' }, notes);
@@ -495,7 +497,7 @@ function thoroughCheck(
       return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
     const fitting = errors === undefined ? normalized(args, { repair: false, extra: 'unnamed' }) : undefined;
     const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
-    // What fits only as it was sent stays so.
+    // The arguments are valid only as they were sent.
     if (isFitting && fitting.errors !== undefined)
       return { ok: true, value: args, removed: NONE, coerced: NONE };
     const outcome = isFitting ? fitting : repaired((how) => normalized(args, how));
@@ -508,14 +510,17 @@ function thoroughCheck(
   };
 }
 
-/** Arguments after normalizing, and what is wrong with them then. */
+/** Normalized arguments and their remaining faults. */
 interface Normalized {
   readonly value: JsonObject;
   readonly notes: ReturnType<typeof noNotes>;
   readonly errors: readonly SchemaError[] | undefined;
 }
 
-/** Keys that no schema names go. Should that not do, those that the meant branch does not know; or else none. */
+/**
+ * First removes keys that no schema names. If faults remain, tries to remove keys that the chosen branch does not
+ * name. If that does not help, removes no keys.
+ */
 function repaired(normalized: (how: NormalizeOptions) => Normalized): Normalized {
   const first = normalized({ repair: true, extra: 'unnamed' });
   if (first.errors === undefined) return first;
@@ -545,8 +550,8 @@ function noNotes() {
 }
 
 /**
- * Faults describe what was sent: where one value was taken for a list and did not fit, there was no list, and
- * so no element 0.
+ * Faults must describe the arguments as they were sent: a value that was wrapped in an array, and then failed, was
+ * not an array and had no item 0.
  */
 function unwrapped(faults: readonly ValueFault[], wrapped: readonly string[]): readonly ValueFault[] {
   const open = new Set(wrapped);
@@ -569,15 +574,15 @@ function listsAround(path: string, wrapped: ReadonlySet<string>): readonly Value
   return lists;
 }
 
-/** Enough for the tools of a large application; beyond that the oldest is compiled again when needed. */
+/** Enough for the tools of a large application. Beyond it, the oldest is dropped and compiled again when needed. */
 const MAX_CHECKERS = 1000;
 const checkers = new Map<string, Checker>();
 
 /**
- * The checker of a schema, the same for equal schemas. Hand-written tools may write theirs anew at each
- * access, and factories at each call; compiling costs some hundred times what comparing does.
+ * The checker of a schema, shared by equal schemas. Hand-written tools may create their schema at each access, and
+ * factories at each call; compiling costs about a hundred times more than comparing.
  *
- * @throws Error when the schema itself is not valid.
+ * @throws Error if the schema itself is not valid.
  */
 export function sharedChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
   const key = `${options.refuseExtra === true} ${options.asSent === true} ${options.fillDefaults !== false} ${JSON.stringify(schema)}`;
@@ -591,8 +596,8 @@ export function sharedChecker(schema: JsonSchema, options: CheckerOptions = {}):
 }
 
 /**
- * Checks arguments that were offered within a property: what stands in it, or all of them where somebody sends
- * them as the tool takes them. Paths are those of what was sent.
+ * Checks arguments that were offered inside a property. Also accepts arguments without the property, in the tool's
+ * own form. Paths are those of the sent arguments.
  */
 export function wrappedChecker(checker: Checker, wrapper: string): Checker {
   const accept: Checker['accept'] = (args) => (isWrapped(args, wrapper) ? undefined : checker.accept(args));
@@ -616,12 +621,12 @@ export function wrappedChecker(checker: Checker, wrapper: string): Checker {
   return Object.assign(check, { accept, copy: checker.copy });
 }
 
-/** Whether arguments came within the property that they were offered in. */
+/** Whether arguments were sent inside the property in which they were offered. */
 export function isWrapped(args: JsonObject, wrapper: string): boolean {
   return Object.hasOwn(args, wrapper);
 }
 
-/** Faults of what stands in a property, by their paths from outside. */
+/** Adds the property to the paths of faults inside it. */
 export function placeWithin(faults: readonly ArgumentFault[], wrapper: string): readonly ArgumentFault[] {
   return faults.map((fault) => ({ ...fault, path: within(wrapper, fault.path) }));
 }
@@ -630,23 +635,23 @@ function within(wrapper: string, path: string): string {
   return path === '' ? wrapper : `${wrapper}.${path}`;
 }
 
-/** A part of such arguments that is a list or has fields. */
+/** A part of the arguments that is an array or has fields. */
 type Whole = JsonObject & readonly unknown[];
 
-/** Copies arguments, so that what is done to them does not reach the copy. */
+/** Copies arguments, so that later changes do not affect the copy. */
 type Copier = (args: JsonObject) => JsonObject;
 
 type CopyPart = (part: Whole) => unknown;
 
 /**
- * What copies arguments that a closed schema accepts. It knows where there are objects and what is in them, so that it
- * takes an eighth of the time of looking; what the schema leaves open is looked at.
+ * Creates the copier for arguments that a closed schema accepts. The schema determines where objects are, so it takes
+ * an eighth of the time of a generic copy. It searches only the parts that the schema leaves open.
  */
 function createCopier(closed: JsonSchema): Copier {
   return (copierOf(closed) ?? copyOfJson) as Copier;
 }
 
-/** `undefined` where a value is no object, and so is its own copy. */
+/** `undefined` for values that are not objects: they need no copy. */
 function copierOf(schema: unknown): CopyPart | undefined {
   if (!isSchemaNode(schema)) return copyOfJson;
   const { type, items, prefixItems } = schema;
@@ -662,7 +667,7 @@ function copierOf(schema: unknown): CopyPart | undefined {
 
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'null']);
 
-/** Whether objects have no other keys, and none that every object has. */
+/** Whether objects have only the listed keys, without names from `Object.prototype`. */
 function isKnown(schema: JsonSchema): schema is JsonSchema & Required<Pick<JsonSchema, 'properties'>> {
   const { type, properties, additionalProperties, patternProperties } = schema;
   const isClosed = type === 'object' && additionalProperties === false && patternProperties === undefined;
@@ -687,14 +692,13 @@ function copierOfFields(properties: Readonly<Record<string, unknown>>): CopyPart
   };
 }
 
-/** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
+/** Lists the faults of a tool's result as JSON; empty if it matches. */
 export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
 
 /**
- * Checks results against the schema that a tool declared for them. The schema speaks of JSON, so that a
- * `Date` counts as its text.
+ * Checks results against the declared output schema. The schema describes JSON, so that a `Date` counts as its text.
  *
- * @throws Error when the schema itself is not valid.
+ * @throws Error if the schema itself is not valid.
  */
 export function createResultChecker(schema: JsonSchema): ResultChecker {
   refuseMalformed(schema);
@@ -708,7 +712,7 @@ export function createResultChecker(schema: JsonSchema): ResultChecker {
   };
 }
 
-/** @throws TypeError where a schema is not sound. */
+/** @throws TypeError if the schema is not valid. */
 function refuseMalformed(schema: JsonSchema): void {
   const [fault] = schemaFaults(schema);
   if (fault !== undefined)

@@ -13,24 +13,24 @@ import {
 import { resolveReference, unionChooser } from './schema-level.js';
 
 /**
- * Keywords under which schemas are closed. Under any other, closing could change what is accepted in both
- * directions: a value that a closed branch no longer matches may make `oneOf` or `not` succeed.
+ * Keywords under which schemas are closed. Under other keywords, closing could make the whole schema accept more: if
+ * a closed branch no longer matches, `oneOf` or `not` may succeed.
  */
 const CLOSABLE: ReadonlySet<string> = new Set(keywordNames(({ closable }) => closable === true));
 
-/** Keywords of an object beside which the keys that `properties` does not list stay. */
+/** Keywords of an object that keep keys that `properties` does not list. */
 export const OPEN_KEYWORDS = keywordNames(({ minds }) => minds?.includes('unlisted') === true);
 
-/** Keywords that may refuse an object for a property that was filled in. */
+/** Keywords that may reject an object because a property was filled in. */
 const MINDS_FILLING = keywordNames(({ minds }) => minds?.includes('filled') === true);
 
-/** The names of the properties that are filled in where they are left out. */
+/** The names of the properties whose defaults are filled in. */
 type FilledIn = (schema: JsonSchema) => readonly string[];
 
 /**
- * A stricter form of a schema that accepts only what needs no normalizing: no unknown keys anywhere, and below
- * the root no default left to fill in. Whatever it accepts, the schema itself accepts too; one pass of it
- * is all that a well-formed call costs. `undefined` where no such form can be derived.
+ * A stricter form of a schema that accepts only arguments that need no normalizing: no unknown keys anywhere, and no
+ * missing defaults below the root. The schema itself accepts everything that this form accepts, so a valid call costs
+ * only one pass. Returns `undefined` if no such form can be derived.
  */
 export function closedSchema(schema: JsonSchema, filledIn: FilledIn): JsonSchema | undefined {
   const parts = partsOf(schema);
@@ -39,13 +39,13 @@ export function closedSchema(schema: JsonSchema, filledIn: FilledIn): JsonSchema
     parts.closed.has(part) ? closedPart(mapSubschemas(part, close), filledIn(part)) : part;
   const closed = close(schema);
   const mindsFilling = MINDS_FILLING.some((keyword) => keyword in schema);
-  // Otherwise the root's own defaults are filled in without a closer look.
+  // Otherwise the root's own defaults are filled in without another check.
   return mindsFilling || refersToRoot(parts.closed, schema)
     ? closed
     : { ...closed, required: schema.required ?? [] };
 }
 
-/** The parts of a schema that are closed, and those that stay as they are. */
+/** The parts of a schema that are closed, and those that do not change. */
 interface Parts {
   readonly closed: ReadonlySet<JsonSchema>;
   readonly kept: ReadonlySet<JsonSchema>;
@@ -62,7 +62,7 @@ function partsOf(root: JsonSchema): Parts {
   return { closed, kept };
 }
 
-/** If a tag distinguishes the branches of `oneOf`, closing them leaves at most one that fits. */
+/** If a tag distinguishes the branches of `oneOf`, at most one closed branch matches. */
 function isClosable(name: string, { oneOf }: JsonSchema, root: JsonSchema): boolean {
   if (name !== 'oneOf' || !Array.isArray(oneOf)) return CLOSABLE.has(name);
   const types = oneOf.map((branch) => resolveReference(branch, root).type);
@@ -104,7 +104,7 @@ function closedPart(schema: JsonSchema, filledIn: readonly string[]): JsonSchema
   };
 }
 
-/** Checks, normalizing and the history each need stack for a level; such depth is never intended. */
+/** Checking, normalizing and the history each need stack for a level. No author intends this depth. */
 const MOST_LEVELS = 500;
 const MOST_FAULTS = 50;
 
@@ -115,14 +115,14 @@ const TOO_DEEP: ArgumentFault = {
   message: `the arguments are nested too deep: at most ${MOST_LEVELS} levels`,
 };
 
-/** What is wrong with arguments whatever their schema says: numbers that JSON cannot write, and endless nesting. */
+/** Faults of arguments that are independent of the schema: numbers that JSON cannot write, and too deep nesting. */
 export function boundFaults(args: unknown): readonly ArgumentFault[] {
   if (isWithinBounds(args, 0)) return NONE;
   const faults: ArgumentFault[] = [];
   return collectFaults(args, { levels: 0, faults }) ? faults : [TOO_DEEP];
 }
 
-/** It runs for each call, so that it makes nothing. */
+/** Runs for each call, so it allocates nothing. */
 function isWithinBounds(value: unknown, levels: number): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   if (typeof value !== 'object' || value === null) return true;
@@ -150,7 +150,7 @@ interface Within {
   readonly around?: Within;
 }
 
-/** Gives `false` where the nesting does not end. */
+/** Returns `false` if the nesting is too deep. */
 function collectFaults(value: unknown, within: Within): boolean {
   if (typeof value === 'number' && !Number.isFinite(value)) {
     const message = Number.isNaN(value) ? 'must be a number' : 'is too large for a number';
@@ -172,9 +172,9 @@ function pathOf(within: Within): string {
 }
 
 /**
- * Whether arguments have nothing wrong in that sense where a schema would not see it; nothing where it would in
- * any case, as most do, and many in all but some properties. Asked before the schema, which may need stack for
- * each level.
+ * Creates the test for values that the schema would not bound: numbers that JSON cannot write, and too deep nesting.
+ * Returns `undefined` if the schema bounds all values, as most schemas do. The test runs before the schema's check,
+ * which may need stack for each level.
  */
 export function boundsTest(schema: JsonSchema): ((args: JsonObject) => boolean) | undefined {
   if (boundsValues(schema)) return undefined;
@@ -188,7 +188,7 @@ function boundsValues(schema: JsonSchema): boolean {
   return true;
 }
 
-/** The properties of a schema that may hold anything; `undefined` where it is more than its properties. */
+/** The properties of a schema that may contain any value; `undefined` if the schema is more than its properties. */
 function openProperties(schema: JsonSchema): readonly string[] | undefined {
   const { type, properties = {}, additionalProperties, required: _, $defs: _defs, ...others } = schema;
   if (type !== 'object' || additionalProperties !== false || Object.keys(others).length > 0) return undefined;

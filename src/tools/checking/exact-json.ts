@@ -1,36 +1,36 @@
-/** An integer that may have more digits than a number keeps; of fewer, every digit is kept. */
+/** An integer that may have more digits than a number can store; shorter integers are always exact. */
 const LONG_INTEGER = /^-?\d{16,}$/;
 const LONG_RUN = 16;
 
-/** What a JSON text says, to the digit. */
+/** The value of a JSON text, without lost digits. */
 export interface ExactJson {
   readonly value: unknown;
-  /** An integer that a number would change is the text that it was written as. */
+  /** Integers that a number cannot represent are strings with the original digits. */
   readonly hasDigitsAsText: boolean;
 }
 
 /**
- * Reads JSON without losing digits: an integer that would be another one as a number is kept as text, for
- * whoever takes text; a check for numbers refuses it.
+ * Reads JSON without losing digits: an integer that a number cannot represent becomes a string. Schemas for strings
+ * accept it; schemas for numbers reject it.
  *
- * @throws SyntaxError where the text is no JSON.
+ * @throws SyntaxError if the text is not JSON.
  */
 export function readExactJson(text: string): ExactJson {
   const value: unknown = JSON.parse(text);
   return hasLongRun(text) ? readAgain(text, value) : { value, hasDigitsAsText: false };
 }
 
-/** The value alone of {@link readExactJson}. */
+/** Like {@link readExactJson}, but returns only the value. */
 export function parseExactJson(text: string): unknown {
   return readExactJson(text).value;
 }
 
-/** With each such integer written as text; only few texts have one. */
+/** Parses again with each such integer as a string; few texts need this. */
 function readAgain(text: string, value: unknown): ExactJson {
   const quoted = withQuotedIntegers(text);
   if (quoted === text) return { value, hasDigitsAsText: false };
   const exact: unknown = JSON.parse(quoted);
-  // Of a key that is there twice, only the last value counts.
+  // If a key occurs twice, only the last value counts.
   return { value: exact, hasDigitsAsText: differ(value, exact) };
 }
 
@@ -50,7 +50,7 @@ function isDigit(text: string, at: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** JSON text with quotes around the integers of which a number would lose digits. */
+/** JSON text with quotes around integers that a number cannot represent. */
 function withQuotedIntegers(text: string): string {
   const integers = /(?<=^|[\s,:[])-?\d{16,}(?=$|[\s,\]}])/g;
   let quoted = '';
@@ -70,7 +70,7 @@ function withQuotedIntegers(text: string): string {
   return quoted + text.slice(copied);
 }
 
-/** Where the strings end that begin between two places of JSON text, the first of which is in none. */
+/** The end of the strings between two positions of JSON text; the first position is outside strings. */
 function endOfStrings(text: string, from: number, to: number): number {
   let at = from;
   while (at <= to) {
@@ -102,14 +102,14 @@ function differ(one: unknown, other: unknown): boolean {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The number that a literal stands for, or the literal where the number would be written with other digits. */
+/** The number of a literal, or the literal itself if the number would have other digits. */
 export function exactNumber(literal: string): number | string {
   const value = Number(literal);
   if (Number.isSafeInteger(value) || !LONG_INTEGER.test(literal) || String(value) === literal) return value;
   return Number.isFinite(value) && BigInt(value).toString() === literal ? value : literal;
 }
 
-/** Whether a text is an integer of which a number would lose digits. */
+/** Whether a text is an integer that a number cannot represent. */
 export function losesDigits(value: unknown): value is string {
   return typeof value === 'string' && LONG_INTEGER.test(value) && typeof exactNumber(value) === 'string';
 }

@@ -14,11 +14,11 @@ import {
   unionChooser,
 } from './schema-level.js';
 
-/** A fault, with what hints can be made of. */
+/** A fault with the data for hints. */
 export interface ValueFault extends ArgumentFault {
   /** A required key that was not sent. */
   readonly isMissing?: boolean;
-  /** The value was none of these. */
+  /** The allowed values, if the value was not one of them. */
   readonly choice?: { readonly sent: unknown; readonly allowed: readonly unknown[] };
 }
 
@@ -27,8 +27,8 @@ interface PlacedFault extends ValueFault {
 }
 
 /**
- * The validator's errors as faults: one for each place and cause, in the order of the schema. Beyond a
- * few hundred they are only counted.
+ * Converts the validator's errors to faults: one for each path and cause, in the order of the schema. Beyond a few
+ * hundred they are only counted.
  */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
   const told = errors.slice(0, MAX_ERRORS);
@@ -43,7 +43,10 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
   return [...schemaOrder(distinct, schema), ...unreported];
 }
 
-/** What is wrong with a key lies where its property does: the errors before one of `propertyNames` are of that key. */
+/**
+ * The errors before an error of `propertyNames` belong to the same key; they are reported at the path of its
+ * property.
+ */
 function describeAll(errors: readonly SchemaError[], schema: JsonSchema): readonly PlacedFault[] {
   let refused: SchemaError | undefined;
   const faults = [...errors].reverse().flatMap((error, index, all) => {
@@ -96,7 +99,7 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
   }
 }
 
-/** Which patterns the keys of further properties have. */
+/** The patterns that additional keys must match. */
 function unmatched({ parentSchema }: SchemaError): string {
   const patterns = Object.keys((parentSchema as JsonSchema | undefined)?.patternProperties ?? {});
   return patterns.length === 0
@@ -104,7 +107,7 @@ function unmatched({ parentSchema }: SchemaError): string {
     : `, and this key does not match pattern ${patterns.map((pattern) => `"${pattern}"`).join(' or ')}`;
 }
 
-/** What moments look like: models know the other formats by their names. */
+/** Examples of date formats; models know the other formats by their names. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   'date-time': '2026-01-31T09:30:00Z',
   date: '2026-01-31',
@@ -117,8 +120,8 @@ const FORMATS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Some libraries write the pattern of a format beside it: hundreds of characters that say the same. What has the format
- * all the same is told the pattern.
+ * Some libraries add the pattern of a format, with hundreds of characters. The pattern is shown only if the value
+ * already has the format.
  */
 function describeText({ keyword, message, params, parentSchema, data }: SchemaError): string {
   const format = String((parentSchema as JsonSchema | undefined)?.format);
@@ -130,7 +133,7 @@ function describeText({ keyword, message, params, parentSchema, data }: SchemaEr
   return `${isPattern ? own : `must match format "${format}"`}${isFit ? `, e.g. ${example}` : ''}`;
 }
 
-/** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */
+/** The message of a union: its tags, values or types, or that no branch matches. */
 function describeUnion({ instancePath, data, schema: union }: SchemaError, schema: JsonSchema): PlacedFault {
   const branches = union as readonly JsonSchema[];
   const at = placeOf(instancePath);
@@ -147,7 +150,7 @@ function describeUnion({ instancePath, data, schema: union }: SchemaError, schem
     : wrongType(at, types, data);
 }
 
-/** Makes a fault of a place, or of a key in it. */
+/** Creates a fault at a path, or at a key in it. */
 type At = (key: unknown, message: string) => PlacedFault;
 
 function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFault {
@@ -172,10 +175,10 @@ function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault
   return { ...at(undefined, message), choice: { sent, allowed } };
 }
 
-/** Many faults may be of one long enum. */
+/** Many faults may refer to the same long enum. */
 const choiceMessages = new WeakMap<readonly unknown[], string>();
 
-/** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
+/** Converts a JSON pointer to a path with dots: `/items/0/sku` → `items.0.sku`. */
 function placeOf(pointer: string): At {
   const place = pointer === '' ? [] : pointer.slice(1).split('/').map(keyOfStep);
   return (key, message) => {
@@ -184,20 +187,20 @@ function placeOf(pointer: string): At {
   };
 }
 
-/** More are counted, not listed: an answer must stay short, however large what was sent. */
+/** Further faults are counted, not listed, so that the answer stays short. */
 const MAX_FAULTS = 50;
 const MAX_LINE = 400;
 
-/** Stands in a list for each fault that is only counted. */
+/** A placeholder for each fault that is only counted. */
 const UNREPORTED: ArgumentFault = { path: '', message: 'a further fault, which is only counted' };
 
-/** The lines of the faults, for texts that have a first line of their own. */
+/** The lines of the faults, for texts with their own first line. */
 export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {
   const { told, more } = faultLines(faults);
   return [...told.map((line) => `  - ${line}`), ...(more === undefined ? [] : [more])];
 }
 
-/** The same in one line, for messages that have a beginning of their own. */
+/** The faults in one line, for messages with their own beginning. */
 export function summarizeFaults(faults: readonly ArgumentFault[]): string {
   const { told, more } = faultLines(faults);
   return [...told, ...(more === undefined ? [] : [more])].join('; ');
@@ -218,20 +221,20 @@ function faultLines(faults: readonly ArgumentFault[]): FaultLines {
 }
 
 function oneLine(place: string, message: string): string {
-  // What is cut off need not be looked at: a key may be as long as the model likes, and an enum may be long.
+  // Cut first: keys and enums may have any length.
   const start = (place.slice(0, 2 * MAX_LINE) + message.slice(0, 2 * MAX_LINE)).slice(0, 2 * MAX_LINE);
   const line = start.replace(/\s*[\n\r\u2028\u2029]+\s*/g, ' ');
   return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE).toWellFormed()}…` : line;
 }
 
-/** Arguments that were refused, and what is known about it. */
+/** Rejected arguments, with the facts for the message. */
 interface Rejection {
   readonly tool: string;
   readonly faults: readonly ValueFault[];
   readonly schema: JsonSchema;
-  /** Paths of keys that the schema does not know. */
+  /** Paths of keys that the schema does not contain. */
   readonly removed: readonly string[];
-  /** The arguments as they came. */
+  /** The arguments as they arrived. */
   readonly sent: unknown;
 }
 
@@ -240,8 +243,8 @@ const MAX_HINTS = 5;
 const MAX_NAME = 64;
 
 /**
- * The text that the model receives for refused arguments: every fault, then on lines of their own which known key or
- * value it may have meant, and what was sent. Models repeat what they do not see.
+ * The text that the model receives for rejected arguments: every fault, then hints for misspelled keys and values,
+ * and the sent arguments, because models repeat mistakes that they cannot see.
  */
 export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {
   const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
@@ -256,13 +259,13 @@ export function describeRejection({ tool, faults, schema, removed, sent }: Rejec
   ].join('\n');
 }
 
-/** Of a key that no schema knows. */
+/** Hints for an unknown key. */
 function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
   const steps = path.split('.');
   const name = steps.at(-1) ?? path;
   const known = knownNames(steps.slice(0, -1), schema);
   const place = path.slice(0, path.length - name.length);
-  // What the call lacks is what it most likely meant.
+  // A missing required key is the most likely meaning.
   const wanted = known.filter((candidate) => missing.has(place + candidate));
   const nearest = nearestName(name, wanted) ?? nearestName(name, known);
   return nearest === undefined
@@ -279,7 +282,7 @@ function knownNames(steps: readonly string[], root: JsonSchema): readonly string
   return Object.keys(resolveReference(holder, root).properties ?? {});
 }
 
-/** Of values whose list is too long to be read on the line of their fault. */
+/** Hints for values whose list of allowed values is too long for the line of their fault. */
 function valueHints(faults: readonly ValueFault[]): readonly string[] {
   const cut = faults
     .slice(0, MAX_HINTS)
@@ -304,7 +307,10 @@ interface SortedTexts {
 
 const sortedTexts = new WeakMap<readonly unknown[], readonly SortedTexts[]>();
 
-/** Of a long list the texts that begin or end most like what was sent: a slip leaves one end as it is. */
+/**
+ * The texts of a long list that share the longest start or end with the sent text, because a typo changes only one
+ * end.
+ */
 function textsNear(sent: string, allowed: readonly unknown[]): readonly string[] {
   const texts = (): string[] => allowed.filter((value) => typeof value === 'string');
   if (allowed.length <= MAX_COMPARED) return texts();
@@ -348,8 +354,8 @@ function excerptOf(sent: unknown): string | undefined {
 }
 
 /**
- * The schema's faults and those of the author's rules, in one list: where both speak of a place, the author's own
- * words come first, and what a rule says in its own is what the schema has said already.
+ * Merges the faults of the schema and of the author's rules. For the same path, messages that the author wrote come
+ * first, and default messages of rules are dropped if the schema already reported the path.
  */
 export function reviewedFaults(
   faults: readonly ValueFault[],
@@ -373,7 +379,7 @@ export function reviewedFaults(
   return [...worded, ...others];
 }
 
-/** All values of a union of constants, as some libraries write an enum; `undefined` where it is another union. */
+/** All values of a union of constants, as some libraries write an enum; `undefined` for other unions. */
 function branchValues(branches: readonly JsonSchema[], root: JsonSchema): readonly unknown[] | undefined {
   const values = branches.map((branch) => valuesOf(resolveReference(branch, root)));
   return values.length > 0 && values.every((each) => each !== undefined) ? values.flat() : undefined;
@@ -384,13 +390,16 @@ function valuesOf(branch: JsonSchema): readonly unknown[] | undefined {
   return branch.type === 'null' ? [null] : branch.enum;
 }
 
-/** Something that lies at a place in the arguments. */
+/** A record with a path in the arguments. */
 interface Placed {
-  /** The keys and indices that lead there. */
+  /** The keys and indices of the path. */
   readonly steps: readonly string[];
 }
 
-/** Faults in the order in which the schema lists the properties; unknown places last, in their own order. */
+/**
+ * Sorts faults in the order in which the schema lists the properties; unknown paths come last, in their original
+ * order.
+ */
 function schemaOrder<Fault extends Placed>(faults: readonly Fault[], schema: JsonSchema): readonly Fault[] {
   const root = levelOf(schema);
   const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(fault.steps, root) }));

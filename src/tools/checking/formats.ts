@@ -1,12 +1,12 @@
-/** A format: of texts, by an expression or a function, or of numbers. */
+/** A format of strings (an expression or a function) or of numbers. */
 type Format = RegExp | ((text: string) => boolean) | { readonly isNumber: (value: number) => boolean };
 
 const GROUP = '[0-9a-f]{1,4}';
 const BYTE = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
-/** In addresses of the web also with zeros in front. */
+/** Web addresses may also have leading zeros. */
 const LOOSE_BYTE = String.raw`(?:25[0-5]|2[0-4]\d|[01]?\d\d?)`;
 
-/** Eight groups, of which the last two may be an IPv4 address; `::` stands for one group or more. */
+/** Eight groups; the last two may be an IPv4 address. `::` stands for one or more groups. */
 function ipv6(byte: string): string {
   const end = String.raw`(?:${GROUP}:${GROUP}|(?:${byte}\.){3}${byte})`;
   const upTo = (groups: number): string =>
@@ -48,7 +48,7 @@ function isTime(text: string, needsZone: boolean): boolean {
   const hasZone = found[4] !== undefined || found[5] !== undefined;
   if (Math.abs(zoneHour) > 23 || zoneMinute > 59 || (needsZone && !hasZone)) return false;
   if (hour <= 23 && minute <= 59 && second < 60) return true;
-  // A leap second is the last one of a day in UTC.
+  // A leap second is the last second of a day in UTC.
   const utcMinute = minute - (found[5]?.startsWith('-') ? -zoneMinute : zoneMinute);
   const utcHour = hour - zoneHour - (utcMinute < 0 ? 1 : 0);
   return [23, -1].includes(utcHour) && [59, -1].includes(utcMinute) && second < 61;
@@ -105,7 +105,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   email: /^(?:"[\s\S]*"|[^\x00-\x20"@]+)@[^\x00-\x20@][^\x00-\x20@.]*\.[^\x00-\x20@]+$/,
 };
 
-/** The test of a format for values of a type; absent if it concerns other values, or is unknown. */
+/** The test of a format for values of a type; `undefined` if the format is unknown or applies to other types. */
 export function formatTest(
   name: string,
   type: 'string' | 'number',
@@ -118,7 +118,7 @@ export function formatTest(
   ) => boolean;
 }
 
-/** Patterns are Unicode by specification; those that older tools wrote may not parse as such. */
+/** Patterns are Unicode by specification, but older tools wrote patterns that are invalid in that mode. */
 export function patternOf(pattern: string, flags = 'u'): RegExp {
   try {
     return new RegExp(pattern, flags);
@@ -127,7 +127,7 @@ export function patternOf(pattern: string, flags = 'u'): RegExp {
   }
 }
 
-/** The formats that are checked, and those of JSON Schema and OpenAPI that say something without that. */
+/** The checked formats, and further formats of JSON Schema and OpenAPI that are not checked. */
 export const KNOWN_FORMATS: ReadonlySet<string> = new Set([
   ...['date', 'time', 'date-time', 'iso-time', 'iso-date-time', 'duration'],
   ...['uri', 'uri-reference', 'uri-template', 'url', 'iri', 'iri-reference'],
@@ -136,21 +136,19 @@ export const KNOWN_FORMATS: ReadonlySet<string> = new Set([
   ...['byte', 'binary', 'password', 'int32', 'int64', 'float', 'double'],
 ]);
 
-/** The characters of a label, besides the hyphens within it; digits do not stand in the last one. */
+/** The characters of a label, except hyphens inside it; the last label has no digits. */
 const LETTERS = 'a-z\\u{a1}-\\u{ffff}';
 const LABEL = new RegExp(`^[${LETTERS}0-9](?:-?[${LETTERS}0-9])*$`, 'iu');
 const LAST_LABEL = new RegExp(`^[${LETTERS}]{2,}$`, 'iu');
 
-/**
- * The format `url`: an address of the web or of FTP by a public name or number. It looks at each part once.
- */
+/** The format `url`: an http, https or ftp URL with a public host name or address. It reads each part once. */
 function isWebAddress(text: string): boolean {
   const scheme = /^(?:https?|ftp):\/\//i.exec(text)?.[0];
   if (scheme === undefined || /\s/.test(text)) return false;
   const parts = text.slice(scheme.length).split('@');
   return parts.some((part, index) => {
     const slash = part.indexOf('/');
-    // A name and a password may hold all but spaces, so that the host may follow any `@`.
+    // A user name and a password may contain any character except spaces, so the host may follow any `@`.
     if ((slash < 0 && index < parts.length - 1) || (index === 1 && parts[0] === '')) return false;
     return isHostWithPort(slash < 0 ? part : part.slice(0, slash));
   });
@@ -181,7 +179,7 @@ function isPublicNumber(labels: readonly string[]): boolean {
   return isExact && !isPrivate && first <= 223 && last <= 254;
 }
 
-/** Two digits may begin with zero. */
+/** Numbers of two digits may start with zero. */
 function isByte(label: string): boolean {
   return /^(?:\d{1,2}|1\d\d|2\d\d)$/.test(label) && Number(label) <= 255;
 }

@@ -21,9 +21,9 @@ const NO_FAULTS: readonly SchemaFault[] = [];
 const sound = new WeakSet<object>();
 
 /**
- * Everything that is wrong with a schema that the author of a tool gives: what keeps it from being used, and bounds
- * that nothing is within. A default that does not fit is a fault only in `declared`, the parts whose default the author
- * declared for a parameter; in JSON Schema, which others often wrote, it is a doubt.
+ * All faults of a schema that a tool author wrote: parts that cannot be used, and bounds that exclude every value. A
+ * default that does not match is a fault only in `declared`, the parts whose default the author declared for a
+ * parameter. In JSON Schema, which often comes from elsewhere, it is only a warning.
  */
 export function authorSchemaFaults(
   schema: unknown,
@@ -41,12 +41,12 @@ export function authorSchemaFaults(
   return faults;
 }
 
-/** Marks a schema as already read by the code that received it. */
+/** Marks a schema as already checked by its reader. */
 function vouchFor(schema: JsonSchema): void {
   sound.add(schema);
 }
 
-/** A fault as a sentence about a tool: "`properties.a.type` of its `parameters` is …". */
+/** Writes a fault as a sentence about a tool: "`properties.a.type` of its `parameters` is …". */
 export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: string) {
   const place = path === '' ? `its \`${what}\`` : `\`${path}\` of its \`${what}\``;
   return { problem: `${place} ${problem}`, fix };
@@ -78,7 +78,7 @@ function addEmptyBounds(schema: JsonSchema, within: string, faults: SchemaFault[
   }
 }
 
-/** A default that the schema beside it does not take, so that it is never filled in. */
+/** A default that its own schema rejects, so that it is never filled in. */
 function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
   const { default: fallback, type } = schema;
   if (fallback === undefined) return NO_FAULTS;
@@ -95,12 +95,12 @@ function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): read
   ];
 }
 
-/** Says nothing of the value. */
+/** Keywords that do not constrain the value. */
 const WORDS: ReadonlySet<string> = new Set(['default', 'description', 'title', 'examples', 'deprecated']);
 
 /**
- * Whether a value fits a schema of a few plain keywords, as nearly all with defaults are; nothing where that is for
- * the interpreter to say, whose validators take longer to make than they are used.
+ * Whether a value matches a schema of a few simple keywords, as most schemas with defaults are; `undefined` for other
+ * schemas. Creating an interpreter takes longer than it would be used.
  */
 function plainVerdict(value: unknown, schema: JsonSchema): boolean | undefined {
   if (typeof value === 'object') return undefined;
@@ -120,12 +120,12 @@ function plainVerdict(value: unknown, schema: JsonSchema): boolean | undefined {
   return true;
 }
 
-/** Who wrote a schema: the author by hand, or a library, whose formats are its own affair. */
+/** The author of a schema: a person, or a library, which chooses its own formats. */
 type Writer = 'author' | 'library';
 
 /**
- * What works in a schema of an author and is probably not meant: patterns that never end, formats that nobody
- * knows, and defaults that are not filled in, because their own schema rejects them.
+ * Probable mistakes in an author's schema that works: patterns that may run very long, unknown formats, and defaults
+ * that are never filled in because their own schema rejects them.
  */
 export function schemaWarnings(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
   const { textual } = readSchema(schema);
@@ -135,7 +135,7 @@ export function schemaWarnings(schema: JsonSchema, writer: Writer): readonly Sch
     : [...slow, ...textual.flatMap(unknownFormat), ...rejectedDefaults(schema)];
 }
 
-/** Defaults that the schema beside them rejects: the model is shown them, and no call gets them. */
+/** Defaults that their own schema rejects: the model sees them, but no call receives them. */
 export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
   return readSchema(schema).doubtful.flatMap((part) =>
     misfittingDefault(part, schema).map((fault) => ({
@@ -186,14 +186,14 @@ function joined(path: string, key: string): string {
 }
 
 const NAMES = [...KEYWORDS.keys()];
-/** Of other tools, though they look like slips: OpenAPI's `example`, and remarks. */
+/** Keywords of other tools that look like typos: OpenAPI's `example`, and `comment`. */
 const OTHERS: ReadonlySet<string> = new Set(['example', 'comment']);
 
-/** A keyword that JSON Schema does not have and that is hardly but a slip of one: it would say nothing. */
+/** An unknown keyword that looks like a typo of a JSON Schema keyword: it would have no effect. */
 function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
   if (name.startsWith('x-') || OTHERS.has(name) || misspeltName(name, NAMES) === undefined) return [];
   const meant = nearestName(name, NAMES);
-  // `description_de` says more than a slip would.
+  // `description_de` is a longer name, not a typo.
   if (meant === undefined || (name.startsWith(meant) && name.length > meant.length + 1)) return [];
   return [
     {
@@ -208,7 +208,7 @@ function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
 type ForeignSchema =
   | {
       readonly ok: true;
-      /** What values are checked against: the very schema, unless something is left to who sent it. */
+      /** The schema for checks: the received schema without the parts that only its sender can check. */
       readonly checked: JsonSchema;
       /** Patterns that are not checked here. */
       readonly left: readonly string[];
@@ -218,14 +218,14 @@ type ForeignSchema =
 
 const MOST_CHARACTERS = 500_000;
 const MOST_PARTS = 3_000;
-/** With every reference replaced by what it refers to. */
+/** The size after every reference is replaced by its target. */
 const MOST_UNFOLDED = 30_000;
-/** Patterns that one schema may have looked at; each look takes time. */
+/** The most patterns that are analyzed per schema, because each analysis takes time. */
 const MOST_PATTERNS = 50;
 
 /**
- * Reads a schema that is not the author's own: within bounds of size, depth and unfolding, so that compiling
- * and checking take little time, and without patterns that a text can make run for ever.
+ * Reads an untrusted schema. Its size, depth and unfolding are limited, so that compiling and checking take little
+ * time. Patterns that can run very long are left out.
  */
 export function readForeignSchema(schema: unknown): ForeignSchema {
   if (!isRecord(schema)) return { ok: false, problem: 'is no object' };
@@ -252,7 +252,7 @@ interface Unfolding {
   readonly known: Map<JsonSchema, number>;
 }
 
-/** How many parts a schema has where each reference counts as what it refers to; itself within counts as one. */
+/** The number of parts of a schema if each reference counts as its target; a recursive reference counts as one. */
 function unfolded(schema: JsonSchema, of: Unfolding): number {
   const before = of.known.get(schema);
   if (before !== undefined) return before;
@@ -278,7 +278,10 @@ function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
   );
 }
 
-/** Who is validated by a pattern's schema is not known without the pattern: what is said of all others falls too. */
+/**
+ * Removes patterns. Without the pattern of some properties, it is unknown which properties are "others", so
+ * constraints on the others are removed too.
+ */
 function without(schema: JsonSchema, left: ReadonlySet<string>): JsonSchema {
   const { pattern, patternProperties, additionalProperties, unevaluatedProperties, ...others } =
     mapSubschemas(schema, (part) => without(part, left));

@@ -1,24 +1,24 @@
 import { patternOf } from './formats.js';
 
-/** How the time of a pattern grows with a text that does not fit. `unknown`: the analysis would take too long. */
+/** How the time of a pattern grows with a text that does not match. `unknown`: the analysis would take too long. */
 type PatternGrowth = 'linear' | 'polynomial' | 'exponential' | 'unknown';
 
 /** Longer patterns are not analyzed. */
 const MAX_CHARACTERS = 1_000;
 const MAX_POSITIONS = 300;
 const MAX_STEPS = 100_000;
-/** How many repetitions of `{n}` are written out, and from which number on they count as endless. */
+/** The most copies of `{n}` that are expanded, and the number from which it counts as unlimited. */
 const MAX_COPIES = 8;
 const ENDLESS = 1_000;
-/** So many optional parts and alternatives, all of which fit the same text, would be too many ways to match it. */
+/** With more optional parts and alternatives that match the same text, there are too many ways to match. */
 const MAX_BRANCHES = 16;
 
 const known = new Map<string, PatternGrowth>();
 const MAX_KNOWN = 1_000;
 
 /**
- * How long a text can keep a pattern busy, by the automaton of the pattern: exponential if the same text leads
- * back to the same place in two ways, polynomial if it can stay in one loop or move on to the next.
+ * Analyzes the automaton of a pattern. The time is exponential if the same text leads back to a position in two ways.
+ * It is polynomial if a text can stay in one loop or move on to the next.
  */
 export function patternGrowth(pattern: string, flags = 'u'): PatternGrowth {
   if (!/[*+?{|]/.test(pattern)) return 'linear';
@@ -35,7 +35,7 @@ function analyze(pattern: string, flags: string): PatternGrowth {
   const growth = new Automaton(pattern, { flags }).growth();
   const isCrowded = (pattern.match(/[?|]/g)?.length ?? 0) > MAX_BRANCHES;
   if (growth !== 'linear' || !(isCrowded || pattern.includes('{'))) return growth;
-  // Many bounded repetitions of the same are no loop, but as slow as loops.
+  // Many bounded repetitions of the same part are not a loop, but as slow as loops.
   return new Automaton(pattern, { flags, isStrict: true, isCrowded }).growth() === 'linear'
     ? 'linear'
     : 'unknown';
@@ -54,9 +54,9 @@ interface Ends {
   readonly first: readonly number[];
   readonly last: readonly number[];
   readonly isNullable: boolean;
-  /** It can be passed without a character, but only by a test: an anchor, a boundary, a look-around. */
+  /** It can match without a character, but only through a test: an anchor, a boundary, a look-around. */
   readonly isTest?: boolean;
-  /** It begins with `^` in every case. */
+  /** It always begins with `^`. */
   readonly isAnchored?: boolean;
 }
 
@@ -70,21 +70,21 @@ const ESCAPE =
   /\\(?:u\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|k<[^>]*>|[1-9]\d*|[\s\S])/uy;
 const ANY = '[\\s\\S]';
 
-/** The characters of a pattern as positions, and which position may follow which (Glushkov's automaton). */
+/** The characters of a pattern as positions, with the possible next positions (Glushkov's automaton). */
 class Automaton {
   readonly #text: string;
   readonly #options: AutomatonOptions;
   #at = 0;
-  /** What each position takes: `a`, `\d`, `[^,]`. */
+  /** The source of each position: `a`, `\d`, `[^,]`. */
   readonly #sources: string[] = [];
   readonly #steps: number[][] = [];
-  /** Where a round of a loop may begin. */
+  /** Positions where a round of a loop may begin. */
   readonly #rounds = new Set<number>();
-  /** Positions behind which a test follows, so that the match may still fail. */
+  /** Positions before a test, where the match may still fail. */
   readonly #tested = new Set<number>();
-  /** Last positions of look-arounds: whatever follows, no other way through them is tried. */
+  /** Last positions of look-arounds: engines do not try another way through a look-around later. */
   readonly #lookEnds: number[] = [];
-  /** Something is not understood, or there is too much of it. */
+  /** The pattern is too large, or has a part that is not supported. */
   #isUnclear = false;
   #stepsLeft = MAX_STEPS;
 
@@ -101,7 +101,7 @@ class Automaton {
     const ends = new Set([...free, ...this.#lookEnds.filter((position) => !this.#tested.has(position))]);
     const loops = [...this.#rounds].filter((position) => !ends.has(position));
     if (loops.some((position) => this.#returnsTwice(position, takes))) return 'exponential';
-    // The engine begins anew at each character of the text.
+    // The engine starts again at each character of the text.
     if (root.isAnchored !== true && this.#options.isStrict !== true) {
       const start = this.#place(ANY).first;
       this.#follow(start, [...start, ...root.first]);
@@ -150,7 +150,7 @@ class Automaton {
     };
   }
 
-  /** A part with its quantifier: a loop, or as many copies as it says. */
+  /** A part with its quantifier: a loop, or the given number of copies. */
   #repeated(): Ends {
     const start = this.#at;
     const loopsBefore = this.#rounds.size;
@@ -163,7 +163,7 @@ class Automaton {
     const most =
       sign === undefined ? (comma === '' ? least : to ? Number(to) : Infinity) : sign === '?' ? 1 : Infinity;
     if (most === 0) return EMPTY;
-    // Each of so many repetitions may be empty.
+    // Each of the repetitions may be empty.
     if (part.isNullable && least > MAX_COPIES) this.#isUnclear = true;
     const isManifold =
       this.#rounds.size > loopsBefore ||
@@ -206,7 +206,7 @@ class Automaton {
       return this.#place(/[{}[\]/]/.test(char) ? `\\${char}` : char);
     }
     if (found === '\\b' || found === '\\B') return { ...EMPTY, isTest: true };
-    // What a back reference takes depends on the text.
+    // The match of a back reference depends on the text.
     const isReference = /^\\(?:k<|[1-9])/.test(found);
     this.#isUnclear ||= isReference;
     return this.#place(isReference ? ANY : found);
@@ -218,7 +218,7 @@ class Automaton {
     const inner = this.#choice();
     this.#at += 1;
     if (!LOOK.test(opening)) return inner;
-    // What looks behind reads backwards.
+    // A look-behind matches backwards.
     if (behind === '<' && this.#rounds.size > loopsBefore) this.#isUnclear = true;
     this.#lookEnds.push(...inner.last);
     return { first: inner.first, last: [], isNullable: true, isTest: true };
@@ -241,7 +241,7 @@ class Automaton {
     return { first: [position], last: [position], isNullable: false };
   }
 
-  /** Two walks over the same text, from the same position back to it, that part on their way. */
+  /** Whether two walks over the same text lead from a position back to it on different ways. */
   #returnsTwice(start: number, takes: readonly bigint[]): boolean {
     const size = this.#sources.length;
     const seen = new Set<number>();
@@ -265,7 +265,7 @@ class Automaton {
     return false;
   }
 
-  /** Whether some text can be taken by one loop, by a later one, and on the way from the first to the second. */
+  /** Whether some text matches one loop, a later loop, and the way from the first to the second. */
   #movesOn(
     loops: readonly number[],
     { takes, ends }: { readonly takes: readonly bigint[]; readonly ends: ReadonlySet<number> },
@@ -288,7 +288,7 @@ class Automaton {
     return found;
   }
 
-  /** Three walks over the same text: round `first`, from `first` to `second`, round `second`. */
+  /** Three walks over the same text: a round at `first`, from `first` to `second`, and a round at `second`. */
   #sharesWord(
     first: number,
     second: number,
@@ -320,10 +320,10 @@ class Automaton {
 }
 
 const ASCII = Array.from({ length: 128 }, (_, code) => code);
-/** Of most scripts and of both cases, for classes such as `\p{Lu}`. */
+/** Characters of most scripts and both cases, for classes such as `\p{Lu}`. */
 const SCRIPTS = Array.from({ length: 0x700 }, (_, index) => (index < 0x250 ? index : (index - 0x200) * 7));
 
-/** Which letters each source takes: a bit for each group of letters that all sources treat alike. */
+/** The letters that each source matches: a bit for each group of letters that all sources treat alike. */
 function letterMasks(sources: readonly string[], pattern: string, flags: string): bigint[] {
   const written = Array.from(pattern.matchAll(/\\[ux]\{?([\da-fA-F]{2,6})/g), ([, hex = '']) =>
     Number.parseInt(hex, 16),

@@ -5,24 +5,24 @@ import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
 const NONE: readonly string[] = [];
 
-/** The repair of an integer that has more digits than a number keeps. */
+/** The repair of an integer with more digits than a number can store. */
 export const KEPT_DIGITS = 'kept an integer of many digits as text';
 const KEPT: readonly string[] = [KEPT_DIGITS];
 const DECODED = 'decoded JSON that was encoded twice';
 
-/** Arguments as an object, or why there is none. */
+/** Arguments as an object, or why they cannot be read. */
 export type ReadArguments =
   | {
       readonly ok: true;
       readonly value: JsonObject;
-      /** What had to be repaired before there was an object. */
+      /** The repairs that made them an object. */
       readonly repairs: readonly string[];
     }
   | { readonly ok: false; readonly message: string };
 
 /**
- * Reads the arguments of a call, which arrive as an object, as JSON text, or not at all: models send `""`
- * and `null` for "no arguments", and encode objects twice.
+ * Reads the arguments of a call, which arrive as an object, as JSON text, or not at all: models send `""` and `null`
+ * for "no arguments", and encode objects twice.
  */
 export function readArguments(raw: unknown): ReadArguments {
   if (raw === undefined || raw === null) return none();
@@ -37,7 +37,7 @@ export function readArguments(raw: unknown): ReadArguments {
     : { ok: false, message: repaired.problem };
 }
 
-/** Arguments that need no reading but that of JSON; `undefined` for all others. */
+/** Reads arguments that are plain JSON; `undefined` for all others. */
 export function readPlainArguments(raw: unknown): JsonObject | undefined {
   const read = typeof raw === 'string' ? parse(raw) : undefined;
   const value = read === undefined ? raw : read.value;
@@ -71,12 +71,12 @@ function parse(text: string): ExactJson | undefined {
   }
 }
 
-/** What broken JSON text was taken to mean, or why it is not taken to mean anything. */
+/** The meaning of broken JSON text, or why it cannot be repaired. */
 type RepairedJson =
   | { readonly ok: true; readonly value: unknown; readonly repair: string }
   | { readonly ok: false; readonly problem: string };
 
-/** Longer texts are not repaired: repair is for slips, not for hostile input. */
+/** Longer texts are not repaired: repair is for typos, not for hostile input. */
 const MAX_LENGTH = 200_000;
 
 const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
@@ -86,10 +86,9 @@ const AMBIGUOUS =
   'the arguments are no valid JSON, and can be read in two ways; separate values by commas, and escape quotes within texts as \\"';
 
 /**
- * Repairs what models get wrong about JSON and what leaves no doubt: fences, text around the object,
- * comments, missing and trailing commas, quotes, missing closing brackets. A text that can be read in two ways is
- * refused. One that ends inside a value, or where one is still to come, is never completed: a path or an amount
- * that lost its end is a different one.
+ * Repairs unambiguous mistakes of models in JSON: code fences, text around the object, comments, missing and trailing
+ * commas, quotes, missing closing brackets. A text with two possible meanings is refused. If the JSON was cut off
+ * inside a value or before one, the rest is never guessed: a shortened path or amount has another meaning.
  */
 function repairJson(text: string): RepairedJson {
   if (text.length > MAX_LENGTH) return refused(`${BROKEN}, and too long to repair`);
@@ -111,7 +110,7 @@ function repairJson(text: string): RepairedJson {
   return accepted(body, start, read);
 }
 
-/** Whether a reading took all but brackets and the like that are left over. */
+/** Whether only closing brackets and similar characters follow the value. */
 function isToTheEnd(body: string, reading: RelaxedReading): reading is ReadValue {
   return reading.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(reading.end));
 }
@@ -139,19 +138,19 @@ function withoutLastFence(text: string): string {
   return body.endsWith('```') ? body.slice(0, -3).trimEnd() : body;
 }
 
-/** Where the value begins: in a code fence that comes before any quote, or at the first brace. */
+/** The start of the value: in a code fence before any quote, or at the first brace. */
 function startOfJson(text: string): number {
   const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
   if (fenced !== undefined) return fenced;
   return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
 }
 
-/** Another object that is not empty, or a list that follows at once. */
+/** Another non-empty object, or an array directly after the value. */
 function holdsMore(text: string, from: number): boolean {
   return /^[\s,]*\[\s*[^\s\]]|\{\s*[^\s}]/.test(text.slice(from));
 }
 
-/** A quote and a brace behind the object: perhaps it ended inside a text whose quotes are not escaped. */
+/** A quote and a brace follow the object: it may have ended inside a string with unescaped quotes. */
 function hidesQuotes(text: string, end: number): boolean {
   const quote = text.slice(end).search(/["'“”‘’]/);
   return quote >= 0 && text.lastIndexOf('}') > end + quote;

@@ -1,32 +1,32 @@
 import { exactNumber } from './exact-json.js';
 
-/** A stretch of text: from `start` up to, not including, `end`. */
+/** A range of a text: from `start` up to, not including, `end`. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** What stood at a place that should hold a value. */
+/** The result of reading a value. */
 export type RelaxedReading =
   | {
       readonly kind: 'read';
       readonly value: unknown;
       readonly end: number;
-      /** Where the values of an object's own keys stand. */
+      /** The ranges of the values of an object's own keys. */
       readonly members: ReadonlyMap<string, Span>;
     }
   /** The text ends before the value does. */
   | { readonly kind: 'open' }
-  /** `problem` states what cannot be read, where a writer of JSON can fix it. */
+  /** `problem` describes what cannot be read, if the writer of the JSON can fix it. */
   | { readonly kind: 'broken'; readonly problem?: string };
 
-/** How far a reading may go. */
+/** Options of a reading. */
 interface RelaxedOptions {
-  /** No more text comes: brackets that are missing after a complete value are added. */
+  /** The text is complete: brackets that are missing after a complete value are added. */
   readonly isWhole?: boolean;
-  /** Words without quotes, missing or doubled commas and wrong closing brackets are repaired. */
+  /** Repairs words without quotes, missing or doubled commas, and wrong closing brackets. */
   readonly repairs?: boolean;
-  /** Beside `repairs`: texts may contain quotes that are not escaped; otherwise the next quote ends a text. */
+  /** In addition to `repairs`: strings may contain unescaped quotes. Otherwise the next quote ends a string. */
   readonly hasInnerQuotes?: boolean;
 }
 
@@ -41,10 +41,10 @@ const NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])/y
 const DIGITS = /[-+.\w]*/y;
 const AFTER_NUMBER = /[\s,}\])/]|$/y;
 const CLOSERS = new Set(['}', ']', ')']);
-/** Looks like a number, but is none: its zero, its sign or its missing digits may also be those of a text. */
+/** Texts like numbers that could also be strings: a leading zero, a plus sign, or missing digits. */
 const UNCLEAR_NUMBER =
   /^(?:[-+]?0\d+(?:\.\d*)?|[-+]?\d+_[\d_.]*|\+[\d.]+|[-+]?[\d.]+[eE][-+]?|[-+]?0[xXoObB][\da-fA-F]+|[-+])$/;
-/** Literals of other languages, and those of JSON in other letters, which may also be texts. */
+/** Literals of other languages, and those of JSON in other case, which could also be strings. */
 const UNCLEAR_WORD = /^(?:true|false|null|none|nil|nan|[-+]?infinity)$/i;
 const QUOTES = new Map([
   ['"', '"'],
@@ -63,7 +63,7 @@ const LITERALS = new Map<string, unknown>([
   ['null', null],
   ['None', null],
 ]);
-/** A backslash before anything else (`\d`) may have been meant as itself. */
+/** A backslash before another character (`\d`) may be meant literally. */
 const ESCAPES = new Map([
   ...['"', "'", '“', '”', '„', '‘', '’', '`', '\\', '/'].map((char) => [char, char] as const),
   ['n', '\n'],
@@ -74,29 +74,29 @@ const ESCAPES = new Map([
 ]);
 const BROKEN = Symbol('broken');
 
-/** Where the text ends; otherwise whether words in quotes begin with this quote. */
+/** The end of the string; otherwise whether this quote starts quoted words inside it. */
 type QuoteMeaning = number | 'opens' | 'stays' | typeof BROKEN;
 
-/** A quote that stands in a text, or ends it. */
+/** A quote that is part of a string, or ends it. */
 interface QuoteInText {
   readonly end: TextEnd;
   readonly quote: string | undefined;
   readonly start: number;
   readonly at: number;
-  /** Whether words in quotes have begun before it, within the text. */
+  /** Whether quoted words have started before it, within the string. */
   readonly isQuoting: boolean;
 }
 
-/** What may stand behind the quote that ends a text, where texts may contain quotes. */
+/** What may follow the quote that ends a string, if strings may contain quotes. */
 interface TextEnd {
   readonly anywhere: RegExp;
-  /** Behind a line break, the next entry begins although the comma is missing. */
+  /** After a line break, the next entry may start even though the comma is missing. */
   readonly onNextLine: RegExp;
-  /** What stands behind a quote that looks like an end, although none of these follows. */
+  /** What may follow a quote that looks like an end, without any of these. */
   readonly unclear: RegExp;
 }
 
-// Apart from white space, which no two quotes look through, these look a bounded way ahead.
+// Lookahead is limited in length, except over white space. Two quotes never scan the same white space.
 const KEY = String.raw`(?:"[^"\\\n]{0,100}"|'[^'\\\n]{0,100}'|“[^“”\n]{0,100}”|[\p{L}\p{N}_$][\p{L}\p{N}_$-]{0,100}"?)\s*:`;
 const MEMBER_END: TextEnd = {
   anywhere: new RegExp(
@@ -116,7 +116,7 @@ const ADDED = /"\s*\+\s*"/y;
 const LONGEST_KEY = 200;
 const PLUS = /\s*\+\s*(?=["'])/y;
 const QUOTED_KEY = /"[^"\\\n]{0,100}"\s*:/y;
-/** What stands before a quote that begins words within a text. */
+/** Characters before a quote that starts quoted words inside a string. */
 const BEFORE_INNER = /[\s([{<=:,;>]/;
 const AFTER_BARE_TEXT = /"\s*(?:[,}\]\n]|$)/y;
 const UNESCAPED = 'a quote within a text must be escaped as \\"';
@@ -124,8 +124,8 @@ const SEPARATE = 'values must be separated by commas, and texts must be in quote
 
 /**
  * Reads a value in the JSON dialects that models write: single and curly quotes, bare keys, comments, trailing
- * commas, raw line breaks in strings, and Python's literals and tuples. A string, number or word that the text
- * ends in is never completed. One pass; nesting is bounded.
+ * commas, raw line breaks in strings, and Python's literals and tuples. A string, number or word at the end of the
+ * text is never completed. One pass; nesting is limited.
  */
 export function readRelaxedJson(text: string, start: number, options: RelaxedOptions = {}): RelaxedReading {
   const reader = new RelaxedReader(text, start, options);
@@ -176,7 +176,7 @@ class RelaxedReader {
       const start = this.at;
       const value = this.#member(key, level);
       if (value === BROKEN) return BROKEN;
-      // fromEntries makes own properties, so that `__proto__` is data.
+      // `fromEntries` creates own properties, so that `__proto__` is data.
       entries.push([key, value]);
       if (level === 0) this.members.set(key, { start, end: this.at });
       const next = this.#next('}', value);
@@ -205,12 +205,12 @@ class RelaxedReader {
       items.push(item);
       const next = this.#next(closer, item);
       if (next === 'broken') return BROKEN;
-      // Without a comma, round brackets group a value, and make no tuple of it.
+      // Without a comma, round brackets group a value and are not a tuple.
       if (next === 'end') return closer === ')' && items.length === 1 ? item : items;
     }
   }
 
-  /** What follows a complete entry of a container. */
+  /** Reads what follows a complete entry of a container. */
   #next(closer: string, value: unknown): 'more' | 'end' | 'broken' {
     const end = this.at;
     if (!this.#skipSpace()) return this.#isWhole && this.at >= this.#text.length ? 'end' : 'broken';
@@ -226,7 +226,10 @@ class RelaxedReader {
     return isClear ? 'more' : 'broken';
   }
 
-  /** What follows a text of a list on its line: `["join with " " here"]` may be two texts, or one with quotes. */
+  /**
+   * Reads what follows a string of an array on its line: `["join with " " here"]` may be two strings, or one with
+   * quotes.
+   */
   #nextItem(end: number): 'more' | 'broken' {
     const [before, after] = [this.#text[end - 2] ?? ' ', this.#text[this.at + 1] ?? ' '];
     const isText = QUOTES.has(this.#text[this.at]!);
@@ -236,7 +239,7 @@ class RelaxedReader {
     return 'broken';
   }
 
-  /** Space, and between entries that are repaired also commas and dots that stand for nothing. */
+  /** Skips white space; with repairs, also extra commas and dots between entries. */
   #skipGaps(): boolean {
     while (this.#skipSpace()) {
       if (!this.#repairs) return true;
@@ -246,7 +249,7 @@ class RelaxedReader {
     return false;
   }
 
-  /** Another closing bracket, where it is repaired, closes this container and is left to those around it. */
+  /** With repairs, another closing bracket closes this container and is left for the outer ones. */
   #takeCloser(closer: string): boolean {
     return this.#take(closer) || (this.#repairs && CLOSERS.has(this.#text[this.at]!));
   }
@@ -259,12 +262,12 @@ class RelaxedReader {
   #key(): unknown {
     if (QUOTES.has(this.#text[this.at]!)) return this.#string(KEY_END);
     const key = this.#run(BARE_KEY);
-    // The quote before the key was forgotten.
+    // The opening quote of the key is missing.
     if (this.#repairs && key !== undefined) this.#take('"');
     return key ?? BROKEN;
   }
 
-  /** A text in quotes, or several of which a program would make one: `"a" + "b"`. */
+  /** A quoted string, or several that a program would concatenate: `"a" + "b"`. */
   #texts(end: TextEnd): unknown {
     let all = this.#string(end);
     while (typeof all === 'string' && this.#repairs && matches(PLUS, this.#text, this.at)) {
@@ -275,10 +278,10 @@ class RelaxedReader {
     return all;
   }
 
-  /** A text in quotes; where it may contain quotes, `end` tells the one that ends it from those within it. */
+  /** A quoted string. If it may contain quotes, `end` distinguishes the closing quote from inner ones. */
   #string(end: TextEnd): unknown {
     const quote = QUOTES.get(this.#text[this.at]!);
-    // Three quotes in a row are Python's, or an empty text beside another: neither is read.
+    // Three quotes in a row are Python's, or an empty string next to another: neither is read.
     if (quote && this.#text.startsWith(quote.repeat(3), this.at)) return this.#broken(UNESCAPED);
     const start = this.at + 1;
     let content = '';
@@ -294,7 +297,7 @@ class RelaxedReader {
           : at;
         if (found === BROKEN) return BROKEN;
         if (typeof found === 'number') {
-          // Whoever escapes quotes means those that are not escaped as ends.
+          // If some inner quotes are escaped, the unescaped quotes are meant as ends.
           if (hasInnerQuote && hasEscapedQuote) return this.#broken(UNESCAPED);
           this.at = found === at ? at + 1 : found;
           return content + this.#text.slice(copied, found);
@@ -318,11 +321,11 @@ class RelaxedReader {
     return BROKEN;
   }
 
-  /** Where the text ends, or what a quote within it does: it begins or ends words in quotes, or stands alone. */
+  /** The end of the string, or the meaning of a quote in it: it starts or ends quoted words, or is a single quote. */
   #textEnd(given: QuoteInText): QuoteMeaning {
     const { end, quote, start, at, isQuoting } = given;
     if (this.#isEnd(end, at + 1)) return isQuoting ? this.#broken(UNESCAPED) : at;
-    // An apostrophe, or a concatenation of texts: the meaning is ambiguous.
+    // An apostrophe, or a concatenation of strings: the meaning is ambiguous.
     if (quote !== '"' || matches(ADDED, this.#text, at)) return this.#broken(UNESCAPED);
     if (isQuoting) return 'stays';
     const forgotten = end === KEY_END ? undefined : this.#forgottenEnd(at);
@@ -344,7 +347,7 @@ class RelaxedReader {
     );
   }
 
-  /** Where a text ends whose closing quote was forgotten: at the comma before the next key, as in `"b,"key":`. */
+  /** The end of a string whose closing quote is missing: at the comma before the next key, as in `"b,"key":`. */
   #forgottenEnd(quoteAt: number): number | undefined {
     const before = this.#text.slice(Math.max(0, quoteAt - LONGEST_KEY), quoteAt);
     const entry = matches(QUOTED_KEY, this.#text, quoteAt)
@@ -374,7 +377,7 @@ class RelaxedReader {
     return this.#bareText();
   }
 
-  /** A text without quotes: up to a comma, bracket, quote, comment or line break. */
+  /** A string without quotes: up to a comma, bracket, quote, comment or line break. */
   #bareText(): unknown {
     const start = this.at;
     const run = this.#run(BARE_TEXT);
@@ -382,7 +385,7 @@ class RelaxedReader {
     const comment = run.search(/\s\/[/*]/);
     const text = (comment < 0 ? run : run.slice(0, comment)).trimEnd();
     this.at = start + text.length;
-    // The quote before the text was forgotten.
+    // The opening quote of the string is missing.
     const hasQuote = matches(AFTER_BARE_TEXT, this.#text, this.at);
     if (hasQuote) this.at += 1;
     const isUnclear = UNCLEAR_NUMBER.test(text) || UNCLEAR_WORD.test(text) || /:(?:\s|$)/.test(text);
@@ -395,7 +398,7 @@ class RelaxedReader {
     return BROKEN;
   }
 
-  /** Text of the pattern here; nothing if it reaches the end of the text, where it might go on. */
+  /** The match of the pattern here; `undefined` at the end of the text, where it might continue. */
   #run(pattern: RegExp): string | undefined {
     if (this.#runsOut(pattern)) return undefined;
     pattern.lastIndex = this.at;
@@ -417,7 +420,7 @@ class RelaxedReader {
     return found;
   }
 
-  /** Whether something follows the white space and comments. */
+  /** Whether anything follows the white space and comments. */
   #skipSpace(): boolean {
     for (;;) {
       SPACE.lastIndex = this.at;
@@ -441,7 +444,7 @@ class RelaxedReader {
       this.at += length + closer.length;
       return true;
     }
-    // What the comment hides may be more than a comment: nothing is added behind it.
+    // The comment may hide more than a comment: nothing is added after it.
     this.ranOut ||= this.#text.length - this.at < LONGEST_COMMENT;
     return false;
   }
@@ -452,7 +455,7 @@ function matches(pattern: RegExp, text: string, at: number): boolean {
   return pattern.test(text);
 }
 
-/** What an escape means, and how many characters it takes behind its backslash; nothing for one that JSON does not know. */
+/** The value of an escape, and its length after the backslash; `undefined` for escapes that JSON does not have. */
 function readEscape(text: string, at: number): readonly [string, number] | undefined {
   const char = text[at] ?? '';
   const hex = char === 'u' ? /^[0-9a-fA-F]{4}$/.exec(text.slice(at + 1, at + 5))?.[0] : undefined;

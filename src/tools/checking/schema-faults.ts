@@ -14,7 +14,7 @@ import {
   type KeywordValue,
 } from '../schema/keywords.js';
 
-/** What keeps a schema from being used, and what to write there. */
+/** A fault of a schema, and the fix. */
 export interface SchemaFault {
   /** `properties.a.type`; empty for the schema itself. */
   readonly path: string;
@@ -25,37 +25,37 @@ export interface SchemaFault {
 
 /** A deeper schema is unreadable, and checking it would overflow the stack. */
 const MOST_LEVELS = 200;
-/** Enough to fix them; a list of thousands does not help. */
+/** Enough to find the cause; a list of thousands does not help. */
 const MOST_FAULTS = 50;
 
 const known = new WeakMap<object, ReadSchema>();
 
-/** What one look at a whole schema finds. */
+/** The result of analyzing a whole schema. */
 interface ReadSchema {
   readonly faults: readonly SchemaFault[];
-  /** The parts with a default or a bound, which may contradict themselves. */
+  /** Parts with a default or a bound, which may contradict themselves. */
   readonly doubtful: readonly SchemaPart[];
-  /** The parts with a pattern or a format. */
+  /** Parts with a pattern or a format. */
   readonly textual: readonly SchemaPart[];
-  /** Where keywords stand that JSON Schema does not have. */
+  /** Positions of unknown keywords. */
   readonly unknown: readonly KeywordPlace[];
 }
 
-/** A keyword, and where it stands. */
+/** A keyword and its position. */
 export interface KeywordPlace {
   readonly name: string;
   readonly path: string;
 }
 
-/** A schema within a schema, and where it stands. */
+/** A subschema and its position. */
 export interface SchemaPart {
   readonly schema: JsonSchema;
   readonly path: string;
 }
 
 /**
- * Everything that the validator would refuse in a schema, told by the table of keywords: it takes a small
- * fraction of what compiling the schema would, and is done once for each.
+ * All faults that the validator would report for a schema, found with the keyword table. This takes a small fraction
+ * of the time of compiling, and is done once for each schema.
  */
 export function schemaFaults(schema: unknown): readonly SchemaFault[] {
   if (isSchemaNode(schema)) return readSchema(schema).faults;
@@ -64,7 +64,7 @@ export function schemaFaults(schema: unknown): readonly SchemaFault[] {
 
 const NOTHING: ReadSchema = { faults: [], doubtful: [], textual: [], unknown: [] };
 
-/** Looks at a whole schema, once. */
+/** Analyzes a whole schema, once. */
 export function readSchema(schema: JsonSchema): ReadSchema {
   const before = known.get(schema);
   if (before !== undefined) return before;
@@ -78,7 +78,7 @@ export function readSchema(schema: JsonSchema): ReadSchema {
 
 const TEXTUAL: ReadonlySet<string> = new Set(['pattern', 'format', 'patternProperties']);
 
-/** A schema on its way to be read. */
+/** A schema that is being read. */
 interface Reading extends SchemaPart {
   readonly level: number;
 }
@@ -89,13 +89,13 @@ class SchemaReading {
   readonly #faults: SchemaFault[] = [];
   readonly #seen = new Set<JsonSchema>();
   readonly #open: Reading[] = [];
-  /** What does harm only where a schema is used. */
+  /** Faults that matter only if the schema is used. */
   readonly #inUse: { readonly schema: JsonSchema; readonly fault: SchemaFault }[] = [];
 
   readonly #doubtful: SchemaPart[] = [];
   readonly #textual: SchemaPart[] = [];
   readonly #unknown: KeywordPlace[] = [];
-  /** It has keywords of another draft than was thought. */
+  /** The schema has keywords of another draft than assumed. */
   #isMistaken = false;
 
   constructor(root: JsonSchema, draft: Draft) {
@@ -103,7 +103,7 @@ class SchemaReading {
     this.#draft = draft;
   }
 
-  /** Nothing where the schema is of another draft. */
+  /** `undefined` if the schema is of another draft. */
   read(): ReadSchema | undefined {
     this.#enter({ schema: this.#root, path: '', level: 0 });
     for (const next of this.#open) {
@@ -169,7 +169,7 @@ class SchemaReading {
     });
   }
 
-  /** Where a reference leads is read too: it may be no position of schemas. */
+  /** Also reads the targets of references, which may be in places that are not schemas. */
   #follow({ schema, path, level }: Reading): void {
     if (typeof schema.$ref !== 'string') return;
     const target = findReference(schema.$ref, { root: this.#root, from: schema });
@@ -182,7 +182,7 @@ class SchemaReading {
   }
 }
 
-/** What of a schema validates anything: not definitions that nothing refers to, nor `then` without `if`. */
+/** The parts of a schema that validate values: not unused definitions, and not `then` without `if`. */
 function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   const used = new Set<JsonSchema>([root]);
   for (const schema of used) {
@@ -213,7 +213,7 @@ function isIdle(name: string, schema: JsonSchema): boolean {
   }
 }
 
-/** JSON Schema itself, which the validator brings. */
+/** The meta-schemas, which the validator contains. */
 const JSON_SCHEMA =
   /^(?:http:\/\/json-schema\.org\/draft-07|https:\/\/json-schema\.org\/draft\/20(?:19-09|20-12))\//;
 
@@ -251,7 +251,7 @@ function shown(value: unknown): string {
   });
 }
 
-/** What a keyword's value must be, its own schemas apart. */
+/** The rule for a keyword's value, without its subschemas. */
 interface KeywordRule {
   accepts(value: unknown): boolean;
   /** Continues "must be …". */
@@ -262,7 +262,7 @@ const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'strin
 
 const ANY_VALUE: KeywordRule = { accepts: () => true, what: 'anything' };
 
-/** By what a keyword takes. Of schemas only the holder is validated here. */
+/** By the kind of value. For schemas, only the container is checked here. */
 const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
   'a schema': { accepts: isSchema, what: 'a schema: an object, true or false' },
   'a list of schemas': { accepts: isFilled, what: 'a list of schemas' },
@@ -301,18 +301,18 @@ const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
   types: { accepts: areTypes, what: `a type or a list of different types (${TYPES.join(', ')})` },
 };
 
-/** Whether every item is a string that stands there once. */
+/** Whether all items are different strings. */
 function isNameList(value: unknown): boolean {
   if (!Array.isArray(value) || new Set(value).size !== value.length) return false;
   return value.every((name) => typeof name === 'string');
 }
 
-/** With or without Unicode: older tools wrote patterns that do not parse with it, newer ones the other way round. */
+/** With or without Unicode: some patterns of older tools are invalid with it, newer ones without it. */
 function isPattern(value: unknown): boolean {
   return typeof value === 'string' && (compiles(value, 'u') || compiles(value, ''));
 }
 
-/** Whether something stands where a schema may. */
+/** Whether a value can be a schema. */
 function isSchema(value: unknown): boolean {
   return isRecord(value) || typeof value === 'boolean';
 }
@@ -339,8 +339,8 @@ function areTypes(value: unknown): boolean {
 }
 
 /**
- * The draft that a schema is written in: 2020-12, unless it names another one or has keywords that only an
- * earlier one knows. Draft 7 writes tuples as `items: [...]`, 2019-09 alone has `$recursiveRef`.
+ * The draft of a schema: 2020-12, unless it names another draft or has keywords of an earlier one. Draft 7 writes
+ * tuples as `items: [...]`; only 2019-09 has `$recursiveRef`.
  */
 export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSchemas(schema)): Draft {
   const said = saidDraft(schema);
@@ -353,14 +353,14 @@ export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSch
   return draft;
 }
 
-/** An earlier draft, where the schema names it. */
+/** The earlier draft that the schema names, if any. */
 function saidDraft({ $schema }: JsonSchema): Draft | undefined {
   if (typeof $schema !== 'string') return undefined;
   if (/draft-0[3-7]/.test($schema)) return '7';
   return $schema.includes('2019-09') ? '2019-09' : undefined;
 }
 
-/** Whether a keyword can only be meant in a draft before 2020-12. */
+/** Whether a keyword belongs to a draft before 2020-12. */
 function belongsToEarlier(name: string, value: unknown): boolean {
   return name === '$recursiveRef' || (name === 'items' && Array.isArray(value));
 }

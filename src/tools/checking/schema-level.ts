@@ -4,8 +4,8 @@ import { eachSubschema, isSchemaNode, type Subschema } from '../schema/keywords.
 import { patternOf } from './formats.js';
 
 /**
- * All schemas that may have a say about the value at one place: behind references, in every branch, under
- * conditions. Read once for all that lies there, and below.
+ * All schemas that may apply to the value at one location: behind references, in every branch, under conditions. They
+ * are read once for the location and everything below it.
  */
 export class SchemaLevel {
   readonly #schemas: readonly JsonSchema[];
@@ -20,7 +20,7 @@ export class SchemaLevel {
     this.#root = root;
   }
 
-  /** The properties, numbered in their order. */
+  /** The properties with their positions in the order of the schema. */
   get positions(): ReadonlyMap<string, number> {
     this.#positions ??= new Map(
       [...new Set(this.#schemas.flatMap(({ properties }) => keysOf(properties)))].map((name, position) => [
@@ -31,7 +31,7 @@ export class SchemaLevel {
     return this.#positions;
   }
 
-  /** Whether any of the schemas speaks of a key. */
+  /** Whether any of the schemas names a key. */
   names(key: string): boolean {
     if (this.positions.has(key)) return true;
     this.#otherNames ??= new Set(this.#schemas.flatMap(otherNames));
@@ -41,7 +41,7 @@ export class SchemaLevel {
     return this.#otherNames.has(key) || this.#patterns.some((pattern) => pattern.test(key));
   }
 
-  /** The level of a member: what is not named is validated as any other, be it a key or an index. */
+  /** The level of a child: keys and indices that are not named share one level. */
   below(step: string): SchemaLevel {
     const name = this.positions.has(step) ? `property ${step}` : 'other';
     const known = this.#below.get(name);
@@ -57,7 +57,7 @@ export class SchemaLevel {
 
 const levels = new WeakMap<JsonSchema, SchemaLevel>();
 
-/** The level of a whole schema: what it says of its places is the same for all calls. */
+/** The level of a whole schema; it is the same for all calls. */
 export function levelOf(schema: JsonSchema): SchemaLevel {
   const known = levels.get(schema);
   if (known !== undefined) return known;
@@ -88,7 +88,7 @@ function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): 
   return parts;
 }
 
-/** Keys that are not listed among the properties, and spoken of all the same. */
+/** Keys that are not listed in the properties but named by other keywords. */
 function otherNames(schema: JsonSchema): readonly string[] {
   const { required = [], dependentRequired, dependentSchemas, dependencies } = schema;
   const dependents = [dependentRequired, dependentSchemas, dependencies].flatMap((dependent) =>
@@ -104,21 +104,21 @@ function keysOf(schemas: unknown): readonly string[] {
   return isSchemaNode(schemas) ? Object.keys(schemas) : [];
 }
 
-/** Which branch of a union a value was meant for, as far as that can be determined. */
+/** The branch of a union that a value was meant for, if it can be determined. */
 type ChosenBranch =
   /** No other branch accepts the value. */
   | { readonly kind: 'branch'; readonly branch: JsonSchema; readonly index: number }
-  /** The union has a tag, and the tag of the value has no branch. */
+  /** The union has a tag, and no branch has the value's tag. */
   | {
       readonly kind: 'tag';
       readonly property: string;
       readonly tags: readonly unknown[];
-      /** No branch accepts the value: it has another tag, or lacks one that all branches require. */
+      /** No branch accepts the value: it has another tag, or lacks a tag that all branches require. */
       readonly isCertain: boolean;
     }
   | { readonly kind: 'unclear' };
 
-/** Tells the branch that a value was meant for. */
+/** Determines the branch of a value. */
 type Chooser = (value: unknown) => ChosenBranch;
 
 const UNCLEAR: ChosenBranch = { kind: 'unclear' };
@@ -137,11 +137,11 @@ export function unionChooser(branches: readonly JsonSchema[], root: JsonSchema):
   return choose;
 }
 
-/** A branch, and where it stands in its union. */
+/** A branch and its index in the union. */
 interface Candidate {
   readonly branch: JsonSchema;
   readonly index: number;
-  /** Behind its reference. */
+  /** After following its reference. */
   readonly resolved: JsonSchema;
 }
 
@@ -162,11 +162,11 @@ function createChooser(branches: readonly JsonSchema[], root: JsonSchema): Choos
 /** A property that distinguishes the branches of a union. */
 interface Tag {
   readonly property: string;
-  /** Of each candidate, the values that are its own. */
+  /** For each candidate, the values that only it has. */
   readonly values: readonly (readonly unknown[])[];
 }
 
-/** The first property for which every branch has values of its own. */
+/** The first property for which every branch has its own values. */
 function tagOf(candidates: readonly Candidate[], root: JsonSchema): Tag | undefined {
   for (const property of Object.keys(candidates[0]?.resolved.properties ?? {})) {
     const values = candidates.map(({ resolved }) => tagValues(resolved, property, root));
@@ -182,7 +182,7 @@ function tagValues(branch: JsonSchema, property: string, root: JsonSchema): read
   if (!Object.hasOwn(properties, property)) return [];
   const schema = resolveReference(properties[property] ?? {}, root);
   const values = schema.const !== undefined ? [schema.const] : (schema.enum ?? []);
-  // Objects are compared by what they hold, not here.
+  // Objects would need a deep comparison.
   return values.every((value) => typeof value !== 'object' || value === null) ? values : [];
 }
 
@@ -206,7 +206,7 @@ function chosenBranch({ branch, index }: Candidate): ChosenBranch {
   return { kind: 'branch', branch, index };
 }
 
-/** The JSON types that the branches of a union allow together; empty where one of them does not say. */
+/** The JSON types that the branches of a union allow together; empty if a branch states no type. */
 export function branchTypes(branches: readonly JsonSchema[], root: JsonSchema): readonly string[] {
   const types = branches.map((branch) => [resolveReference(branch, root).type ?? []].flat());
   return types.some((ofBranch) => ofBranch.length === 0) ? [] : [...new Set(types.flat())];
@@ -218,8 +218,8 @@ const MOST_HOPS = 32;
 const REFUSES_ALL: JsonSchema = { not: {} };
 
 /**
- * The schema that a `$ref` points at; any other schema as it is, and an unresolvable one as `{}`. Where
- * `true` or `false` stands for a schema, the schema that means the same.
+ * The target of a `$ref`; other schemas are returned unchanged, and an unresolvable reference as `{}`. `true` and
+ * `false` become equivalent schemas.
  */
 export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema): JsonSchema {
   let current = schema;
@@ -231,7 +231,7 @@ export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema)
   return {};
 }
 
-/** Whether a value is of a JSON type, in JSON Schema's sense: `3` and `3.0` are integers. */
+/** Whether a value has a JSON type, in JSON Schema's sense: `3` and `3.0` are integers. */
 export function isOfType(value: unknown, type: string): boolean {
   switch (type) {
     case 'integer':

@@ -2,32 +2,32 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { interpretSchema } from './interpreter/interpret-schema.js';
 import type { SchemaError } from './interpreter/validator.js';
 
-/** Whether a value fits a schema, without saying why not. */
+/** Whether a value matches a schema, without the errors. */
 export type SchemaTest = (value: unknown) => boolean;
 
-/** What is asked about values; generated code takes its place once it has been asked often. */
+/** A test that is replaced by generated code after many uses. */
 interface ImprovingTest {
   ask: SchemaTest;
 }
 
-/** Code is generated for schemas that are asked more often; until then that takes longer than it saves. */
+/** Code is generated for schemas that are used more often; for others it would take longer than it saves. */
 const MAX_INTERPRETED = 50;
 
 /**
- * Everything about a value that does not fit a sound schema of draft 7, 2019-09 or 2020-12, formats included;
- * `undefined` if it fits.
+ * All errors of a value for a valid schema of draft 7, 2019-09 or 2020-12, including formats; `undefined` if it
+ * matches.
  */
 export function schemaCheck(schema: JsonSchema): (value: unknown) => readonly SchemaError[] | undefined {
   return interpretSchema(schema).check;
 }
 
-/** Whether a value fits a sound schema, which is cheaper. */
+/** Whether a value matches a valid schema; cheaper than the errors. */
 export function schemaTest(schema: JsonSchema): SchemaTest {
   const improving = improvingTest(schema);
   return (value) => improving.ask(value);
 }
 
-/** The same for those who ask at every call: interpreted first, later as generated code. */
+/** The same for frequent use: interpreted first, later as generated code. */
 export function improvingTest(schema: JsonSchema): ImprovingTest {
   const { test, generate } = interpretSchema(schema);
   if (generate === undefined) return { ask: test };
@@ -45,8 +45,8 @@ export function improvingTest(schema: JsonSchema): ImprovingTest {
 let known: boolean | undefined;
 
 /**
- * Whether this process may make code of text: not under `--disallow-code-generation-from-strings`, nor in workers and
- * pages whose policy forbids it. If it may not, that is reported once.
+ * Whether this process may generate code: not under `--disallow-code-generation-from-strings`, nor in workers and
+ * pages whose policy forbids it. The restriction is reported once.
  */
 export function mayGenerateCode(): boolean {
   known ??= findOut();

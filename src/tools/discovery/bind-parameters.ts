@@ -7,28 +7,28 @@ import { fromParameter } from '../schema/from-parameter.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
 
-/** A method's signature, understood: where each parameter gets its value, and what the arguments are. */
+/** The signature of a method: the source of each parameter's value, and the model of the arguments. */
 export interface MethodSignature {
   readonly bindings: readonly ArgumentBinding[];
   readonly arguments: ArgumentsModel;
 }
 
-/** A fault within one method; the caller knows class and method. */
+/** A fault within one method; the caller adds class and method. */
 export type ParameterFault = Omit<AuthorFault, 'where'>;
 
-/** The signature, or every fault of its parameters. */
+/** The signature, or all faults of its parameters. */
 export type SignatureResult =
   | { readonly ok: true; readonly signature: MethodSignature }
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-/** One parameter: a property of the arguments, all of them, or nothing of them. */
+/** A parameter that receives a property of the arguments, all arguments, or an injected value. */
 interface BoundParameter {
   readonly binding: ArgumentBinding;
   readonly property?: PropertyModel;
   readonly whole?: ArgumentsModel;
 }
 
-/** Understands a method's parameters. Collects every fault instead of stopping at the first. */
+/** Reads a method's parameters. Collects every fault instead of stopping at the first. */
 export function bindParameters(parameters: readonly ParameterFacts[]): SignatureResult {
   const isAlone = areAlone(parameters);
   const bindings: ArgumentBinding[] = [];
@@ -52,8 +52,8 @@ export function bindParameters(parameters: readonly ParameterFacts[]): Signature
 }
 
 /**
- * Binds a method's parameters to an explicit schema. Their types need not be known: the schema says all. A
- * parameter is the property of its name; a single one that names no property takes the whole arguments object.
+ * Binds a method's parameters to an explicit schema, which replaces their types. A parameter receives the property
+ * with its name. A single parameter that matches no property receives the whole arguments object.
  */
 export function bindToSchema(parameters: readonly ParameterFacts[], schema: JsonSchema): SignatureResult {
   const names = Object.keys(schema.properties ?? {});
@@ -80,7 +80,7 @@ export function bindToSchema(parameters: readonly ParameterFacts[], schema: Json
   return { ok: true, signature: { bindings, arguments: { properties: [] } } };
 }
 
-/** Whether one parameter alone takes arguments. */
+/** Whether only one parameter receives arguments. */
 function areAlone(parameters: readonly ParameterFacts[]): boolean {
   return parameters.filter((facts) => injectedBinding(facts) === undefined).length === 1;
 }
@@ -201,7 +201,7 @@ const VALUE_CLASSES: readonly unknown[] = [
   ArrayBuffer,
 ];
 
-/** Whether a design type is a class whose instances are described property by property. */
+/** Whether a design type is a class whose properties are described. */
 function isDtoClass(designType: unknown): designType is ClassType {
   if (typeof designType !== 'function' || VALUE_CLASSES.includes(designType)) return false;
   return !(designType.prototype instanceof Uint8Array) && designType.prototype !== undefined;
@@ -237,7 +237,7 @@ function label({ index, parsed }: ParameterFacts): string {
   return parsed?.name === undefined ? `#${index}` : `${parsed.name} (#${index})`;
 }
 
-/** Where one parameter of a method gets its value from. */
+/** The source of a parameter's value. */
 export type ArgumentBinding =
   | { readonly from: 'property'; readonly name: string }
   | { readonly from: 'rest'; readonly name: string }
@@ -245,20 +245,20 @@ export type ArgumentBinding =
   | { readonly from: 'context' }
   | { readonly from: 'signal' };
 
-/** What calls a method of an instance with checked arguments, laid out in the order of its parameters. */
+/** Calls a method of an instance with checked arguments, in the order of its parameters. */
 export type MethodCaller = (instance: object) => (args: JsonObject, context: ToolContext) => unknown;
 
 type Reader = (args: JsonObject, context: ToolContext) => unknown;
 type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;
 
 /**
- * The caller of a method: what can be decided once is decided here, not at each call. The method is looked
- * up at each call, so that a subclass or a test may replace it.
+ * Creates the caller of a method; decisions are made here once and not at each call. The method itself is looked up
+ * at each call, so that a subclass or a test may replace it.
  */
 export function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]): MethodCaller {
   const names = bindings.flatMap(plainName);
   const [a = '', b = '', c = '', d = ''] = names;
-  // Most methods take some fields and nothing else: a reader for each of them would cost a call.
+  // Most methods receive only a few fields: a reader function for each would cost a call.
   switch (names.length === bindings.length ? names.length : undefined) {
     case 0:
       return (instance) => () => (instance as Methods)[key]?.();
@@ -275,7 +275,7 @@ export function createCaller(key: string | symbol, bindings: readonly ArgumentBi
   const readers = bindings.map(readerOf);
   if (rest >= 0) return callWithRest(key, readers, rest);
   const [first, second, third] = readers;
-  // Laying few arguments out in an array would cost as much as the call.
+  // Copying few arguments to an array would cost as much as the call.
   if (first !== undefined && second === undefined)
     return (instance) => (args, context) => (instance as Methods)[key]?.(first(args, context));
   if (first !== undefined && second !== undefined && third === undefined)
@@ -285,7 +285,9 @@ export function createCaller(key: string | symbol, bindings: readonly ArgumentBi
     (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
 }
 
-/** The name of a field that is read as it is. An absent one called `toString` would be read from the prototype. */
+/**
+ * The name of a field that can be read directly. An absent field called `toString` would be read from the prototype.
+ */
 function plainName(binding: ArgumentBinding): readonly string[] {
   return binding.from === 'property' && !(binding.name in Object.prototype) ? [binding.name] : [];
 }
@@ -319,7 +321,7 @@ const ARGS = optionTable<ArgsOptions>('@Args', {
   groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
 });
 
-/** What is wrong with the options of `@Args`. */
+/** Checks the options of `@Args`. */
 function argsOptionFaults(options: unknown): readonly OptionFault[] {
   return optionFaults(options, ARGS);
 }

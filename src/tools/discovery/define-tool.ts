@@ -26,8 +26,8 @@ import {
 import { buildToolSchemas } from './tool-schemas.js';
 
 /**
- * The type of the arguments that a schema stands for: a Standard Schema's output, TypeBox's `static`, and
- * for plain JSON Schema an object of unknown values.
+ * The type of the arguments of a schema: a Standard Schema's output, TypeBox's `static`, and for plain JSON Schema an
+ * object with unknown values.
  */
 export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
 
@@ -38,15 +38,15 @@ export interface DefineToolOptions<Source extends SchemaSource>
   readonly name: string;
   /** Default: no arguments. */
   readonly parameters?: Source;
-  /** Without it, the tool is executed by the client. */
+  /** Without it, the client executes the tool. */
   execute?(args: ArgumentsOf<Source>, context: ToolContext): unknown;
 }
 
 /**
- * A tool without a class: the same definition that `@Tool` leads to. The arguments of `execute` are typed
- * by the schema.
+ * Defines a tool without a class, with the same result as `@Tool`. The schema determines the argument types of
+ * `execute`.
  *
- * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
+ * @throws ToolDeclarationError (502) if the name is illegal or the schema cannot be read.
  *
  * @example
  * ```ts
@@ -69,18 +69,18 @@ export function defineTool<Source extends SchemaSource = JsonSchema>(
   return toDefinition(options, { by: 'defineTool', wrong });
 }
 
-/** Who makes the tool, and what it has found wrong with the options. */
+/** The function that creates the tool, and the faults that it found in the options. */
 interface Maker {
   readonly by: string;
   readonly wrong: readonly Omit<AuthorFault, 'where'>[];
 }
 
-/** Makes the tool, or throws all that is wrong with it. */
+/** Creates the tool, or throws all its faults. */
 export function toDefinition<Source extends SchemaSource>(
   options: DefineToolOptions<Source>,
   { by, wrong }: Maker,
 ): ToolDefinition {
-  // From JavaScript, or of files that import each other in a circle.
+  // From JavaScript, or with circular imports.
   if (!isRecord(options))
     throw new ToolDeclarationError(wrong.map((fault) => ({ where: `${by}(${options})`, ...fault })));
   const { name, execute, ...others } = givenOptions(options);
@@ -113,7 +113,7 @@ function nameFaults(name: unknown): readonly Pick<OptionFault, 'problem' | 'fix'
   return TOOL_NAME.test(name) ? [] : [illegalName(name)];
 }
 
-/** An instance of a class may look at itself. */
+/** An instance of a class may use `this`. */
 function ownExecute(options: object, execute: ToolDefinition['execute']): ToolDefinition['execute'] {
   return Object.getPrototypeOf(options) === Object.prototype ? execute : execute.bind(options);
 }
@@ -127,7 +127,7 @@ function refuseClientTool(name: string): () => never {
   };
 }
 
-/** What was derived for a tool; wins over the author's options of the same name, which it was derived from. */
+/** The derived parts of a tool; they replace the author's options of the same name. */
 type ToolParts = Pick<
   ToolDefinition,
   | 'name'
@@ -147,7 +147,7 @@ type ToolParts = Pick<
   | 'execute'
 >;
 
-/** A finished definition: the author's options and what was derived, frozen, without empty fields. */
+/** A finished definition: the author's options and the derived parts, frozen, without undefined fields. */
 export function freezeTool(
   options: Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'>,
   parts: ToolParts,
@@ -164,18 +164,18 @@ export function freezeTool(
   return tool;
 }
 
-/** Definitions of which everything was checked when they were made. */
+/** Definitions that were fully checked when they were created. */
 const finished = new WeakSet<object>();
 
-/** Whether {@link freezeTool} made this very definition, so that nothing of it need be checked again. */
+/** Whether {@link freezeTool} created this definition, so that it needs no further check. */
 export function isFinishedTool(tool: unknown): tool is ToolDefinition {
   return typeof tool === 'object' && tool !== null && finished.has(tool);
 }
 
-/** What every provider accepts as a tool's name. */
+/** The tool names that every provider accepts. */
 export const TOOL_NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
-/** The fault of a name that {@link TOOL_NAME} does not match. */
+/** The fault of a name that does not match {@link TOOL_NAME}. */
 export function illegalName(name: string): { readonly problem: string; readonly fix: string } {
   return {
     problem: `the tool name ${JSON.stringify(name)} is not accepted by every provider (${TOOL_NAME.source})`,
@@ -184,8 +184,8 @@ export function illegalName(name: string): { readonly problem: string; readonly 
 }
 
 /**
- * Whether a function certainly takes its arguments and no context, told by its source: then none needs to be made
- * for it. Where the source leaves a doubt, it takes one.
+ * Whether a function certainly takes no context, according to its source, so that no context is created for it. If
+ * the source is unclear, the function counts as taking a context.
  */
 function ignoresContext(execute: (...args: never) => unknown): boolean {
   if (execute.length > 1) return false;
@@ -197,7 +197,7 @@ function ignoresContext(execute: (...args: never) => unknown): boolean {
 const OPENING = '([{';
 const CLOSING = ')]}';
 
-/** A default value may be anything; one that could hide a bracket or a comma is a doubt. */
+/** A default value may contain a bracket or a comma; then the result is unclear. */
 function hasOneParameter(source: string): boolean {
   let depth = 0;
   for (let index = 0; index < source.length; index += 1) {
@@ -211,7 +211,7 @@ function hasOneParameter(source: string): boolean {
   return false;
 }
 
-/** An agent tool: `label` is its title, `details` go to the application only. */
+/** An agent tool: `label` is its title; only the application receives `details`. */
 export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
   extends Omit<
     ToolOptions,
@@ -231,10 +231,10 @@ export interface AgentTool<Source extends SchemaSource = SchemaSource, Details =
 }
 
 /**
- * Makes a tool from an agent tool, whose `execute` gets the call's id, the checked arguments, a signal,
- * a callback for partial results, and the call's context with the read-only history.
+ * Creates a tool from an agent tool. Its `execute` receives the call's id, the checked arguments, a signal, a
+ * callback for partial results, and the call's context with the read-only history.
  *
- * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
+ * @throws ToolDeclarationError (502) if the name is illegal or the schema cannot be read.
  *
  * @example
  * ```ts
@@ -279,14 +279,14 @@ const NO_BODY = {
   fix: 'execute: async (toolCallId, params) => ({ content: […], details: … })',
 };
 
-/** The tools that were made of objects in the form of an agent tool: the same for the same. */
+/** The tools that were created from agent tools, one for each object. */
 const adapted = new WeakMap<object, ToolDefinition>();
 
 /**
- * What is given as a tool, as a tool of the contract: an object in the form of {@link agentTool} becomes one,
- * anything else stays what it is.
+ * Converts a value that was passed as a tool: an object in the form of {@link agentTool} becomes a tool; other values
+ * are returned unchanged.
  *
- * @throws ToolDeclarationError (502) where the object has the form, and something in it is wrong.
+ * @throws ToolDeclarationError (502) if the object has this form and contains a fault.
  */
 export function adaptAgentTool(given: unknown): unknown {
   if (!isAgentTool(given)) return given;
@@ -297,7 +297,7 @@ export function adaptAgentTool(given: unknown): unknown {
   return tool;
 }
 
-/** It has a label, and its `execute` is not that of the contract, which takes the arguments first. */
+/** It has a label, and its `execute` does not take the arguments first. */
 function isAgentTool(given: unknown): given is AgentTool {
   if (typeof given !== 'object' || given === null || !('label' in given) || !('execute' in given))
     return false;

@@ -27,22 +27,21 @@ import { type PlannedTool, planToolset } from './plan-toolset.js';
 export interface DiscoverOptions {
   /** Default: every `@Toolset` class loaded so far. */
   readonly toolsets?: readonly ClassType[];
-  /** tsyringe's container, or one behind the port; default: tsyringe's global one. */
+  /** A tsyringe container or an `InstanceResolver`; default: tsyringe's global container. */
   readonly container?: InstanceResolver;
-  /** A generated description that no longer fits its class is a fault; default: a warning. */
+  /** A generated description that no longer matches its class is an error; default: a warning. */
   readonly strict?: boolean;
-  /** Gets the warnings; default: `process.emitWarning`. */
+  /** Receives warnings; default: `process.emitWarning`. */
   readonly logger?: Logger;
 }
 
 /**
- * Turns toolset classes into tools that are bound to injected instances: classes are read, the container
- * is checked, and only then is anything created. Singletons are created now; scoped and transient
- * toolsets at each call.
+ * Turns toolset classes into tools with injected instances. It reads the classes and checks the container before it
+ * creates anything. Singletons are created now; scoped and transient toolsets at each call.
  *
- * @throws InvalidOptionsError (521) for options that it does not have, and
- *   ToolDeclarationError (502) with every mistake of every class at once: types that cannot be known,
- *   illegal and duplicate names, missing providers, singletons that would keep scoped dependencies.
+ * @throws InvalidOptionsError (521) for unknown options.
+ * @throws ToolDeclarationError (502) with every mistake of every class together: unknown types, illegal and duplicate
+ * names, missing providers, singletons that would keep scoped dependencies.
  *
  * @example
  * ```ts
@@ -78,7 +77,7 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
 }
 
-/** The tools of toolset instances that exist already, without a container. */
+/** The tools of existing toolset instances, without a container. */
 export function toolsOfInstances(...instances: readonly object[]): ToolDefinition[] {
   const resolve = <Instance>(toolset: unknown): Instance =>
     instances.find((instance) => instance.constructor === toolset) as Instance;
@@ -97,7 +96,7 @@ const OPTIONS = optionTable<DiscoverOptions>(
   { classes: 'toolsets: [ShopTools, …]' },
 );
 
-/** What is often given instead of options or of classes. */
+/** Frequent mistakes instead of options or classes. */
 function misuses(options: DiscoverOptions): readonly OptionFault[] {
   const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
   if (Array.isArray(options)) return [{ option: '', problem: 'it takes options, not a list', fix }];
@@ -122,7 +121,7 @@ function refuse(faults: readonly AuthorFault[]): void {
   if (faults.length > 0) throw new ToolDeclarationError(faults);
 }
 
-/** Classes with tools that the container knows, that nobody extends, and that no `@Toolset` offers. */
+/** Classes with tools that the container has registered, that have no subclass, and that no `@Toolset` offers. */
 function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): readonly AuthorFault[] {
   const bases = new Set(toolsets.flatMap(lineage));
   return loadedToolClasses()
@@ -134,7 +133,7 @@ function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): r
     }));
 }
 
-/** Who has heard of it: it is the same for every class that was built in the same way. */
+/** Loggers that already received the warning; it is the same for all classes of one build. */
 const toldOptionality = new WeakSet<object>();
 
 function tellUnknownOptionality(parameters: readonly string[], logger: Logger | undefined): void {
@@ -214,19 +213,19 @@ function bindTool(
   });
 }
 
-/** The method that a tool was made of. */
+/** The method of a tool. */
 type BoundMethod = Pick<PlannedTool, 'class' | 'key'>;
 
-/** Beside the definitions, which are data: only a bridge that reads decorators of others asks for it. */
+/** Kept outside the definitions, which are data: only integrations that read other decorators need it. */
 const methods = new WeakMap<ToolDefinition, BoundMethod>();
 
 /** How the method of a tool is called. */
 interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'> {
-  /** The instance that a call of a companion of the method is made on. */
+  /** Returns the instance for a call of a companion method. */
   readonly open: (context: ToolContext) => unknown;
 }
 
-/** The tool of a planned method; how it is called is for its host to say. */
+/** Creates the tool of a planned method; its host determines how it is called. */
 export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
   const {
     class: owner,
@@ -260,7 +259,7 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
   return tool;
 }
 
-/** What a prompt or a resource returns is no text for a model: it is handed on as it is. */
+/** A prompt or resource returns a value and not text for a model: it is passed on unchanged. */
 function valueInDetails(execute: ToolDefinition['execute']): ToolDefinition['execute'] {
   return async (args, context) => {
     const value: unknown = await execute(args, context);
@@ -269,7 +268,7 @@ function valueInDetails(execute: ToolDefinition['execute']): ToolDefinition['exe
   };
 }
 
-/** A method that a tool names, on the instance that a call of the tool would get. */
+/** A companion method of a tool, called on the instance that a call of the tool would have. */
 function companion(name: string | undefined, open: MethodCalling['open']) {
   if (name === undefined) return undefined;
   return async (effect: unknown, context: ToolContext): Promise<unknown> => {
@@ -278,7 +277,7 @@ function companion(name: string | undefined, open: MethodCalling['open']) {
   };
 }
 
-/** The method that `discoverTools` made a tool of; `undefined` for any other tool. */
+/** The method that `discoverTools` turned into a tool; `undefined` for other tools. */
 export function boundMethodOf(tool: ToolDefinition): BoundMethod | undefined {
   return methods.get(tool);
 }

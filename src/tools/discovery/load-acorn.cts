@@ -1,4 +1,4 @@
-/** acorn, loaded with the first parameter list that has to be parsed. */
+/** Loads acorn for the first parameter list that must be parsed. */
 export function loadAcorn(): typeof import('acorn') {
   return require('acorn');
 }

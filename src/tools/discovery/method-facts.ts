@@ -7,19 +7,19 @@ import { designToken } from '../schema/type-reference.js';
 import type { ValueModel } from '../schema/value-type.js';
 import { loadAcorn } from './load-acorn.cjs';
 
-/** One parameter as the method's own source spells it. */
+/** A parameter in the method's source. */
 interface ParsedParameter {
-  /** Absent for a destructured parameter, which has no name. */
+  /** Absent for a destructured parameter. */
   readonly name?: string;
   readonly isRest: boolean;
   readonly hasDefault: boolean;
-  /** The default, where it is a literal. */
+  /** The default, if it is a literal. */
   readonly defaultValue?: LiteralValue;
 }
 
 /**
- * The parameter list of a function, read from its source; `undefined` where there is none to read (native
- * and bound functions). Only the list is parsed, never the body: bodies are long and of no interest.
+ * The parameter list of a function, read from its source; `undefined` for native and bound functions. Only the list
+ * is parsed, not the body.
  */
 export function parameterList(fn: (...args: never[]) => unknown): readonly ParsedParameter[] | undefined {
   const source = Function.prototype.toString.call(fn);
@@ -33,13 +33,13 @@ export function parameterList(fn: (...args: never[]) => unknown): readonly Parse
   }
 }
 
-/** The beginning of a method; most lists behind it are names and plain literals, which need no parser. */
+/** The beginning of a method. Most parameter lists contain only names and simple literals, which need no parser. */
 const METHOD_HEAD = /^(?:async\s+)?\*?\s*[\w$]+\s*\(\s*/;
 const PLAIN_PARAMETER =
   /([A-Za-z_$][\w$]*)\s*(?:=\s*(-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false|null|'[^'\\\n\r]*'|"[^"\\\n\r]*")\s*)?(?:,\s*|(?=\)))/y;
 const METHOD_BODY = /\)\s*\{/y;
 
-/** The parameters of a method whose list is plain; `undefined` for any other. */
+/** The parameters of a method with a simple list; `undefined` for others. */
 function plainList(source: string): readonly ParsedParameter[] | undefined {
   const head = METHOD_HEAD.exec(source);
   if (head === null || source.endsWith('[native code] }')) return undefined;
@@ -75,7 +75,7 @@ function listSource(source: string): string | undefined {
   for (const token of tokenizer(source, { ecmaVersion: 'latest' })) {
     if (start < 0 && token.type === tokTypes.arrow)
       return source.slice(0, token.start).replace(/^async\s/, '');
-    // A computed method name, `['a' + b(1)](x)`, has parentheses of its own.
+    // A computed method name, `['a' + b(1)](x)`, has its own parentheses.
     if (start < 0 && token.type === tokTypes.bracketL) brackets += 1;
     if (start < 0 && token.type === tokTypes.bracketR) brackets -= 1;
     if (brackets > 0) continue;
@@ -91,7 +91,7 @@ function listSource(source: string): string | undefined {
 }
 
 function parseList(list: string): readonly Pattern[] {
-  // A method, so that a default may say `super`; on a line of its own, in case the list ends in a comment.
+  // Parsed as a method, so that a default may use `super`; on its own line, because the list may end in a comment.
   const node = loadAcorn().parseExpressionAt(`({_(${list}\n){}})`, 0, {
     ecmaVersion: 'latest',
     checkPrivateFields: false,
@@ -115,12 +115,12 @@ function readParameter(pattern: Pattern): ParsedParameter {
   return { name: pattern.type === 'Identifier' ? pattern.name : undefined, isRest: false, hasDefault: false };
 }
 
-/** The value of a literal; boxed, because `null` is a value too. */
+/** The value of a literal in a box, because `null` is a value too. */
 interface LiteralValue {
   readonly value: unknown;
 }
 
-/** The value of an expression that is a literal through and through; `undefined` for any other. */
+/** The value of an expression that consists only of literals; `undefined` for others. */
 function literalValue(node: Expression): LiteralValue | undefined {
   switch (node.type) {
     case 'Literal':
@@ -188,25 +188,25 @@ function propertyName(key: Expression | { type: 'PrivateIdentifier' }): string |
   return key.type === 'Literal' ? String(key.value) : undefined;
 }
 
-/** Everything that is known of one parameter, from its decorators, its metadata and its source. */
+/** All facts about one parameter, from its decorators, its metadata and its source. */
 export interface ParameterFacts {
   readonly index: number;
   readonly records: readonly ParameterRecord[];
-  /** `design:paramtypes` at this position; `undefined` where the build tool emits none. */
+  /** `design:paramtypes` at this position; `undefined` if the build tool emits none. */
   readonly designType: unknown;
   readonly parsed?: ParsedParameter;
-  /** What the generated file says of it. */
+  /** From the generated file. */
   readonly generated?: ValueModel;
 }
 
-/** The parameters of a method, or why they cannot be known. */
+/** The parameters of a method, or why they are unknown. */
 export type MethodFacts =
   | {
       readonly ok: true;
       readonly parameters: readonly ParameterFacts[];
       /** The generated description that was used. */
       readonly generated?: DescribedTool;
-      /** Why there is one that was not used, continuing "it …". */
+      /** Why a generated description was not used; continues "it …". */
       readonly misfit?: string;
     }
   | { readonly ok: false; readonly problem: string };
@@ -217,8 +217,8 @@ export type MethodFunction = (...args: any[]) => unknown;
 const NO_RECORDS: readonly ParameterRecord[] = [];
 
 /**
- * Gathers the facts of a method's parameters; nothing is interpreted yet. A generated description that fits
- * the method says more than source and metadata; one that does not is left aside.
+ * Collects the facts about a method's parameters without interpreting them. A generated description that matches the
+ * method replaces source and metadata; if it does not match, it is ignored.
  */
 export function methodFacts(
   { record, declaredIn }: InheritedMethod,
@@ -250,23 +250,23 @@ export function methodFacts(
   return { ok: true, parameters, generated };
 }
 
-/** What is known of a method at run time. */
+/** The facts about a method at run time. */
 interface MethodSource {
   readonly designTypes?: readonly unknown[];
   readonly parsed?: readonly ParsedParameter[];
-  /** How many parameters there are, as far as its length and its decorators tell. */
+  /** The number of parameters, from its length and its decorators. */
   readonly count: number;
-  /** How many there are at least, by the last that has a decorator. */
+  /** The least number of parameters, from the last decorated one. */
   readonly decorated: number;
 }
 
-/** What decorators put in a method's place is a function expression, and hands all that it gets on. */
+/** A function that replaces a decorated method is a function expression and passes all arguments on. */
 function takesAnything(method: MethodFunction, list: readonly ParsedParameter[] | undefined): boolean {
   const isRest = list?.length === 1 && list[0]?.isRest === true;
   return isRest && /^(?:async\s+)?(?:function\b|\()/.test(Function.prototype.toString.call(method));
 }
 
-/** `isStandIn`: a decorator below `@Tool` has put another function in the method's place, which tells nothing. */
+/** `isStandIn`: a decorator below `@Tool` has replaced the method by another function, whose source is useless. */
 function factsFromSource(
   records: Records,
   { designTypes, parsed, count: least, decorated }: MethodSource,
@@ -274,7 +274,7 @@ function factsFromSource(
 ): MethodFacts {
   const count = designTypes?.length ?? parsed?.length ?? least;
   const all = Math.max(count, decorated);
-  // Where every property is named by hand, the source is not needed, whatever a wrapper or minifier made of it.
+  // If all properties are named by hand, the source is not needed; a wrapper or minifier may have changed it.
   const isUsable = parsed !== undefined && parsed.length === count && decorated <= count;
   if (parsed !== undefined && !isUsable && !areNamed(records, count, designTypes))
     return { ok: false, problem: `its source lists ${parsed.length} parameters, its metadata ${all}` };
@@ -327,7 +327,7 @@ function factsFromGenerated(
 
 const INJECTED = { context: ToolContext, signal: AbortSignal } as const;
 
-/** Whether a parameter's type alone says that it is injected. */
+/** Whether a parameter is injected because of its type. */
 export function isInjectedType(designType: unknown): boolean {
   return isContextType(designType) || designType === AbortSignal;
 }
@@ -341,8 +341,8 @@ export function isContextType(designType: unknown): boolean {
 }
 
 /**
- * Why a generated description no longer fits the method, continuing "it …"; nothing where it fits as far as
- * can be seen. Minifiers and bundlers rename parameters: a short name, or a numbered one, proves nothing.
+ * Why a generated description no longer matches the method, continuing "it …"; `undefined` if it seems to match.
+ * Minifiers and bundlers rename parameters, so a short or numbered name is no evidence.
  */
 function misfitOf({ parameters, $defs = {} }: DescribedTool, source: MethodSource): string | undefined {
   const { designTypes, parsed, count } = source;
@@ -384,13 +384,13 @@ function misnamed(
     : `has a parameter #${shape} that is optional or a rest only in one of source and description`;
 }
 
-/** Where another name of a bundle is the same, esbuild makes `tags2` of `tags`, others `tags$1` or `_tags`. */
+/** To avoid name clashes in a bundle, esbuild turns `tags` into `tags2`; others write `tags$1` or `_tags`. */
 function isRenamed(name: string, original: string): boolean {
   const starts = [original, `_${original}`];
   return starts.some((start) => name.startsWith(start) && /^\$?\d*$/.test(name.slice(start.length)));
 }
 
-/** The longest name that minifiers give. */
+/** The longest name that minifiers use. */
 const SHORT = 2;
 
 function mistyped(
@@ -411,7 +411,7 @@ function mistyped(
   return undefined;
 }
 
-/** What metadata says where it does not know. */
+/** Types in metadata that mean the type is unknown. */
 const LOST: readonly unknown[] = [Object, Function, Promise];
 
 function same(some: readonly unknown[], others: readonly unknown[]): boolean {

@@ -43,7 +43,7 @@ import {
 import { fromSignature } from './signature-schema.js';
 import { buildToolSchemas, type ToolSchemas } from './tool-schemas.js';
 
-/** One tool of a class, complete but for the instance. */
+/** A tool of a class, complete except for the instance. */
 export interface PlannedTool {
   readonly class: ClassType;
   readonly key: string | symbol;
@@ -56,26 +56,26 @@ export interface PlannedTool {
   readonly isOutputInferred: true | undefined;
   readonly hydrate?: Hydrate;
   readonly call: MethodCaller;
-  /** Where each parameter of the method gets its value from, in order. */
+  /** The source of each parameter's value, in order. */
   readonly bindings: readonly ArgumentBinding[];
   readonly facts: MethodFacts;
 }
 
-/** The tools of one class, and everything that is wrong with its declarations. */
+/** The tools of one class, and all faults of its declarations. */
 export interface ToolsetPlan {
   readonly tools: readonly PlannedTool[];
   readonly faults: readonly AuthorFault[];
-  /** Generated descriptions that no longer fit the class. */
+  /** Generated descriptions that no longer match the class. */
   readonly misfits: readonly AuthorFault[];
-  /** What works and is probably not meant: types and class-validator's rules that say different things. */
+  /** Probable mistakes that do not prevent use: types and class-validator's rules that contradict each other. */
   readonly warnings: readonly AuthorFault[];
-  /** Parameters that are required because nothing says whether they are: `ShopTools.find(customerId)`. */
+  /** Parameters that are required because no source declares them optional: `ShopTools.find(customerId)`. */
   readonly required: readonly string[];
 }
 
 /**
- * Understands all tool methods of a class; every fault of every method is collected. A bridge may say more of
- * the methods than their own decorators do.
+ * Reads all tool methods of a class and collects every fault. An integration may add facts to those of the
+ * decorators.
  */
 export function planToolset(
   toolset: ClassType,
@@ -112,7 +112,7 @@ export function planToolset(
   return { tools, faults, misfits, warnings, required };
 }
 
-/** Tools that were described and are no more. */
+/** Tools in the description that no longer exist. */
 function goneTools(
   toolset: ClassType,
   described: object,
@@ -136,7 +136,7 @@ function misfitFault(where: string, problem: string): AuthorFault {
 }
 
 type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readonly ParameterFault[] }) & {
-  /** Why the generated description of the method was left aside, continuing "it …". */
+  /** Why the generated description of the method was ignored; continues "it …". */
   readonly misfit?: string;
   readonly disagreements?: readonly string[];
   readonly doubts?: readonly AuthorFault[];
@@ -206,7 +206,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   };
 }
 
-/** The options of a tool and what `@Public` adds: on its method, or on its class for tools without scopes. */
+/** The options of a tool with `@Public` applied: on its method, or on its class for tools without scopes. */
 function withPublic(
   options: ToolOptions,
   { record, toolset }: Pick<InheritedMethod, 'record'> & { readonly toolset: ClassType },
@@ -216,7 +216,7 @@ function withPublic(
   return isPublic ? { ...options, public: true } : options;
 }
 
-/** Methods that a tool names as its companions, and that the class does not have. */
+/** Companion methods that a tool names but the class does not have. */
 function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
   const faults: ParameterFault[] = [];
   for (const role of COMPANIONS) {
@@ -230,7 +230,7 @@ function companionFaults(toolset: ClassType, options: ToolOptions): readonly Par
 
 const COMPANIONS = ['reconcile', 'compensate', 'touches', 'preview'] as const;
 
-/** Without a getter being run. */
+/** Does not run getters. */
 function isMethodOf(prototype: object | null, name: string): boolean {
   for (
     let level = prototype;
@@ -243,7 +243,7 @@ function isMethodOf(prototype: object | null, name: string): boolean {
   return false;
 }
 
-/** What a toolset says for those of its tools that say nothing else. */
+/** The toolset's defaults for tools without their own settings. */
 function withToolset(options: ToolOptions, { defer, namespace }: ToolsetOptions): ToolOptions {
   if (defer === undefined && namespace === undefined) return options;
   return { ...options, defer: options.defer ?? defer, namespace: options.namespace ?? namespace };
@@ -253,7 +253,7 @@ type UnderstoodMethod =
   | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-/** What the author says in `@Tool` comes before `@ApiOperation`, and that before what the generated file says. */
+/** `@Tool` wins over `@ApiOperation`, and that over the generated file. */
 function withDescription(
   options: ToolOptions,
   facts: MethodFacts,
@@ -268,7 +268,7 @@ function withDescription(
   };
 }
 
-/** An explicit schema comes first, because it says what the parameters are; otherwise they say what it is. */
+/** An explicit schema defines the parameters; otherwise the parameters define the schema. */
 function understand(facts: MethodFacts, options: ToolOptions): UnderstoodMethod {
   if (options.parameters === undefined) {
     const bound = facts.ok ? bindParameters(facts.parameters) : unreadable(facts.problem);
@@ -309,7 +309,7 @@ function missingDescription({ description }: ToolOptions, where: string): readon
   return description?.trim() ? [] : [undescribed(where, fix)];
 }
 
-/** Short names in a method that looks minified are the minifier's, and the model would see them. */
+/** Short names in minified code come from the minifier, and the model would see them. */
 function minifiedNames(
   { parameters }: ToolOptions,
   facts: MethodFacts,
@@ -324,15 +324,15 @@ function minifiedNames(
   };
 }
 
-/** Where somebody develops, a warning is read; elsewhere the application must not start with wrong names. */
+/** In development, a warning is read; elsewhere the application must not start with wrong names. */
 function isDeveloped(): boolean {
   const { NODE_ENV: environment = '' } = process.env;
   return ['', 'development', 'test'].includes(environment);
 }
 
 /**
- * The names of parameters that are required although they may have been written with a `?`: neither their
- * decorators nor a generated file say, and decorator metadata cannot.
+ * The names of parameters that are required although the author may have written `?`: neither their decorators nor a
+ * generated file state it, and decorator metadata cannot.
  */
 function requiredByDefault(
   { parameters }: ToolOptions,
@@ -351,7 +351,7 @@ function requiredByDefault(
 
 const NO_NAMES: readonly string[] = [];
 
-/** Names of properties that nobody gave by hand. */
+/** Names of properties that come only from the source. */
 function namesFromSource(facts: MethodFacts): readonly string[] {
   if (!facts.ok || facts.generated !== undefined) return NO_NAMES;
   const names: string[] = [];
@@ -369,21 +369,21 @@ function paramOptions({ records }: ParameterFacts) {
   return record?.role === 'property' ? record.options : undefined;
 }
 
-/** Compilers and people break lines in a method, or put a space before its body. */
+/** Compilers and people write line breaks in a method, or a space before its body. */
 function isMinified(method: MethodFunction): boolean {
   const source = Function.prototype.toString.call(method);
   return !source.includes('\n') && source.includes('){');
 }
 
-/** What told a tool's schema: in order of precedence, the first that knows it. */
+/** The sources of a tool's schema, strongest first. */
 type SchemaOrigin = 'explicit' | '@Param' | 'generated' | 'metadata';
 
 const ORDER: readonly SchemaOrigin[] = ['explicit', '@Param', 'generated', 'metadata'];
 
-/** Options of `@Param` that say a type. */
+/** Options of `@Param` that state a type. */
 const TYPE_OPTIONS = ['type', 'items', 'enum', 'additionalProperties'] as const;
 
-/** Everything that told something of a tool's schema, the strongest first. */
+/** Every source of a tool's schema, strongest first. */
 export function schemaOrigins({ facts, options }: PlannedTool): readonly SchemaOrigin[] {
   if (options.parameters !== undefined) return ['explicit'];
   if (!facts.ok) return [];

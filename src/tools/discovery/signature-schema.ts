@@ -23,8 +23,8 @@ export function fromSignature(model: ArgumentsModel, faults: ParameterFault[]): 
 }
 
 /**
- * The parameters whose default the author declared, by `@Param`, a literal or the generated file. A default within a
- * class may be documented for others, and one within a schema is part of that schema.
+ * The parameters whose default the author declared, by `@Param`, a literal or the generated file. Defaults inside a
+ * class may only be documentation, and those inside a schema belong to that schema.
  */
 function declaredDefaults(
   model: Exclude<ArgumentsModel, { readonly type: unknown }>,
@@ -36,7 +36,7 @@ function declaredDefaults(
   return Object.entries(properties).flatMap(([name, schema]) => (names.has(name) ? [schema] : []));
 }
 
-/** What `@Param` or the rules of a class say, by the name of the property that they say it of. */
+/** Assigns a fault of `@Param` or of a class's rules to its parameter. */
 function faultOfParameter(fault: SchemaFault): ParameterFault {
   const [, parameter, rest] = /^properties\.([^.]+)\.(.+)$/.exec(fault.path) ?? [];
   if (parameter === undefined) return describeSchemaFault(fault, 'parameters');

@@ -7,23 +7,23 @@ import { resolveReference } from '../checking/schema-level.js';
 import { readSchemaSource } from '../schema/schema-source.js';
 import type { ParameterFault } from './bind-parameters.js';
 
-/** What a tool offers and how its arguments are hydrated. */
+/** The schemas of a tool, and how its arguments are hydrated. */
 export interface ToolSchemas {
   readonly parameters: JsonSchema;
   readonly output?: JsonSchema;
   readonly hydrate?: Hydrate;
-  /** Where types and rules of DTO classes say different things. */
+  /** Contradictions between types and rules of DTO classes. */
   readonly disagreements?: readonly string[];
-  /** What works in the schemas and is probably not meant. */
+  /** Probable mistakes in the schemas that do not prevent use. */
   readonly doubts: readonly ParameterFault[];
 }
 
-/** The schemas, or what keeps them from being written. */
+/** The schemas, or the faults that prevent them. */
 type ToolSchemasResult =
   | ({ readonly ok: true } & ToolSchemas)
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-/** The schemas of a tool. Without explicit `parameters`, `build` builds them from the signature, if there is one. */
+/** The schemas of a tool. Without explicit `parameters`, `build` creates them from the signature, if there is one. */
 export function buildToolSchemas(
   options: Pick<ToolOptions, 'parameters' | 'output' | 'input'>,
   build: (faults: ParameterFault[]) => BuiltSchema | undefined = () => NO_PARAMETERS,
@@ -52,7 +52,7 @@ export interface BuiltSchema {
   readonly isObject?: boolean;
   readonly hydrate?: Hydrate;
   readonly disagreements?: readonly string[];
-  /** Who says what is in it; of what nobody has said, nothing can be wrong. */
+  /** The author of the schema; schemas of the framework need no check. */
   readonly writer: 'author' | 'library' | 'framework';
 }
 
@@ -77,7 +77,7 @@ function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]
   return { schema, hydrate: standardHydrator(standard), writer: 'library' };
 }
 
-/** Arguments are an object; providers refuse a tool whose schema says otherwise. */
+/** The root must be an object, because providers refuse other tools. */
 export function objectFaults(schema: JsonSchema): readonly ParameterFault[] {
   return describesObject(schema, schema) ? [] : [NO_OBJECT];
 }
@@ -87,7 +87,7 @@ const NO_OBJECT: ParameterFault = {
   fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
 };
 
-/** What is wrong where the input of a tool is text, and its parameters are something else. */
+/** The faults of a tool with text input whose parameters are not a single string. */
 export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly ParameterFault[] {
   const [first, ...others] = Object.values(properties);
   const isText = type === 'object' && others.length === 0 && first?.type === 'string';
@@ -101,7 +101,7 @@ const NO_TEXT: ParameterFault = {
 
 const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];
 
-/** Of a union every branch has to, so that whatever is sent is an object. */
+/** Every branch of a union must describe an object. */
 function describesObject(schema: JsonSchema, root: JsonSchema): boolean {
   const { type, anyOf, oneOf, allOf, ...others } = resolveReference(schema, root);
   if (type !== undefined) return type === 'object';

@@ -1,11 +1,11 @@
-/** class-validator, where a bundler sees it. */
+/** Loads class-validator in a way that bundlers follow. */
 export function loadClassValidator(): unknown {
   return require('class-validator');
 }
 
 /**
- * The stores of class-transformer's decorators: a bundler takes one form of the package, and resolves these paths as it
- * did for the application. Forms that it left outside of the bundle are missing.
+ * The stores of class-transformer's decorators. A bundler includes one form of the package, and resolves these paths
+ * as for the application. Other forms are missing in the bundle.
  */
 export function loadTransformStores(): readonly unknown[] {
   const stores = [

@@ -7,7 +7,7 @@ import { BOUNDS, regularExpression } from './keywords.js';
 import { enumValues, isEnumObject, resolveTypeReference } from './type-reference.js';
 import type { ValueType } from './value-type.js';
 
-/** What OpenAPI's `@ApiProperty` says of a property. It is documentation: whatever it says comes after the rules. */
+/** The facts from OpenAPI's `@ApiProperty` on a property. They are documentation: validation rules win. */
 export interface ApiProperty {
   readonly description?: string;
   readonly required?: boolean;
@@ -15,18 +15,18 @@ export interface ApiProperty {
   readonly default?: unknown;
   readonly own: ValueRules;
   readonly items: ValueRules;
-  /** The class, or what else rules cannot name, of the property or of its items. */
+  /** The class of the property or of its items, or another type that rules cannot express. */
   readonly type?: ValueType;
 }
 
-/** Where `@nestjs/swagger` keeps what its decorators say; the package itself is not loaded. */
+/** The metadata keys of `@nestjs/swagger`; the package itself is not loaded. */
 const PROPERTIES = 'swagger/apiModelPropertiesArray';
 const PROPERTY = 'swagger/apiModelProperties';
 const OPERATION = 'swagger/apiOperation';
 
 type Metadata = Readonly<Record<string, unknown>>;
 
-/** The properties that `@ApiProperty` stands on in this very class; not those that only a response has. */
+/** The properties of this class with `@ApiProperty`, without inherited and response-only properties. */
 export function apiProperties(target: ClassType): readonly string[] {
   const keys = metadata(PROPERTIES, target.prototype);
   if (!Array.isArray(keys)) return [];
@@ -35,7 +35,7 @@ export function apiProperties(target: ClassType): readonly string[] {
     .filter((key) => readMetadata(target, key)?.readOnly !== true);
 }
 
-/** What `@ApiProperty` says of a property of a class or its bases. */
+/** The facts from `@ApiProperty` on a property of a class or its bases. */
 export function apiProperty(target: ClassType, key: string): ApiProperty | undefined {
   const said = readMetadata(target, key);
   if (said === undefined) return undefined;
@@ -61,7 +61,7 @@ export function apiProperty(target: ClassType, key: string): ApiProperty | undef
   };
 }
 
-/** What `@ApiOperation` says of a method: its summary, its description, or both. */
+/** The summary or description in `@ApiOperation` of a method, or both. */
 export function apiDescription(method: unknown): string | undefined {
   if (typeof method !== 'function') return undefined;
   const said = metadata(OPERATION, method);
@@ -70,7 +70,7 @@ export function apiDescription(method: unknown): string | undefined {
   return texts.length === 0 ? undefined : [...new Set(texts)].join('\n');
 }
 
-/** The rules, and of `@ApiProperty` what they leave open; keyword by keyword. Conditional rules may leave all open. */
+/** Completes rules with facts of `@ApiProperty`, keyword by keyword. Conditional rules leave everything open. */
 export function withApiProperty(
   rules: PropertyRules,
   api: ApiProperty | undefined,
@@ -100,12 +100,12 @@ function combined(rules: ValueRules, api: ValueRules, designType: unknown): Valu
   };
 }
 
-/** Documentation may say "text" of a `Date`, because that is what is sent; the method still wants the `Date`. */
+/** Documentation may state "text" for a `Date`, because JSON sends text; the method still receives a `Date`. */
 function isOpen(designType: unknown, hint: TypeHint | undefined): boolean {
   return OPEN_TYPES.includes(designType) || (designType === Number && hint === 'integer');
 }
 
-/** Values of another kind than the rules accept are left out. */
+/** Drops values that do not match the type of the rules. */
 function fitting(values: ValueRules['values'], hint: TypeHint | undefined): ValueRules['values'] {
   if (values === undefined || hint === undefined) return values;
   const kind = hint === 'integer' ? 'number' : hint;
@@ -137,12 +137,12 @@ function valuesOf(said: Metadata): Pick<ValueRules, 'values'> {
   return values.length === 0 ? {} : { values };
 }
 
-/** Others (`int64`, `password`, `binary`) are OpenAPI's own and say nothing that could be checked. */
+/** Other formats (`int64`, `password`, `binary`) are OpenAPI's own and cannot be checked. */
 const FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'date', 'time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid'],
 ]);
 
-/** `@nestjs/swagger` says them of the items where they stand on an array. */
+/** On an array, `@nestjs/swagger` applies these to the items. */
 const MOVED_TO_ITEMS = ['format', 'maximum', 'maxLength', 'minimum', 'minLength', 'pattern'];
 
 function keywordsOf(said: Metadata): JsonSchema {
@@ -158,7 +158,7 @@ function keywordsOf(said: Metadata): JsonSchema {
   };
 }
 
-/** In OpenAPI 3.0 `exclusiveMinimum: true` stands beside `minimum`; JSON Schema has the number itself. */
+/** OpenAPI 3.0 writes `exclusiveMinimum: true` beside `minimum`; JSON Schema has the number itself. */
 function exclusiveBounds(said: Metadata, bounds: JsonSchema): JsonSchema {
   const { minimum, maximum, ...others } = bounds;
   return {
@@ -190,7 +190,7 @@ function flagOf(value: unknown): boolean | undefined {
   return typeof value === 'boolean' ? value : undefined;
 }
 
-/** A default that is only documented may be of any kind; one that does not fit is left out. */
+/** A documented default may have any type; a default of another type is dropped. */
 function isOfHint(value: unknown, hint: TypeHint | undefined): boolean {
   if (hint === 'array') return Array.isArray(value);
   if (hint === 'integer') return Number.isInteger(value);

@@ -8,8 +8,8 @@ import type { ValueType } from './value-type.js';
 type Group = NonNullable<Keyword['of']> | 'any';
 
 /**
- * The keywords of rules that mean something for a type: `minLength: 1` of `@IsNotEmpty` says nothing of a
- * number, and what compares JSON values says nothing of a `Date` or an instance.
+ * The keywords of rules that apply to a type. For example, `minLength: 1` of `@IsNotEmpty` does not apply to a
+ * number, and comparisons of JSON values do not apply to a `Date` or an instance.
  */
 export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonSchema {
   if (Object.keys(keywords).length === 0) return keywords;
@@ -44,7 +44,7 @@ function groupsOf(type: ValueType): readonly Group[] {
   }
 }
 
-/** class-validator compares items by reference, JSON Schema by value: the same for scalars only. */
+/** class-validator compares items by reference, JSON Schema by value: the result is the same only for scalars. */
 function comparesItems(type: ValueType): boolean {
   return type.kind === 'array' && (type.items.kind === 'scalar' || type.items.kind === 'enum');
 }
@@ -54,8 +54,8 @@ function isLongEnough(value: unknown, least: unknown): boolean {
 }
 
 /**
- * Keywords of `@Param` that are held against no value of the type: they would stand in the schema and do nothing.
- * Where the type leaves open what comes, or one of its branches can use them, nothing is said.
+ * Keywords of `@Param` that have no effect on the type. If the type is open, or one of its branches can use a
+ * keyword, it is not reported.
  */
 export function misplacedFault(type: ValueType, options: ParamOptions): TypeFault | undefined {
   const misplaced: string[] = [];
@@ -76,7 +76,7 @@ export function misplacedFault(type: ValueType, options: ParamOptions): TypeFaul
 
 type ValueGroup = NonNullable<Keyword['of']>;
 
-/** What `@Param` takes for options of its own is none of them; of these only `additionalProperties: false` is a keyword. */
+/** The options of `@Param` itself are not keywords, except `additionalProperties: false`. */
 const GROUP_OF: ReadonlyMap<string, ValueGroup> = new Map(
   [...KEYWORDS].flatMap(([name, { of }]) =>
     of === undefined || name === 'items' || name === 'required' ? [] : [[name, of] as const],
@@ -128,7 +128,7 @@ function insteadOf(name: string, types: readonly string[]): string {
   return `${meant.map((keyword) => `\`${keyword}\``).join(' or ')} in the place of \`${name}\``;
 }
 
-/** The types of JSON that a value may have; nothing where that is open. */
+/** The JSON types of a value; `undefined` if any type is possible. */
 function jsonTypes(type: ValueType): readonly string[] | undefined {
   switch (type.kind) {
     case 'any':

@@ -50,30 +50,30 @@ import type {
   ValueType,
 } from './value-type.js';
 
-/** What decorators and metadata say of one property of a class. */
+/** The decorators and metadata of one property of a class. */
 interface DecoratedProperty {
   readonly key: string;
   readonly options?: ParamOptions;
-  /** Its class-validator rules in the groups asked for; nothing where it never had any. */
+  /** Its class-validator rules in the selected groups; `undefined` if it has no rules in any group. */
   readonly rules?: readonly ValidationRule[];
-  /** Its rules in any group, which may tell its type where nothing else does. */
+  /** Its rules in any group, which may determine its type if nothing else does. */
   readonly rulesOfAnyGroup?: readonly ValidationRule[];
   readonly transform?: TransformRule;
   readonly designType: unknown;
   readonly groups?: readonly string[];
-  /** What the generated file says of it. */
+  /** From the generated file. */
   readonly generated?: ValueModel & { readonly optional: boolean };
-  /** What `@ApiProperty` says of it. */
+  /** From `@ApiProperty`. */
   readonly api?: ApiProperty;
 }
 
-/** A property, or why nothing can be said of it. */
+/** A property, or why it cannot be described. */
 type PropertyResult =
   | {
       readonly ok: true;
       readonly property: PropertyModel;
       readonly remaining: RemainingRules;
-      /** What the types say, and what the rules do. */
+      /** The contradiction between types and rules. */
       readonly disagreement?: string;
     }
   | TypeFault;
@@ -127,7 +127,7 @@ function remainingOf(key: string, { inexact, isOptional }: PropertyRules): Remai
   });
 }
 
-/** The rules were written for another type than the schema has, or for the value after a `@Transform`. */
+/** Whether the rules were written for another type than the schema has, or for the value after a `@Transform`. */
 function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: ValueType): boolean {
   if ((decorated.rules ?? []).length === 0) return false;
   if (isTransformed(decorated) || namesType(decorated.options ?? {})) return true;
@@ -160,8 +160,8 @@ function isTransformed({ transform }: DecoratedProperty): boolean {
 }
 
 /**
- * Whether the type is that of the value after a `@Transform`. What `@Type` makes an instance of is checked before, as
- * is what `@Param` gives another type than the property has: then it says what is sent.
+ * Whether the type is that of the value after a `@Transform`. Values that `@Type` turns into instances are checked
+ * before the transform. So are properties whose `@Param` states another type: it describes the sent value.
  */
 function transformsFirst(decorated: DecoratedProperty, type: ValueType): boolean {
   const { options = {}, transform, designType } = decorated;
@@ -171,7 +171,7 @@ function transformsFirst(decorated: DecoratedProperty, type: ValueType): boolean
   return designed === kindOf({ ok: true, type });
 }
 
-/** Whether its values are the same in JSON and for the tool, or are written in JSON as one text. */
+/** Whether its values are the same in JSON and for the tool, or are one string in JSON. */
 function isPlain(type: ValueType): boolean {
   switch (type.kind) {
     case 'scalar':
@@ -201,18 +201,18 @@ function kindOf(result: TypeResult): string | undefined {
   return type.name === 'integer' ? 'number' : type.name;
 }
 
-/** What only documents that `null` is a value does not say so to rules that refuse it. */
+/** Documentation that `null` is allowed does not override rules that refuse it. */
 function isNullable({ generated, api, rules: all = [] }: DecoratedProperty, rules: PropertyRules): boolean {
   if (rules.isConditional || generated?.nullable === true) return true;
   return api?.nullable === true && (rules.isOptional || all.length === 0);
 }
 
-/** Rules make a property required unless all of them accept its absence; so does having no rules at all. */
+/** A property is required unless all its rules accept its absence; without rules, it is required. */
 function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean {
   const { options, rules: all, generated, api } = decorated;
   if (options?.required !== undefined) return options.required;
   if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
-  // Rules validate the instance, and that has its initialiser's value where nothing was sent.
+  // Rules validate the instance, which has its initializer's value if no value was sent.
   if (initialOf(decorated, rules) !== undefined) return false;
   if (all !== undefined && !rules.acceptsMissing) return true;
   if (api?.required !== undefined) return api.required;
@@ -230,13 +230,14 @@ function initialOf(
 
 const NO_KEYWORDS: JsonSchema = {};
 
-/** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
+/** An explicit schema is complete; otherwise `@Param` overrides the rules, keyword by keyword. */
 function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: PropertyRules): JsonSchema {
   const { options = {}, generated, api } = decorated;
   const isExplicit = options.schema !== undefined;
   const fromRules = isExplicit ? NO_KEYWORDS : applicableKeywords(type, rules.own.keywords);
   const { description, default: _, ...known } = (!isExplicit && generated?.keywords) || NO_KEYWORDS;
-  // An initialiser's value is what a `@Transform` leads to: filled in before, it would go through it.
+  // A default that is filled in before the check would pass through the `@Transform`, but the initializer's value is
+  // its result.
   const fallback = isTransformed(decorated) ? undefined : initialOf(decorated, rules);
   const constraints = constraintKeywords(options, mergeKeywords(known, fromRules));
   return orderedKeywords({
@@ -252,23 +253,23 @@ function withItemKeywords(type: ValueType, rules: PropertyRules): ValueType {
   return Object.keys(keywords).length === 0 ? type : { ...type, keywords };
 }
 
-/** All that is known of one property of a DTO class. */
+/** All facts about one property of a DTO class. */
 interface PropertyFacts {
   readonly options: ParamOptions;
   readonly rules: PropertyRules;
   readonly transform?: TransformRule;
   readonly designType: unknown;
   readonly groups?: readonly string[];
-  /** What the generated file says of it. */
+  /** From the generated file. */
   readonly generated?: ValueModel;
-  /** What `@ApiProperty` names beyond what can be said in rules: a class. */
+  /** The class in `@ApiProperty`, which rules cannot express. */
   readonly apiType?: ValueType;
 }
 
 /**
  * The type of a DTO's property from, in this order: `@Param`, the generated file, class-transformer's `@Type`,
- * class-validator's rules, `@ApiProperty`, and decorator metadata. Only a union of classes needs `@Type` before
- * the generated file: it says by which tag instances are made.
+ * class-validator's rules, `@ApiProperty`, and decorator metadata. Only for a union of classes, `@Type` comes before
+ * the generated file: it defines the tag of each class.
  */
 function propertyType(facts: PropertyFacts): TypeResult {
   const { options, designType, groups } = facts;
@@ -289,14 +290,14 @@ function propertyType(facts: PropertyFacts): TypeResult {
   }
 }
 
-/** Whether `each: true` is about items: on a scalar class-validator validates the value itself. */
+/** Whether `each: true` applies to items: on a scalar, class-validator validates the value itself. */
 function isCollection(designType: unknown): boolean {
   return COLLECTIONS.includes(designType);
 }
 
 const COLLECTIONS: readonly unknown[] = [Array, Set, Map, Object, undefined];
 
-/** Rules may allow less than the type: whole numbers, some of the texts. */
+/** Applies rules that allow less than the type: whole numbers, or some strings. */
 function narrowed(type: ValueType, rules: PropertyRules): ValueType {
   if (type.kind === 'array') return { ...type, items: narrowedBy(type.items, rules.items) };
   return narrowedBy(type, rules.own);
@@ -328,7 +329,7 @@ function singleType({ transform, rules, designType, groups, apiType }: PropertyF
   return fromRules(rules.own) ?? (apiType ? knownType(apiType) : design);
 }
 
-/** What rules alone tell: the values they allow, or the one kind of value that they accept. */
+/** The type from rules alone: the allowed values, or the only accepted type. */
 function fromRules({ values, hint, keywords }: ValueRules): TypeResult | undefined {
   if (values !== undefined) return knownType({ kind: 'enum', values });
   const type = hint === undefined ? typeOfConst(keywords.const) : typeOfHint(hint);
@@ -348,13 +349,16 @@ function typeOfConst(value: unknown): ValueType | undefined {
   return name && { kind: 'scalar', name };
 }
 
-/** A rule is narrower than the metadata (`@IsInt` on `number`) or knows better (`@IsDateString` on `Date`). */
+/**
+ * Applies a rule that is narrower than the metadata (`@IsInt` on `number`) or more precise (`@IsDateString` on
+ * `Date`).
+ */
 function refine(type: ValueType, hint: TypeHint | undefined): ValueType {
   if (hint === undefined || fitsHint(type, hint)) return type;
   return typeOfHint(hint) ?? type;
 }
 
-/** Whether every value of a type is of the kind that a rule accepts. */
+/** Whether a rule's type includes every value of a type. */
 function fitsHint(type: ValueType, hint: TypeHint): boolean {
   switch (type.kind) {
     case 'scalar':
@@ -398,8 +402,8 @@ function resolved(rule: TypeRule, groups: readonly string[] | undefined): TypeRe
 }
 
 /**
- * Whether the rules accept the value of a property's initialiser. `@Length(2, 5) name = ''` means that a name
- * must be sent. Rules that are not class-validator's own are asked when the tool is called.
+ * Whether the rules accept the value of a property's initializer. For example, `@Length(2, 5) name = ''` means that a
+ * name must be sent. Custom rules run when the tool is called.
  */
 function acceptsInitial(
   value: unknown,
@@ -409,29 +413,29 @@ function acceptsInitial(
   if (isConditional || (value === null && isOptional)) return true;
   return all.every((rule) => {
     if (rule.role === 'defined') return value !== null;
-    // class-validator refuses plain objects, and finds nothing in an empty list.
+    // class-validator refuses plain objects, and has no faults for an empty array.
     if (rule.role === 'nested') return Array.isArray(value) && value.length === 0;
     return !isStandardRule(rule) || rule.passes(value, {});
   });
 }
 
-/** What is known of a class, or every property of which nothing can be said. */
+/** The model of a class, or all properties that cannot be described. */
 type ClassModelResult =
   | { readonly ok: true; readonly model: ClassModel }
   | { readonly ok: false; readonly faults: readonly PropertyFault[] };
 
-// By reference, never by name: tool inputs are always called `Input` or `Args`.
+// By reference, not by name: many tool inputs are called `Input` or `Args`.
 const models = new WeakMap<ClassType, Map<string, ClassModelResult>>();
 
-/** Names that would reach an object's prototype instead of the object. */
+/** Names that would change an object's prototype instead of the object. */
 const UNSAFE: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 const NO_GROUPS: readonly string[] = [];
 
 /**
- * What is known of a DTO class, from class-validator, class-transformer, `@Param`, the generated file and
- * decorator metadata of the class and its bases; properties of bases first. The class is never instantiated. The same class and
- * groups give the same model object.
+ * The model of a DTO class, from class-validator, class-transformer, `@Param`, the generated file and decorator
+ * metadata of the class and its bases; properties of bases come first. The class is never instantiated. The same
+ * class and groups return the same object.
  *
  * @example
  * ```ts
@@ -445,7 +449,7 @@ export function classModel(target: ClassType, groups = NO_GROUPS): ClassModelRes
   const before = ofClass.get(key);
   if (before !== undefined) return before;
   const result = buildModel(target, groups);
-  // A class that two files import in a circle may be whole the next time.
+  // A failure is not stored: with circular imports, the class may be complete later.
   if (result.ok) models.set(target, ofClass.set(key, result));
   return result;
 }
@@ -465,7 +469,7 @@ function buildModel(target: ClassType, groups: readonly string[]): ClassModelRes
       faults.push({ property: property.key, problem: `${where}: ${problem}`, causes, fix });
       continue;
     }
-    // Two properties of one name in JSON: the later declaration stands.
+    // If two properties have the same JSON name, the later declaration wins.
     properties.set(result.property.name, result.property);
     remaining.push(result.remaining);
     if (result.disagreement !== undefined) disagreements.push(`${where}: ${result.disagreement}`);
@@ -483,7 +487,7 @@ function sum(remaining: readonly RemainingRules[]): RemainingRules {
   return rules.length === 0 ? 'none' : rules;
 }
 
-/** What is known of the properties that a decorator stands on and that arguments may set. */
+/** The decorated properties that arguments may set. */
 function decoratedProperties(
   target: ClassType,
   groups: readonly string[],
@@ -523,7 +527,7 @@ function decoratedProperties(
   });
 }
 
-/** What the generated file says of a property, in the class or the nearest base that it describes. */
+/** The generated description of a property, in the class or the nearest base that has one. */
 function generatedProperty(target: ClassType, key: string): DecoratedProperty['generated'] {
   return nearest(target, (ancestor) => {
     const { properties, $defs } = readDescription(ancestor) ?? {};
@@ -564,9 +568,8 @@ function unseenDecorators(target: ClassType): PropertyFault {
 }
 
 /**
- * One order out of several that each keep the order of declaration but know only some of the names: each
- * decorator package has its own list of the properties that it stands on. A name goes before the next one
- * that both lists know, otherwise to the end.
+ * Merges several partial orders of declaration: each decorator package has its own list of decorated properties. A
+ * name is inserted before the next name that both lists contain, otherwise at the end.
  */
 function mergeOrders(orders: readonly (readonly string[])[]): readonly string[] {
   return orders.reduce<readonly string[]>(mergeTwo, []);
@@ -585,9 +588,9 @@ function mergeTwo(known: readonly string[], added: readonly string[]): readonly 
 }
 
 /**
- * The properties of a class that a mapped type made (`PartialType`, `PickType`, …), with the class that each was
- * taken from. Such a class extends nothing and knows nothing of `@Param`; but class-validator's rules are copied to
- * it, and by them the class is found that they were written for; where there are none, by its name.
+ * The properties of a class that a mapped type created (`PartialType`, `PickType`, …), with the class that each was
+ * taken from. Such a class has no base class and no `@Param` records. Its source is found by the class-validator
+ * rules that were copied, or by its name if it has no rules.
  */
 function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
   const copied = copiedProperties(target);
@@ -603,7 +606,9 @@ function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
   return sources;
 }
 
-/** What `@Param` says of the properties of a class; a subclass that decorates one again says only what is different. */
+/**
+ * The `@Param` options of a class's properties; a subclass that decorates a property again overrides single options.
+ */
 function inheritedOptions(
   ancestors: readonly ClassType[],
   mapped: readonly ReadonlyMap<string, ClassType>[] = ancestors.map(mappedProperties),
@@ -621,7 +626,7 @@ function inheritedOptions(
   return options;
 }
 
-/** The properties of a class and its bases on which decorators stand that mapped types know nothing of. */
+/** The properties of a class and its bases with decorators that mapped types ignore. */
 function decoratedKeys(source: ClassType): readonly string[] {
   return lineage(source).flatMap((ancestor) => [
     ...propertyOptions(ancestor).keys(),
@@ -629,7 +634,7 @@ function decoratedKeys(source: ClassType): readonly string[] {
   ]);
 }
 
-/** What a class was made from that has no rules to tell it: the one whose name stands in its own. */
+/** The source of a mapped class without rules: the class whose name is part of its own. */
 function namedSource(target: ClassType): readonly ClassType[] {
   const mapped = MAPPED_NAME.exec(target.name)?.[1];
   if (mapped === undefined || !MAPPED_CLASS.test(Function.prototype.toString.call(target))) return [];
@@ -639,11 +644,11 @@ function namedSource(target: ClassType): readonly ClassType[] {
   return meant.length === 1 ? meant : [];
 }
 
-/** What the constructors of all mapped types begin with. */
+/** The beginning of the constructors of all mapped types. */
 const MAPPED_CLASS = /inheritPropertyInitializers\)?\(this\b/;
 const MAPPED_NAME = /^(?:Partial|Pick|Omit)(.+)$/;
 
-/** The name says whether a mapped type took every property, also those that no rule stands on. */
+/** Whether a mapped type took every property, also those without rules, according to its name. */
 function takesAll({ name }: ClassType, source: ClassType): boolean {
   return name === `Partial${source.name}` || (name.startsWith('Intersection') && name.includes(source.name));
 }
@@ -660,7 +665,7 @@ function isMadeOptional(
 
 const NONE: ReadonlyMap<string, ParamOptions> = new Map();
 
-/** What `@Param` said about properties of a DTO class, in declaration order; that very class only. */
+/** The `@Param` options of this class's own properties, in declaration order. */
 function propertyOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
   return readRecord(target)?.properties ?? NONE;
 }

@@ -4,35 +4,35 @@ import type { ValidationRule } from '../validators/validation-rules.js';
 import { mergeKeywords, regularExpression } from './keywords.js';
 import { enumValues } from './type-reference.js';
 
-/** The only kind of value that a rule accepts, where it accepts only one. */
+/** The only type of value that a rule accepts, if there is one. */
 export type TypeHint = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object' | 'date';
 
-/** What JSON Schema says of one class-validator rule. It never says more than the rule does. */
+/** A class-validator rule in JSON Schema. The schema is never stricter than the rule. */
 interface RuleMeaning {
   readonly hint?: TypeHint;
   readonly keywords?: JsonSchema;
   /** The only values that are accepted. */
   readonly values?: readonly unknown[];
-  /** Nothing is left for class-validator to validate. */
+  /** The schema is equivalent, so that class-validator has nothing left to validate. */
   readonly exact: boolean;
-  /** Text that matches passes the rule for certain; asking the rule itself is dear. */
+  /** Strings that match certainly pass the rule; running the rule itself is expensive. */
   readonly enough?: RegExp;
-  /** The rule accepts a property that is not there. */
+  /** The rule accepts a missing property. */
   readonly acceptsMissing?: boolean;
 }
 
-/** One row of the table: from the decorator's own arguments to its meaning. */
+/** A table row: converts the decorator's arguments to the meaning. */
 type RuleRow = (constraints: readonly unknown[]) => RuleMeaning;
 
 /** Rows by the name that class-validator records: `isInt`, `minLength`, … */
 type RuleTable = Readonly<Record<string, RuleRow>>;
 
-/** The keywords say all that the rule says. */
+/** The keywords are equivalent to the rule. */
 function exactly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
   return { hint, keywords, exact: true };
 }
 
-/** The keywords say part of it; class-validator validates the rest when the tool is called. */
+/** The keywords cover a part of the rule; class-validator validates the rest when the tool is called. */
 function partly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
   return { hint, keywords, exact: false };
 }
@@ -47,7 +47,7 @@ export function isJsonScalar(value: unknown): boolean {
   );
 }
 
-/** The options that a decorator was given, where it takes some. */
+/** The options of a decorator, if it has any. */
 function optionsOf(constraint: unknown): Readonly<Record<string, unknown>> {
   return typeof constraint === 'object' && constraint !== null
     ? (constraint as Readonly<Record<string, unknown>>)
@@ -71,8 +71,8 @@ const HASH_DIGITS: Readonly<Record<string, number>> = {
 };
 
 /**
- * A date, optionally with a time: year, then month and day, week and day, or the day of the year. JSON
- * Schema's `date` and `date-time` are narrower than what class-validator accepts.
+ * A date, optionally with a time: year, then month and day, week and day, or the day of the year. JSON Schema's
+ * `date` and `date-time` are narrower than class-validator's rules.
  */
 const ISO_8601 = '^[+-]?\\d{4}(-?(\\d{2}(-?\\d{2})?|W\\d{2}(-?\\d)?|\\d{3}))?([T\\s]\\S*)?$';
 
@@ -81,7 +81,7 @@ const RFC_3339 =
   '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[ Tt]' +
   '([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d+)?([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)$';
 
-/** Rules for text in a format of its own: exact where a pattern can be, a safe hint where it cannot. */
+/** Rules for string formats: an exact pattern if possible, otherwise a pattern that is not stricter. */
 const FORMAT_RULES: RuleTable = {
   isEmail: ([options]) => email(optionsOf(options)),
   isUrl: ([options]) => url(optionsOf(options)),
@@ -126,10 +126,12 @@ const FORMAT_RULES: RuleTable = {
   isISSN: () => partly('string', { pattern: '^\\d{4}-?\\d{3}[\\dxX]$' }),
 };
 
-/** Addresses as nearly all are; class-validator accepts every one of them, and many more. */
+/** Matches nearly all addresses; class-validator accepts all of them, and many more. */
 const PLAIN_EMAIL = /^[a-z0-9]{1,20}(?:[._+-][a-z0-9]{1,20}){0,1}@(?:[a-z0-9]{1,30}\.){1,3}[a-z]{2,10}$/i;
 
-/** With these options class-validator accepts what the format does not: names, hosts without a dot, IPs. */
+/**
+ * With these options, class-validator accepts more than the format: display names, hosts without a dot, IP addresses.
+ */
 function email(options: Readonly<Record<string, unknown>>): RuleMeaning {
   const isWider =
     options.allow_display_name === true ||
@@ -141,7 +143,7 @@ function email(options: Readonly<Record<string, unknown>>): RuleMeaning {
   return Object.keys(options).length === 0 ? { ...meaning, enough: PLAIN_EMAIL } : meaning;
 }
 
-/** The format `uri` needs a scheme and refuses characters outside ASCII; class-validator does neither. */
+/** The format `uri` requires a scheme and refuses characters outside ASCII; class-validator does neither. */
 function url(options: Readonly<Record<string, unknown>>): RuleMeaning {
   const scheme = options.require_protocol === true ? '[a-zA-Z][a-zA-Z0-9+.-]*:' : '';
   const isNamed = scheme === '' && options.require_tld !== false && options.require_host !== false;
@@ -168,14 +170,14 @@ const VALUE_RULES: RuleTable = {
   isDate: () => exactly('date'),
   isObject: () => exactly('object'),
   isArray: () => exactly('array'),
-  // The reverse mapping of a numeric enum, which class-validator lets through, is not offered.
+  // class-validator also accepts the reverse mapping of a numeric enum; it is not offered.
   isEnum: ([entity]) => oneOf(enumValues(entity as EnumSource)),
   isIn: ([values]) => (Array.isArray(values) ? among(values) : { exact: false }),
   isNotIn: ([values]) => (Array.isArray(values) ? noneOf(values) : { exact: true, acceptsMissing: true }),
   equals: ([value]) => equalTo(value),
   notEquals: ([value]) => noneOf([value]),
   isEmpty: () => ({ values: ['', null], exact: true, acceptsMissing: true }),
-  // Only text can be empty in this sense; on other types the keyword has no effect and is left out.
+  // Only strings can be empty in this sense; for other types the keyword has no effect and is omitted.
   isNotEmpty: () => ({ keywords: { minLength: 1 }, exact: true }),
   isNotEmptyObject: ([options]) => ({
     ...exactly('object', { minProperties: 1 }),
@@ -187,7 +189,7 @@ const VALUE_RULES: RuleTable = {
   isPositive: () => exactly('number', { exclusiveMinimum: 0 }),
   isNegative: () => exactly('number', { exclusiveMaximum: 0 }),
   isDivisibleBy: ([divisor]) => multipleOf(divisor),
-  // Both take text as well, which is left to class-validator.
+  // Both also accept strings, which are left to class-validator.
   isLatitude: () => ({ keywords: { minimum: -90, maximum: 90 }, exact: false }),
   isLongitude: () => ({ keywords: { minimum: -180, maximum: 180 }, exact: false }),
   minDate: () => partly('date'),
@@ -200,7 +202,7 @@ function numberWith(decimalPlaces: unknown): RuleMeaning {
   return decimalPlaces === undefined ? exactly('number') : partly('number');
 }
 
-/** An object in the list is never `===` to one that was just parsed; `undefined` lets the property be absent. */
+/** An object in the list is never `===` to a parsed one; `undefined` in the list lets the property be absent. */
 function among(values: readonly unknown[]): RuleMeaning {
   return { ...oneOf(values), acceptsMissing: values.includes(undefined) };
 }
@@ -210,7 +212,7 @@ function equalTo(value: unknown): RuleMeaning {
   return isJsonScalar(value) ? { keywords: { const: value }, exact: true } : { exact: false };
 }
 
-/** Values that JSON cannot carry need no forbidding; objects are never `===` to one that was just parsed. */
+/** Values outside JSON need not be excluded; objects are never `===` to a parsed one. */
 function noneOf(values: readonly unknown[]): RuleMeaning {
   const forbidden = values.filter(isJsonScalar);
   const acceptsMissing = !values.includes(undefined);
@@ -226,20 +228,19 @@ function bound(keyword: 'minimum' | 'maximum', value: unknown): RuleMeaning {
     : partly('number');
 }
 
-/** class-validator divides by the whole part of the divisor. */
+/** class-validator divides by the integer part of the divisor. */
 function multipleOf(divisor: unknown): RuleMeaning {
   const whole = typeof divisor === 'number' ? Math.abs(Math.trunc(divisor)) : 0;
   return whole > 0 ? exactly('number', { multipleOf: whole }) : partly('number');
 }
 
-/** Rules for arrays as a whole; `each: true` makes any other rule one for the items. */
+/** Rules for arrays as a whole; `each: true` applies any other rule to the items. */
 const ARRAY_RULES: RuleTable = {
   arrayMinSize: ([least]) => size('minItems', least),
   arrayMaxSize: ([most]) => size('maxItems', most),
   arrayNotEmpty: () => exactly('array', { minItems: 1 }),
-  // Whether the decorator was given a function that identifies items is not recorded, so class-validator
-  // always looks too. It compares by reference; that the keyword compares deeply matters for objects only,
-  // and it is left out for them.
+  // A function that identifies items is not recorded, so class-validator always checks too. The keyword compares
+  // deeply, class-validator by reference; this differs only for objects, for which the keyword is omitted.
   arrayUnique: () => partly('array', { uniqueItems: true }),
   arrayContains: ([values]) => (Array.isArray(values) ? containing(values) : partly('array')),
   arrayNotContains: ([values]) => (Array.isArray(values) ? notContaining(values) : partly('array')),
@@ -265,9 +266,9 @@ function notContaining(values: readonly unknown[]): RuleMeaning {
 }
 
 /**
- * Rules about the length and the content of text. JSON Schema counts characters by code points and so does
- * class-validator, apart from variation selectors, which it does not count: the one place where the
- * schema is narrower (`maxLength` on emoji) or wider (`minLength`).
+ * Rules about the length and the content of strings. JSON Schema and class-validator both count code points, but
+ * class-validator does not count variation selectors. Only there, the schema is narrower (`maxLength` with emoji) or
+ * wider (`minLength`).
  */
 const TEXT_RULES: RuleTable = {
   isLength: ([least, most]) =>
@@ -305,7 +306,7 @@ function lengthOf(keyword: 'minLength' | 'maxLength', length: unknown): Record<s
     : {};
 }
 
-/** A pattern without flags, if it can be written without; otherwise class-validator alone validates. */
+/** A pattern without flags, if it can be converted; otherwise only class-validator validates. */
 function matching(pattern: unknown, flags: unknown): RuleMeaning {
   const expression =
     pattern instanceof RegExp
@@ -331,25 +332,25 @@ function numberString(options: Readonly<Record<string, unknown>>): RuleMeaning {
   return exactly('string', { pattern: '^[+-]?([0-9]*[.])?[0-9]+$' });
 }
 
-/** A pattern as JSON Schema takes it: without flags, read as Unicode (2020-12, 6.3.3 and core 6.4). */
+/** A pattern for JSON Schema: without flags, read as Unicode (2020-12, 6.3.3 and core 6.4). */
 interface PortablePattern {
   readonly source: string;
-  /** It means the same for every text, also where characters take two code units. */
+  /** It has the same meaning for every text, including characters with two code units. */
   readonly exact: boolean;
 }
 
-/** Between slashes these may follow a backslash under the `u` flag; other punctuation may not. */
+/** Characters that may be escaped under the `u` flag; other punctuation may not. */
 const SYNTAX = '^$\\.*+?()[]{}|/';
 
-/** What means something else without the `u` flag: halves of characters; `u{…}` and `p{…}` as plain letters. */
+/** Parts with another meaning without the `u` flag: lone surrogates; `u{…}` and `p{…}` as plain letters. */
 const READS_DIFFERENTLY = /[\uD800-\uDFFF]|\\u[dD][89a-fA-F]|\\u\{|\\[pP]/;
 
-/** What, without the `u` flag, matches half of a character that takes two code units. */
+/** Parts that match half of a character with two code units without the `u` flag. */
 const SEES_CODE_UNITS = /\.|\[\^|\\[DSW]/;
 
 /**
- * The pattern of a regular expression with its flags worked into it: `i` spelt out as both cases, `s` as
- * `[\s\S]`. Nothing where that cannot be done faithfully; the rule is then left to class-validator.
+ * Converts a regular expression with flags to a pattern without: `i` becomes both cases, `s` becomes `[\s\S]`.
+ * Returns `undefined` if this is not exactly possible; the rule is then left to class-validator.
  */
 export function portablePattern(expression: RegExp): PortablePattern | undefined {
   const { source, flags } = expression;
@@ -361,7 +362,7 @@ export function portablePattern(expression: RegExp): PortablePattern | undefined
   return { source: written, exact: flags.includes('u') || !SEES_CODE_UNITS.test(source) };
 }
 
-/** Case folding beyond ASCII, escapes and back-references would each need tables of their own. */
+/** Case folding beyond ASCII, escapes and back-references would each need their own tables. */
 function canSpellCases(source: string, flags: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant
   return /^[\x00-\x7F]*$/.test(source) && !flags.includes('u') && !/\\[1-9kpPuxc]|\(\?</.test(source);
@@ -399,7 +400,7 @@ function escaped(character: string, inClass: boolean): string {
   return isNeedless && !(inClass && character === '-') ? character : `\\${character}`;
 }
 
-/** `a-f` → `a-fA-F`; of a range across both cases, what of it has another case is added. */
+/** `a-f` → `a-fA-F`; for a range across both cases, the other case of its letters is added. */
 function bothCasesOfRange(range: string): string {
   const from = range.charCodeAt(0);
   const to = range.charCodeAt(2);
@@ -414,8 +415,8 @@ function bothCasesOfRange(range: string): string {
 const HYPHEN = 0x2d;
 
 /**
- * Rules for text of which JSON Schema can say no more than that it is text: checksums, lists of codes,
- * formats that depend on a country. class-validator validates them when the tool is called.
+ * Rules for strings that JSON Schema cannot express: checksums, code lists, country-specific formats. class-validator
+ * validates them when the tool is called.
  */
 export const RUN_AT_CALL_TIME: readonly string[] = [
   'isCreditCard',
@@ -445,7 +446,7 @@ const TABLES = [VALUE_RULES, TEXT_RULES, FORMAT_RULES, ARRAY_RULES];
 
 /**
  * The JSON Schema of a rule of class-validator (0.14 and 0.15), by the name that its decorator records; `undefined`
- * for a validator of the author's own, which only class-validator can run.
+ * for custom validators, which only class-validator can run.
  *
  * @example
  * ```ts
@@ -468,46 +469,46 @@ function oneOf(values: readonly unknown[], exact = true): RuleMeaning {
   return { values: comparable, exact: exact && comparable.length === values.length };
 }
 
-/** What a property's rules say of one kind of value: the property's, or its items'. */
+/** The rules for the values of a property, or for its items. */
 export interface ValueRules {
   readonly hint?: TypeHint;
   readonly keywords: JsonSchema;
   readonly values?: readonly unknown[];
 }
 
-/** A rule of which the schema says less than it does. */
+/** A rule that its schema covers only partly. */
 interface InexactRule {
   readonly rule: ValidationRule;
   readonly meaning: RuleMeaning;
 }
 
-/** All class-validator rules of one property, summed up. */
+/** All class-validator rules of one property, combined. */
 export interface PropertyRules {
   readonly own: ValueRules;
-  /** What the rules with `each: true` say. */
+  /** The rules with `each: true`. */
   readonly items: ValueRules;
-  /** Some rule is for items. */
+  /** Some rule applies to items. */
   readonly hasItems: boolean;
   readonly isOptional: boolean;
-  /** `@ValidateIf`: whether any rule applies is known at call time only. */
+  /** `@ValidateIf`: whether the rules apply is known only at call time. */
   readonly isConditional: boolean;
   readonly isNested: boolean;
-  /** Every rule accepts a property that is not there. */
+  /** Every rule accepts a missing property. */
   readonly acceptsMissing: boolean;
-  /** Rules of which the schema says less than they do. */
+  /** Rules that their schema covers only partly. */
   readonly inexact: readonly InexactRule[];
   /** Only class-validator itself can validate the value: conditions, unknown rules, contradictions. */
   readonly needsValidator: boolean;
 }
 
-/** What a list of rules comes to, while they are added up. */
+/** A partial result while rules are combined. */
 interface Sum {
   hint?: TypeHint;
   keywords: JsonSchema;
   values?: readonly unknown[];
 }
 
-/** Sums up the rules of one property. Under `@ValidateIf` they give no constraints, only the type. */
+/** Combines the rules of one property. Under `@ValidateIf` they add no constraints, only the type. */
 export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boolean): PropertyRules {
   const own: Sum = { keywords: {} };
   const items: Sum = { keywords: {} };
@@ -517,7 +518,7 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
   let isOptional = false;
   let hasItems = false;
   let acceptsMissing = true;
-  // Decorators of one property run from the last to the first; the author's order is the other way round.
+  // Decorators of a property run from last to first; this restores the author's order.
   for (const rule of rules.toReversed()) {
     const isOfItems = rule.each && !eachIsOwn;
     hasItems ||= isOfItems;
@@ -546,14 +547,14 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
   };
 }
 
-/** One of class-validator's own rules, which are synchronous and depend on the value only. */
+/** A built-in rule of class-validator, which is synchronous and depends only on the value. */
 export function isStandardRule({ name, constraints, conditional }: ValidationRule): boolean {
   return !conditional && ruleMeaning(name, constraints) !== undefined;
 }
 
 function meaningOf(rule: ValidationRule): RuleMeaning {
   if (rule.conditional) return { exact: false, acceptsMissing: true };
-  // The nested class has rules of its own, which are validated with it.
+  // The nested class has its own rules, which are validated with it.
   if (rule.role === 'defined' || rule.role === 'nested') return { exact: true };
   return ruleMeaning(rule.name, rule.constraints) ?? { exact: false };
 }
@@ -565,7 +566,7 @@ function add(sum: Sum, { hint, keywords, values }: RuleMeaning): void {
   if (values !== undefined) sum.values = sum.values === undefined ? values : intersect(sum.values, values);
 }
 
-/** Whether no value can keep both what is summed up and another rule. */
+/** Whether no value can pass both the combined rules and another rule. */
 function contradicts(sum: Sum, { hint, values }: RuleMeaning): boolean {
   if (values !== undefined && sum.values !== undefined) return true;
   return hint !== undefined && sum.hint !== undefined && kindOf(hint) !== kindOf(sum.hint);
@@ -575,7 +576,7 @@ function kindOf(hint: TypeHint): TypeHint {
   return hint === 'integer' ? 'number' : hint;
 }
 
-/** No value at all is no schema; class-validator then refuses whatever comes. */
+/** An empty list is not a valid schema; class-validator then refuses every value. */
 function intersect(some: readonly unknown[], others: readonly unknown[]): readonly unknown[] {
   const common = some.filter((value) => others.includes(value));
   return common.length > 0 ? common : some;

@@ -2,13 +2,13 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { keyOfStep } from '../../core/kernel/json.js';
 import { isSchemaNode, subschemas } from './keywords.js';
 
-/** Where a reference stands: in which whole, and in which schema of it, the root by default. */
+/** The position of a reference: its root schema, and the schema in it, by default the root. */
 interface ReferencePlace {
   readonly root: JsonSchema;
   readonly from?: JsonSchema;
 }
 
-/** What a reference means, within its whole; nothing for one that leads nowhere or out of it. */
+/** The target of a reference within its root; `undefined` if it does not exist or is outside. */
 export function findReference(
   reference: string,
   { root, from = root }: ReferencePlace,
@@ -20,14 +20,14 @@ export function findReference(
   return fragment.startsWith('/') ? follow(resource, fragment) : named.get(`${address}#${fragment}`);
 }
 
-/** What the ids in a schema make of its parts. */
+/** The addresses of a schema's parts, from their ids. */
 interface Addresses {
-  /** What the references of each part are relative to. */
+  /** The base address for the references of each part. */
   readonly bases: ReadonlyMap<JsonSchema, string>;
   readonly named: ReadonlyMap<string, JsonSchema>;
 }
 
-/** The address of a schema that gives itself none. */
+/** The address of a schema without an id. */
 const ROOT = 'schema://whole/';
 
 const known = new WeakMap<JsonSchema, Addresses>();
@@ -40,7 +40,7 @@ function addressesOf(root: JsonSchema): Addresses {
   for (const [schema, around] of bases) {
     const { $id, $anchor, $dynamicAnchor } = schema;
     const base = typeof $id === 'string' ? resolveUri($id.replace(/#$/, ''), around) : around;
-    // In draft 7 an id that is a fragment only names its schema.
+    // In draft 7, an id that is only a fragment is an anchor.
     if (base.includes('#')) named.set(base, schema);
     else {
       bases.set(schema, base);

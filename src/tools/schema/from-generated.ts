@@ -14,7 +14,7 @@ import {
 
 type Instance = Extract<ValueType, { kind: 'date' | 'url' | 'bytes' | 'buffer' | 'bigint' }>;
 
-/** What text stands for, and the keywords that its type writes by itself. */
+/** The types that text represents, and the keywords that each type writes itself. */
 const TEXTUAL: ReadonlyMap<unknown, { readonly type: Instance; readonly implied: JsonSchema }> = new Map<
   unknown,
   { readonly type: Instance; readonly implied: JsonSchema }
@@ -26,15 +26,14 @@ const TEXTUAL: ReadonlyMap<unknown, { readonly type: Instance; readonly implied:
   [BigInt, { type: { kind: 'bigint' }, implied: { type: 'string', pattern: BIGINT_DIGITS } }],
 ]);
 
-/** Words about a value, which belong to the property and not to its type. */
+/** Keywords that belong to the property and not to its type. */
 const WORDS: ReadonlySet<string> = new Set(['description', 'title', 'default', 'deprecated', 'examples']);
 
 const SCALARS: readonly unknown[] = ['string', 'number', 'integer', 'boolean'];
 
 /**
- * The type that a described schema says. What the kinds of types can say is said so, and so takes part in
- * all that is known of them (rules, instances, coercion of DTOs); the rest stays a schema that is written
- * and hydrated as it is.
+ * Converts a described schema to a type. Parts that the other kinds of types can express use these, so that rules,
+ * instances and coercion apply. The rest stays a schema that is written and hydrated unchanged.
  */
 export function fromGenerated(
   schema: DescribedSchema,
@@ -48,7 +47,7 @@ export function fromGenerated(
 
 interface Typed {
   readonly type: ValueType;
-  /** What the type does not say. */
+  /** The keywords that the type does not cover. */
   readonly keywords: JsonSchema;
 }
 
@@ -146,13 +145,13 @@ function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
 
 const BUILT_IN: readonly unknown[] = [Date, URL, Uint8Array, Buffer, BigInt, Set, Map];
 
-/** The DTO class that a node stands for, if it does. */
+/** The DTO class of a node, if it has one. */
 export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined {
   if (typeof instanceOf !== 'function' || BUILT_IN.includes(instanceOf)) return undefined;
   return instanceOf as unknown as ClassType;
 }
 
-/** What a `$ref` of a description names. */
+/** The definition that a `$ref` of a description names. */
 export function referredDefinition(
   reference: string,
   described: DescribedType['definitions'],

@@ -28,18 +28,18 @@ import {
 } from './type-reference.js';
 import type { ScalarName, ValueModel, ValueType } from './value-type.js';
 
-/** All that can be known of one parameter. */
+/** All sources of facts about one parameter. */
 interface ParameterSource {
   readonly options?: ParamOptions;
   /** The entry of `design:paramtypes`. */
   readonly designType?: unknown;
-  /** The parameter's literal default, where it has one: `limit = 10`. */
+  /** The parameter's literal default, if it has one: `limit = 10`. */
   readonly defaultValue?: { readonly value: unknown };
-  /** What the generated file says of it. */
+  /** From the generated file. */
   readonly generated?: ValueModel;
 }
 
-/** `required` is `false` where the value may be left out, and nothing where that was not said. */
+/** `required` is `false` if the value may be omitted, and absent if that is not stated. */
 type ParameterResult = ({ readonly ok: true; readonly required?: boolean } & ValueModel) | TypeFault;
 
 const NO_OPTIONS: ParamOptions = {};
@@ -47,7 +47,7 @@ const NO_KEYWORDS: JsonSchema = {};
 
 /**
  * The model of one parameter from, in this order: an explicit schema, `@Param`'s options, the generated file,
- * decorator metadata, and the type of its literal default. Never guesses: what is not known is a fault.
+ * decorator metadata, and the type of its literal default. It never guesses: an unknown type is a fault.
  *
  * @example
  * ```ts
@@ -95,7 +95,7 @@ function typeFromMetadata(designType: unknown, literals: readonly unknown[]): Ty
 
 const SCALARS: readonly ScalarName[] = ['string', 'number', 'boolean'];
 
-/** What TypeScript itself infers from a literal: `10` → number, `['a']` → an array of strings. */
+/** The type that TypeScript infers from a literal: `10` → number, `['a']` → an array of strings. */
 function typeOfLiteral(literal: unknown): ValueType | undefined {
   if (literal instanceof Date) return { kind: 'date' };
   if (Array.isArray(literal)) return typeOfItems(literal);
@@ -109,15 +109,15 @@ function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
   return items?.kind === 'scalar' && alike ? { kind: 'array', items } : undefined;
 }
 
-/** What else is known where `@Param`'s options are read. */
+/** Further facts for reading `@Param`'s options. */
 interface OptionContext {
   readonly designType?: unknown;
   readonly groups?: readonly string[];
 }
 
 /**
- * The type that `@Param`'s options name; nothing where they leave it to the metadata. Where the metadata
- * says `Array`, `type` and `enum` are the items'.
+ * The type that `@Param`'s options name; `undefined` if they leave it to the metadata. If the metadata is `Array`,
+ * `type` and `enum` apply to the items.
  */
 export function typeFromOptions(
   options: ParamOptions,
@@ -152,12 +152,12 @@ function isAnyObject(type: TypeResult): boolean {
   return type.ok && type.type.kind === 'schema';
 }
 
-/** Names of other libraries, which `@Param` itself tells of: in a schema they would do nothing. */
+/** Names of other libraries, which `@Param` reports itself: in a schema they would have no effect. */
 const OF_OTHERS = ['min', 'max', 'isArray'];
 
 type SchemaOption = 'schema' | 'items' | 'additionalProperties';
 
-/** An object that is no function is a schema; everything else names a type. */
+/** An object that is not a function is a schema; every other value names a type. */
 function fromReference(
   option: SchemaOption,
   reference: object | string,
@@ -185,7 +185,7 @@ function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
   return { ok: false, problem, causes: [], fix: String(PARAM.meant[name]) };
 }
 
-/** Each option that says which values there are, and those that it leaves unheard. */
+/** Reports options that have no effect because another option already defines the values. */
 function unheardFault({ schema, enum: values, items, type, additionalProperties }: ParamOptions) {
   const ofValues = additionalProperties === false ? undefined : additionalProperties;
   const said = { type, items, enum: values, additionalProperties: ofValues };
@@ -204,7 +204,7 @@ function unheard(option: string, beside: string, fix: string): TypeFault {
   return { ok: false, problem, causes: [], fix };
 }
 
-/** Options that decide about the type or the property as a whole; all others are keywords of JSON Schema. */
+/** Options about the type or the property as a whole; all others are keywords of JSON Schema. */
 const OTHER_OPTIONS: ReadonlySet<string> = new Set([
   'name',
   'description',
@@ -219,8 +219,7 @@ const OTHER_OPTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What `@Param` says by the names of keywords, in the author's order, added to what is known of the value; the very
- * same where it says nothing.
+ * Adds `@Param`'s keywords, in the author's order, to the known keywords; returns the same object if there are none.
  */
 export function constraintKeywords(options: ParamOptions, known: JsonSchema = NO_KEYWORDS): JsonSchema {
   const said = options as JsonSchema;
@@ -235,7 +234,7 @@ export function constraintKeywords(options: ParamOptions, known: JsonSchema = NO
   return keywords ?? known;
 }
 
-/** Description first, then the constraints, the default last: an order that does not depend on the source. */
+/** Description first, then the constraints, the default last, independent of the source. */
 export function orderedKeywords(of: {
   readonly description?: string;
   readonly constraints: JsonSchema;
@@ -248,8 +247,8 @@ export function orderedKeywords(of: {
 }
 
 /**
- * A default as JSON carries it: dates and URLs as text, bytes in base64. `undefined` where JSON has nothing
- * for the value, which then is no default that a model could be shown.
+ * A default in JSON form: dates and URLs as text, bytes in base64. Returns `undefined` if JSON cannot represent the
+ * value; the default is then not offered.
  */
 function jsonForm(value: unknown): unknown {
   if (typeof value === 'string' || typeof value === 'boolean') return value;
@@ -266,13 +265,13 @@ function jsonForm(value: unknown): unknown {
   }
 }
 
-/** JSON would write `null` for them: `limit = Infinity` does not mean that. */
+/** JSON would write `null` for these, but `limit = Infinity` does not mean `null`. */
 function refuseNonNumbers(_key: string, value: unknown): unknown {
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number');
   return value;
 }
 
-/** Other keywords of JSON Schema may stand beside these. */
+/** Other keywords of JSON Schema are allowed in addition to these. */
 const PARAM = optionTable<ParamOptions>(
   '@Param',
   {
@@ -313,12 +312,12 @@ const PARAM = optionTable<ParamOptions>(
   },
 );
 
-/** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
+/** The faults of `@Param`'s options, as one fault of their parameter or property. */
 export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
   const isRight = areRight(options, PARAM);
   const faults = isRight ? [] : [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
   const { schema, enum: values, additionalProperties } = options;
-  // Of the others, none takes the place of another.
+  // The other options never replace each other.
   const mayTakePlace = schema !== undefined || values !== undefined || additionalProperties;
   if (faults.length === 0) return mayTakePlace ? unheardFault(options) : undefined;
   return {

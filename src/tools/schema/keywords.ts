@@ -4,7 +4,7 @@ import { isRecord } from '../../core/kernel/json.js';
 /** The drafts that are distinguished. */
 export type Draft = '7' | '2019-09' | '2020-12';
 
-/** What a keyword's value has to be. Those that speak of schemas are positions of schemas; all others are data. */
+/** The kind of a keyword's value. Kinds with schemas mark positions of schemas; other values are data. */
 export type KeywordValue =
   | 'a schema'
   | 'a list of schemas'
@@ -27,30 +27,30 @@ export type KeywordValue =
   | 'a pattern'
   | 'types';
 
-/** What is known of one keyword of JSON Schema. */
+/** The facts about one keyword of JSON Schema. */
 export interface Keyword {
   readonly takes: KeywordValue;
   /**
-   * What its schemas validate: the value itself, or what is in it. Nothing where they only stand ready to be
-   * referred to, or describe something else.
+   * What its schemas validate: the value itself, or its children. Absent if they only serve as reference targets, or
+   * describe other data.
    */
   readonly validates?: 'value' | 'properties' | 'items' | 'names';
-  /** The values that it says something of; any where it is not said. */
+  /** The type of values that it constrains; absent: any type. */
   readonly of?: 'text' | 'number' | 'array' | 'object';
-  /** Of two values of it, the one that holds for both. */
+  /** Which of two values is stricter. */
   readonly stricter?: 'larger' | 'smaller';
   /** The keyword whose value it must not exceed. */
   readonly upTo?: string;
-  /** A schema under it can refuse unknown keys without making the schema around it accept more. */
+  /** A schema under it can refuse unknown keys without making the outer schema accept more. */
   readonly closable?: true;
-  /** What it may say of an object: of keys that `properties` does not list, of a property that is filled in. */
+  /** What else it may constrain in an object: keys that `properties` does not list, or a property that is filled in. */
   readonly minds?: readonly ('unlisted' | 'filled')[];
-  /** The first draft that takes notice of it, and the last. */
+  /** The first and the last draft that has it. */
   readonly since?: Draft;
   readonly until?: Draft;
 }
 
-/** The regular expression of a `pattern`; undefined if the text is not a valid expression. */
+/** The regular expression of a `pattern`; `undefined` if it is invalid. */
 export function regularExpression(pattern: string, flags = 'u'): RegExp | undefined {
   try {
     return new RegExp(pattern, flags);
@@ -67,7 +67,7 @@ const UNLISTED = ['unlisted'] as const;
 const FILLED = ['filled'] as const;
 const BOTH = ['unlisted', 'filled'] as const;
 
-/** Every keyword of JSON Schema from draft 7 on. What is not in it belongs to other tools. */
+/** Every keyword of JSON Schema from draft 7 on. Other keywords belong to other tools. */
 export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['allOf', { takes: 'a list of schemas', validates: 'value', minds: BOTH }],
   ['anyOf', { takes: 'a list of schemas', validates: 'value', closable: true, minds: UNLISTED }],
@@ -135,47 +135,47 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09', minds: FILLED }],
 ]);
 
-/** The names of the keywords of which something is true. */
+/** The names of the keywords that match a condition. */
 export function keywordNames(isMeant: (keyword: Keyword) => boolean): readonly string[] {
   return [...KEYWORDS].flatMap(([name, keyword]) => (isMeant(keyword) ? [name] : []));
 }
 
 const NUMERIC: ReadonlySet<KeywordValue> = new Set<KeywordValue>(['a number', 'a number above 0', 'a count']);
 
-/** The keywords that bound values by a number, in every draft. */
+/** The numeric bounds of values that exist in every draft. */
 export const BOUNDS: readonly string[] = keywordNames(
   ({ takes, since }) => NUMERIC.has(takes) && since === undefined,
 );
 
 const DRAFTS: readonly Draft[] = ['7', '2019-09', '2020-12'];
 
-/** Whether a draft takes notice of a keyword. */
+/** Whether a draft has a keyword. */
 export function isKnownIn(draft: Draft, { since, until }: Pick<Keyword, 'since' | 'until'>): boolean {
   if (since === undefined && until === undefined) return true;
   const at = DRAFTS.indexOf(draft);
   return DRAFTS.indexOf(since ?? '7') <= at && at <= DRAFTS.indexOf(until ?? '2020-12');
 }
 
-/** What stands directly within a schema where a schema should. */
+/** A direct subschema, or the value in its position. */
 export interface Subschema {
   readonly node: unknown;
   readonly name: string;
   readonly keyword: Keyword;
-  /** The name or index under the keyword, where it holds several. */
+  /** The name or index under the keyword, if it contains several. */
   readonly key?: string;
 }
 
-/** Whether something is a schema and not `true`, a list or a plain value. */
+/** Whether a value is a schema object, and not `true`, an array or a plain value. */
 export function isSchemaNode(node: unknown): node is JsonSchema {
   return isRecord(node);
 }
 
-/** Whether a keyword's value is or has schemas. */
+/** Whether a keyword's value is a schema or contains schemas. */
 export function holdsSchemas(name: string): boolean {
   return HOLDING.has(name);
 }
 
-/** Tells of everything that stands where a schema directly within a schema should. */
+/** Calls a function with every value in the position of a direct subschema. */
 export function eachSubschema(schema: JsonSchema, tell: (part: Subschema) => void): void {
   for (const name of Object.keys(schema)) {
     const keyword = HOLDING.get(name);
@@ -195,7 +195,7 @@ const HOLDERS: ReadonlySet<KeywordValue> = new Set<KeywordValue>([
   'schemas or lists of names, by name',
 ]);
 
-/** The keywords that hold schemas. */
+/** The keywords that contain schemas. */
 const HOLDING: ReadonlyMap<string, Keyword> = new Map(
   [...KEYWORDS].filter(([, { takes }]) => HOLDERS.has(takes)),
 );
@@ -205,7 +205,7 @@ function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Rec
   return Array.isArray(value) || takes !== 'a schema or a list of schemas';
 }
 
-/** The schemas directly within a schema. */
+/** The direct subschemas. */
 export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
   const found: JsonSchema[] = [];
   eachSubschema(schema, ({ node }) => {
@@ -214,14 +214,14 @@ export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
   return found;
 }
 
-/** Every schema within a schema, itself first, each once; however deep they stand. */
+/** Every schema within a schema, at any depth, itself first, each once. */
 export function allSchemas(root: JsonSchema): ReadonlySet<JsonSchema> {
   const found = new Set<JsonSchema>([root]);
   for (const schema of found) for (const part of subschemas(schema)) found.add(part);
   return found;
 }
 
-/** A schema with each schema directly within it replaced; everything else stays as it is. */
+/** A schema with each direct subschema replaced; everything else does not change. */
 export function mapSubschemas(schema: JsonSchema, replace: (part: JsonSchema) => JsonSchema): JsonSchema {
   const mapNode = (node: unknown): unknown => (isSchemaNode(node) ? replace(node) : node);
   const mapValue = (name: string, value: unknown): unknown => {
@@ -236,7 +236,7 @@ export function mapSubschemas(schema: JsonSchema, replace: (part: JsonSchema) =>
 
 const STRICTEST = { larger: Math.max, smaller: Math.min };
 
-/** Both schemas at once: the stricter of two bounds; two patterns (or the like) that must both hold in `allOf`. */
+/** Combines both schemas: the stricter of two bounds; patterns and the like that must both match go into `allOf`. */
 export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema {
   if (Object.keys(first).length === 0) return second;
   const merged: Record<string, unknown> = { ...first };
@@ -253,17 +253,17 @@ export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema
   return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
 }
 
-/** What a value must fit as a whole: of two of them, none can stand for the other. */
+/** Keywords that cannot be merged: two values must both apply. */
 const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not', 'const']);
 
-/** What is added to a schema: what that says differently of its values is merged, texts and defaults are as said last. */
+/** The keywords to add to a schema: differing constraints are merged; later texts and defaults win. */
 export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
   const names = Object.keys(said).filter((name) => {
     const { of, validates } = KEYWORDS.get(name) ?? {};
     return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && validates === undefined));
   });
   if (names.length === 0) return said;
-  // What does not fit into one keyword goes into `allOf`, which then is that of both.
+  // Constraints that do not fit into one keyword go into `allOf`, so both `allOf` lists are merged.
   const merged = mergeKeywords(pick(schema, [...names, 'allOf']), pick(said, [...names, 'allOf']));
   return { ...said, ...merged };
 }
@@ -274,7 +274,7 @@ function pick(schema: JsonSchema, names: readonly string[]): JsonSchema {
   );
 }
 
-/** The schema, or `null`: a second type where there is one type, otherwise a second branch. */
+/** The schema, or `null`: a second type if there is one type, otherwise a second branch. */
 export function nullableSchema(schema: JsonSchema): JsonSchema {
   if (Object.keys(schema).length === 0) return schema;
   if (schema.enum !== undefined) return nullableEnum(schema);
@@ -296,7 +296,7 @@ function nullableEnum(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** The schema where `null` counts as absent: for each property that may be missing, at any depth. */
+/** The schema in which `null` counts as absent, for each optional property at any depth. */
 export function nullableOptionals(schema: JsonSchema): JsonSchema {
   const changed = mapSubschemas(schema, nullableOptionals);
   const { properties, required = [] } = changed;

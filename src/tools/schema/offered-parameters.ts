@@ -3,21 +3,21 @@ import { pointerStep } from '../../core/kernel/json.js';
 import { findReference } from './find-reference.js';
 import { allSchemas, mapSubschemas } from './keywords.js';
 
-/** Parameters as a provider takes them. */
+/** Parameters in a form that providers accept. */
 interface OfferedParameters {
   readonly schema: JsonSchema;
-  /** The property that holds the arguments, where they had to be put into one. */
+  /** The property that contains the arguments, if they had to be wrapped. */
   readonly wrapper?: string;
 }
 
-/** What providers refuse at the root, and the whole request with it: a tool takes one object. */
+/** Root keywords for which providers refuse the whole request: a tool takes one object. */
 const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'] as const;
 
 const offers = new WeakMap<JsonSchema, OfferedParameters>();
 
 /**
- * Parameters as they are offered to a model: as they are, unless their root is a union or the like. Then they
- * stand in a property, and so do the arguments that the model sends.
+ * The parameters to offer to a model: unchanged, unless their root is a union or similar. Then they are wrapped in a
+ * property, as are the arguments that the model sends.
  */
 export function offeredParameters(parameters: JsonSchema): OfferedParameters {
   const before = offers.get(parameters);
@@ -52,18 +52,18 @@ function freeName(parameters: JsonSchema): string {
   return name;
 }
 
-/** The `$defs` of one schema while it is written. Names depend on the order of first appearance only. */
+/** The `$defs` of a schema that is being written. Names depend only on the order of first appearance. */
 export class Definitions {
   readonly #names = new Map<unknown, string>();
   readonly #schemas = new Map<string, JsonSchema>();
 
-  /** A reference to the definition of `owner`, which is written when it is first referred to. */
+  /** A reference to the definition of `owner`, which is written at its first reference. */
   refer(owner: unknown, wanted: string, write: () => JsonSchema): JsonSchema {
     const before = this.#names.get(owner);
     if (before !== undefined) return reference(before);
     const name = this.#free(wanted === '' ? 'Object' : wanted);
     this.#names.set(owner, name);
-    // Taken before it is written, because it may refer to itself.
+    // Reserved before writing, because it may refer to itself.
     this.#schemas.set(name, {});
     this.#schemas.set(name, write());
     return reference(name);
@@ -86,9 +86,9 @@ function reference(name: string): JsonSchema {
 }
 
 /**
- * An explicit schema as part of a larger one. References into itself (`#`, `#/$defs/Node`) would point at
- * the larger one there, so what they mean moves to its `$defs`. A schema without any keeps its bytes, and so
- * does one with an `$id`, which its references are relative to wherever it stands.
+ * Embeds an explicit schema in a larger one. References into itself (`#`, `#/$defs/Node`) would point into the larger
+ * schema, so their targets move to its `$defs`. A schema without such references does not change, nor does a schema
+ * with an `$id`, because its references are relative to that.
  */
 export function embedSchema(schema: JsonSchema, definitions: Definitions): JsonSchema {
   if (typeof schema.$id === 'string' || ![...allSchemas(schema)].some((part) => localReference(part)))
@@ -102,7 +102,7 @@ interface Embedding {
   readonly definitions: Definitions;
 }
 
-/** In one schema that stands by itself, a dynamic reference means what a plain one does. */
+/** In a single schema, a dynamic reference means the same as a plain one. */
 function localReference({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): string | undefined {
   return [$ref, $dynamicRef, $recursiveRef].find(
     (pointer) => typeof pointer === 'string' && pointer.startsWith('#'),
@@ -117,7 +117,7 @@ function withOwnReferences(schema: JsonSchema, embed: Embedding): JsonSchema {
   return { ...others, ...move(reference, embed) };
 }
 
-/** Nothing refers to it by its name any more, and the larger schema may have another of that name. */
+/** The anchor is no longer used, and the larger schema may have the same anchor. */
 function withoutAnchor({
   $anchor: _,
   $dynamicAnchor: __,
@@ -127,7 +127,7 @@ function withoutAnchor({
   return others;
 }
 
-/** The definition that a reference means, moved to the larger schema on first use. */
+/** The target of a reference, moved to the larger schema on first use. */
 function move(reference: string, embed: Embedding): JsonSchema {
   const target = findReference(reference, { root: embed.root });
   if (typeof target !== 'object') return { $ref: reference };

@@ -4,7 +4,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { UNLOADED_SCHEMA } from '../../core/metadata/tool-option-faults.js';
 import { eachSubschema, isSchemaNode, KEYWORDS } from './keywords.js';
 
-/** JSON Schema of an explicit schema, or why there is none. `problem` continues a sentence: "its schema …". */
+/** The JSON Schema of an explicit schema, or why it cannot be read. `problem` continues a sentence: "its schema …". */
 type ReadSchema =
   | { readonly ok: true; readonly schema: JsonSchema; readonly standard?: StandardSchema }
   | ({ readonly ok: false } & Pick<AuthorFault, 'problem' | 'causes' | 'fix'>);
@@ -12,9 +12,9 @@ type ReadSchema =
 const TARGET = 'draft-2020-12';
 
 /**
- * JSON Schema of a schema as an author may give it: JSON Schema itself (TypeBox is that, with symbols that
- * JSON does not have), or a Standard Schema that can give JSON Schema of its input (zod 4, arktype, …).
- * The bytes of JSON Schema are the author's; a derived one comes without `$schema`, which nobody wrote.
+ * The JSON Schema of an author's schema: JSON Schema itself (including TypeBox, whose symbols JSON omits), or a
+ * Standard Schema that can produce JSON Schema of its input (zod 4, arktype, …). An author's JSON Schema is not
+ * changed; a derived one omits `$schema`, because the author did not write it.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
     return {
       ok: false,
       problem: `cannot be written as JSON Schema by ${vendor}: ${errorMessage(error)}`,
-      // A library that meets `undefined` stumbles; what it will not write, it refuses in words of its own.
+      // A library throws a TypeError for `undefined`; for types that it cannot convert, it has its own message.
       causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
       fix: 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
     };
@@ -74,7 +74,7 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
   };
 }
 
-/** The specification's way first (Standard JSON Schema 1.1); then the methods that came before it. */
+/** The specification first (Standard JSON Schema 1.1); then earlier methods of libraries. */
 function writeJsonSchema(standard: StandardSchema): unknown {
   const converter = standard['~standard'].jsonSchema;
   if (converter !== undefined) return converter.input({ target: TARGET });
@@ -86,19 +86,19 @@ function writeJsonSchema(standard: StandardSchema): unknown {
   return undefined;
 }
 
-/** A copy of what JSON shows of the schema. */
+/** Copies the JSON form of a schema. */
 function plainCopy(source: object): JsonSchema {
   return JSON.parse(JSON.stringify(source)) as JsonSchema;
 }
 
-/** Of the keywords that hold no schemas, those that would let everything pass where they say nothing. */
+/** Keywords without subschemas that would accept everything if they were undefined. */
 const JUDGING: ReadonlySet<string> = new Set(['enum', 'const']);
-/** Enough to see which file it is. */
+/** Enough to identify the file. */
 const MOST_TOLD = 5;
 
 /**
- * What is wrong with a schema, as its author wrote it, where parts of it are not loaded yet: JSON leaves what is
- * undefined out, and nothing would be checked there. Continues "its schema …".
+ * The fault of a schema with parts that are not loaded yet: JSON omits undefined parts, and nothing would be checked
+ * there. Continues "its schema …".
  */
 export function unloadedParts(schema: object): Omit<AuthorFault, 'where'> | undefined {
   const { missing, functions } = unwrittenPaths(schema);
@@ -123,7 +123,7 @@ function listed(paths: readonly string[]): string {
     .join(' and ');
 }
 
-/** Where a schema has what JSON leaves out. */
+/** The parts of a schema that JSON omits. */
 interface UnwrittenPaths {
   readonly missing: readonly string[];
   readonly functions: readonly string[];
@@ -134,7 +134,7 @@ function unwrittenPaths(root: object): UnwrittenPaths {
   const functions: string[] = [];
   const places = new Map(isSchemaNode(root) ? [[root, '']] : []);
   for (const [schema, within] of places) {
-    // What writes itself has its own say of what it leaves out.
+    // An object with `toJSON` decides itself what it omits.
     if (typeof schema.toJSON === 'function') continue;
     for (const name of Object.keys(schema)) {
       if (JUDGING.has(name) && schema[name] === undefined) missing.push(within + name);

@@ -3,7 +3,7 @@ import { type ClassType, type EnumSource, Integer } from '../../core/contract/de
 import { authorHasRun } from '../validators/loaded-copies.js';
 import type { ValueType } from './value-type.js';
 
-/** The types that tokens and written names stand for. */
+/** The types of tokens and type names. */
 const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
   [String, { kind: 'scalar', name: 'string' }],
   [Number, { kind: 'scalar', name: 'number' }],
@@ -21,7 +21,7 @@ const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
   [Buffer, { kind: 'buffer' }],
 ]);
 
-/** Built-in classes that say nothing of what they hold, or that JSON cannot carry. */
+/** Built-in classes without a content type, or that JSON cannot represent. */
 const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
   Array,
   Function,
@@ -38,8 +38,8 @@ const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
 ]);
 
 /**
- * The type that a reference names: a token, a function that gives one, a name such as `'integer'`, an enum
- * object, or any of them in an array of one (`type: () => X`).
+ * The type of a reference: a token, a function that returns a token, a name such as `'integer'`, an enum object, or
+ * an array of one of these (`type: () => X`).
  */
 export function resolveTypeReference(reference: unknown, groups?: readonly string[]): TypeResult {
   const token = TOKENS.get(reference);
@@ -54,7 +54,7 @@ export function resolveTypeReference(reference: unknown, groups?: readonly strin
   return knownType({ kind: 'class', class: reference as unknown as ClassType, groups });
 }
 
-/** The type that decorator metadata names. Other than in a reference, `Object` there means nothing. */
+/** The type in decorator metadata. Unlike in a reference, `Object` is not a type there. */
 export function resolveDesignType(designType: unknown, groups?: readonly string[]): TypeResult {
   if (designType === undefined || designType === Object) return unknownType(designType);
   if (isThunk(designType) || typeof designType === 'string') return unknownType(designType);
@@ -78,8 +78,8 @@ function resolveThunk(thunk: () => unknown, groups: readonly string[] | undefine
 }
 
 /**
- * The values of an enum in the order of declaration: a list as it is, or a TypeScript enum object without
- * the reverse mapping that numeric members have (`{ A: 0, 0: 'A' }`). Doubles are dropped.
+ * The values of an enum in the order of declaration, without duplicates: a list unchanged, or a TypeScript enum
+ * object without the reverse mapping of numeric members (`{ A: 0, 0: 'A' }`).
  */
 export function enumValues(source: EnumSource): readonly unknown[] {
   if (Array.isArray(source)) return [...new Set(source)];
@@ -92,14 +92,14 @@ export function enumValues(source: EnumSource): readonly unknown[] {
   return [...new Set(keys.map((key) => members[key]))];
 }
 
-/** Whether a value is a TypeScript enum object, which swc puts where tsc puts `String` or `Number`. */
+/** Whether a value is a TypeScript enum object, which swc emits instead of `String` or `Number`. */
 export function isEnumObject(value: unknown): value is Readonly<Record<string, string | number>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const values = Object.values(value);
   return values.length > 0 && values.every((value) => typeof value === 'string' || typeof value === 'number');
 }
 
-/** Why a value cannot be described, and what to write instead. */
+/** Why a value cannot be described, and the fix. */
 export interface TypeFault {
   readonly ok: false;
   /** `its type is not known (the metadata says Object)`. */
@@ -108,18 +108,18 @@ export interface TypeFault {
   readonly fix: string;
 }
 
-/** A type, or why there is none. */
+/** A type, or why it is unknown. */
 export type TypeResult = { readonly ok: true; readonly type: ValueType } | TypeFault;
 
 /** A fault of one property of a DTO class. */
 export type PropertyFault = Omit<TypeFault, 'ok'> & { readonly property: string };
 
-/** Wraps a type that is known. */
+/** Wraps a known type. */
 export function knownType(type: ValueType): TypeResult {
   return { ok: true, type };
 }
 
-/** Applies a change to a type that is known. */
+/** Changes a known type. */
 export function mapType(result: TypeResult, change: (type: ValueType) => ValueType): TypeResult {
   return result.ok ? knownType(change(result.type)) : result;
 }
@@ -137,7 +137,7 @@ const NO_METADATA =
   '`npx toolwright generate` and import the file that it writes';
 const CYCLE = 'the class was not loaded yet, because two files import each other';
 
-/** What the metadata says instead of a type, and what that can mean, the likeliest first. */
+/** Metadata without a type, with possible causes, likeliest first. */
 const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>([
   [undefined, [NO_METADATA, CYCLE, 'a context is wanted: then @Context() says so']],
   [Array, [`the metadata of an array does not say of what: ${GENERATE}`]],
@@ -150,7 +150,7 @@ const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonl
   [Symbol, ['JSON has no symbols']],
 ]);
 
-/** The fault of a type that is not known: never a guess, always the causes and the fix. */
+/** The fault of an unknown type: never a guess, always the causes and the fix. */
 export function unknownType(found: unknown): TypeFault {
   return {
     ok: false,
@@ -160,7 +160,7 @@ export function unknownType(found: unknown): TypeFault {
   };
 }
 
-/** The fault of a type reference that leads nowhere: `() => X` where X is undefined. */
+/** The fault of a type reference without a result: `() => X` with X undefined. */
 export function emptyReference(cause?: unknown): TypeFault {
   const detail = cause instanceof Error ? `threw: ${cause.message}` : 'gave undefined';
   return {
@@ -179,7 +179,7 @@ function nameFound(found: unknown): string {
   return typeof found === 'function' ? `the metadata says ${found.name}` : `found ${String(found)}`;
 }
 
-/** What decorator metadata says of a type, so that what is described can stand in for it and be compared with it. */
+/** The decorator metadata of a type, so that a described type can replace metadata and be compared with it. */
 export function designToken(type: ValueType): unknown {
   switch (type.kind) {
     case 'scalar':

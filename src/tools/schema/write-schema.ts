@@ -18,14 +18,14 @@ import {
   type ValueType,
 } from './value-type.js';
 
-/** What has to be known of all types before the first of them is written, while it is collected. */
+/** Facts about all types that are collected before the first type is written. */
 interface TypeSurvey {
   readonly nodes: ObjectNodes;
-  /** Objects that contain themselves and so need a name in `$defs`. */
+  /** Objects that contain themselves and therefore need a name in `$defs`. */
   readonly recursive: Set<ObjectNode>;
-  /** Everything that keeps a schema from being written, each class once. */
+  /** All faults that prevent a schema, each class once. */
   readonly faults: PropertyFault[];
-  /** What contradicts itself without keeping a schema from being written. */
+  /** Contradictions that do not prevent a schema. */
   readonly disagreements: string[];
   /** Some values are transformed before they are checked. */
   isTransformed: boolean;
@@ -34,7 +34,7 @@ interface TypeSurvey {
   readonly around: Set<ObjectNode>;
 }
 
-/** Walks through all types that the properties reach. */
+/** Visits all types that the properties reach. */
 function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): TypeSurvey {
   const walk: TypeSurvey = {
     nodes: new ObjectNodes(),
@@ -70,7 +70,7 @@ function visit(type: ValueType, path: string, walk: TypeSurvey): void {
   }
 }
 
-/** A definition is visited where it is first referred to. */
+/** A definition is visited at its first reference. */
 function visitDescribed({ schema, definitions }: DescribedType, path: string, walk: TypeSurvey): void {
   const target = classOf(schema);
   if (target !== undefined) visitClass({ class: target }, path, walk);
@@ -110,13 +110,13 @@ function joined(path: string, property: string): string {
   return [path, property].filter((part) => part !== '').join('.');
 }
 
-/** An object schema to be written: a class, or a branch of a union that one value of a property tells apart. */
+/** An object schema: a class, or a tagged branch of a union. */
 interface ObjectNode {
   readonly model: ClassModel;
   readonly tag?: { readonly property: string; readonly value: string };
 }
 
-/** One node object per class and tag, so that nodes can be keys of maps. */
+/** One node object per class and tag, so that nodes can be map keys. */
 class ObjectNodes {
   readonly #nodes = new Map<ClassModel, Map<string, ObjectNode>>();
 
@@ -130,7 +130,7 @@ class ObjectNodes {
   }
 }
 
-/** The tag is a property of its branch: the class's own, if it has one, otherwise the first. */
+/** The tag is a property of its branch: the class's own, if it has one, otherwise an additional first property. */
 function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
   if (tag === undefined) return model.properties;
   const own = model.properties.find(({ name }) => name === tag.property);
@@ -147,20 +147,20 @@ function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] 
     : model.properties.map((candidate) => (candidate === own ? property : candidate));
 }
 
-/** A schema, or everything that keeps it from being written. */
+/** A schema, or all faults that prevent it. */
 type WriteSchemaResult =
   | {
       readonly ok: true;
       readonly schema: JsonSchema;
-      /** What fits before values are transformed, where that is not the same. */
+      /** The schema of values before they are transformed, if it differs. */
       readonly accepted?: JsonSchema;
       readonly disagreements?: readonly string[];
     }
   | { readonly ok: false; readonly faults: readonly PropertyFault[] };
 
 /**
- * JSON Schema (2020-12) of an arguments object: `type`, `properties`, `required` (empty if none is) and
- * `$defs` if some class contains itself; nothing else. The same model gives the same bytes.
+ * The JSON Schema (2020-12) of an arguments object: `type`, `properties`, `required` (possibly empty) and, if a class
+ * contains itself, `$defs`. The same model gives the same bytes.
  */
 export function writeParameters(model: ArgumentsModel): WriteSchemaResult {
   if ('properties' in model) {
@@ -174,7 +174,7 @@ export function writeParameters(model: ArgumentsModel): WriteSchemaResult {
   return write(read.model.properties, surveyTypes(read.model.properties, { model: read.model }));
 }
 
-/** The root says `type: 'object'` itself: providers look for it there, not behind a reference or in branches. */
+/** The root has `type: 'object'` itself: providers require it there, not behind a reference or in branches. */
 function writeTypeAsObject(type: ValueType): WriteSchemaResult {
   return mapWritten(typeSchema(type), ({ $ref, $defs, ...schema }) => {
     const name = typeof $ref === 'string' ? $ref.replace(/^#\/\$defs\//, '') : undefined;
@@ -189,7 +189,7 @@ function mapWritten(written: WriteSchemaResult, map: (schema: JsonSchema) => Jso
   return { ok: true, schema: map(schema), ...(accepted === undefined ? {} : { accepted: map(accepted) }) };
 }
 
-/** JSON Schema of one type on its own. */
+/** The JSON Schema of a single type. */
 export function typeSchema(type: ValueType): WriteSchemaResult {
   const property = { name: 'value', type, required: true, nullable: false, keywords: {} };
   return mapWritten(writeParameters({ properties: [property] }), ({ properties, $defs }) => ({
@@ -213,15 +213,15 @@ function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteS
   };
 }
 
-/** What the parts of one schema share while it is written. */
+/** Shared by the parts of a schema that is being written. */
 interface Writing {
   readonly survey: TypeSurvey;
   readonly definitions: Definitions;
-  /** What fits before values are transformed is written, and not what is offered. */
+  /** Writes the schema of values before they are transformed, instead of the offered one. */
   readonly isAccepted: boolean;
 }
 
-/** `type`, `properties` and `required` of an object; `required` is there also when it is empty. */
+/** `type`, `properties` and `required` of an object; `required` is present even if it is empty. */
 function writeObject(properties: readonly PropertyModel[], writing: Writing): JsonSchema {
   const written: Record<string, JsonSchema> = {};
   const required: string[] = [];
@@ -236,7 +236,7 @@ function writeObject(properties: readonly PropertyModel[], writing: Writing): Js
   return { type: 'object', properties: written, required };
 }
 
-/** How these are written is a default, in the place of which `@Param` may say another form. */
+/** Types whose JSON form is a default that `@Param` may replace. */
 const BY_DEFAULT: ReadonlySet<ValueType['kind']> = new Set(['date', 'url', 'bytes', 'buffer']);
 
 function writeProperty({ type, nullable, keywords: said }: PropertyModel, writing: Writing): JsonSchema {
@@ -283,7 +283,7 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
   }
 }
 
-/** With `type` when all values share one: some models heed only that. */
+/** Adds `type` if all values share one, because some models need it. */
 function writeEnum(values: readonly unknown[]): JsonSchema {
   const types = new Set(values.filter((value) => value !== null).map((value) => typeof value));
   const [type] = types;
@@ -305,19 +305,19 @@ function writeBranches(type: TaggedType, writing: Writing): readonly JsonSchema[
   });
 }
 
-/** In place, unless it contains itself. */
+/** Written inline, unless it contains itself. */
 function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
   const write = () => writeObject(taggedProperties(node), writing);
   if (!writing.survey.recursive.has(node)) return write();
   return writing.definitions.refer(node, className(node.model.class), write);
 }
 
-/** Its name in the source, which a minifier may have changed since. */
+/** Its name in the source, which a minifier may have changed. */
 function className(target: ClassType): string {
   return readDescription(target)?.name ?? target.name;
 }
 
-/** JSON Schema of a described schema: classes in place, references into the larger schema's `$defs`. */
+/** The JSON Schema of a described schema: classes inline, references into the larger schema's `$defs`. */
 function writeDescribed({ schema, definitions }: Omit<DescribedType, 'kind'>, writing: Writing): JsonSchema {
   const { instanceOf: _, $ref, ...others } = schema;
   const target = classOf(schema);

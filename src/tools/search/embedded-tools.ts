@@ -1,8 +1,8 @@
 import type { SearchedTool } from './tool-index.js';
 
 /**
- * Turns texts into vectors, so that tools are found by what they mean too; for example with `embedMany` of the AI SDK
- * or an embedding endpoint. Texts that mean the same must point the same way; lengths do not matter.
+ * Turns texts into vectors, so that tools can be found by meaning; for example with `embedMany` of the AI SDK or an
+ * embedding endpoint. Texts with the same meaning must point in the same direction; lengths do not matter.
  *
  * @example
  * ```ts
@@ -17,14 +17,14 @@ import type { SearchedTool } from './tool-index.js';
  * ```
  */
 export interface ToolEmbedder {
-  /** One vector for each text, in their order; `kind` states whether they are tools or a query. */
+  /** One vector for each text, in order; `kind` states whether the texts are tools or a query. */
   embed(
     texts: readonly string[],
     about: { readonly kind: 'tool' | 'query'; readonly signal?: AbortSignal },
   ): Promise<readonly (readonly number[])[]>;
 }
 
-/** Finds tools by the vectors of an embedder, which are remembered by the texts that they stand for. */
+/** Finds tools by the vectors of an embedder. Vectors are cached by text. */
 export class EmbeddedTools {
   readonly #embedder: ToolEmbedder;
   readonly #vectors = new Map<string, Float32Array>();
@@ -33,7 +33,7 @@ export class EmbeddedTools {
     this.#embedder = embedder;
   }
 
-  /** Names of the tools nearest to a query, the nearest one first. Rejects if the embedder does. */
+  /** Names of the tools nearest to a query, nearest first. Rejects if the embedder does. */
   async nearest(search: {
     readonly query: string;
     readonly tools: readonly SearchedTool[];
@@ -74,10 +74,10 @@ export class EmbeddedTools {
   }
 }
 
-/** How much the first places count before the later ones. */
+/** How strongly the first ranks count compared with the later ones. */
 const SMOOTHING = 20;
 
-/** One ranking out of several: by the places that tools have in each of them. */
+/** Merges several rankings by the ranks of the tools in each of them. */
 export function mergeRankings(rankings: readonly (readonly string[])[], limit: number): readonly string[] {
   const scores = new Map<string, number>();
   for (const ranking of rankings)

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { isRecord } from '../../core/kernel/json.js';
 
-/** Words that nearly every request has and that contain nothing about what is to be done. */
+/** Words that nearly every request contains and that carry no information. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   `
 a about all also am an and any are as at be been being but by can could did do does doing done for from get got
@@ -13,7 +13,7 @@ was we were what when where which while who whom whose why will with would you y
 `.split(/\s+/),
 );
 
-/** Words that requests have for no reason of their own: the meaning is in the words around them. */
+/** Words with little meaning of their own in a request. */
 const WEAK_WORDS = `
 able access actual additional ahead always amount another answer appropriate area ask aspect available aware
 back bad based basic become begin believe best better big bit bring care case certain chance check choose clear
@@ -36,7 +36,7 @@ world worry year yes yesterday yet tool app application assistant plugin chatbot
 root
 `;
 
-/** Words that people and tools use for the same thing. */
+/** Words that people and tools use with the same meaning. */
 const SYNONYMS = `
 create make generate build compose draft produce design; add insert append attach; delete remove erase clear;
 update edit modify change rename adjust; find search lookup query discover locate seek explore;
@@ -75,8 +75,8 @@ const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}]/u;
 
 /**
- * The words of a text as the index stores them: `getHTTPStatus` and `get_http_status` are `http` and `status`, in the
- * same stems as “statuses”. Texts without spaces give their pairs of characters.
+ * The terms of a text in the index: `getHTTPStatus` and `get_http_status` become `http` and `status`, with the same
+ * stems as “statuses”. Texts without spaces become pairs of characters.
  */
 function termsOf(text: string): string[] {
   const plain = text
@@ -103,7 +103,7 @@ function pairsOf(word: string): readonly string[] {
 const known = new Map<string, string>();
 const MAX_KNOWN = 50_000;
 
-/** The stem of a word; empty for a stop word. Words come again and again, and are looked up. */
+/** The stem of a word; empty for a stop word. Stems are cached, because words repeat. */
 function termOf(word: string): string {
   const term = known.get(word);
   if (term !== undefined) return term;
@@ -116,7 +116,9 @@ function termOf(word: string): string {
 
 const VOWEL = /[aeiouy]/;
 
-/** Takes the endings of number and tense off English words, so that “searches”, “searching” and “search” are one. */
+/**
+ * Removes the endings of number and tense from English words, so that “searches”, “searching” and “search” are equal.
+ */
 function stemmed(word: string): string {
   if (word.length < 4) return word;
   const stem = withoutTense(singular(word));
@@ -144,7 +146,7 @@ function beforeEnding(word: string, ending: number): string {
 
 let weak: ReadonlySet<string> | undefined;
 
-/** Whether a word means little in a request. */
+/** Whether a word has little meaning in a request. */
 function isWeak(term: string): boolean {
   weak ??= new Set(termsOf(WEAK_WORDS));
   return weak.has(term);
@@ -152,7 +154,7 @@ function isWeak(term: string): boolean {
 
 let synonyms: Map<string, Set<string>> | undefined;
 
-/** The words that are used for the same as this one. */
+/** The synonyms of a word. */
 function synonymsOf(term: string): ReadonlySet<string> | undefined {
   if (synonyms === undefined) {
     synonyms = new Map();
@@ -164,16 +166,16 @@ function synonymsOf(term: string): ReadonlySet<string> | undefined {
   return synonyms.get(term);
 }
 
-/** What of a tool is searched. */
+/** The fields of a tool that are searched. */
 export interface SearchedTool {
   readonly name: string;
   readonly description?: string;
   readonly parameters?: JsonSchema;
-  /** The toolset or the server that it belongs to, if that helps to find it. */
+  /** Its toolset or server, if that helps to find it. */
   readonly namespace?: string;
 }
 
-/** What a search is to give. */
+/** Options of a search. */
 export interface ToolQuery {
   /** Default: 5. */
   readonly limit?: number;
@@ -182,12 +184,12 @@ export interface ToolQuery {
 }
 
 const LIMIT = 5;
-/** So many tools are ranked a second time, by how well they complement each other. */
+/** The number of tools that are ranked a second time, by how well they complement each other. */
 const CANDIDATES = 64;
 
 /**
- * How much a word counts in one part of a tool, how much less in a long one (`lengthWeight`, from 0 to 1), and how many
- * words are usual: a constant, so that the score of a tool does not depend on other tools.
+ * The weight of a word in each part of a tool, the penalty for long parts (`lengthWeight`, from 0 to 1), and the
+ * usual number of words. The latter is a constant, so that the score of a tool does not depend on other tools.
  */
 const FIELDS = {
   name: { weight: 2.5, lengthWeight: 0.15, usual: 3 },
@@ -200,18 +202,18 @@ const FIELDS = {
 
 type Texts = Readonly<Record<keyof typeof FIELDS, string[]>>;
 
-/** From here on it adds little how often a word is in a tool. */
+/** Above this count, further occurrences of a word add little. */
 const SATURATION = 1.2;
-/** The factors of words that mean little, and of synonyms. */
+/** The factors of words with little meaning, and of synonyms. */
 const WORDS = { weak: 0.4, synonym: 0.7 };
-/** How much a word counts more that a query repeats, at most. */
+/** The most that repetition in a query adds to a word's weight. */
 const REPETITION = 0.5;
-/** How much more a tool counts if its whole name was asked for, or if it has all words of the query. */
+/** The bonus of a tool whose whole name was requested, or that contains all words of the query. */
 const BONUS = { name: 0.8, coverage: 0.6 };
-/** How much less a word counts for each tool that was chosen for it: queries may need several tools. */
+/** How much a word's weight decreases for each chosen tool that contains it, because queries may need several tools. */
 const FADE = 0.2;
 
-/** A tool in the index: its words, and how much each of them counts for it, from 0 to 1. */
+/** A tool in the index: its words with their weights, from 0 to 1. */
 interface Entry {
   readonly name: string;
   readonly place: number;
@@ -219,7 +221,7 @@ interface Entry {
   readonly impacts: readonly number[];
 }
 
-/** The tools that have a word, by their places in the index. */
+/** The tools that contain a word, by their positions in the index. */
 interface Posting {
   readonly places: number[];
   readonly impacts: number[];
@@ -230,7 +232,7 @@ interface Scored {
   readonly score: number;
 }
 
-/** A word of a query: what each word of the index weighs that means the same, and the largest of these weights. */
+/** A word of a query: the weights of all index words with the same meaning, and the largest of these weights. */
 interface QueryTerm {
   readonly term: string;
   readonly meanings: ReadonlyMap<string, number>;
@@ -238,8 +240,9 @@ interface QueryTerm {
 }
 
 /**
- * Tools by their words: names, descriptions, parameters and values, ranked by BM25F. Adding, replacing and removing a
- * tool costs what that tool costs; the same tools give the same answers whatever order they came in.
+ * An index of tools by their words: names, descriptions, parameters and values, ranked by BM25F. The cost of adding,
+ * replacing or removing a tool depends only on that tool. The same tools give the same results in any order of
+ * insertion.
  *
  * @example
  * ```ts
@@ -259,7 +262,7 @@ export class ToolIndex {
     return this.#entries.size;
   }
 
-  /** Adds a tool, in place of one of the same name. */
+  /** Adds a tool; it replaces a tool with the same name. */
   add(tool: SearchedTool): void {
     const { name } = tool;
     this.remove(name);
@@ -283,7 +286,7 @@ export class ToolIndex {
     for (const term of entry.terms) {
       const { places, impacts } = this.#postings.get(term) as Posting;
       const index = places.indexOf(entry.place);
-      // The order within a posting means nothing: the last one takes the place of the removed one.
+      // The order within a posting has no meaning: the last entry replaces the removed one.
       const [lastPlace = 0, lastImpact = 0] = [places.pop(), impacts.pop()];
       if (index === places.length) continue;
       places[index] = lastPlace;
@@ -294,7 +297,7 @@ export class ToolIndex {
     this.#free.push(entry.place);
   }
 
-  /** Names of the tools that fit a query best, the best one first. */
+  /** Names of the tools that match a query best, best first. */
   search(query: string, { limit = LIMIT, accepts = () => true }: ToolQuery = {}): readonly string[] {
     const named = namesIn(query).flatMap((name) => {
       const places = this.#postings.get(nameTerm(name))?.places ?? [];
@@ -306,7 +309,7 @@ export class ToolIndex {
     return [...new Set([...named.filter(accepts), ...chosen])].slice(0, limit);
   }
 
-  /** The words of a query that the index has, and their synonyms, with their weights. */
+  /** The words of a query that the index contains, and their synonyms, with their weights. */
   #weigh(query: string): readonly QueryTerm[] {
     const counts = new Map<string, number>();
     for (const term of requestTerms(query)) counts.set(term, (counts.get(term) ?? 0) + 1);
@@ -323,7 +326,7 @@ export class ToolIndex {
     }).filter(({ meanings }) => meanings.size > 0);
   }
 
-  /** The tools with the highest scores, the highest one first; if scores are equal, by name. */
+  /** The tools with the highest scores, highest first; equal scores are sorted by name. */
   #best(terms: readonly QueryTerm[], { limit, accepts }: Required<ToolQuery>): readonly Entry[] {
     if (this.#scores.length < this.#places.length) this.#scores = new Float64Array(2 * this.#places.length);
     const scores = this.#scores;
@@ -354,12 +357,12 @@ export class ToolIndex {
   }
 }
 
-/** By code units, which no locale changes. */
+/** Compares by code units, independent of the locale. */
 function isBefore(one: Scored, other: Scored): boolean {
   return one.score === other.score ? one.entry.name < other.entry.name : one.score > other.score;
 }
 
-/** Chooses one tool after the other, each for what the tools before it leave open of the query. */
+/** Chooses tools one after the other, each for the part of the query that the earlier tools do not cover. */
 function chooseTools(candidates: readonly Entry[], query: readonly QueryTerm[], limit: number): string[] {
   const asked = new Set(query.map(({ term }) => term));
   const total = query.reduce((sum, { worth }) => sum + worth, 0);
@@ -395,12 +398,12 @@ function chooseTools(candidates: readonly Entry[], query: readonly QueryTerm[], 
   return chosen;
 }
 
-/** The term by which a tool is found by its name, whatever its case. */
+/** The term for a tool's whole name, without case. */
 function nameTerm(name: string): string {
   return `=${name.toLowerCase()}`;
 }
 
-/** How much each word counts for a tool, its name as a whole included. */
+/** The weight of each word of a tool, including its whole name. */
 function impactsOf(tool: SearchedTool): ReadonlyMap<string, number> {
   const { name, description = '', namespace = '', parameters } = tool;
   const texts: Texts = {
@@ -422,11 +425,11 @@ function impactsOf(tool: SearchedTool): ReadonlyMap<string, number> {
   return weights.set(nameTerm(name), 1);
 }
 
-/** Schemas of foreign servers may be as deep, and have as many values, as they like. */
+/** Limits for schemas of untrusted servers. */
 const MAX_DEPTH = 6;
 const MAX_VALUES = 50;
 
-/** Names of parameters, their descriptions and values. */
+/** Collects names, descriptions and values of parameters. */
 function collectTexts(schema: unknown, texts: Texts, depth: number): void {
   if (!isRecord(schema) || depth > MAX_DEPTH) return;
   const { properties, items, enum: values, $defs, anyOf, oneOf, allOf, description } = schema;
@@ -439,10 +442,10 @@ function collectTexts(schema: unknown, texts: Texts, depth: number): void {
       collectTexts(part, texts, depth + 1);
 }
 
-/** Never fails once it has begun: what is long is looked through once. */
+/** Linear: this pattern never backtracks. */
 const CHAIN = /[A-Za-z0-9]+(?:[_\-.][A-Za-z0-9]+)*/g;
 
-/** The words of a query that are written like names of tools: `read_file`, `readFile`; and the whole query. */
+/** The words of a query in the form of tool names, such as `read_file` or `readFile`; and the whole query. */
 function namesIn(query: string): readonly string[] {
   const names = new Set([query.trim().toLowerCase()]);
   for (const chain of query.match(CHAIN) ?? []) {
@@ -455,7 +458,7 @@ function namesIn(query: string): readonly string[] {
 
 const MAX_REQUEST = 4_000;
 
-/** The words of a request. An address or the path of a file counts as what it is, and not by the names in it. */
+/** The words of a request. A URL or file path counts as its kind, and not by the names in it. */
 function requestTerms(request: string): string[] {
   const words = request
     .slice(0, MAX_REQUEST)
@@ -463,7 +466,7 @@ function requestTerms(request: string): string[] {
     .map((word) => {
       if (/^\W*https?:\/\//i.test(word)) return 'url';
       if (!/[/\\]/.test(word)) return word;
-      // An ending is short: a longer word need not be looked through.
+      // An ending is short: only the end of a long word is searched.
       const ending = /\.(\w{1,8})\W*$/.exec(word.slice(-16))?.[1];
       return ending === undefined ? word : `file ${ending}`;
     });

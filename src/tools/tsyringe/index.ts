@@ -5,8 +5,8 @@ import { provide } from '../../core/kernel/optional-package.cjs';
 provide('tsyringe', tsyringe);
 
 /**
- * tsyringe's global container, from which `discoverTools` takes instances unless it is given another one. Importing
- * this door makes its copy of tsyringe the one that is used.
+ * tsyringe's global container, from which `discoverTools` takes instances by default. Importing this entry point
+ * makes the framework use its copy of tsyringe.
  *
  * @example
  * ```ts

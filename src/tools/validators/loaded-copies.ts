@@ -1,7 +1,7 @@
 import { loadedModules, provided } from '../../core/kernel/optional-package.cjs';
 import { declarations } from '../../core/metadata/class-record.js';
 
-/** The name under which an application that is bundled provides the stores of class-transformer. */
+/** The name under which a bundled application provides the stores of class-transformer. */
 export const TRANSFORM_STORES = 'class-transformer/storage';
 
 interface Found {
@@ -12,16 +12,16 @@ interface Found {
 const found = new Map<string, Found>();
 
 /**
- * The exports of every copy of a CommonJS file that this process has loaded, `class-transformer/cjs/storage.js`
- * for one. Nothing is loaded: metadata exists only where somebody loaded its package, and with a linked or
- * nested installation that may be another copy than the one this package would resolve.
+ * The exports of every copy of a CommonJS file that this process has loaded, for example
+ * `class-transformer/cjs/storage.js`. The function loads nothing: metadata exists only if the application has loaded
+ * the package, and with linked or nested installations that may be another copy than this package would resolve.
  */
 export function loadedCopies(file: string): readonly unknown[] {
   const loaded = loadedModules();
   const paths = Object.keys(loaded);
   const before = found.get(file);
   if (before?.modules === paths.length) return before.copies;
-  // Windows separates folders by backslashes.
+  // Windows uses backslashes.
   const ending = `/node_modules/${file}`;
   const copies = paths
     .filter((path) => path.replaceAll('\\', '/').endsWith(ending))
@@ -33,9 +33,9 @@ export function loadedCopies(file: string): readonly unknown[] {
 let stores: { readonly at: number; readonly copies: readonly unknown[] } | undefined;
 
 /**
- * Every copy of class-transformer's store, those in the bundle included that this package may be part of. What a
- * class refers to was loaded before it, so that nobody looks again until more is declared or a function has named a
- * type: the list of a large application is long.
+ * Every copy of class-transformer's store, including those in the application's bundle. A class's dependencies were
+ * loaded before it, so the search is repeated only after new declarations or calls of the author's type functions:
+ * the module list of a large application is long.
  */
 export function transformStores(): readonly unknown[] {
   const at = declarations();
@@ -43,7 +43,7 @@ export function transformStores(): readonly unknown[] {
   return stores.copies;
 }
 
-/** Says that a function of the author's has run, which may have loaded modules. */
+/** Marks that a function of the author ran, which may have loaded modules. */
 export function authorHasRun(): void {
   stores = undefined;
 }

@@ -2,41 +2,41 @@ import type { ClassType } from '../../core/contract/declaration.js';
 import { lineage } from '../../core/metadata/class-record.js';
 import { authorHasRun, transformStores } from './loaded-copies.js';
 
-/** What `@Type` said of a property. */
+/** The `@Type` of a property. */
 export interface TypeRule {
-  /** Calls the author's function; throws what it throws. */
+  /** Calls the author's function; throws its errors. */
   resolve(): unknown;
-  /** `design:type` as `@Type` found it: `Array`, `Set`, `Map`, a class, or nothing. */
+  /** `design:type` as `@Type` found it: `Array`, `Set`, `Map`, a class, or `undefined`. */
   readonly reflected: unknown;
   readonly discriminator?: Discriminator;
 }
 
-/** The discriminator of a `@Type`: which value of which property stands for which class. */
+/** The discriminator of a `@Type`: the property, and the class of each of its values. */
 interface Discriminator {
   readonly property: string;
   readonly keepProperty: boolean;
   readonly subTypes: readonly { readonly name: string; readonly value: ClassType }[];
 }
 
-/** One `@Transform` on the way in, with the parameters that class-transformer gives it. */
+/** A `@Transform` for input, with the parameters of class-transformer. */
 export type PropertyTransform = (
   value: unknown,
   of: { readonly key: string; readonly source: object },
 ) => unknown;
 
-/** What class-transformer's decorators say of one property on the way in. */
+/** class-transformer's decorators of one property, for input. */
 export interface TransformRule {
   readonly type?: TypeRule;
   /** The name in JSON, from `@Expose({ name })`. */
   readonly name?: string;
-  /** `@Exclude`, or exposed to some groups only: it is never taken from the arguments. */
+  /** `@Exclude`, or exposed only to some groups: arguments never set it. */
   readonly withheld: boolean;
-  /** `@Expose`: its transforms are asked also where nothing was sent. */
+  /** `@Expose`: its transforms run even if no value was sent. */
   readonly isExposed: boolean;
   readonly transforms: readonly PropertyTransform[];
 }
 
-/** class-transformer's store (0.5), as far as it is used here. */
+/** The part of class-transformer's store (0.5) that is used here. */
 interface Store {
   readonly _typeMetadatas: StoredByClass;
   readonly _transformMetadatas: StoredByClass;
@@ -50,7 +50,7 @@ interface Store {
   getStrategy(target: ClassType): 'excludeAll' | 'exposeAll' | 'none';
 }
 
-/** A key that is not a string stands for a decorator on the class itself. */
+/** A key that is not a string means a decorator on the class itself. */
 type StoredByClass = ReadonlyMap<unknown, ReadonlyMap<string | undefined, unknown>>;
 
 interface StoredType {
@@ -78,11 +78,11 @@ interface StoredTransform {
 /** `TransformationType.PLAIN_TO_CLASS`. */
 const PLAIN_TO_CLASS = 0;
 
-/** What class-transformer's decorators say of a class and its bases, on the way in. */
+/** class-transformer's decorators of a class and its bases, for input. */
 interface ClassTransforms {
-  /** The properties that they stand on in this very one of its classes. */
+  /** The decorated properties of one class, without inherited ones. */
   ownProperties(ancestor: ClassType): readonly string[];
-  /** Nothing where none stands on the property. */
+  /** `undefined` if the property has no decorators. */
   ruleOf(property: string): TransformRule | undefined;
   /** Whether arguments must not set the property. */
   withholds(property: string): boolean;
@@ -95,8 +95,8 @@ const NO_TRANSFORMS: ClassTransforms = {
 };
 
 /**
- * Reads what was said of a class. class-transformer is not loaded; every loaded copy of it is read, so that a
- * second copy in the tree is not ignored in silence.
+ * Reads the decorators of a class. class-transformer is not loaded; every loaded copy of it is read, so that a second
+ * copy is not silently ignored.
  */
 export function classTransforms(target: ClassType): ClassTransforms {
   const all = stores();
@@ -163,7 +163,7 @@ function readType({ typeFunction, reflectedType, options }: StoredType): TypeRul
   const { property, subTypes } = options?.discriminator ?? {};
   const keepProperty = options?.keepDiscriminatorProperty ?? false;
   return {
-    // The function may look at the object that is being built; there is none when a schema is written.
+    // The function may read the object that is being built; there is none when a schema is written.
     resolve() {
       authorHasRun();
       return typeFunction?.({ newObject: {}, object: {}, property: '' });

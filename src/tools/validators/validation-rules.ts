@@ -4,13 +4,13 @@ import { loadPackage, provided } from '../../core/kernel/optional-package.cjs';
 import { lineage } from '../../core/metadata/class-record.js';
 import { loadedCopies } from './loaded-copies.js';
 
-/** What a rule does. `custom` are all that validate a value, class-validator's own ones included. */
+/** The kind of a rule. `custom` includes class-validator's own value rules. */
 type RuleRole = 'custom' | 'defined' | 'nested' | 'conditional' | 'promise' | 'allowed';
 
-/** One class-validator decorator on one property. */
+/** A class-validator decorator on a property. */
 export interface ValidationRule {
   readonly role: RuleRole;
-  /** `isInt`, `isOptional`, …; nothing for `@Validate` and others that carry no name. */
+  /** `isInt`, `isOptional`, …; absent for `@Validate` and others without a name. */
   readonly name?: string;
   readonly constraints: readonly unknown[];
   /** It validates the items, not the array. */
@@ -18,13 +18,13 @@ export interface ValidationRule {
   /** Its `validateIf` option decides at call time whether it applies. */
   readonly conditional: boolean;
   /**
-   * Whether a value passes this rule alone; `false` also where only class-validator itself can tell. Far
-   * cheaper than class-validator, which looks at every class of the process for each object.
+   * Whether a value passes this rule alone; `false` also if only class-validator itself can decide. Much cheaper than
+   * class-validator, which searches every class of the process for each object.
    */
   passes(value: unknown, instance: object): boolean;
 }
 
-/** class-validator's record of one decorator, as far as it is used here (0.14 and 0.15). */
+/** The part of class-validator's record of a decorator that is used here (0.14 and 0.15). */
 interface StoredRule {
   readonly type: string;
   readonly name?: string;
@@ -38,7 +38,7 @@ interface StoredRule {
   readonly constraintCls?: unknown;
 }
 
-/** The implementation behind a rule. */
+/** The implementation of a rule. */
 interface StoredConstraint {
   readonly instance: { validate(value: unknown, args: object): unknown };
 }
@@ -57,9 +57,9 @@ const ROLES: ReadonlyMap<string, RuleRole> = new Map([
 ]);
 
 /**
- * The class-validator rules of a class by property, those of its bases first. A property whose rules all
- * belong to other groups is there with no rules. class-validator itself is not loaded: its store lies on
- * `globalThis`, keyed by class, and only the classes of the prototype chain are looked up, so the cost does
+ * The class-validator rules of a class by property, starting with those of its bases. A property whose rules all
+ * belong to other groups is present without rules. class-validator itself is not loaded. Its store is on
+ * `globalThis`, keyed by class, and only the classes of the prototype chain are looked up. The cost therefore does
  * not grow with the number of classes in the process.
  */
 export function validationRules(
@@ -69,8 +69,8 @@ export function validationRules(
   const own = storedRules(target);
   const inherited = lineage(target).slice(0, -1).flatMap(storedRules);
   const applies = (rule: StoredRule) => isInGroups(rule, groups);
-  // class-validator drops an inherited rule where the class itself has one of the same *type* on the
-  // property, and all value rules are of one type (MetadataStorage.getTargetValidationMetadatas).
+  // class-validator drops an inherited rule if the class itself has a rule of the same *type* on the property. All
+  // value rules have the same type (MetadataStorage.getTargetValidationMetadatas).
   const isReplaced = (rule: StoredRule) =>
     own.some(
       (other) => other.propertyName === rule.propertyName && other.type === rule.type && applies(other),
@@ -86,14 +86,14 @@ export function validationRules(
   return rules;
 }
 
-/** The properties that class-validator's decorators stand on in this very class, in declaration order. */
+/** The properties of this class with class-validator's decorators, in declaration order. */
 export function validatedProperties(target: ClassType): readonly string[] {
   return [...new Set(storedRules(target).map(({ propertyName }) => propertyName))];
 }
 
 /**
- * The properties of a class whose rules were copied from another one, as mapped types do it (`PartialType`,
- * `PickType`, …), which extend nothing; and the class that each was copied from.
+ * The properties of a class whose rules were copied from another class, with that class. Mapped types (`PartialType`,
+ * `PickType`, …) copy rules and have no base class.
  */
 export function copiedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
   const sources = new Map<string, ClassType>();
@@ -113,8 +113,8 @@ export function copiedProperties(target: ClassType): ReadonlyMap<string, ClassTy
 let known: { readonly classes: number; readonly bearers: ReadonlyMap<unknown, ClassType> } | undefined;
 
 /**
- * By what class-validator makes for one use of a decorator, and copies of its record share: the class that had it
- * first. Made anew when rules of more classes are there.
+ * The first class with each decorator use. class-validator creates one object per use, which copied records share.
+ * Rebuilt when more classes have rules.
  */
 function firstBearers(store: NonNullable<Store['validationMetadatas']>): ReadonlyMap<unknown, ClassType> {
   if (known?.classes === store.size) return known.bearers;
@@ -136,14 +136,14 @@ function storedRules(target: unknown): readonly StoredRule[] {
   return validationStore()?.validationMetadatas?.get(target) ?? [];
 }
 
-/** class-validator's store, once anything has been decorated; one for all copies of the package. */
+/** class-validator's store, which exists after the first decorator; all copies of the package share it. */
 function validationStore(): Store | undefined {
   return (globalThis as { classValidatorMetadataStorage?: Store }).classValidatorMetadataStorage;
 }
 
 /**
- * Whether class-validator is in a bundle of the application from which nothing leads to it, nor to a copy of
- * class-transformer beside it: rules could not be checked, and `@Exclude` would be overlooked.
+ * Whether class-validator is in the application's bundle but unreachable, together with class-transformer: rules
+ * could not be checked, and `@Exclude` would be ignored.
  */
 export function isOutOfReach(): boolean {
   if (isSeen || validationStore() === undefined) return false;
@@ -156,13 +156,13 @@ export function isOutOfReach(): boolean {
 
 let isSeen = false;
 
-/** As class-validator decides it: with groups given, rules without a group apply only if `always` is set. */
+/** As in class-validator: with groups, rules without a group apply only if `always` is set. */
 function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
   if (rule.always === true || groups.length === 0) return true;
   return (rule.groups ?? []).some((group) => groups.includes(group));
 }
 
-/** Whether the author gave a rule of a property its message; `name` is what class-validator reports it as. */
+/** Whether the author wrote the message of a rule; `name` is class-validator's name of it. */
 function hasOwnMessage(target: ClassType, property: string, name: string): boolean {
   return lineage(target)
     .flatMap(storedRules)
@@ -183,7 +183,7 @@ function readRule(rule: StoredRule): ValidationRule {
   };
 }
 
-/** As class-validator runs it (ValidationExecutor.customValidations); a promise is not waited for. */
+/** Runs a rule as class-validator does (ValidationExecutor.customValidations); promises are not awaited. */
 function passes(rule: StoredRule, value: unknown, instance: object): boolean {
   const implementations = validationStore()?.getTargetValidatorConstraints?.(rule.constraintCls) ?? [];
   const { propertyName: property, constraints = [] } = rule;
@@ -195,7 +195,7 @@ function passes(rule: StoredRule, value: unknown, instance: object): boolean {
   try {
     return rule.each === true && isCollection ? [...value.values()].every(holds) : holds(value);
   } catch {
-    // class-validator's own rules throw at some values: `maxDecimalPlaces` at 1e-7.
+    // class-validator's own rules throw for some values: `maxDecimalPlaces` for 1e-7.
     return false;
   }
 }
@@ -203,13 +203,13 @@ function passes(rule: StoredRule, value: unknown, instance: object): boolean {
 /** How an instance is validated. */
 interface ValidateOptions {
   readonly groups?: readonly string[];
-  /** Where the instance lies in the arguments; empty for the whole of them. */
+  /** The path of the instance in the arguments; empty for the root. */
   readonly path: string;
-  /** The name in JSON of a property of an object, where it differs from the property's. */
+  /** The JSON name of a property, if it differs from the property's. */
   nameOf(owner: object, property: string): string;
 }
 
-/** class-validator's `ValidationError`, as far as it is used here. */
+/** The part of class-validator's `ValidationError` that is used here. */
 interface ValidationError {
   readonly target?: object;
   readonly property: string;
@@ -223,11 +223,11 @@ interface Validator {
 }
 
 /**
- * Runs class-validator over an instance and all that `@ValidateNested` reaches from it: what JSON Schema
- * cannot say is validated here.
+ * Runs class-validator on an instance and everything that `@ValidateNested` reaches from it, for rules that JSON
+ * Schema cannot express.
  *
- * @returns One fault per broken rule, `{ path: 'items.0.sku', message: 'must be a string' }`; none if all hold.
- * @throws what a validator of the author throws; Error when class-validator is not installed.
+ * @returns One fault per broken rule, `{ path: 'items.0.sku', message: 'must be a string' }`; empty if all pass.
+ * @throws errors of the author's validators; Error if class-validator is not installed.
  */
 export async function validateInstance(
   instance: object,
@@ -241,10 +241,10 @@ export async function validateInstance(
   return errors.flatMap((error) => flatten(error, options));
 }
 
-/** By the class of the store: that is made by one copy, which was loaded before it. */
+/** By the class of the store, because it belongs to the copy that created it. */
 const validators = new WeakMap<object, Validator>();
 
-/** Looked for once: a process may have loaded thousands of modules. */
+/** Cached: a process may have loaded thousands of modules. */
 function loadValidator(): Validator {
   const store = validationStore()?.constructor;
   const known = store && validators.get(store);
@@ -254,7 +254,7 @@ function loadValidator(): Validator {
   return found;
 }
 
-/** The user's copy, not a second one: containers set by `useContainer` live in the copy that was told. */
+/** Returns the user's copy, because containers that were set by `useContainer` are in that copy. */
 function findValidator(store: unknown): Validator {
   const loaded = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
   const copies = [
@@ -280,7 +280,7 @@ function isAuthored({ target, property }: ValidationError, rule: string): boolea
   return target !== undefined && hasOwnMessage(target.constructor as ClassType, property, rule);
 }
 
-/** The path names the property already. */
+/** Removes the property name, which is already in the path. */
 function withoutName(message: string, property: string): string {
   return message.startsWith(`${property} `) ? message.slice(property.length + 1) : message;
 }

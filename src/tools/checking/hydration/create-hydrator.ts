@@ -28,18 +28,18 @@ import {
 } from './hydrate-class.js';
 import { childPath } from './standard-hydrator.js';
 
-/** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
+/** The type of the arguments: separate properties, a DTO class for all of them, or any other type. */
 export type HydrationSource =
   | { readonly properties: readonly PropertyModel[] }
   | { readonly class: ClassType; readonly groups?: readonly string[] }
   | { readonly type: ValueType };
 
 /**
- * What turns arguments that fit the schema into what the tool takes: instances of DTOs, dates, URLs, bytes,
- * parsed values. `undefined` where nothing has to be done, so that the common call costs nothing.
+ * Creates the function that converts arguments that match the schema to the tool's types: DTO instances, dates, URLs,
+ * bytes, parsed values. Returns `undefined` if there is nothing to convert, so that most calls cost nothing.
  *
- * The function returns synchronously unless class-validator or an asynchronous schema has to be asked. It
- * throws only what the author's own code throws: constructors, `@Transform`, custom validators.
+ * The function returns synchronously, unless it needs class-validator or an asynchronous schema. It throws only
+ * errors of the author's code: constructors, `@Transform`, custom validators.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export function createHydrator(source: HydrationSource, accepts?: JsonSchema): H
   return Object.assign(hydrate, { accepts, review: (args: JsonObject) => review(hydrateValue, args) });
 }
 
-/** Where all arguments belong. */
+/** The place of the arguments as a whole. */
 class WholePlace implements Place {
   readonly hydration: Hydration;
   readonly path = '';
@@ -84,7 +84,7 @@ function hydrated({ hydration: { faults, changed }, value }: WholePlace, args: J
     : { ok: true, value, transformed: withChanges(args, changed) as JsonObject };
 }
 
-/** JSON with the properties that were transformed, by the object that they stand in. */
+/** A copy of JSON in which the transformed properties replace the originals. */
 function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): unknown {
   if (Array.isArray(value)) return value.map((item) => withChanges(item, changed));
   if (!isRecord(value)) return value;
@@ -94,7 +94,7 @@ function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): 
   return copy;
 }
 
-/** A value that cannot be hydrated reports nothing: the schema has reported its errors. */
+/** If a value cannot be hydrated, its rules are skipped: the schema has already reported its faults. */
 async function review(hydrate: HydrateValue, args: JsonObject): Promise<readonly ReviewFault[]> {
   const hydration: Hydration = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
   try {
@@ -118,7 +118,7 @@ function hydratorFor(source: HydrationSource): HydrateValue | undefined {
   return hydratorOf(source.type);
 }
 
-/** Faults of the values come first: an instance that lacks some would only get faults that follow from it. */
+/** Faults of values come first: validating an incomplete instance would only report their consequences. */
 async function settle(hydration: Hydration): Promise<void> {
   await Promise.all(hydration.pending);
   if (hydration.faults.length > 0 || !needsValidator(hydration)) return;
@@ -126,7 +126,7 @@ async function settle(hydration: Hydration): Promise<void> {
     hydration.faults.push({ path, message });
 }
 
-/** The arguments with those properties hydrated that need it; all others stay as they are. */
+/** Hydrates the properties that need it; the others do not change. */
 function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue | undefined {
   const steps = properties.flatMap(({ name, type }) => {
     const hydrate = hydratorOf(type);
@@ -147,11 +147,11 @@ function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue |
 }
 
 /**
- * The hydrator of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
- * `cascaded`: class-validator gets to the value by itself, from the object around it.
+ * The hydrator of a type; `undefined` if the JSON value is already the tool's value. `cascaded`: class-validator
+ * reaches the value from the object around it.
  */
 function hydratorOf(type: ValueType, cascaded = false): HydrateValue | undefined {
-  // A Standard Schema has its own view of `null`; elsewhere the schema has let it through as a value.
+  // A Standard Schema treats `null` itself; for other types, the schema has already accepted it as a value.
   if (type.kind === 'schema') return type.standard && hydrateStandard(type.standard);
   const hydrate = hydratorOfValue(type, cascaded);
   return hydrate && ((value, place) => (value === null ? null : hydrate(value, place)));
@@ -171,7 +171,7 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
       return type.collection === 'set' ? hydrateSet(array) : array;
     }
     case 'record': {
-      // class-validator does not go into the values of plain objects, but it does into those of a Map.
+      // class-validator does not visit the values of plain objects, but it visits those of a Map.
       const value = hydratorOf(type.values, cascaded && type.collection === 'map');
       const record = value && hydrateValues(value);
       return type.collection === 'map' ? hydrateMap(record, type.keys) : record;
@@ -187,7 +187,7 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
   }
 }
 
-/** Lets class-validator validate the instances; paths carry the names that the properties have in JSON. */
+/** Runs class-validator on the instances. Paths use the JSON names of the properties. */
 async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
   const faults = await Promise.all(
     validations.map(async ({ instance, path, groups, isCertain }) => {
@@ -195,7 +195,7 @@ async function runValidations(validations: readonly Validation[]): Promise<reado
       try {
         return await validateInstance(instance, { path, groups, nameOf });
       } catch (error) {
-        // Where all rules are class-validator's own, it is the value that they could not bear.
+        // If all rules are class-validator's own, the value made them throw.
         if (isCertain) throw error;
         return [{ path, message: 'has a value that its rules cannot check', isAuthored: false }];
       }
@@ -222,15 +222,15 @@ function jsonName({ owner, key, groups }: Named): string {
 
 type DescribedType = ValueType & { readonly kind: 'described' };
 
-/** What the parts of one description share. */
+/** Shared by the parts of one description. */
 interface Hydrators {
   readonly definitions: DescribedType['definitions'];
   readonly hydratorOf: HydratorOf;
-  /** By definition; there before it is made, because it may contain itself. */
+  /** By definition. The entry exists before its hydrator, because a definition may contain itself. */
   readonly known: Map<DescribedSchema, { hydrate?: HydrateValue }>;
 }
 
-/** The hydrator of a described type; nothing where it holds neither dates nor classes nor the like. */
+/** The hydrator of a described type; `undefined` if it contains no dates, classes or similar types. */
 function hydrateDescribed(
   { schema, definitions }: DescribedType,
   hydratorOf: HydratorOf,
@@ -248,7 +248,7 @@ function describedHydrator(schema: DescribedSchema, of: Hydrators): HydrateValue
   return hydrateObject(schema, of);
 }
 
-/** By the hydrators of the same description: a type may contain itself in a `Map` or a `Set` too. */
+/** Uses the hydrators of the same description: a type may also contain itself in a `Map` or a `Set`. */
 function hydrateCollection(schema: DescribedSchema, of: Hydrators): HydrateValue {
   const { type } = fromGenerated(schema, of.definitions);
   const part = type.kind === 'record' ? schema.additionalProperties : schema.items;
@@ -258,7 +258,7 @@ function hydrateCollection(schema: DescribedSchema, of: Hydrators): HydrateValue
   return orNull(hydrateSet(item && hydrateItems(item)));
 }
 
-/** Whether anything in a schema has to be hydrated; without, values stay as they are and cost nothing. */
+/** Whether any part of a schema needs hydration; otherwise the values stay unchanged without cost. */
 function holdsInstances(schema: DescribedSchema, of: Hydrators, seen: Set<DescribedSchema>): boolean {
   if (seen.has(schema)) return false;
   seen.add(schema);
@@ -280,14 +280,17 @@ function hydrateReferred(reference: string, of: Hydrators): HydrateValue | undef
   return (value, place) => slot.hydrate?.(value, place) ?? value;
 }
 
-/** What may become of a value of a union. */
+/** A branch of a union. */
 interface Choice {
   readonly fits: () => SchemaTest;
   readonly names: () => ReadonlySet<string>;
   readonly hydrate: HydrateValue | undefined;
 }
 
-/** The branch that the value fits decides, by the same schemas that the check has just used; of several, the one that knows most of its keys. */
+/**
+ * Hydrates with the branch that the value matches, by the schemas of the check. If several match, the branch that
+ * lists most of the value's keys wins.
+ */
 function hydrateUnion(branches: readonly DescribedSchema[], of: Hydrators): HydrateValue {
   const choices = branches.map((branch): Choice => {
     const schema = once(() =>
@@ -315,7 +318,7 @@ function best([first, ...others]: readonly Choice[], value: unknown): Choice | u
   return others.reduce((chosen, other) => (known(other) > known(chosen) ? other : chosen), first);
 }
 
-/** Made with the first value that comes. */
+/** Created for the first value. */
 function once<Made extends object>(make: () => Made): () => Made {
   let made: Made | undefined;
   return () => {
@@ -324,7 +327,7 @@ function once<Made extends object>(make: () => Made): () => Made {
   };
 }
 
-/** What the model was offered for a type. Classes that cannot be described were faults at start-up. */
+/** The schema that the model was offered for a type. Classes that cannot be described were faults at start-up. */
 function plainSchema(type: DescribedType): JsonSchema {
   const written = typeSchema(type);
   return written.ok ? (written.accepted ?? written.schema) : {};
@@ -384,7 +387,7 @@ function orNull(hydrate: HydrateValue): HydrateValue {
   return (value, place) => (value === null ? null : hydrate(value, place));
 }
 
-/** Instances of the class that the tag names. The schema lets no other tag through. */
+/** Creates instances of the class that the tag names. The schema accepts no other tag. */
 function hydrateTagged(type: TaggedType, cascaded: boolean, hydratorOf: HydratorOf): HydrateValue {
   const { property, keepProperty, groups } = type;
   const variants = new Map(

@@ -11,7 +11,7 @@ import { describeErrors } from '../faults.js';
 import { mayGenerateCode, schemaCheck } from '../schema-test.js';
 import { childPath, issueFaults } from './standard-hydrator.js';
 
-/** An array whose items need hydrating. */
+/** Hydrates the items of an array. */
 export function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
   return (value, place) => {
     const source = value as readonly unknown[];
@@ -24,7 +24,7 @@ export function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
   };
 }
 
-/** An object used as a map, whose values need hydrating. */
+/** Hydrates the values of an object that is used as a map. */
 export function hydrateValues(hydrateValue: HydrateValue): HydrateValue {
   return (value, place) => {
     const values: Holder = {};
@@ -35,12 +35,12 @@ export function hydrateValues(hydrateValue: HydrateValue): HydrateValue {
   };
 }
 
-/** A `Set` from an array. What comes later is taken over when all of it is there. */
+/** Creates a `Set` from an array, after all asynchronous items. */
 export function hydrateSet(hydrateArray: HydrateValue | undefined): HydrateValue {
   return collect(hydrateArray, (items) => new Set(items as readonly unknown[]));
 }
 
-/** A `Map` from an object, whose keys are text whatever they stand for. */
+/** Creates a `Map` from an object; JSON keys are always strings. */
 export function hydrateMap(hydrateObject: HydrateValue | undefined, keys?: 'number'): HydrateValue {
   return collect(hydrateObject, (values) => {
     const entries: [unknown, unknown][] = Object.entries(values as object);
@@ -60,7 +60,7 @@ function collect(hydrate: HydrateValue | undefined, build: (plain: unknown) => u
   };
 }
 
-/** Text that stands for a value which JSON does not have. Text that does not is a fault. */
+/** Hydrators for strings that represent values outside JSON. An invalid string is a fault. */
 export const TEXTUAL = {
   date: textual('must be a valid date', (text) => {
     const date = new Date(text);
@@ -86,7 +86,10 @@ function textual(message: string, read: (text: string) => unknown): HydrateValue
   };
 }
 
-/** Both alphabets of RFC 4648, padded or not. Node's decoder skips what it does not know, so that is checked. */
+/**
+ * Decodes both alphabets of RFC 4648, with or without padding. Node's decoder ignores invalid characters, so the text
+ * is checked first.
+ */
 function decode(text: string): Buffer | undefined {
   const digits = text.replace(/={1,2}$/, '');
   return /^[A-Za-z0-9+/_-]*$/.test(digits) && digits.length % 4 !== 1
@@ -94,7 +97,7 @@ function decode(text: string): Buffer | undefined {
     : undefined;
 }
 
-/** The value as a Standard Schema parses it; its issues are faults. It may take its time. */
+/** Parses the value with a Standard Schema; its issues become faults. It may be asynchronous. */
 export function hydrateStandard(standard: StandardSchema): HydrateValue {
   return (value, place) => {
     const settle = (result: StandardResult<unknown>): unknown => {
@@ -109,44 +112,46 @@ export function hydrateStandard(standard: StandardSchema): HydrateValue {
   };
 }
 
-/** An instance that class-validator has to look at once everything is hydrated. */
+/** An instance that class-validator checks after hydration. */
 export interface Validation {
   readonly instance: object;
   readonly path: string;
   readonly groups?: readonly string[];
-  /** Rules that only class-validator can validate; otherwise it is asked only if some rule does not hold. */
+  /** Some rules need class-validator in any case; otherwise it runs only if another rule fails. */
   readonly isCertain: boolean;
 }
 
-/** What comes up while one call's arguments are hydrated. */
+/** The state of hydrating one call's arguments. */
 export interface Hydration {
   readonly faults: ArgumentFault[];
-  /** The arguments do not fit the schema: every rule is asked what it has to say. */
+  /** The arguments do not match the schema: all rules run, to report their faults too. */
   readonly isReview?: boolean;
-  /** Values that come later: Standard Schemas may validate asynchronously. */
+  /** Asynchronous values of Standard Schemas. */
   readonly pending: Promise<void>[];
   readonly validations: Validation[];
-  /** Instances for which some rule does not hold: class-validator is asked what to say about it. */
+  /** Instances with a failed rule: class-validator writes the messages. */
   readonly doubtful: object[];
-  /** The values were transformed before, and must not be again. */
+  /** The values were already transformed, and must not be transformed again. */
   readonly isTransformed?: boolean;
-  /** Values that were transformed before their check, in JSON form, by the object that they stood in. */
+  /** Values that were transformed before their check, in JSON form, by the object that contained them. */
   changed?: Map<object, JsonObject>;
 }
 
-/** Where a value belongs. */
+/** The position of a value. */
 export interface Place {
   readonly hydration: Hydration;
   /** With dots: `items.0.sku`. */
   readonly path: string;
-  /** Replaces the value when it comes later. */
+  /** Sets the value when it arrives later. */
   put(value: unknown): void;
 }
 
-/** What a value belongs to: an instance, an array, an object used as a map. */
+/** The container of a value: an instance, an array, or an object used as a map. */
 export type Holder = Record<PropertyKey, unknown>;
 
-/** The place of a child in its holder. Its path is put together only for those who ask: most values are right. */
+/**
+ * The position of a child in its container. Its path is built only when it is needed, because most values are valid.
+ */
 export class ChildPlace implements Place {
   readonly hydration: Hydration;
   readonly #parent: Place;
@@ -169,56 +174,56 @@ export class ChildPlace implements Place {
   }
 }
 
-/** From a JSON value that fits the schema to what the tool takes. */
+/** Converts a JSON value that matches the schema to the tool's value. */
 export type HydrateValue = (value: unknown, place: Place) => unknown;
 
-/** The hydrator of a type, handed to those that hydrate parts. */
+/** Creates the hydrator of a type, for hydrators of containers. */
 export type HydratorOf = (type: ValueType, cascaded?: boolean) => HydrateValue | undefined;
 
 type ClassValue = ValueType & { readonly kind: 'class' };
 
-/** One property of the class: where it comes from, where it goes, and what it goes through. */
+/** One property of the class: its names, and the conversions of its value. */
 interface Step {
-  /** In JSON. */
+  /** The name in JSON. */
   readonly name: string;
-  /** On the instance. */
+  /** The name on the instance. */
   readonly key: string;
-  /** Every object has a property of that name, so that only an own one counts. */
+  /** `Object.prototype` has a property with this name, so only an own property counts. */
   readonly isInherited: boolean;
-  /** The same of the key: plain assignment may not reach the instance. */
+  /** The same for the key: plain assignment may not reach the instance. */
   readonly isShadowing: boolean;
   /** `null` means absent. */
   readonly dropsNull: boolean;
   readonly isRequired: boolean;
-  /** It is looked at also where nothing was sent. */
+  /** The property is processed even if no value was sent. */
   readonly isAlways: boolean;
   readonly transforms?: readonly PropertyTransform[];
-  /** What is wrong with a value that was transformed before its check. */
+  /** Checks a value that was transformed before its check. */
   readonly checkTransformed?: (json: unknown, isAbsent: boolean) => readonly ArgumentFault[];
   readonly hydrate?: HydrateValue;
 }
 
-/** How instances of one class are made. */
+/** How instances of one class are created. */
 interface Plan {
   readonly create: new () => Record<string, unknown>;
   readonly steps: readonly Step[];
   readonly groups?: readonly string[];
   readonly need: ValidationNeed;
-  /** Asked one by one; none where class-validator is asked anyway. */
+  /** Rules that run separately; empty if class-validator runs in any case. */
   readonly rules: readonly RemainingRule[];
-  /** How many instances were made step by step. */
+  /** The number of instances created step by step. */
   made: number;
   assemble: Assemble;
 }
 
-/** Sets what was sent on a new instance. */
+/** Assigns the sent values to a new instance. */
 type Assemble = (instance: Holder, source: JsonObject, place: Place) => void;
 
 const plans = new WeakMap<ClassModel, Plan>();
 
 /**
- * Instances of a DTO class. Only properties of the class are taken over, so nothing else that was sent
- * reaches the instance. With `cascaded`, class-validator comes here from the object around it.
+ * Creates instances of a DTO class. Only properties of the class are assigned, so that other sent values do not reach
+ * the instance. `cascaded`: class-validator reaches it from the object around it.
  */
 export function hydrateClass(type: ClassValue, cascaded: boolean, hydratorOf: HydratorOf): HydrateValue {
   let known: Plan | undefined;
@@ -237,7 +242,7 @@ export function hydrateClass(type: ClassValue, cascaded: boolean, hydratorOf: Hy
   };
 }
 
-/** Made when the first value of the class comes: recursive classes end, and start-up costs nothing. */
+/** Created for the first value of the class, so that recursive classes end and start-up costs nothing. */
 function planOf({ class: target, groups }: ClassValue, hydratorOf: HydratorOf): Plan {
   const read = classModel(target, groups);
   if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
@@ -257,7 +262,7 @@ function planOf({ class: target, groups }: ClassValue, hydratorOf: HydratorOf): 
   return plan;
 }
 
-/** A getter without a setter would throw. */
+/** Assigning to a getter without a setter would throw. */
 function isSettable(prototype: object | null, key: string): boolean {
   if (prototype === null) return true;
   const own = Object.getOwnPropertyDescriptor(prototype, key);
@@ -290,7 +295,7 @@ function stepOf(property: PropertyModel, hydratorOf: HydratorOf): Step {
   };
 }
 
-/** Checks against what was offered for the property. */
+/** Checks against the offered schema of the property. */
 function transformedCheck(property: PropertyModel): Step['checkTransformed'] {
   const { name } = property;
   const written = writeParameters({
@@ -305,7 +310,7 @@ function transformedCheck(property: PropertyModel): Step['checkTransformed'] {
   };
 }
 
-/** An instance in the making. */
+/** An instance that is being filled. */
 interface Assembly {
   readonly instance: Holder;
   readonly source: JsonObject;
@@ -318,7 +323,7 @@ function build(plan: Plan, source: JsonObject, place: Place): object {
   return instance;
 }
 
-/** Code is generated for classes of which more instances are made. */
+/** After this many instances, code is generated for the class. */
 const MOST_BY_STEP = 500;
 
 function assembleByStep(plan: Plan, assembly: Assembly): void {
@@ -334,7 +339,7 @@ function assembleByStep(plan: Plan, assembly: Assembly): void {
   }
 }
 
-/** The same as one function, in which each property has a place of its own: some three times as fast. */
+/** The same as one generated function with a code path for each property: about three times as fast. */
 function generateAssembly(steps: readonly Step[]): Assemble {
   const code = steps.map((step, index) => {
     const { name, key, isInherited, isShadowing, dropsNull, isAlways, transforms, hydrate } = step;
@@ -372,13 +377,13 @@ function put({ key, isShadowing }: Step, instance: Holder, value: unknown): void
   else instance[key] = value;
 }
 
-/** What takes the value that comes later, where the instance calls the property otherwise than JSON does. */
+/** Sets an asynchronous value if the name on the instance differs from the name in JSON. */
 function renamed(step: Step, instance: Holder): Holder {
   const set = (value: unknown): void => put(step, instance, value);
   return Object.defineProperty({}, step.name, { set });
 }
 
-/** What the transforms of a property make of its value; one that throws is a fault of the argument. */
+/** Applies the transforms of a property; if a transform throws, the argument has a fault. */
 function transform(
   { name, key, transforms = [] }: Step,
   value: unknown,
@@ -393,7 +398,7 @@ function transform(
   }
 }
 
-/** A value that is transformed as it was sent, and then checked: as class-transformer and class-validator do it. */
+/** Transforms the sent value and then checks it, in the order of class-transformer and class-validator. */
 function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>, assembly: Assembly): void {
   const { instance, source, place } = assembly;
   const { name, hydrate } = step;
@@ -419,7 +424,7 @@ function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>,
   put(step, instance, isJson ? hydrate(value, new ChildPlace(place, name, instance)) : value);
 }
 
-/** A transform sees the value once, when all of it is there. */
+/** Runs the transform once, after all asynchronous parts of the value. */
 function assignTransformed(step: Step, { instance, source, place }: Assembly): void {
   const { name, hydrate } = step;
   const { pending } = place.hydration;
@@ -435,10 +440,10 @@ function assignTransformed(step: Step, { instance, source, place }: Assembly): v
   else set();
 }
 
-/** How class-validator is needed for instances of a class: not at all, if in doubt, or always. */
+/** Whether instances of a class need class-validator: never, only after a failed rule, or always. */
 type ValidationNeed = 'none' | 'doubt' | 'always';
 
-/** Rules that the class has, or a class that `@ValidateNested` leads to. */
+/** Considers the rules of the class and of the classes that `@ValidateNested` reaches. */
 function validationNeed(model: ClassModel): ValidationNeed {
   if (some(model, ({ remaining }) => remaining === 'all')) return 'always';
   return some(model, ({ remaining }) => remaining !== 'none') ? 'doubt' : 'none';
@@ -455,7 +460,10 @@ function some(model: ClassModel, test: Test, around: ReadonlySet<ClassModel> = n
   );
 }
 
-/** What class-validator goes into by itself: classes, arrays and maps of them, but not the values of plain objects. */
+/**
+ * The classes that class-validator visits itself: classes, and arrays and maps of them, but not the values of plain
+ * objects.
+ */
 function classesIn(type: ValueType): readonly ClassModel[] {
   if (type.kind === 'array') return classesIn(type.items);
   if (type.kind === 'record' && type.collection === 'map') return classesIn(type.values);

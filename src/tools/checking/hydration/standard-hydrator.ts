@@ -10,7 +10,7 @@ export function standardHydrator(standard: StandardSchema): Hydrate {
       return 'then' in result ? result.then(hydrated) : hydrated(result);
     },
     {
-      // A value that the schema cannot parse at all reports nothing: the JSON Schema has reported its errors.
+      // If the schema cannot parse the value, no fault is added: the JSON Schema has already reported the faults.
       review: async (args: unknown) => {
         try {
           const { issues = [] } = await validate(args);
@@ -29,7 +29,7 @@ function hydrated(result: StandardResult<unknown>): Hydrated {
     : { ok: false, faults: issueFaults(result.issues, '') };
 }
 
-/** The issues of a Standard Schema, with their places below `path`. */
+/** Converts the issues of a Standard Schema to faults, with paths below `path`. */
 export function issueFaults(issues: readonly StandardIssue[], path: string): readonly ArgumentFault[] {
   return issues.map(({ message, path: steps = [] }) => {
     const keys = steps.map((step) => String(typeof step === 'object' ? step.key : step));

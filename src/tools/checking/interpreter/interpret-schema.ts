@@ -17,19 +17,19 @@ import {
 } from './validator.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
-/** Makes parts of the keywords of a schema. */
+/** Creates the part for a keyword of a schema. */
 type PartOf = (schema: JsonSchema, keyword: string) => Part;
 
-/** Deeper schemas become functions of their own. */
+/** Deeper schemas become separate functions. */
 const MAX_DEPTH = 8;
-/** Objects with more properties are tested in a loop: large functions are never optimized. */
+/** Objects with more properties are tested in a loop, because engines do not optimize very large functions. */
 const MAX_PROPERTIES = 200;
 /** More keys are looked up in a set. */
 const MAX_COMPARED = 16;
 
 /**
- * The test of a schema as one generated function. Types, properties, items and the keywords that have `code` are
- * written out; everything else is a call of a validator.
+ * Writes the test of a schema as one generated function. It contains code for types, properties, items and the
+ * keywords with `code`; other keywords call a validator.
  */
 function writeTest(schema: JsonSchema, partOf: PartOf): Test {
   return new TestWriter(partOf).write(schema);
@@ -49,7 +49,7 @@ function typeCode(type: string, value: string): string {
 
 class TestWriter {
   readonly #partOf: PartOf;
-  /** What the code refers to, as parameters of the function around it. */
+  /** The constants of the code, as parameters of the outer function. */
   readonly #constants: unknown[] = [];
   #names = 0;
 
@@ -71,7 +71,7 @@ class TestWriter {
     return `v${this.#names}`;
   }
 
-  /** Statements that return `false` if a value does not fit. */
+  /** Statements that return `false` if a value does not match. */
   #statements(schema: unknown, value: string, depth: number): string {
     if (schema === false) return 'return false;';
     if (!isSchemaNode(schema)) return '';
@@ -129,7 +129,7 @@ class TestWriter {
     return code + this.#others(schema, listed, value);
   }
 
-  /** Keys that are not listed are tested by the interpreter, if there are any. */
+  /** The interpreter tests keys that are not listed, if there are any. */
   #others(schema: JsonSchema, listed: readonly string[], value: string): string {
     const { additionalProperties } = schema;
     if (additionalProperties === undefined) return '';
@@ -155,7 +155,7 @@ class TestWriter {
 
 const WRITTEN_OUT: ReadonlySet<string> = new Set(['properties', 'required', 'additionalProperties']);
 
-/** Whether the properties of an object can be read one by one: no key is one that every object has. */
+/** Whether the properties of an object can be read directly: no key is a name of `Object.prototype`. */
 function isPlain({ properties = {}, required = [], patternProperties }: JsonSchema): boolean {
   const names = [...Object.keys(properties), ...required];
   return (
@@ -165,19 +165,20 @@ function isPlain({ properties = {}, required = [], patternProperties }: JsonSche
   );
 }
 
-/** A schema that can be asked. */
+/** A schema that can be evaluated. */
 interface InterpretedSchema {
-  /** Whether a value fits. */
+  /** Whether a value matches. */
   readonly test: (value: unknown) => boolean;
-  /** Everything that is wrong with a value; nothing where it fits. */
+  /** All errors of a value; `undefined` if it matches. */
   readonly check: (value: unknown) => readonly SchemaError[] | undefined;
-  /** Makes the same test as code; absent if verdicts depend on what has been validated before. */
+  /** Generates the same test as code; absent if results depend on earlier validations. */
   readonly generate?: () => Test;
 }
 
 /**
- * A schema as validators that ask each other, one for each of its parts: made in a small fraction of the time in which
- * code could be generated for it, and where none may be generated. Code for hot schemas has the same verdicts.
+ * Interprets a schema with one validator for each part. Creating validators takes a small fraction of the time of
+ * generating code, and also works if code generation is forbidden. Generated code for frequently used schemas gives
+ * the same results.
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const whole = wholeSchema(schema);
@@ -201,15 +202,15 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
 
 const scopes = new WeakMap<JsonSchema, Scope>();
 
-/** A part of a schema, and the whole that its references are relative to. */
+/** A part of a schema, with the root of its references. */
 interface SchemaPlace {
   readonly schema: JsonSchema;
   readonly root: JsonSchema;
 }
 
 /**
- * Whether a value fits a part of a schema: for values that are validated once, such as defaults. What depends on what
- * else has been validated says nothing here, nor does what refers to itself without end.
+ * Whether a value matches a part of a schema; for values that are validated once, such as defaults. Keywords that
+ * depend on other validations, and endless self-references, are ignored.
  */
 export function fitsSchema(value: unknown, { schema, root }: SchemaPlace): boolean {
   const scope = scopes.get(root) ?? new Scope({ ...WITHOUT_MEMORY, root, draft: draftOf(root) }, []);
@@ -228,7 +229,10 @@ const WITHOUT_MEMORY = {
   isRepeating: false,
 };
 
-/** The validators of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
+/**
+ * The validators of schemas that were reached through the same resources, because the target of a dynamic reference
+ * depends on them.
+ */
 class Scope {
   readonly whole: WholeSchema;
   readonly #resources: readonly JsonSchema[];
@@ -271,7 +275,7 @@ class Scope {
     return writeTest(schema, (of, keyword) => new SchemaPart(this, of, keyword));
   }
 
-  /** Code is written when the first value comes: schemas may contain themselves. */
+  /** Code is generated for the first value, because schemas may contain themselves. */
   #generated(schema: JsonSchema): Validator {
     let test: Test | undefined;
     return (value) => {
@@ -280,7 +284,7 @@ class Scope {
     };
   }
 
-  /** The validator of what a reference means, made when it is first asked: it may contain who refers to it. */
+  /** The validator of a reference's target, created on first use, because it may contain the reference. */
   referred(from: JsonSchema, keyword: string): Validator {
     let validate: Validator | undefined;
     const made = (): Validator => {
@@ -302,7 +306,7 @@ class Scope {
     const anchor = keyword === '$dynamicRef' ? '$dynamicAnchor' : '$recursiveAnchor';
     const wanted = keyword === '$dynamicRef' ? reference.slice(1) : true;
     if (target[anchor] !== wanted) return target;
-    // The outermost of the resources around that has the same anchor.
+    // The outermost enclosing resource with the same anchor.
     for (const resource of this.#resources) {
       const other = findReference(reference, { root: this.whole.root, from: resource });
       if (isSchemaNode(other) && other[anchor] === wanted) return other;
@@ -355,7 +359,7 @@ const FALSE = { keyword: 'false schema', given: false, schema: {} };
 
 const REFUSES: Validator = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
 
-/** Validates a value once; if it is invalid, the errors are reported once for each location. */
+/** Validates each value once; errors are reported once for each location. */
 function remembering(validate: Validator): Validator {
   return (value, run, seen) => {
     const verdicts = run.verdictsOf(validate);
@@ -364,7 +368,7 @@ function remembering(validate: Validator): Validator {
       addSeen(seen, known.seen);
       return known.fits;
     }
-    // What leads to itself without getting anywhere refuses nothing.
+    // A reference that leads back to itself on the same value accepts it.
     verdicts.set(value, { fits: true });
     const own = run.track();
     const fits = validate(value, run, own);
@@ -374,7 +378,7 @@ function remembering(validate: Validator): Validator {
   };
 }
 
-/** What is left over counts from what its own schema has validated, not from what those around it have. */
+/** `unevaluated…` keywords count only the validations of their own schema, not those of enclosing schemas. */
 function withOwnTrack(validate: Validator): Validator {
   return (value, run, seen) => {
     const own = run.track();

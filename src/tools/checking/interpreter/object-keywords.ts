@@ -12,7 +12,7 @@ import {
   type ValidatorFactory,
 } from './validator.js';
 
-/** Keywords that say something of objects. */
+/** Keywords for objects. */
 export const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maxProperties: countBound('more', 'properties', (most) => ({
     test: (value: Fields) => Object.keys(value).length <= most,
@@ -40,7 +40,7 @@ export const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A key such as `toString` counts only if it was sent. */
+/** Names such as `toString` count only as own properties. */
 function has(value: Fields, name: string): boolean {
   return value[name] !== undefined && Object.hasOwn(value, name);
 }
@@ -127,7 +127,7 @@ function unevaluatedProperties(part: Part): Validator {
   return forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)));
 }
 
-/** What is said of all properties but those that something else speaks of. */
+/** Validates all properties except those that another keyword covers. */
 function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) => boolean): Validator {
   const validate = part.validatorOf(part.given);
   const unknown = part.keyword === 'unevaluatedProperties' ? 'unevaluatedProperty' : 'additionalProperty';
@@ -147,7 +147,7 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
   };
 }
 
-/** The verdict on the properties that are not listed; absent if all of them fit. */
+/** The test for properties that are not listed; `undefined` if any are accepted. */
 export function othersTest(
   listed: ReadonlySet<string>,
   validate: Validator,

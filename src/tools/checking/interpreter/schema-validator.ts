@@ -19,7 +19,7 @@ import {
   type ValidatorFactory,
 } from './validator.js';
 
-/** Keywords that say something of lists. */
+/** Keywords for arrays. */
 const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maxItems: countBound('more', 'items', (most) => ({
     test: (items: Items) => items.length <= most,
@@ -37,7 +37,7 @@ const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   items: (part) => {
     if (Array.isArray(part.given)) return tuple(part);
     const { prefixItems } = part.schema;
-    // Drafts before have no tuples by that name.
+    // Earlier drafts do not have this keyword.
     const isTuple = Array.isArray(prefixItems) && part.knows('prefixItems');
     return isTuple ? itemsFrom(part, prefixItems.length) : eachItem(part);
   },
@@ -82,7 +82,7 @@ function eachItem(part: Part): Validator {
   };
 }
 
-/** What stands behind a tuple. */
+/** Validates the items after a tuple. */
 function itemsFrom(part: Part, from: number): Validator {
   const validate = part.validatorOf(part.given);
   const complaint = { params: { limit: from }, message: `must NOT have more than ${from} items` };
@@ -128,7 +128,7 @@ function contains(part: Part): Validator | undefined {
       if (part.marksContained) seen?.add(index);
     }
     if (count >= least && (most === undefined || count <= most)) return true;
-    // Why each of them is not what was looked for.
+    // Report why each item does not match.
     if (run.isTelling && (most === undefined || least <= most))
       for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, validate);
     return run.refuse(value, part, complaint);
@@ -161,7 +161,7 @@ interface DuplicateItems {
   readonly message: string;
 }
 
-/** Told as the validator tells it: the last item that stood there before, and where it did. */
+/** Reports as a compiled validator does: the last equal item and its index. */
 function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
   const places = new Map<string, number>();
   let params: DuplicateItems['params'] | undefined;
@@ -187,7 +187,7 @@ const ANY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
     ),
 };
 
-/** Keywords that say something of numbers. */
+/** Keywords for numbers. */
 const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maximum: bound('<=', (value, limit) => value <= limit),
   minimum: bound('>=', (value, limit) => value >= limit),
@@ -201,7 +201,7 @@ const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   format: (part) => format(part, 'number'),
 };
 
-/** Keywords that say something of texts. */
+/** Keywords for strings. */
 const TEXT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maxLength: countBound('more', 'characters', (most) => ({
     test: (text: string) => text.length <= most || charactersOf(text) <= most,
@@ -240,7 +240,7 @@ function bound(comparison: string, isWithin: (value: number, limit: number) => b
   };
 }
 
-/** Of what is written with an exponent, compiled schemas take no multiple. */
+/** Like compiled schemas: quotients that are written with an exponent are never whole. */
 function isWhole(quotient: number): boolean {
   return Number.isInteger(quotient) && Math.abs(quotient) < 1e21;
 }
@@ -252,14 +252,14 @@ function format(part: Part, type: 'number' | 'string') {
   return refusesUnless(part, { params: { format: name }, message: `must match format "${name}"` }, { test });
 }
 
-/** In characters, of which some take two units. */
+/** Counts characters; some of them take two code units. */
 function charactersOf(text: string): number {
   let characters = 0;
   for (const _ of text) characters += 1;
   return characters;
 }
 
-/** Fewer values are compared one after the other. */
+/** Shorter lists are compared value by value. */
 const MAX_COMPARED = 12;
 
 function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
@@ -276,7 +276,7 @@ function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly 
   return { test, code };
 }
 
-/** Keywords that validate the value itself by other schemas. */
+/** Keywords that validate the value itself with other schemas. */
 const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   not: (part) => {
     const validate = part.validatorOf(part.given);
@@ -290,7 +290,7 @@ const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   oneOf: union,
 };
 
-/** By what they say something of: values of any type, numbers, texts, arrays. */
+/** Grouped by the type of their values: any type, numbers, strings, arrays. */
 const VALUE_KEYWORDS = {
   any: { ...ANY_KEYWORDS, ...COMBINING_KEYWORDS },
   number: NUMBER_KEYWORDS,
@@ -318,8 +318,8 @@ function condition(part: Part): Validator {
 }
 
 /**
- * `anyOf` or `oneOf`. Where the value shows which branch it was meant for, that branch alone is asked and tells
- * what is wrong; otherwise all of them are, and what they say against it is not kept.
+ * `anyOf` or `oneOf`. If the value determines its branch, only that branch runs and reports errors. Otherwise all
+ * branches run, and their errors are discarded.
  */
 function union(part: Part): Validator {
   const branches = part.given as readonly JsonSchema[];
@@ -337,7 +337,7 @@ function union(part: Part): Validator {
       if (!run.quietly(value, validate, own)) continue;
       addSeen(seen, own);
       fitting += 1;
-      // Each branch of `anyOf` that fits has its part in what has been validated.
+      // Every matching branch of `anyOf` contributes its evaluated properties.
       if (isOneOf ? fitting > 1 : seen === undefined) break;
     }
     return (isOneOf ? fitting === 1 : fitting > 0) || run.refuse(value, part, complaint);
@@ -352,7 +352,7 @@ const REFERENCES: Makers = {
   $ref: (part) => part.referred(),
 };
 
-/** What may be said of values of a type, or of all; in the order in which errors are reported. */
+/** The keywords by the type of their values, in the order in which errors are reported. */
 export const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
   { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
   { type: 'number', makers: VALUE_KEYWORDS.number },
@@ -361,7 +361,7 @@ export const GROUPS: readonly { readonly type?: string; readonly makers: Makers 
   { type: 'object', makers: OBJECT_KEYWORDS },
 ];
 
-/** A keyword's place in that order; `format` has two. */
+/** The position of a keyword in that order; `format` has two. */
 interface Known {
   readonly keyword: string;
   readonly group: number;
@@ -376,10 +376,10 @@ const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
   ({ keyword }) => keyword,
 );
 
-/** Makes parts of a schema's keywords. */
+/** Creates the part for a keyword of a schema. */
 type MakePart = (keyword: string) => Part;
 
-/** The validator of one schema: all that its keywords say, each asked only of values that it says something of. */
+/** The validator of one schema: all its keywords, each only for values of its type. */
 export function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
   const types = typesOf(schema);
   const refuseType: Validator = (value, run) =>
@@ -404,7 +404,7 @@ export function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
 
 export type Made = readonly [keyword: string, validate: Validator];
 
-/** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
+/** By group, in order. A group that contains only keywords without a validator is present but empty. */
 export function madeValidators(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
   const known: Known[] = [];
   for (const keyword of Object.keys(schema))
@@ -432,7 +432,7 @@ export function typesOf({ type, nullable }: JsonSchema): readonly string[] {
   return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
 }
 
-/** A number is a finite one: JSON has no others. */
+/** Only finite numbers are numbers, as in JSON. */
 function typeTest(type: string): Test {
   switch (type) {
     case 'string':

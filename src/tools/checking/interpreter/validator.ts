@@ -1,22 +1,22 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { pointerStep } from '../../../core/kernel/json.js';
 
-/** Validates a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
+/** Validates a value against a schema or one of its keywords; reports errors to the run, if it collects them. */
 export interface Validator {
   (value: unknown, run: Run, seen?: Seen): boolean;
-  /** The verdict as an expression of JavaScript, if that is worth it. */
+  /** The test as a JavaScript expression, if that is faster. */
   readonly code?: TestCode;
 }
 
-/** Writes an expression about a value; `constant` gives the name of something that it refers to. */
+/** Writes an expression about a value; `constant` returns the name of a value that the expression refers to. */
 export type TestCode = (value: string, constant: (referred: unknown) => string) => string;
 
-/** A value of a schema in generated code: always a literal, so that no schema can bring code of its own. */
+/** A value of a schema in generated code. It is always a literal, so that schemas cannot inject code. */
 export function literal(value: unknown): string {
   return JSON.stringify(value) ?? 'undefined';
 }
 
-/** Whether a value fits. */
+/** Whether a value matches. */
 export type Test = (value: unknown) => boolean;
 
 export const ALWAYS_VALID: Validator = () => true;
@@ -26,40 +26,40 @@ export function testOf(validate: Validator): Test {
   return (value) => validate(value, QUIET);
 }
 
-/** A keyword in its schema, on the way to become a validator. */
+/** A keyword in its schema, from which a validator is created. */
 export interface Part {
   readonly keyword: string;
   readonly given: unknown;
   readonly schema: JsonSchema;
   readonly root: JsonSchema;
-  /** Whether some schema of the whole asks what has been validated of a value. */
+  /** Whether any part of the schema uses evaluated properties or items. */
   readonly isTracking: boolean;
-  /** Whether items that `contains` has found count as validated. */
+  /** Whether items that `contains` matched count as evaluated. */
   readonly marksContained: boolean;
-  /** Whether the draft takes notice of a keyword. */
+  /** Whether the draft has a keyword. */
   knows(keyword: string): boolean;
-  /** The validator of a schema within this one. */
+  /** The validator of a schema within this schema. */
   validatorOf(schema: unknown): Validator;
-  /** The validator of what the keyword's reference means; made when it is first asked, because it may contain itself. */
+  /** The validator of the keyword's reference target, created on first use, because it may contain itself. */
   referred(): Validator;
 }
 
-/** Makes a validator of a keyword; nothing where it refuses no value. */
+/** Creates the validator of a keyword; `undefined` if the keyword accepts every value. */
 export type ValidatorFactory = (part: Part) => Validator | undefined;
 
-/** What is wrong with a value, the keyword apart. */
+/** An error of a value, without the keyword. */
 interface Complaint {
   readonly params?: SchemaError['params'];
   readonly message?: string;
 }
 
-/** What the validators of one value share. */
+/** Shared by the validators of one value. */
 export class Run {
   readonly #isTracking: boolean;
   readonly #path: (string | number)[] = [];
-  /** For each step of the path, where it leads, as far as it was needed. */
+  /** The location for each segment of the path, as far as computed. */
   readonly #places: string[] = [];
-  /** Absent where only the verdict is wanted, so that the first disagreement ends the matter. */
+  /** Absent if only the result is needed; validation then stops at the first error. */
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
 
@@ -76,7 +76,7 @@ export class Run {
     return this.#errors ?? [];
   }
 
-  /** Where the value that is being validated lies, as a JSON pointer. */
+  /** The location of the current value, as a JSON pointer. */
   get place(): string {
     const places = this.#places;
     for (const step of this.#path.slice(places.length))
@@ -84,12 +84,12 @@ export class Run {
     return places.at(-1) ?? '';
   }
 
-  /** A list of what has been validated of a value, where some schema asks for it. */
+  /** A set of evaluated properties and items, if any schema needs it. */
   track(): Seen | undefined {
     return this.#isTracking ? new Set() : undefined;
   }
 
-  /** Validates what lies in the value. */
+  /** Validates a child of the value. */
   below(key: string | number, value: unknown, validate: Validator): boolean {
     // Without error reports no path is needed.
     if (this.#errors === undefined) return validate(value, this, this.track());
@@ -100,7 +100,7 @@ export class Run {
     return fits;
   }
 
-  /** Validates without telling what is wrong. */
+  /** Validates without reporting errors. */
   quietly(value: unknown, validate: Validator, seen = this.track()): boolean {
     const errors = this.#errors;
     this.#errors = undefined;
@@ -109,7 +109,7 @@ export class Run {
     return fits;
   }
 
-  /** Says that a value does not fit. */
+  /** Reports that a value does not match. */
   refuse(value: unknown, { keyword, given, schema }: Refusing, complaint: Complaint): false {
     const errors = this.#errors;
     if (errors === undefined) return false;
@@ -128,7 +128,7 @@ export class Run {
     return false;
   }
 
-  /** What a validator has said already, by value. */
+  /** Earlier results of a validator, by value. */
   verdictsOf(validate: Validator): Map<unknown, Verdict> {
     this.#verdicts ??= new Map();
     let verdicts = this.#verdicts.get(validate);
@@ -140,10 +140,10 @@ export class Run {
   }
 }
 
-/** Who refuses a value. */
+/** The keyword that rejects a value. */
 type Refusing = Pick<Part, 'keyword' | 'given' | 'schema'>;
 
-/** What came of validating a value. */
+/** The result of validating a value. */
 interface Verdict {
   readonly fits: boolean;
   readonly seen?: Seen | undefined;
@@ -151,7 +151,7 @@ interface Verdict {
   readonly toldAt?: string | undefined;
 }
 
-/** A validator by a plain condition. */
+/** A validator from a condition. */
 export function refusesUnless<Value>(
   part: Part,
   complaint: Complaint,
@@ -161,7 +161,7 @@ export function refusesUnless<Value>(
   return Object.assign(validate, { code });
 }
 
-/** A bound of how many characters, items or properties a value may have. */
+/** A limit on the number of characters, items or properties. */
 export function countBound<Value>(
   than: 'more' | 'fewer',
   what: string,
@@ -174,7 +174,7 @@ export function countBound<Value>(
   };
 }
 
-/** The validator that all of some validators are one after the other. */
+/** A validator that runs several validators in order. */
 export function allOfValidators(validates: readonly Validator[]): Validator {
   const [only, second] = validates;
   if (only === undefined) return ALWAYS_VALID;
@@ -190,33 +190,33 @@ export function allOfValidators(validates: readonly Validator[]): Validator {
   };
 }
 
-/** Where only a verdict is wanted. */
+/** For validations that need only the result. */
 const QUIET = new Run({ isTelling: false, isTracking: false });
 
-/** Stands for all properties of an object, or all items of a list. */
+/** Means all properties of an object, or all items of an array. */
 export const ALL = Symbol('all');
 
-/** What of one object or list some schema has validated, for `unevaluatedProperties` and `unevaluatedItems`. */
+/** The evaluated properties or items of a value, for `unevaluatedProperties` and `unevaluatedItems`. */
 export type Seen = Set<string | number | typeof ALL>;
 
-/** Takes over what another schema has validated of the same value. */
+/** Adds the properties or items that another schema evaluated. */
 export function addSeen(seen: Seen | undefined, others: Seen | undefined): void {
   if (seen !== undefined && others !== undefined) for (const member of others) seen.add(member);
 }
 
-/** One disagreement between a value and a schema, in the terms of JSON Schema. */
+/** An error of a value, in the terms of JSON Schema. */
 export interface SchemaError {
   readonly keyword: string;
-  /** Where the value lies: a JSON pointer. */
+  /** The location of the value: a JSON pointer. */
   readonly instancePath: string;
-  /** What the keyword says of it: the property that is missing, the format that it has not. */
+  /** Details of the keyword, such as the missing property or the expected format. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly message?: string | undefined;
-  /** What the keyword is given. */
+  /** The value of the keyword. */
   readonly schema?: unknown;
   readonly parentSchema?: object | undefined;
   readonly data?: unknown;
 }
 
-/** The maximum of reported errors; more are only counted. */
+/** The most errors that are reported; more are only counted. */
 export const MAX_ERRORS = 200;

@@ -13,21 +13,21 @@ import {
 import { draftOf } from '../schema-faults.js';
 import { resolveReference, unionChooser } from '../schema-level.js';
 
-/** What all parts of a schema share. */
+/** Facts that all parts of a schema share. */
 export interface WholeSchema {
   readonly root: JsonSchema;
   readonly draft: Draft;
-  /** Some part asks what others have validated of a value. */
+  /** Some part uses evaluated properties or items. */
   readonly isTracking: boolean;
-  /** What some reference means depends on who asks. */
+  /** The target of some reference depends on the path to it. */
   readonly isDynamic: boolean;
-  /** What is said of a value has to be remembered, because it would be asked too often. */
+  /** Results must be remembered, because values would be validated too often. */
   readonly isRepeating: boolean;
   /** Tests become generated code. */
   readonly isGenerating?: boolean;
 }
 
-/** Looks at all parts of a schema once. */
+/** Analyzes all parts of a schema once. */
 export function wholeSchema(schema: JsonSchema): WholeSchema {
   const given = everySchema(schema);
   const draft = draftOf(schema, given);
@@ -50,16 +50,16 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
 }
 
 /**
- * Whether a schema leads back to itself in two ways about the same value, as `Node = anyOf: [{ a: Node },
- * { a: Node, b }]` does: each level of a value would then double what there is to do. A tag that tells the
- * branches apart leaves one way.
+ * Whether a schema leads back to itself in two ways for the same value, as
+ * `Node = anyOf: [{ a: Node }, { a: Node, b }]`: each level of a value would then double the work. A tag that
+ * distinguishes the branches leaves only one way.
  */
 function validatesItselfRepeatedly(root: JsonSchema): boolean {
   const steps = stepsOf(root);
   return leadsBack(steps, 2);
 }
 
-/** Whether validating a value comes back to validating the same value by the same schema, without end. */
+/** Whether validating a value leads to validating the same value with the same schema, without end. */
 export function validatesItselfAgain(root: JsonSchema): boolean {
   const steps = [...stepsOf(root)].map(
     ([part, taken]) => [part, taken.filter(({ isSame }) => isSame)] as const,
@@ -71,7 +71,7 @@ function stepsOf(root: JsonSchema): Steps {
   return new Map([...everySchema(root)].map((part) => [part, stepsFrom(part, root)]));
 }
 
-/** Whether some schema leads back to itself in so many ways. */
+/** Whether any schema leads back to itself in this many ways. */
 function leadsBack(steps: Steps, ways: number): boolean {
   const circles = circlesOf(steps);
   return [...steps].some(([part, taken]) => {
@@ -80,14 +80,14 @@ function leadsBack(steps: Steps, ways: number): boolean {
   });
 }
 
-/** That validating a value by one schema takes validating it, or what is in it, by another. */
+/** Validating a value with one schema requires validating it, or a child of it, with another. */
 interface Step {
   readonly to: JsonSchema;
-  /** The value itself is validated, not what is in it. */
+  /** The value itself is validated, not a child. */
   readonly isSame: boolean;
-  /** The types of values for which it is taken, where not for all. */
+  /** The types of values that the step applies to, if not all. */
   readonly types?: readonly string[];
-  /** Of steps with the same name, only one is taken for one value. */
+  /** At most one step of each name applies to a value. */
   readonly way: string;
 }
 
@@ -108,7 +108,7 @@ function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
 
 const VALUES_OF = { properties: 'object', items: 'array' };
 
-/** Of a list, an item stands within the tuple or behind it; a property is listed or another one. */
+/** An array item is in the tuple or after it; a property is listed or not. */
 const ONE_OF: ReadonlyMap<string, string> = new Map([
   ...['properties', 'additionalProperties', 'unevaluatedProperties'].map(
     (name) => [name, 'listed or not'] as const,
@@ -131,7 +131,7 @@ function wayOf(
   return ONE_OF.get(name) ?? `${name} ${key}`;
 }
 
-/** In how many ways the same value is validated at most; what holds others is an object or a list. */
+/** The most ways in which the same value is validated; containers are objects or arrays. */
 function waysOf(steps: readonly Step[]): number {
   const ways = ['object', 'array'].map(
     (type) =>
@@ -143,7 +143,7 @@ function waysOf(steps: readonly Step[]): number {
 
 type Steps = ReadonlyMap<JsonSchema, readonly Step[]>;
 
-/** Of each schema, the circle of schemas that lead to each other: by one that stands for it. */
+/** For each schema, a representative of its cycle of schemas that lead to each other. */
 function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
   const back = new Map([...steps.keys()].map((part): [JsonSchema, JsonSchema[]] => [part, []]));
   for (const [from, taken] of steps) for (const { to } of taken) back.get(to)?.push(from);
@@ -162,14 +162,14 @@ function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
   return circles;
 }
 
-/** All schemas, each after those that it leads to. */
+/** All schemas, each after the schemas that it leads to. */
 function finished(steps: Steps): JsonSchema[] {
   const done: JsonSchema[] = [];
   const seen = new Set<JsonSchema>();
   for (const start of steps.keys()) {
     if (seen.has(start)) continue;
     seen.add(start);
-    // By hand: references may chain for longer than there is stack.
+    // Without recursion: chains of references may be longer than the stack.
     const open = [{ part: start, left: [...(steps.get(start) ?? [])] }];
     for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
       const next = at.left.pop()?.to;
@@ -185,7 +185,7 @@ function finished(steps: Steps): JsonSchema[] {
   return done;
 }
 
-/** Every schema that may validate something: those within a schema, and those that references lead to. */
+/** Every schema that may validate a value: schemas within a schema, and targets of references. */
 function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
   const found = new Set([root]);
   for (const schema of found) {
@@ -196,7 +196,7 @@ function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
   return found;
 }
 
-/** What a schema refers to, as far as that does not depend on who asks. */
+/** The target of a reference, if it does not depend on the path to it. */
 export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
   const reference = schema.$ref ?? schema.$dynamicRef ?? schema.$recursiveRef;
   if (typeof reference !== 'string') return undefined;
@@ -210,7 +210,7 @@ const ADDRESSES: readonly (readonly [draft: Draft, address: string, end: string]
   ['2020-12', 'https://json-schema.org/draft/2020-12/', 'schema'],
 ];
 
-/** A schema with those of JSON Schema itself that its parts refer to among its definitions. */
+/** Adds the meta-schemas that parts refer to as definitions. */
 function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): JsonSchema {
   const $defs = { ...schema.$defs };
   for (const { $ref = '#' } of parts)
@@ -219,7 +219,7 @@ function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): Js
   return Object.keys($defs).length === Object.keys(schema.$defs ?? {}).length ? schema : { ...schema, $defs };
 }
 
-/** The schema of JSON Schema itself, by what its keywords take. */
+/** The meta-schema of a draft, built from the keyword table. */
 function metaSchema(draft: Draft, $id: string): JsonSchema {
   const known = [...KEYWORDS].filter(([, keyword]) => isKnownIn(draft, keyword));
   const properties = Object.fromEntries(known.map(([name, { takes }]) => [name, TAKEN[takes]]));
@@ -231,7 +231,7 @@ const SCHEMAS: JsonSchema = { type: 'array', minItems: 1, items: SCHEMA };
 const NAMES: JsonSchema = { type: 'array', items: { type: 'string' }, uniqueItems: true };
 const TYPE: JsonSchema = { enum: ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] };
 
-/** What a keyword takes, as a schema. */
+/** The schema of a keyword's value. */
 const TAKEN: Readonly<Record<KeywordValue, JsonSchema>> = {
   'a schema': SCHEMA,
   'a list of schemas': SCHEMAS,

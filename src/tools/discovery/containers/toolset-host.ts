@@ -7,29 +7,29 @@ import { errorMessage } from '../../../core/kernel/error-message.js';
 import { loadPackage } from '../../../core/kernel/optional-package.cjs';
 import { readDescription } from '../../../core/metadata/class-record.js';
 
-/** A class and how long its instances live. */
+/** A class and the lifetime of its instances. */
 interface ProvidedClass {
   readonly class: ClassType;
   readonly lifetime: ProviderLifetime;
 }
 
-/** What a walk over the dependencies of a class found. */
+/** The result of inspecting the dependencies of a class. */
 interface DependencyReport {
   readonly faults: readonly DependencyFault[];
-  /** Tokens with a class behind them, and what it is. */
+  /** Tokens with a class as provider, and that class. */
   readonly providers: ReadonlyMap<TsyringeToken, ProvidedClass>;
 }
 
 interface Visit extends ProvidedClass {
   /** From the toolset down to this class. */
   readonly path: readonly string[];
-  /** The nearest class on the path, this one included, that lives as long as the container. */
+  /** The nearest class on the path, including this class, that lives as long as the container. */
   readonly singleton?: string;
 }
 
 /**
- * Walks what a class depends on without creating anything, and finds what would fail or go wrong later:
- * missing providers, and singletons that would keep a scoped dependency for ever.
+ * Inspects the dependencies of a class without creating instances. Finds missing providers, and singletons that would
+ * keep a scoped dependency permanently.
  */
 function inspectDependencies(container: DependencyContainer, root: ProvidedClass): DependencyReport {
   const findings: Findings = { faults: new Map(), providers: new Map(), queue: [] };
@@ -37,7 +37,7 @@ function inspectDependencies(container: DependencyContainer, root: ProvidedClass
   const visitedBelowSingleton = new Set<ClassType>();
   findings.queue.push(visitOf(root));
   for (let visit = findings.queue.shift(); visit !== undefined; visit = findings.queue.shift()) {
-    // A class is looked at again below a singleton: only there can it be captured.
+    // A class is inspected again below a singleton: only there can it be captured.
     const done = visit.singleton === undefined ? visited : visitedBelowSingleton;
     if (done.has(visit.class)) continue;
     done.add(visit.class);
@@ -60,7 +60,7 @@ interface Findings {
   readonly queue: Visit[];
 }
 
-/** Follows one parameter; `false` where nothing provides it. */
+/** Follows one parameter; `false` if it has no provider. */
 function inspectParameter(
   container: DependencyContainer,
   of: { readonly visit: Visit; readonly parameter: ConstructorParameter; readonly findings: Findings },
@@ -87,14 +87,14 @@ function note(findings: Findings, fault: DependencyFault): void {
   findings.faults.set(fault.problem, fault);
 }
 
-/** `delay(() => Service)` wraps the class until it is loaded; by discovery it is. */
+/** `delay(() => Service)` wraps the class until it is loaded; at discovery it is loaded. */
 function undelay(token: unknown): unknown {
   const isDelayed =
     typeof token === 'object' && token !== null && 'wrap' in token && typeof token.wrap === 'function';
   return isDelayed ? (token as { wrap(): unknown }).wrap() : token;
 }
 
-/** What one constructor parameter asks the container for. */
+/** The dependency of a constructor parameter. */
 interface ConstructorParameter {
   readonly token: TsyringeToken | undefined;
   readonly isOptional: boolean;
@@ -102,10 +102,10 @@ interface ConstructorParameter {
   readonly isMultiple: boolean;
 }
 
-/** The parameters, or `unknown` where the class needs arguments that nothing describes. */
+/** The parameters, or `unknown` if the class has parameters without a description. */
 type ConstructorFacts = readonly ConstructorParameter[] | 'unknown';
 
-/** tsyringe's own key for what `@inject` and its siblings said. */
+/** tsyringe's own metadata key for `@inject` and similar decorators. */
 const TOKENS_KEY = 'injectionTokens';
 
 interface TokenDescriptor {
@@ -115,9 +115,8 @@ interface TokenDescriptor {
 }
 
 /**
- * What a class's constructor asks for. Where decorator metadata exists, the class is marked injectable on
- * the way: tsyringe refuses classes that its `injectable()` never saw, and a decorator of ours must not
- * do more than record.
+ * The dependencies of a class's constructor. If decorator metadata exists, the class is also marked as injectable:
+ * tsyringe refuses classes without its `injectable()`, and our decorators only record.
  */
 function constructorParameters(target: ClassType): ConstructorFacts {
   const tokens: Readonly<Record<number, TsyringeToken | TokenDescriptor>> =
@@ -130,8 +129,8 @@ function constructorParameters(target: ClassType): ConstructorFacts {
 }
 
 /**
- * What metadata and the generated file say of a constructor; where both do, the classes of the latter, which
- * `import type` and interfaces cannot hide. It is kept where tsyringe looks for it.
+ * The constructor types from metadata and the generated file. The classes of the generated file win, because it also
+ * contains types hidden by `import type` and interfaces. The result is stored where tsyringe reads it.
  */
 function describedTypes(target: ClassType): readonly unknown[] | undefined {
   const emitted: readonly unknown[] | undefined = Reflect.getMetadata('design:paramtypes', target);
@@ -143,7 +142,7 @@ function describedTypes(target: ClassType): readonly unknown[] | undefined {
   return types;
 }
 
-/** Without metadata, as under esbuild, `@inject` on every parameter says as much. */
+/** Without metadata, as under esbuild, `@inject` on every parameter is sufficient. */
 function designTypesFrom(tokens: object, count: number): readonly unknown[] | undefined {
   const parameters = Array.from({ length: count }, (_, index) => index);
   return parameters.every((index) => Object.hasOwn(tokens, index))
@@ -162,10 +161,10 @@ function isDescriptor(asked: unknown): asked is TokenDescriptor {
   return typeof asked === 'object' && asked !== null && 'token' in asked;
 }
 
-/** Something wrong in what a class depends on. */
+/** A fault in the dependencies of a class. */
 type DependencyFault = Omit<AuthorFault, 'where' | 'parameter'>;
 
-/** A class needs arguments, and no metadata says which. */
+/** The fault of a class whose constructor has parameters without metadata. */
 function unknownConstructor(target: ClassType): DependencyFault {
   const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
   return {
@@ -178,7 +177,7 @@ function unknownConstructor(target: ClassType): DependencyFault {
   };
 }
 
-/** Nothing provides a constructor's parameter; the `?` shows which. */
+/** The fault of a parameter without a provider; the `?` marks it. */
 function missingProvider(of: {
   readonly class: ClassType;
   readonly parameters: readonly ConstructorParameter[];
@@ -209,7 +208,7 @@ function missingProvider(of: {
   };
 }
 
-/** A singleton would keep the scoped instance of the first call for ever. */
+/** The fault of a singleton that would keep the scoped instance of the first call permanently. */
 function capturedScope(of: {
   readonly singleton: string;
   readonly scoped: string;
@@ -228,13 +227,13 @@ function nameOf(token: unknown): string {
   return typeof token === 'string' ? `'${token}'` : String(token);
 }
 
-/** What a container does for a token, as far as it concerns injection; aliases are followed. */
+/** A container's provider of a token; aliases are followed. */
 type ProviderFacts =
   | { readonly kind: 'class'; readonly class: ClassType; readonly lifetime: ProviderLifetime }
-  /** A value or a factory: nothing to look into. */
+  /** A value or a factory, which cannot be inspected. */
   | { readonly kind: 'opaque' };
 
-/** The part of tsyringe's container that its types keep private: it has no public way to read a provider. */
+/** The part of tsyringe's container that its types hide: there is no public way to read a provider. */
 interface Registration {
   readonly provider: { readonly useClass?: ClassType; readonly useToken?: TsyringeToken };
   readonly options: { readonly lifecycle: Lifecycle };
@@ -244,15 +243,15 @@ interface Internals {
   readonly _registry?: { has(token: unknown): boolean; getAll(token: unknown): readonly Registration[] };
 }
 
-/** Built-in types that appear in metadata where the real type is lost or cannot be injected by type. */
+/** Built-in types that appear in metadata if the real type is lost or cannot be injected by type. */
 const LOST_TYPES: readonly unknown[] = [Object, Array, Function, Promise, String, Number, Boolean];
 
-/** Whether metadata lost the type of a parameter, so that no container can know what is meant. */
+/** Whether metadata lost the type of a parameter, so that it cannot be injected. */
 function isLostType(token: unknown): boolean {
   return token === undefined || LOST_TYPES.includes(token);
 }
 
-/** The providers a container has for a token, a class that was never registered included; none: it is missing. */
+/** The providers of a token, including classes that were never registered; empty: it is missing. */
 function providersOf(container: DependencyContainer, token: unknown): readonly ProviderFacts[] {
   const registrations = registrationsOf(container as unknown as Internals, token);
   if (registrations.length > 0)
@@ -261,12 +260,12 @@ function providersOf(container: DependencyContainer, token: unknown): readonly P
   return [{ kind: 'class', class: token as ClassType, lifetime: 'transient' }];
 }
 
-/** Whether somebody registered a token, here or in a parent. */
+/** Whether a token is registered, here or in a parent. */
 function isRegistered(container: DependencyContainer, token: unknown): boolean {
   return registrationsOf(container as unknown as Internals, token).length > 0;
 }
 
-/** tsyringe looks in the nearest container that has any registration of the token. */
+/** tsyringe uses the nearest container that has any registration of the token. */
 function registrationsOf(container: Internals | undefined, token: unknown): readonly Registration[] {
   if (container === undefined) return [];
   return container._registry?.has(token)
@@ -283,51 +282,51 @@ function follow(
   if (provider.useClass !== undefined) return [{ kind: 'class', class: provider.useClass, lifetime }];
   if (provider.useToken === undefined) return [{ kind: 'opaque' }];
   const targets = providersOf(container, provider.useToken);
-  // An alias registered as a singleton keeps what it resolved to, however short-lived that is.
+  // A singleton alias keeps the instance that it resolved to, whatever its lifetime.
   if (lifetime !== 'singleton') return targets;
   return targets.map((target) => (target.kind === 'class' ? { ...target, lifetime } : target));
 }
 
-/** How long what a token resolves to lives. */
+/** The lifetime of the instances of a token. */
 type ProviderLifetime = 'singleton' | 'scoped' | 'transient';
 
-/** tsyringe's name for a lifetime. */
+/** tsyringe's name of a lifetime. */
 function lifecycleOf(lifetime: ProviderLifetime): Lifecycle {
   const { Lifecycle } = loadTsyringe();
   if (lifetime === 'singleton') return Lifecycle.Singleton;
   return lifetime === 'scoped' ? Lifecycle.ContainerScoped : Lifecycle.Transient;
 }
 
-/** The lifetime behind tsyringe's name; an instance per resolution is gone with the call. */
+/** The lifetime of tsyringe's name; an instance per resolution ends with the call. */
 function providerLifetime(lifecycle: Lifecycle): ProviderLifetime {
   const { Lifecycle } = loadTsyringe();
   if (lifecycle === Lifecycle.Singleton) return 'singleton';
   return lifecycle === Lifecycle.ContainerScoped ? 'scoped' : 'transient';
 }
 
-/** Where the instance that serves a call comes from. */
+/** The source of the instance that handles a call. */
 export type InstanceSource =
   | { readonly kind: 'always'; readonly instance: object }
   | { readonly kind: 'per-call'; readonly open: (context: ToolContext) => object };
 
-/** A toolset class and what `@Toolset` says of its lifetime. */
+/** A toolset class with its lifetime in `@Toolset`. */
 interface HostedToolset {
   readonly class: ClassType;
   readonly scope?: ToolsetScope;
 }
 
-/** What discovery needs of a container, whichever it is. */
+/** The interface between discovery and containers. */
 export interface ToolsetHost {
   readonly resolver: InstanceResolver;
-  /** Whether somebody registered the class, or marked it for injection. */
+  /** Whether the class is registered, or marked for injection. */
   knows(target: ClassType): boolean;
-  /** What would fail or go wrong when a toolset is injected; nothing is created yet. */
+  /** The problems that injecting a toolset would have; creates nothing. */
   inspect(toolset: HostedToolset): readonly AuthorFault[];
-  /** Registers and creates what lives as long as the container. Throws what a constructor throws. */
+  /** Registers the toolset, and creates it if it lives as long as the container. Throws errors of its constructor. */
   open(toolset: HostedToolset): InstanceSource;
 }
 
-/** tsyringe, loaded with the first discovery. */
+/** Loads tsyringe at the first discovery. */
 function loadTsyringe(): typeof import('tsyringe') {
   try {
     return loadPackage('tsyringe') as typeof import('tsyringe');
@@ -339,7 +338,9 @@ function loadTsyringe(): typeof import('tsyringe') {
   }
 }
 
-/** The host for a container; default: tsyringe's global one, or plain constructors where tsyringe is not installed. */
+/**
+ * The host for a container; default: tsyringe's global container, or plain constructors if tsyringe is not installed.
+ */
 export function toolsetHost(container?: InstanceResolver): ToolsetHost {
   if (container === undefined) {
     try {
@@ -363,7 +364,7 @@ function portHost(resolver: InstanceResolver): ToolsetHost {
   };
 }
 
-/** Creates toolsets whose constructors take nothing. */
+/** Creates toolsets whose constructors have no parameters. */
 function plainHost(reason: unknown): ToolsetHost {
   const resolve = <Instance>(token: InjectionToken<Instance>) => new (token as new () => Instance)();
   return {
@@ -405,7 +406,7 @@ function tsyringeHost(container: DependencyContainer): ToolsetHost {
   };
 }
 
-/** `@Toolset`'s word, otherwise the container's, otherwise one instance for all calls. */
+/** The lifetime in `@Toolset`, otherwise the container's, otherwise a singleton. */
 function lifetimeOf(
   container: DependencyContainer,
   { class: toolset, scope }: HostedToolset,
@@ -424,10 +425,10 @@ function always(instance: object): InstanceSource {
   return { kind: 'always', instance };
 }
 
-/** Containers' types want a constructor that can be called; a toolset is one. */
+/** Containers' types require a callable constructor; a toolset is one. */
 type Token = new () => object;
 
-/** A tsyringe container behind the port. */
+/** An `InstanceResolver` for a tsyringe container. */
 function tsyringeResolver(container: DependencyContainer): InstanceResolver {
   const settled = new Set<unknown>();
   const settle = (token: TsyringeToken): void => {
@@ -458,29 +459,28 @@ function tsyringeResolver(container: DependencyContainer): InstanceResolver {
 }
 
 /**
- * Creates the singletons that a class depends on in the container that owns them. tsyringe would create
- * them in the child container that asks first: they would keep that call's scoped instances, and be
- * disposed with it.
+ * Creates the singletons that a class depends on, in the container that owns them. tsyringe would create them in the
+ * first child container that needs them: they would keep that call's scoped instances, and be disposed with it.
  */
 function settleSingletons(container: DependencyContainer, root: ProvidedClass): void {
   const { providers } = inspectDependencies(container, root);
   for (const [token, { lifetime }] of providers) if (lifetime === 'singleton') container.resolve(token);
 }
 
-/** A token and what stands in for it. */
+/** A token and its replacement. */
 export type Override = readonly [token: unknown, value: unknown];
 
 /**
- * A child of the global container in which a class gets stand-ins for some of its dependencies. Every
- * class on the way is registered anew: an instance that exists elsewhere would bring the real
- * dependencies along, and a new one would leak the stand-ins.
+ * A child of the global container in which a class receives replacements for some of its dependencies. Every class
+ * between them is registered again: an existing instance would have the real dependencies, and a new instance
+ * elsewhere would leak the replacements.
  */
 export function isolatedContainer(toolset: ClassType, overrides: Iterable<Override>): InstanceResolver {
   const child = loadTsyringe().container.createChildContainer();
   for (const [token, value] of overrides) child.registerInstance(token as TsyringeToken, value);
   const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
   for (const [token, provider] of providers) register(child, token, provider);
-  // Discovered before, the class has an instance of its own elsewhere.
+  // A class that was discovered before has its own instance elsewhere.
   const [known] = isRegistered(child, toolset) ? providersOf(child, toolset) : [];
   const lifetime = known?.kind === 'class' ? known.lifetime : 'singleton';
   if (known !== undefined) register(child, toolset as new () => object, { class: toolset, lifetime });

@@ -19,36 +19,36 @@ export type EditKind =
   | 'type'
   | 'union';
 
-/** A change at one place; `said` if the description states a keyword, which the validation of the call applies. */
+/** A change at one place. `said`: the description states a keyword, which the check of the call applies. */
 export type Edit = { readonly kind: EditKind } | { readonly kind: 'said'; readonly keyword: string };
 
-/** A part of the strict schema, linked to its parts directly, with the changes from which it is restored. */
+/** A part of the strict schema, with direct links to its parts, and the changes that are needed to restore values. */
 export interface Node {
   /** The name of its definition, if it needs one. */
   name?: string | undefined;
   description: string;
   edits: readonly Edit[];
-  /** Everything but the description and the parts. A node with an empty `enum` fits nothing. */
+  /** All keywords except the description and the parts. A node with an empty `enum` accepts no value. */
   keywords: JsonSchema;
   items?: Node;
-  /** Which ordinary value a strict list or object stands for, if it is not the same. */
+  /** The kind of ordinary value that a strict array or object represents, if it differs. */
   standsFor?: 'record' | 'tuple';
   fields?: readonly Field[];
-  /** A single branch is the same value at another place, where more is stated about it. */
+  /** A single branch is the same value with an additional description. */
   branches?: readonly Node[] | undefined;
-  /** The tag of each branch with parts, if restoring could otherwise confuse branches. */
+  /** The tag of each branch with parts, if branches could otherwise be confused. */
   tags?: ReadonlyMap<Node, string>;
   defaultsToNull?: boolean;
-  /** The definition of any value, which the given schema does not contain. */
+  /** The definition of any value, which the original schema does not contain. */
   isBuiltIn?: boolean;
 }
 
-/** A property, or a place of a tuple. */
+/** A property, or a position of a tuple. */
 export interface Field {
   readonly name: string;
   readonly node: Node;
   readonly isRequired: boolean;
-  /** Holds the properties without a field as a record, or the items without a place as a list. */
+  /** Contains the properties without a field as a record, or the remaining items as an array. */
   readonly isRest?: boolean;
 }
 
@@ -58,7 +58,7 @@ export function nodeOf(keywords: JsonSchema, rest: Partial<Node> = {}): Node {
 
 export const NEVER: Node = nodeOf({ enum: [] });
 
-/** The node that single branches lead to. */
+/** Follows single branches to their node. */
 export function target(node: Node): Node {
   const [only, ...others] = node.branches ?? [];
   return only !== undefined && others.length === 0 ? target(only) : node;
@@ -68,21 +68,21 @@ export function isNever(node: Node): boolean {
   return target(node).keywords.enum?.length === 0;
 }
 
-/** The nodes directly within a node. */
+/** The direct children of a node. */
 export function childrenOf({ items, fields = [], branches = [] }: Node): readonly Node[] {
   return [...(items === undefined ? [] : [items]), ...fields.map(({ node }) => node), ...branches];
 }
 
-/** Texts of a description as one, each once. */
+/** Joins descriptions without duplicates. */
 export function joined(...texts: readonly (string | undefined)[]): string {
   return [...new Set(texts.filter((text) => text !== undefined && text !== ''))].join('\n');
 }
 
-/** How a strict object says that a field is absent: not at all, by `null`, or by `null` instead of `{ value }`. */
+/** How a strict object marks an absent field: never, by `null`, or by `null` instead of `{ value }`. */
 export function absenceOf({ node, isRequired }: Field): 'never' | 'null' | 'wrapped' {
   if (isRequired) return 'never';
   if (!allowsNull(node)) return 'null';
-  // Absent and null mean the same.
+  // Absent and `null` mean the same.
   return defaultsToNull(node) ? 'never' : 'wrapped';
 }
 
@@ -95,12 +95,12 @@ function defaultsToNull(node: Node): boolean {
   return node.defaultsToNull ?? (next !== undefined && defaultsToNull(next));
 }
 
-/** The property that holds a value beside a tag, or a value that may itself be `null`. */
+/** The property that contains a value beside a tag, or a value that may itself be `null`. */
 export const VALUE = 'value';
-/** The property that holds the tag of a branch. */
+/** The property that contains the tag of a branch. */
 export const VARIANT = 'variant';
 
-/** The property for a place of a tuple. */
+/** The property for a position of a tuple. */
 export function placeName(index: number): string {
   return `item_${index + 1}`;
 }
@@ -108,7 +108,7 @@ export function placeName(index: number): string {
 const ANY_VALUE: JsonSchema = {};
 const NOTHING: JsonSchema = { not: {} };
 
-/** The schema at a place that should hold one; `false` becomes a schema that nothing fits. */
+/** The schema in a schema position; `false` becomes a schema that accepts no value. */
 export function asSchema(node: unknown): JsonSchema {
   if (isSchemaNode(node)) return node;
   return node === false ? NOTHING : ANY_VALUE;
@@ -116,7 +116,10 @@ export function asSchema(node: unknown): JsonSchema {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The ordinary value for a strict one. A value that is not strict stays as it is; the validation reports it. */
+/**
+ * Converts a strict value to the ordinary value. A value that is not strict does not change; the validation reports
+ * it.
+ */
 export function restoreValue(node: Node, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const { items, fields, branches, standsFor } = node;
@@ -158,10 +161,10 @@ function mayHold({ name, node }: Field, value: object): boolean {
   return given === null || (target(node).keywords.enum?.includes(given) ?? true);
 }
 
-/** The object of pairs; nothing if a pair is malformed or a key occurs twice. */
+/** The object of a list of pairs; `undefined` if a pair is malformed or a key occurs twice. */
 function restorePairs(pairNode: Node, pairs: readonly unknown[]): object | undefined {
   const keys = new Set<unknown>();
-  // All pairs are looked at first, so that nothing is restored in vain.
+  // Check all pairs first, so that no restored value is discarded.
   for (const pair of pairs) {
     if (!isRecord(pair) || !hasOnly(pair, ['key', VALUE])) return undefined;
     if (typeof pair.key !== 'string' || keys.has(pair.key)) return undefined;
@@ -195,7 +198,7 @@ function restoreObject(fields: readonly Field[], value: Fields): object {
   return object;
 }
 
-/** The list of a tuple; nothing if there is a gap between its places, or an unknown property. */
+/** The array of a tuple; `undefined` if positions are missing or a property is unknown. */
 function restoreTuple(fields: readonly Field[], value: Fields): readonly unknown[] | undefined {
   const names = new Set(fields.map(({ name }) => name));
   if (!Object.keys(value).every((key) => names.has(key))) return undefined;
@@ -225,7 +228,7 @@ function hasOnly(value: object, names: readonly string[] = []): boolean {
   return Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
 }
 
-/** The strict value for an ordinary one. A value that does not fit stays as it is. */
+/** Converts an ordinary value to the strict value. A value that does not match does not change. */
 export function forwardValue(root: Node, args: unknown): unknown {
   const exact = new FitTest(true);
   const loose = new FitTest(false);
@@ -270,7 +273,7 @@ export function forwardValue(root: Node, args: unknown): unknown {
   }
 }
 
-/** The parts of an ordinary value by field, and the properties or items that have none. */
+/** Splits an ordinary value into its fields and the remaining properties or items. */
 function split(
   fields: readonly Field[],
   value: object,
@@ -295,7 +298,7 @@ function split(
   return { given, others: {} };
 }
 
-/** Whether an ordinary value is of the kind of a node; its parts do not matter. */
+/** Whether an ordinary value has the kind of a node, without checking its parts. */
 function isOfKind({ items, fields, branches, standsFor, keywords }: Node, value: unknown): boolean {
   if (branches !== undefined) return branches.some((branch) => isOfKind(branch, value));
   if (standsFor === 'tuple') {
@@ -309,10 +312,10 @@ function isOfKind({ items, fields, branches, standsFor, keywords }: Node, value:
   return (value === null ? 'null' : typeof value) === keywords.type;
 }
 
-/** Whether an ordinary value is of the form of a node: without unknown properties, or with any. */
+/** Whether an ordinary value has the form of a node. Exact: without unknown properties. */
 class FitTest {
   readonly #isExact: boolean;
-  /** Each object is tested once for each node: unions may be nested. */
+  /** Each object is tested once for each node, because unions may be nested. */
   readonly #known = new Map<Node, WeakMap<object, boolean>>();
 
   constructor(isExact: boolean) {

@@ -18,7 +18,7 @@ import {
   VALUE,
 } from './node.js';
 
-/** A keyword that strict schemas do not have, in words. */
+/** A keyword that strict schemas do not support, as a sentence. */
 interface Remark {
   readonly keyword: string;
   readonly text: string;
@@ -27,7 +27,7 @@ interface Remark {
 /** Keywords that constrain nothing. */
 const ANNOTATIONS: ReadonlySet<string> = new Set(['default', 'examples', 'deprecated']);
 
-/** The node with remarks in its description. */
+/** Adds remarks to the description of a node. */
 function withRemarks(node: Node, remarks: readonly Remark[]): Node {
   const edits = remarks.flatMap(({ keyword }) =>
     ANNOTATIONS.has(keyword) ? [] : [{ kind: 'said', keyword } as const],
@@ -36,17 +36,17 @@ function withRemarks(node: Node, remarks: readonly Remark[]): Node {
   return { ...node, description, edits: [...node.edits, ...edits] };
 }
 
-/** Text formats that strict schemas have. */
+/** String formats that strict schemas support. */
 const FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
 ]);
 
-/** Look-arounds, back references, Unicode classes and word boundaries: a grammar of tokens has none of them. */
+/** Look-arounds, back references, Unicode classes and word boundaries, which token grammars do not support. */
 const BEYOND_REGULAR = /\(\?(?![:])|\\[1-9kpPbB]/;
 
 const BOUNDS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
 
-/** Whether a keyword can stand in a strict schema with this value. */
+/** Whether a strict schema supports a keyword with this value. */
 function isExpressible(keyword: string, value: unknown): boolean {
   if (keyword === 'format') return FORMATS.has(value);
   if (keyword === 'pattern')
@@ -56,13 +56,13 @@ function isExpressible(keyword: string, value: unknown): boolean {
   return BOUNDS.includes(keyword) && typeof value === 'number';
 }
 
-/** Keywords that give a value its form. */
+/** Keywords that determine the form of a value. */
 const STRUCTURAL: ReadonlySet<string> = new Set([
   ...['contentSchema', 'items', 'prefixItems', 'additionalItems', 'unevaluatedItems', 'properties'],
   ...['patternProperties', 'additionalProperties', 'unevaluatedProperties', 'required'],
 ]);
 
-/** The keywords about values of one type: the strictest of each that can stand, and remarks for the others. */
+/** The keywords for one type: the strictest supported value of each, and remarks for the others. */
 function keywordsFor(
   parts: readonly JsonSchema[],
   group: 'text' | 'number' | 'array' | 'object',
@@ -140,24 +140,24 @@ const SENTENCES: Readonly<Record<string, (value: unknown) => string>> = {
   deprecated: (value) => (value === true ? 'Deprecated.' : ''),
 };
 
-/** The remark for a keyword; nothing for a value that demands nothing. */
+/** The remark for a keyword; empty for a value without effect. */
 function remarkOn(keyword: string, value: unknown): readonly Remark[] {
   if (value === undefined) return [];
   const text = SENTENCES[keyword]?.(value) ?? `JSON Schema: ${shown({ [keyword]: value })}.`;
   return text === '' ? [] : [{ keyword, text }];
 }
 
-/** Larger schemas are refused: unions multiply the keywords beside them. */
+/** Larger schemas are refused, because unions multiply the keywords beside them. */
 const MOST_NODES = 20_000;
 
-/** Keywords that constrain nothing, or that are followed. */
+/** Keywords that need no remark: they constrain nothing, or are followed. */
 const SILENT: ReadonlySet<string> = new Set([
   ...['$ref', 'allOf'],
   ...['$id', '$schema', '$comment', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$defs', 'definitions'],
   ...['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', '$async'],
 ]);
 
-/** The keywords that give a branch of a union a form of its own; the others are conditions. */
+/** Keywords that give a branch of a union its own form; the others are conditions. */
 const FORMING: ReadonlySet<string> = new Set([
   ...['$ref', 'allOf', 'anyOf', 'oneOf', 'type', 'enum', 'const', 'properties', 'additionalProperties'],
   ...['patternProperties', 'items', 'prefixItems', 'minItems', 'maxItems', 'pattern', 'format'],
@@ -174,7 +174,7 @@ interface Branching {
 export class SchemaReader {
   /** Why the schema has no strict form. */
   readonly faults = new Set<string>();
-  /** Whether objects with named properties take others of which the schema says nothing. */
+  /** Whether objects with named properties accept additional properties that the schema does not describe. */
   readonly takesOthers: boolean;
   /** An object with any keys and any values. */
   readonly entries: Node = nodeOf({ type: 'array' }, { name: 'any_entries', isBuiltIn: true });
@@ -199,7 +199,7 @@ export class SchemaReader {
     return root;
   }
 
-  /** The node for schemas that hold together. */
+  /** The node for schemas that all apply. */
   read(schemas: readonly JsonSchema[]): Node {
     const { parts, annotations } = this.#collect(schemas);
     const node = this.#nodeFor(parts);
@@ -207,7 +207,7 @@ export class SchemaReader {
     return annotated.description === '' ? node : annotated;
   }
 
-  /** The node for a value that fits any of several. */
+  /** The node for a value that matches any of several nodes. */
   union(nodes: readonly Node[], edits: readonly Edit[] = []): Node {
     const branches = new Map<unknown, Node>();
     for (const node of nodes.flatMap(branchesOf)) {
@@ -222,7 +222,7 @@ export class SchemaReader {
     return nodeOf({}, { edits: [...edits, ...rewritten], branches: [...branches.values()] });
   }
 
-  /** References and `allOf` followed: schemas that constrain the value, and others that only annotate it. */
+  /** Follows references and `allOf`. Separates schemas that constrain the value from those that only annotate it. */
   #collect(schemas: readonly JsonSchema[]): {
     readonly parts: readonly JsonSchema[];
     readonly annotations: readonly JsonSchema[];
@@ -244,7 +244,7 @@ export class SchemaReader {
     return { parts, annotations };
   }
 
-  /** What a schema includes by `$ref`, `allOf` or a union of one. */
+  /** The schemas that a schema includes by `$ref`, `allOf` or a union with one branch. */
   #followed(schema: JsonSchema): readonly JsonSchema[] {
     for (const keyword of ['$dynamicRef', '$recursiveRef'])
       if (keyword in schema) this.faults.add(`${keyword} depends on where the schema is used`);
@@ -305,7 +305,7 @@ export class SchemaReader {
     return stated === undefined ? { ...node, edits: [...node.edits, { kind: 'type' }] } : node;
   }
 
-  /** Any JSON value, with objects as lists of pairs. */
+  /** Any JSON value, with objects as arrays of pairs. */
   #anything(): Node {
     const any = this.read([]);
     const key = { name: 'key', node: nodeOf({ type: 'string' }), isRequired: true };
@@ -328,7 +328,7 @@ export class SchemaReader {
     return this.union(constantNodes(fitting), isConstant ? [{ kind: 'constant' }] : []);
   }
 
-  /** The keywords beside a union hold in each of its branches. */
+  /** Applies the keywords beside a union to each of its branches. */
   #distributed(parts: readonly JsonSchema[], { holder, keyword, branches }: Branching): Node {
     const beside = parts
       .map((part) => this.#bare(part, part === holder ? keyword : undefined))
@@ -340,7 +340,7 @@ export class SchemaReader {
     return this.union(nodes, beside.length > 0 ? [{ kind: 'merged' }, ...edits] : edits);
   }
 
-  /** The constraints of a schema but a union: always the same object, so that it keeps its node. */
+  /** The constraints of a schema without a union: always the same object, so that it has the same node. */
   #bare(schema: JsonSchema, union = ''): JsonSchema {
     const known = this.#bared.get(schema)?.get(union);
     if (known !== undefined) return known;
@@ -352,14 +352,14 @@ export class SchemaReader {
     return bare;
   }
 
-  /** Whether only a type stands beside a union, and the branch has that type itself. */
+  /** Whether only a type is beside a union, and the branch has that type itself. */
   #isImplied(beside: readonly JsonSchema[], branch: JsonSchema): boolean {
     if (beside.length !== 1 || Object.keys(beside[0] ?? {}).join() !== 'type') return false;
     const types = allowedTypes(beside) ?? [];
     return allowedTypes(this.#collect([branch]).parts)?.every((type) => types.includes(type)) ?? false;
   }
 
-  /** A branch that was still being read may have become a union itself. */
+  /** Merges nested unions: a branch may have become a union after it was added. */
   #flattenUnions(node: Node, seen: Set<Node>): void {
     if (seen.has(node)) return;
     seen.add(node);
@@ -389,7 +389,7 @@ function constrains(schema: JsonSchema): boolean {
   });
 }
 
-/** The branches of a union, each with what is stated about the union; anything else is its only branch. */
+/** The branches of a union, each with the union's annotations; any other node is its own only branch. */
 function branchesOf(node: Node): readonly Node[] {
   const { branches, description, edits, isBuiltIn } = node;
   if (branches === undefined) return [node];
@@ -412,7 +412,7 @@ function branchingOf(parts: readonly JsonSchema[]): Branching | undefined {
   return undefined;
 }
 
-/** A node with the descriptions of schemas, or else their titles, and their default and the like. */
+/** Adds the descriptions of schemas, or else their titles, and their defaults and the like. */
 function annotate(node: Node, schemas: readonly JsonSchema[], remarks: readonly Remark[] = []): Node {
   const texts = schemas.map(({ description, title }) =>
     typeof description === 'string' && description !== '' ? description : title,
@@ -444,7 +444,7 @@ function isOfTypes(value: unknown, types: readonly string[]): boolean {
   return types.includes(jsonType(value));
 }
 
-/** The types that all parts allow; nothing if no part states a type. */
+/** The types that all parts allow; `undefined` if no part states a type. */
 function allowedTypes(parts: readonly JsonSchema[]): readonly string[] | undefined {
   const lists = parts.flatMap(({ type, nullable }) =>
     type === undefined ? [] : [[type, nullable === true ? 'null' : []].flat(2)],
@@ -464,7 +464,7 @@ function allowedTypes(parts: readonly JsonSchema[]): readonly string[] | undefin
   return types.includes('number') ? types.filter((type) => type !== 'integer') : types;
 }
 
-/** The types that the keywords are about. */
+/** The types that the keywords apply to. */
 function impliedTypes(parts: readonly JsonSchema[]): readonly string[] {
   const groups = parts.flatMap((part) =>
     Object.keys(part).flatMap((keyword) => KEYWORDS.get(keyword)?.of ?? []),
@@ -472,7 +472,7 @@ function impliedTypes(parts: readonly JsonSchema[]): readonly string[] {
   return [...new Set(groups)].map((group) => (group === 'text' ? 'string' : group));
 }
 
-/** The values that every `enum` and `const` lists; nothing if there is none. */
+/** The values that every `enum` and `const` allows; `undefined` if there is none. */
 function allowedValues(parts: readonly JsonSchema[]): readonly unknown[] | undefined {
   const lists = parts.flatMap((part) => [
     ...(Array.isArray(part.enum) ? [part.enum] : []),
@@ -483,7 +483,7 @@ function allowedValues(parts: readonly JsonSchema[]): readonly unknown[] | undef
   return [...first].filter(([key]) => others.every((other) => other.has(key))).map(([, value]) => value);
 }
 
-/** The nodes of constants: one for all scalars of a type, one for each object or list. */
+/** The nodes of constants: one for all scalars of a type, one for each object or array. */
 function constantNodes(values: readonly unknown[]): readonly Node[] {
   const byType = Map.groupBy(values, (value) => (value === null ? 'null' : typeof value));
   const compounds = (byType.get('object') ?? []).map((value): Node => {
@@ -523,7 +523,7 @@ function objectNode(
     const edits = others === undefined ? [] : [{ kind: others }];
     return withRemarks({ ...object, edits }, keywordsFor(parts, 'object').remarks);
   }
-  // The counts of an object without fields are the counts of its pairs.
+  // The property counts of an object without fields become the counts of its pairs.
   const uncounted = parts.map(({ minProperties: _, maxProperties: __, propertyNames: ___, ...part }) => part);
   const hasFields = fields.length > 0;
   const record = recordNode(hasFields ? uncounted : parts, reader);
@@ -537,7 +537,7 @@ function objectNode(
   return withRemarks({ ...object, edits: [{ kind: 'rest' }], fields: [...fields, rest] }, remarks);
 }
 
-/** The schemas that each named property has to fit. */
+/** The schemas that each named property must match. */
 function propertySchemas(parts: readonly JsonSchema[]): ReadonlyMap<string, readonly JsonSchema[]> {
   const found = new Map<string, readonly JsonSchema[]>();
   for (const { properties, required } of parts)
@@ -547,7 +547,7 @@ function propertySchemas(parts: readonly JsonSchema[]): ReadonlyMap<string, read
           name,
           parts.flatMap((part) => schemasInPart(name, part)),
         );
-  // Properties that only conditions mention need a place of their own, unless others are taken or refused.
+  // Properties that only conditions mention need their own field, unless other properties are accepted or refused.
   const statesOthers = (part: JsonSchema): boolean =>
     part.additionalProperties === false || schemasOfOthers(part).length > 0;
   if (parts.some(statesOthers)) return found;
@@ -572,7 +572,9 @@ function schemasInPart(name: string, part: JsonSchema): readonly JsonSchema[] {
   return found.length > 0 || additionalProperties === undefined ? found : [asSchema(additionalProperties)];
 }
 
-/** What becomes of properties without a field: a record, or nothing, which is an edit unless the schema states it. */
+/**
+ * How properties without a field are handled: as a record, or dropped, which is an edit unless the schema states it.
+ */
 function othersOf(
   parts: readonly JsonSchema[],
   given: { readonly hasNames: boolean; readonly isRoot: boolean; readonly takesOthers: boolean },
@@ -588,7 +590,7 @@ function othersOf(
     const areDescribed = schemas.some((schema) => Object.keys(schema).length > 0);
     return given.takesOthers || !given.hasNames || areDescribed ? 'record' : 'narrowed';
   }
-  // An object of which nothing is known may hold anything; a root of which nothing is known takes nothing.
+  // An object without a description may contain anything; a root without a description takes no arguments.
   const isUnknown = parts.every(({ properties }) => properties === undefined);
   return !given.hasNames && !given.isRoot && isUnknown ? 'record' : 'closed';
 }
@@ -645,7 +647,7 @@ function keyNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
   return key.keywords.type === 'string' ? key : nodeOf({ type: 'string' });
 }
 
-/** A list: of items that are all alike, or of places that differ. */
+/** An array with equal items, or with different positions. */
 function listNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
   const { keywords, remarks } = keywordsFor(parts, 'array');
   const least = Number(keywords.minItems ?? 0);
@@ -660,13 +662,13 @@ function listNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
   return withRemarks(empty, remarks);
 }
 
-/** The schemas of the first places: `prefixItems`, or a list in `items` as in draft 7. */
+/** The schemas of the first positions: `prefixItems`, or an array in `items` as in draft 7. */
 function placesOf({ prefixItems, items }: JsonSchema): readonly JsonSchema[] {
   const list = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : [];
   return list.map(asSchema);
 }
 
-/** The schema of the items that have no place of their own, if there is one. */
+/** The schema of the items after the tuple, if there is one. */
 function schemasOfItems({ items, additionalItems, unevaluatedItems }: JsonSchema): readonly JsonSchema[] {
   const given = (Array.isArray(items) ? additionalItems : items) ?? unevaluatedItems;
   return given === undefined ? [] : [asSchema(given)];
@@ -689,7 +691,7 @@ function tupleNode(
   const fields: Field[] = [];
   for (let index = 0; index < places; index++) {
     const node = reader.read(parts.flatMap((part) => placesOf(part)[index] ?? schemasOfItems(part)));
-    // No value may stand here, and so none after it.
+    // No value is allowed here, so no item can follow.
     if (isNever(node)) break;
     fields.push({ name: placeName(index), node, isRequired: index < least });
   }

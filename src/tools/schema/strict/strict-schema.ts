@@ -18,7 +18,7 @@ import {
 } from './node.js';
 import { SchemaReader } from './schema-reader.js';
 
-/** One difference between a schema and its strict form, with its path within the strict schema; empty for the whole. */
+/** A difference between a schema and its strict form, with its path in the strict schema; empty for the root. */
 export type StrictEdit = Edit & { readonly at: string };
 
 interface WrittenSchema {
@@ -28,7 +28,7 @@ interface WrittenSchema {
   readonly recursive: ReadonlySet<string>;
 }
 
-/** Writes the strict schema of a node. Chooses the tags of unions first, which restoring needs too. */
+/** Writes the strict schema of a node. First chooses the tags of unions, which restoring needs too. */
 function writeStrictSchema(root: Node, wrapper: string | undefined): WrittenSchema {
   const survey = surveyOf(root);
   chooseTags(survey);
@@ -62,7 +62,7 @@ function surveyOf(root: Node): Survey {
   return { parents, recursive };
 }
 
-/** Unions get tags if their branches could be confused, and confusing them would restore another value. */
+/** Adds tags to unions whose branches could be confused, if that would restore another value. */
 function chooseTags({ parents }: Survey): void {
   const rewritten = new Set([...parents.keys()].filter(isRewritten));
   for (const node of rewritten) for (const parent of parents.get(node) ?? []) rewritten.add(parent);
@@ -168,7 +168,7 @@ class SchemaWriter {
     return isDefined ? this.#reference(node) : this.#inline(node, at);
   }
 
-  /** Whether a node is not worth a definition, however often it is used. */
+  /** Whether a node is too small for a definition, even if it is used often. */
   #isSmall(node: Node): boolean {
     if (node.fields !== undefined || this.#survey.recursive.has(node)) return false;
     return childrenOf(node).every((part) => this.#isSmall(part));
@@ -251,7 +251,7 @@ function below(at: string, step: string): string {
   return at === '' ? step : `${at}.${step}`;
 }
 
-/** The schema with a description in front of its own. Nothing may stand beside a reference. */
+/** Puts a text before the schema's own description. A reference must not have other keywords. */
 function described(schema: JsonSchema, text: string): JsonSchema {
   if (text === '') return schema;
   const { description: own, ...plain } = schema;
@@ -270,18 +270,18 @@ function nullable(schema: JsonSchema): JsonSchema {
   return described(written, description ?? '');
 }
 
-/** One difference in a strict schema, and the places where it is. */
+/** A difference in a strict schema, and its places. */
 export interface StrictNote {
   readonly what: string;
-  /** Paths within the strict schema; empty for the whole. */
+  /** Paths within the strict schema; empty for the root. */
   readonly places: readonly string[];
 }
 
-/** The differences of a strict schema in words. */
+/** The differences of a strict schema as text. */
 export interface StrictReport {
-  /** What has another form, and is restored from it. */
+  /** Parts in another form, from which values are restored. */
   readonly rewritten: readonly StrictNote[];
-  /** What only descriptions state; the validation of the call still applies it. */
+  /** Constraints that only descriptions state; the check of the call applies them. */
   readonly checked: readonly StrictNote[];
 }
 
@@ -301,7 +301,7 @@ const WORDS: Readonly<Record<Exclude<StrictEdit['kind'], 'said' | 'closed'>, str
   union: 'one of several is any of them',
 };
 
-/** The edits in words, those of a kind together. */
+/** Groups the edits by kind and describes them. */
 function strictReport(edits: readonly StrictEdit[]): StrictReport {
   const rewritten = new Map<string, Set<string>>();
   const checked = new Map<string, Set<string>>();
@@ -321,36 +321,39 @@ function listed(notes: ReadonlyMap<string, ReadonlySet<string>>): readonly Stric
   return [...notes].map(([what, places]) => ({ what, places: [...places] }));
 }
 
-/** The strict form of a schema, and the way back. */
+/** The strict form of a schema, with conversions in both directions. */
 export interface StrictForm {
   readonly isStrict: true;
-  /** What a provider is sent with `strict: true`. */
+  /** The schema for requests with `strict: true`. */
   readonly schema: JsonSchema;
-  /** Every place where it differs. */
+  /** Every difference. */
   readonly edits: readonly StrictEdit[];
-  /** The same for people. */
+  /** The differences as text for people. */
   readonly report: StrictReport;
-  /** From the arguments that a model gave to those that the schema itself speaks of. What is not strict stays as it is. */
+  /**
+   * Converts the strict arguments of a model to arguments of the original schema. Arguments that are not strict do
+   * not change.
+   */
   restore(args: unknown): unknown;
-  /** From arguments of the schema itself to strict ones, as a history shows them to a model. */
+  /** Converts arguments of the original schema to strict ones, for the history that a model receives. */
   forward(args: unknown): unknown;
 }
 
-/** A schema that has no strict form, and why. */
+/** A schema without a strict form, with the reason. */
 export interface NoStrictForm {
   readonly isStrict: false;
   readonly reasons: readonly string[];
 }
 
-/** What {@link strictSchema} makes of a schema. */
+/** The result of {@link strictSchema}. */
 export type StrictSchema = StrictForm | NoStrictForm;
 
 const known = new WeakMap<JsonSchema, StrictSchema>();
 
 /**
- * The form of a schema that providers with strict tools take (the documented subset of OpenAI), with the way
- * back: a model answers in the strict form, and `restore` makes of that what the schema itself says. What the
- * subset has no words for is said in descriptions, and validated by the check of the call as before.
+ * The form of a schema for providers with strict tools (the documented subset of OpenAI), with the way back: a model
+ * answers in the strict form, and `restore` converts the answer to the original schema. Constraints that the subset
+ * does not support are stated in descriptions; the check of the call validates them.
  *
  * @example
  * ```ts
@@ -370,7 +373,7 @@ export function strictSchema(schema: JsonSchema): StrictSchema {
   return strict;
 }
 
-/** Whether a schema is in its strict form already, so that it may be sent as strict. */
+/** Whether a schema is already in its strict form. */
 export function isStrictForm(schema: JsonSchema): boolean {
   const strict = strictSchema(schema);
   return strict.isStrict && strict.edits.length === 0;
@@ -380,7 +383,7 @@ function compile(schema: JsonSchema): StrictSchema {
   try {
     const strict = compileForm(schema, true);
     if (strict.isStrict) return strict;
-    // Lists for properties that the schema does not describe can make it too large.
+    // Arrays for properties that the schema does not describe can make it too large.
     const smaller = compileForm(schema, false);
     return smaller.isStrict ? smaller : strict;
   } catch (error) {
@@ -393,7 +396,7 @@ function refused(reasons: readonly string[]): NoStrictForm {
   return frozen({ isStrict: false, reasons });
 }
 
-/** The property that holds arguments that are not an object, as everywhere where unions are offered. */
+/** The property that contains arguments that are not an object, as in other offered unions. */
 const WRAPPER = 'input';
 
 function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
@@ -421,7 +424,7 @@ function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
   });
 }
 
-/** Values that are nested too deep stay as they are; the validation reports them. */
+/** Values that are nested too deeply do not change; the validation reports them. */
 function orAsGiven(convert: (args: unknown) => unknown): (args: unknown) => unknown {
   return (args) => {
     try {
@@ -438,7 +441,7 @@ function frozen<Value>(value: Value): Value {
   return Object.freeze(value);
 }
 
-/** The size of a list of constants is limited if it has more than this many. */
+/** The total size of a list with more constants than this is limited. */
 const MANY_CONSTANTS = 250;
 
 /** The documented limits that a strict schema exceeds. */
@@ -467,7 +470,7 @@ function limitFaults(root: JsonSchema, recursive: WrittenSchema['recursive']): r
     .map(([found, most, what]) => `it has ${found} ${what}, of at most ${most}`);
 }
 
-/** The levels of objects and lists. Recursive definitions have no end: each is counted for itself. */
+/** The levels of objects and arrays. Recursive definitions have no end: each is counted separately. */
 function levelsOf(root: JsonSchema, recursive: WrittenSchema['recursive']): number {
   const { $defs = {}, ...whole } = root;
   const known = new Map<JsonSchema, number>();

@@ -10,12 +10,12 @@ import { isRecord, parsedJson } from '../../../core/kernel/json.js';
 import { type StrictForm, strictSchema } from './strict-schema.js';
 
 /**
- * Which tools go out with `strict: true`: all that have a strict form (`true`), all except those with
- * `strict: false` (`'auto'`), or none (`false`).
+ * Which tools are sent with `strict: true`: all that have a strict form (`true`), all except those with
+ * `strict: false` (`'auto'`), or no tools (`false`).
  */
 export type StrictMode = 'auto' | boolean;
 
-/** Tools as a request offers them, and the forms of the strict ones by name. */
+/** The tools of a request, and the forms of the strict ones by name. */
 interface Offered {
   readonly tools: readonly ToolSchema[];
   readonly forms: ReadonlyMap<string, StrictForm>;
@@ -24,8 +24,8 @@ interface Offered {
 const NO_TOOLS: readonly ToolSchema[] = [];
 
 /**
- * Offers tools in their strict form and restores the calls of replies to the tools' own schemas. Histories show
- * earlier calls in the strict form, too, so that the model sees what it is asked for.
+ * Offers tools in their strict form, and converts the calls of replies to the tools' own schemas. Earlier calls in
+ * the history are also converted to the strict form, so that the model sees the same form everywhere.
  */
 export class StrictTools {
   readonly #mode: StrictMode | undefined;
@@ -37,14 +37,14 @@ export class StrictTools {
     this.#mode = mode;
   }
 
-  /** The request as it goes out. */
+  /** The request in the form that is sent. */
   request(request: LLMRequest): LLMRequest {
     const { tools, forms } = this.#offer(request.tools);
     if (tools === request.tools) return request;
     return { ...request, tools, messages: request.messages.map((message) => this.#show(message, forms)) };
   }
 
-  /** The reply to a request, with arguments for the tools' own schemas. */
+  /** The reply, with arguments for the tools' own schemas. */
   response(response: LLMResponse, request: LLMRequest): LLMResponse {
     const { forms } = this.#offer(request.tools);
     if (forms.size === 0 || response.toolCalls.length === 0) return response;
