@@ -163,8 +163,7 @@ function referencesIn(checker: ts.TypeChecker, node: ts.Node): ts.Symbol[] {
       ? node.expression
       : undefined;
   if (name !== undefined) {
-    const named = checker.getSymbolAtLocation(name);
-    const symbol = named && named.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(named) : named;
+    const symbol = symbolOf(checker, name);
     const alias = symbol?.declarations?.find(ts.isTypeAliasDeclaration);
     if (alias !== undefined) found.push(...referencesIn(checker, alias.type));
     else if (symbol !== undefined) found.push(symbol);
@@ -173,6 +172,12 @@ function referencesIn(checker: ts.TypeChecker, node: ts.Node): ts.Symbol[] {
     found.push(...referencesIn(checker, child));
   });
   return found;
+}
+
+/** What a name means, also where it is imported. */
+function symbolOf(checker: ts.TypeChecker, name: ts.Node): ts.Symbol | undefined {
+  const named = checker.getSymbolAtLocation(name);
+  return named && named.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(named) : named;
 }
 
 function describeType(
@@ -226,7 +231,7 @@ function rowOf(checker: ts.TypeChecker, option: ts.Symbol): string {
   const { meaning, byDefault } = splitDefault(textOf(checker, option));
   const cells = [
     `\`${option.name}\``,
-    `\`${typeText(option)}\``,
+    `\`${typeText(checker, option)}\``,
     isOptional ? byDefault : 'required',
     firstSentence(meaning),
   ];
@@ -259,8 +264,8 @@ function firstSentence(text: string): string {
   return sentence;
 }
 
-/** As it is written in the source; long types of objects are described by their docstring. */
-function typeText(option: ts.Symbol): string {
+/** As it is written in the source, or the values that its name stands for; the docstring describes long types. */
+function typeText(checker: ts.TypeChecker, option: ts.Symbol): string {
   const [declaration] = option.declarations ?? [];
   if (declaration === undefined) return 'unknown';
   if (ts.isMethodSignature(declaration)) {
@@ -268,8 +273,18 @@ function typeText(option: ts.Symbol): string {
     return oneLine(`(${parameters}) => ${declaration.type?.getText() ?? 'void'}`);
   }
   const type = ts.isPropertySignature(declaration) ? declaration.type : undefined;
-  const text = oneLine(type?.getText() ?? 'unknown');
+  const text = oneLine((type && (valuesOf(checker, type) ?? type).getText()) ?? 'unknown');
   return text.length > 100 && text.includes('{') ? 'object' : text;
+}
+
+/** The union of literals that a type's name stands for. */
+function valuesOf(checker: ts.TypeChecker, type: ts.TypeNode): ts.TypeNode | undefined {
+  if (!ts.isTypeReferenceNode(type)) return undefined;
+  const alias = symbolOf(checker, type.typeName)?.declarations?.find(ts.isTypeAliasDeclaration);
+  if (alias === undefined || !ts.isUnionTypeNode(alias.type)) return undefined;
+  const isPlain = (one: ts.TypeNode) =>
+    ts.isLiteralTypeNode(one) || one.kind === ts.SyntaxKind.BooleanKeyword;
+  return alias.type.types.every(isPlain) ? alias.type : undefined;
 }
 
 function oneLine(text: string): string {

@@ -78,6 +78,7 @@ export interface ApprovalOptions {
   readonly title?: string;
   /** The effect of the call, for people. */
   readonly description?: string | ((args: JsonObject) => string);
+  /** Shown to the person who decides. */
   readonly risk?: 'low' | 'medium' | 'high';
   /** Milliseconds until the question expires; default: the run's `answerWithinMs`. */
   readonly expiresInMs?: number;
@@ -87,6 +88,7 @@ export interface ApprovalOptions {
 
 /** Which later calls of a tool an approval may cover. */
 export interface RememberOptions {
+  /** How far the approval may reach. */
   readonly scopes: readonly RememberScope[];
   /**
    * What later calls must have in common with the approved call: the names of arguments that must be equal, or a
@@ -115,6 +117,7 @@ export interface ToolBehaviour {
   readonly timeoutMs?: number;
   /** Calls run alone, in call order. */
   readonly sequential?: boolean;
+  /** A person must allow the call before it runs: `true`, a function, or settings. */
   readonly approval?: Approval;
   /** The whole method runs in the background. The options apply if it runs as a job of an engine. */
   readonly background?: boolean | BackgroundOptions;
@@ -128,6 +131,7 @@ export interface ToolBehaviour {
   readonly maxResultChars?: number;
   /** How often the model may correct its arguments; overrides the loop's `maxRetries`. */
   readonly retries?: number;
+  /** What the tool does to its surroundings, for policies and clients: `readOnly`, `destructive`, … */
   readonly annotations?: ToolAnnotations;
   /** Offer the tool in its strict form (`strictSchema`), so that servers enforce the schema; `false`: never. */
   readonly strict?: boolean;

@@ -262,7 +262,9 @@ function mistakenFor(tool: unknown): AuthorFault | undefined {
 
 /** Which tools a view shows: names, or globs with `*`. What is denied is hidden even where it is allowed. */
 export interface NameFilter {
+  /** Names or patterns (`billing_*`) of the tools that are visible. Default: all. */
   readonly allow?: readonly string[];
+  /** Names or patterns of tools that are hidden, even if they are allowed. */
   readonly deny?: readonly string[];
 }
 

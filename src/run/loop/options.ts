@@ -65,7 +65,9 @@ export type Checkpoint = 'suspend' | 'step' | 'call';
 
 /** What a run needs. */
 export interface ToolLoopConfig {
+  /** Sends the requests to a model, such as `new OpenAIProvider()`. */
   readonly provider: LLMProvider;
+  /** The name of the model, as the provider knows it. */
   readonly model: string;
   /** A registry, or tools to put into one; none: the model is offered no tools. */
   readonly tools?: ToolRegistry | readonly RegisteredTool[];

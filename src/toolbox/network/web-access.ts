@@ -27,6 +27,7 @@ export interface WebAccessOptions {
   readonly timeoutMs?: number;
   /** The most redirects to follow; default 5. */
   readonly maxRedirects?: number;
+  /** The header `User-Agent` of each request; default `toolwright`. */
   readonly userAgent?: string;
   /** Resolves a host to its addresses; default: the system's resolver. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;

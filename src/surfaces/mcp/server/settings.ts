@@ -4,16 +4,16 @@ import type { AsyncCallback } from '../../../core/contract/tool.js';
 
 /** Limits of the sessions of 2025-11-25 clients. */
 export interface McpSessionOptions {
-  /** Milliseconds without a request or open stream until a session ends (30 minutes). */
+  /** Milliseconds without a request or open stream until a session ends. Default: 30 minutes. */
   readonly idleMs?: number;
   /**
-   * The most sessions (1,000). A new one replaces the session that has been idle longest; if none is idle, the client
-   * is asked to come back later.
+   * The most sessions. A new one replaces the session that has been idle longest; if none is idle, the client is asked
+   * to come back later. Default: 1,000.
    */
   readonly max?: number;
-  /** The most sessions per principal with a verified token (100); a new one replaces the longest idle one. */
+  /** The most sessions per principal with a verified token; a new one replaces the longest idle one. Default: 100. */
   readonly maxPerPrincipal?: number;
-  /** Messages stored for a client whose stream broke (64); fewer if they exceed 4 MiB. */
+  /** Messages stored for a client whose stream broke, fewer if they exceed 4 MiB. Default: 64. */
   readonly replay?: number;
 }
 
@@ -62,13 +62,15 @@ export interface McpOAuthOptions {
 
 /** Settings of an MCP server in any framework. */
 export interface McpServerSettings {
-  /** Name and version that clients see; default: `toolwright`, `0.0.0`. */
+  /** The name that clients see; default `toolwright`. */
   readonly name?: string;
+  /** The version that clients see; default `0.0.0`. */
   readonly version?: string;
+  /** The name for people. */
   readonly title?: string;
   /** Instructions for the client's model; default without `visible`: the descriptions of the toolsets. */
   readonly instructions?: string;
-  /** Tools per page of `tools/list` (100). */
+  /** Tools per page of `tools/list`. Default: 100. */
   readonly pageSize?: number;
   /** Decides about every call after the registry's own policy has allowed it. */
   readonly policy?: ToolPolicy;
@@ -98,11 +100,11 @@ export interface McpServerSettings {
    * used unchanged, and nothing is refused. Over stdio there is no sign-in; `scope` returns the scopes of the caller.
    */
   readonly oauth?: McpOAuthOptions;
-  /** The most bytes of a request (4 MiB; over stdio 10 MiB, and a larger request closes the connection). */
+  /** The most bytes of a request; over stdio, a larger one closes the connection. Default: 4 MiB, over stdio 10 MiB. */
   readonly maxRequestBytes?: number;
   /**
-   * The most bytes of HTTP responses that were written but not read (64 MiB). Above it, the responses whose clients
-   * have not read for the longest time are ended.
+   * The most bytes of HTTP responses that were written but not read. Above it, the responses whose clients have not
+   * read for the longest time are ended. Default: 64 MiB.
    */
   readonly maxUnreadBytes?: number;
   /**

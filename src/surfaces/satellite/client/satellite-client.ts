@@ -133,17 +133,17 @@ export interface SatelliteClientOptions {
   readonly token?: string;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The most requests of one `send` or `resume` (20). */
+  /** The most requests of one `send` or `resume`; default 20. */
   readonly maxIterations?: number;
-  /** How often a failed request is sent again (5). */
+  /** How often a failed request is sent again; default 5. */
   readonly maxRetries?: number;
-  /** Milliseconds for one request, until its reply is complete (300,000). */
+  /** Milliseconds for one request, until its reply is complete; default 300,000. */
   readonly timeoutMs?: number;
-  /** The most bytes of a reply, including all its events (10 MiB). */
+  /** The most bytes of a reply, including all its events; default 10 MiB. */
   readonly maxReplyBytes?: number;
-  /** Milliseconds for tools without a `timeoutMs` (120,000). */
+  /** Milliseconds for tools without a `timeoutMs`; default 120,000. */
   readonly toolTimeoutMs?: number;
-  /** The most characters of a result, for tools without a limit (100,000); the server accepts 1 MiB. */
+  /** The most characters of a result, for tools without a limit; the server accepts 1 MiB. Default: 100,000. */
   readonly maxResultChars?: number;
   readonly logger?: Logger;
 }

@@ -54,11 +54,11 @@ export interface AssistantHandlerOptions {
   readonly cors?: CorsOptions;
   /** The path of the handler before `/v1/chat`; default: `''`. */
   readonly basePath?: string;
-  /** The most bytes of a body (1 MiB). */
+  /** The most bytes of a body; default 1 MiB. */
   readonly maxBodyBytes?: number;
-  /** The most messages of a conversation, including replies (1,000). */
+  /** The most messages of a conversation, including replies; default 1,000. */
   readonly maxMessages?: number;
-  /** Milliseconds between comments in an event stream, which keep the connection open (15,000). */
+  /** Milliseconds between comments in an event stream, which keep the connection open; default 15,000. */
   readonly heartbeatMs?: number;
 }
 
