@@ -62,16 +62,16 @@ import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-t
 import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
 import { keepParts, nameOf, toPrompt } from './to-prompt.js';
 
-/** What a request is made with, beside itself. */
+/** The settings of a request, other than the request itself. */
 interface CallSettings {
   readonly model: LanguageModelV4;
   readonly key: string;
   readonly providerTools: Readonly<Record<string, AiSdkProviderTool>>;
-  /** Hears of what the model cannot be told. */
+  /** Receives the parts of a request that the model does not support. */
   readonly onUnsupported: (feature: string, fix: string) => void;
 }
 
-/** What `llmOptions` may have: the settings of an AI SDK call that a request does not say itself. */
+/** The allowed `llmOptions`: settings of an AI SDK call that a request does not contain itself. */
 type ModelOptions = Pick<
   LanguageModelV4CallOptions,
   | 'maxOutputTokens'
@@ -115,10 +115,10 @@ const MODEL_OPTIONS = optionTable<ModelOptions>(
 );
 
 /**
- * A request as an AI SDK model takes it.
+ * Converts a request for an AI SDK model.
  *
- * @throws InvalidOptionsError (521) for an option that AI SDK models do not have; TypeError for a message that the
- * model cannot be sent.
+ * @throws InvalidOptionsError (521) for an option that AI SDK models do not have; TypeError for a message that cannot
+ * be sent to the model.
  */
 async function toCallOptions(
   request: LLMRequest,
@@ -137,7 +137,7 @@ async function toCallOptions(
       ),
     }),
     prompt: await toPrompt(messages, { ...settings, found: foundTools(request) }),
-    // An empty list of tools is refused by some APIs.
+    // Some APIs refuse an empty list of tools.
     ...(tools.length > 0 && { tools }),
     ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: toChoice(request.toolChoice) }),
     ...(responseFormat && { responseFormat: responseFormat as LanguageModelV4CallOptions['responseFormat'] }),
@@ -146,7 +146,7 @@ async function toCallOptions(
   };
 }
 
-/** A tool of the provider takes the place of one of ours with its name: then a call of it is made here. */
+/** A provider's tool replaces our tool of the same name; we then execute its calls. */
 function toTools(
   { tools = [], toolChoice }: LLMRequest,
   { providerTools }: CallSettings,
@@ -173,7 +173,7 @@ function toFunctionTool({
   defer,
   function: { name, description, parameters, strict },
 }: ToolSchema): LanguageModelV4FunctionTool {
-  // Anthropic refuses a schema that does not say so.
+  // Anthropic refuses a schema without `type: 'object'`.
   const inputSchema = { type: 'object', ...parameters } as LanguageModelV4FunctionTool['inputSchema'];
   return {
     type: 'function',
@@ -181,19 +181,19 @@ function toFunctionTool({
     ...(description && { description }),
     inputSchema,
     ...(strict !== undefined && { strict }),
-    // No part of the prompt until a reference names it.
+    // Not part of the prompt until a reference names it.
     ...(defer && { providerOptions: { anthropic: { deferLoading: true } } }),
   };
 }
 
-/** Models are not told that they may call some of their tools: what they may not is left out. */
+/** The AI SDK cannot allow only some of the tools, so the others are omitted. */
 function toChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
   if (typeof choice === 'string') return { type: choice };
   if ('tool' in choice) return { type: 'tool', toolName: choice.tool };
   return { type: choice.mode ?? 'auto' };
 }
 
-/** How the options of a provider say whether a reply may have several calls. */
+/** The provider options that allow or forbid several calls in a reply. */
 const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = {
   openai: (parallelToolCalls) => ({ parallelToolCalls }),
   mistral: (parallelToolCalls) => ({ parallelToolCalls }),
@@ -208,7 +208,7 @@ function toProviderOptions(request: LLMRequest, settings: CallSettings): SharedV
   return Object.keys(said).length === 0 ? given : { ...given, [family]: { ...said, ...given?.[family] } };
 }
 
-/** The options of `openai.responses` are those of `openai`, and Claude on Bedrock takes those of Anthropic. */
+/** `openai.responses` uses the options of `openai`, and Claude on Bedrock those of Anthropic. */
 function familyOf({ provider, modelId }: LanguageModelV4): string {
   const [family = ''] = provider.split('.');
   return family === 'amazon-bedrock' && modelId.includes('anthropic.') ? 'anthropic' : family;
@@ -226,14 +226,16 @@ function parallelOptions(
   return said;
 }
 
-/** Its package says of every schema that it is strict, and OpenAI refuses a request where that is not so. */
+/**
+ * The OpenAI package marks every schema as strict by default, and OpenAI refuses requests whose schema is not strict.
+ */
 function formatOptions({ responseFormat }: LLMRequest, family: string): JSONObject | undefined {
   const schema = responseFormat?.type === 'json' ? responseFormat.schema : undefined;
   const isLoose = family === 'openai' && schema !== undefined && !isStrictForm(schema);
   return isLoose ? { strictJsonSchema: false } : undefined;
 }
 
-/** What a reply is made of, from one call or put together from a stream. */
+/** The parts of a reply, from a single response or assembled from a stream. */
 type Reply = Pick<LanguageModelV4GenerateResult, 'content' | 'finishReason' | 'usage'> & {
   readonly response?: { readonly id?: string | undefined; readonly modelId?: string | undefined } | undefined;
 };
@@ -241,7 +243,7 @@ type Reply = Pick<LanguageModelV4GenerateResult, 'content' | 'finishReason' | 'u
 /** Between two blocks of reasoning, which are paragraphs for people. */
 const BETWEEN = '\n\n';
 
-/** The response that a reply of an AI SDK model means; what goes back is kept by the key. */
+/** Converts the reply of an AI SDK model. Data that must be sent back is stored under the key. */
 function toResponse({ content, finishReason, usage, response }: Reply, key: string): LLMResponse {
   const calls = content.filter(isOwnCall);
   const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
@@ -300,7 +302,7 @@ function toToolCall(call: LanguageModelV4ToolCall, key: string): ToolCall {
   };
 }
 
-/** As text where there is no object, or one whose long integers whoever reads the arguments is to decide on. */
+/** Text if it is not a JSON object, or if it contains long integers, which the reader of the arguments must handle. */
 function argumentsOf(input: string): ToolCall['arguments'] {
   try {
     const { value, hasDigitsAsText } = readExactJson(input);
@@ -310,7 +312,7 @@ function argumentsOf(input: string): ToolCall['arguments'] {
   }
 }
 
-/** Providers say `stop` for replies with calls too. Calls of a reply that broke off are not to be made. */
+/** Providers also report `stop` for replies with calls. Calls of an interrupted reply must not be executed. */
 function toFinishReason(reason: LanguageModelV4FinishReason | undefined, hasCalls: boolean): FinishReason {
   switch (reason?.unified) {
     case 'length':
@@ -344,7 +346,7 @@ function toUsage(usage: LanguageModelV4Usage | undefined): Usage | undefined {
   };
 }
 
-/** A block of a stream: its text grows, and later metadata replaces earlier metadata, since signatures come last. */
+/** A block of a stream. Its text grows, and later metadata replaces earlier metadata, because signatures come last. */
 interface Block {
   type: 'text' | 'reasoning';
   text: string;
@@ -360,21 +362,21 @@ type InputPart = PartOf<'tool-input-start' | 'tool-input-delta' | 'tool-input-en
 
 const NOTHING: readonly LLMStreamPart[] = [];
 
-/** Puts a reply together from the parts of its stream. */
+/** Assembles a reply from the parts of its stream. */
 class ReplyAssembly {
   readonly #content: LanguageModelV4Content[] = [];
   readonly #open = new Map<string, Block>();
-  /** Calls whose input is streamed; not those that the provider executes. */
+  /** Calls with streamed input, except those that the provider executes. */
   readonly #inputs = new Set<string>();
-  /** The block of reasoning that was streamed last. */
+  /** The last streamed block of reasoning. */
   #lastReasoning: Block | undefined;
   #end: Pick<Reply, 'finishReason' | 'usage'> | undefined;
   #response: PartOf<'response-metadata'> | undefined;
 
   /**
-   * Adds a part, and returns what is to be streamed at once.
+   * Adds a part, and returns the parts to stream immediately.
    *
-   * @throws what the model reports as the error of its reply.
+   * @throws the error that the model reports for its reply.
    */
   add(part: LanguageModelV4StreamPart): readonly LLMStreamPart[] {
     switch (part.type) {
@@ -408,7 +410,7 @@ class ReplyAssembly {
     }
   }
 
-  /** The whole reply; `undefined` where the stream ended before it did. */
+  /** The whole reply; `undefined` if the stream ended early. */
   reply(): Reply | undefined {
     return this.#end && { ...this.#end, content: this.#content, response: this.#response };
   }
@@ -448,46 +450,46 @@ class ReplyAssembly {
   }
 }
 
-/** What has to go back with a call. */
+/** The data that must be sent back with a call. */
 function keepCall({ providerMetadata }: LanguageModelV4ToolCall, key: string): ProviderItems | undefined {
   return providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
 }
 
-/** Whether a call is one that the provider executes itself, and nobody else. */
+/** Whether the provider itself executes a call. */
 function isExecutedByProvider(part: LanguageModelV4Content): boolean {
   return part.type === 'tool-call' && part.providerExecuted === true;
 }
 
-/** A provider that streams and keeps what models sign. */
+/** A provider that streams, and preserves data that models sign. */
 export type AiSdkProvider = LLMProvider & Required<Omit<LLMProvider, 'chat'>>;
 
 /** Options of {@link fromAiSdk}. */
 export interface FromAiSdkOptions {
-  /** How often a request is sent again that failed for a passing reason; default: 2. */
+  /** How often a request is retried after a temporary failure; default: 2. */
   readonly maxRetries?: number;
-  /** The provider's own tools by the names that the model is to know them by. */
+  /** The provider's own tools, by the names that the model sees. */
   readonly providerTools?: Readonly<Record<string, AiSdkProviderTool>>;
   /**
-   * What signatures and reasoning are kept by; default: provider and model, as `ai-sdk.anthropic.messages/claude-sonnet-5`.
-   * Give one where several models understand each other's.
+   * The key under which signatures and reasoning are stored; default: provider and model, for example
+   * `ai-sdk.anthropic.messages/claude-sonnet-5`. Set one if several models understand each other's data.
    */
   readonly itemKey?: string;
   /**
-   * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
-   * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
+   * Which tools are sent in their strict form: all that have one (`true`), all except tools with `strict: false`
+   * (`'auto'`), or no tools (`false`). Default: the tools with `strict: true`.
    */
   readonly strict?: StrictMode;
   /**
-   * Whether the model keeps to a schema that is given as the form of its reply, beside tools, so that `output` of a
-   * run is asked for in that way. Default: yes for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
+   * Whether the model supports a response schema together with tools; `output` of a run then uses it. Default: `true`
+   * for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
    */
   readonly responseFormat?: boolean;
   /**
-   * Whether deferred tools come to the model as references in the answer to its search; default: yes for Claude from 4.5
-   * on.
+   * Whether found tools are sent to the model as references in the answer to its search; default: `true` for Claude
+   * from 4.5 on.
    */
   readonly toolReferences?: boolean;
-  /** Hears what a model does not support of a request, once; default: a warning of the process. */
+  /** Receives each unsupported part of requests once; default: a process warning. */
   readonly logger?: Logger;
 }
 
@@ -506,12 +508,13 @@ const OPTIONS = optionTable<FromAiSdkOptions>(
 );
 
 /**
- * A provider out of a language model of the AI SDK 7 (specification `v4`), of whichever package. With a model, runs
- * name that model; with a function from names to models, as `anthropic` or `google` are, a run's `model` chooses.
+ * Creates a provider from a language model of the AI SDK 7 (specification `v4`), of any package. If you pass a model,
+ * runs must name that model. If you pass a function from names to models, such as `anthropic` or `google`, the run's
+ * `model` selects the model.
  *
- * What a model signed or encrypted, its reasoning above all, is kept with the messages and goes back as it came.
- * Where no reply could be had, both methods throw a `ProviderError` whose `cause` is what the model threw, and after an
- * abort that itself. Throws InvalidOptionsError (521) for what is no such model.
+ * Data that a model signed or encrypted, such as reasoning, is stored with the messages and sent back unchanged. If
+ * there is no reply, both methods throw a `ProviderError` whose `cause` is the model's error; after an abort, they
+ * throw the model's error itself. Throws InvalidOptionsError (521) for a value that is not such a model.
  *
  * @example
  * ```ts
@@ -530,7 +533,7 @@ export function fromAiSdk(
   return new ModelProvider(model, options);
 }
 
-/** What the AI SDK calls its providers, and what the OpenTelemetry conventions do; many names are the same. */
+/** Provider names of the AI SDK that differ from the OpenTelemetry conventions. */
 const VENDORS: readonly (readonly [RegExp, string])[] = [
   [/^azure/, 'azure.ai.openai'],
   [/^amazon-bedrock|^bedrock/, 'aws.bedrock'],
@@ -592,7 +595,7 @@ class ModelProvider implements AiSdkProvider {
     } catch (error) {
       throw request.signal?.aborted ? error : failureOf(model, error);
     }
-    // Some models end an aborted stream as if it had been complete.
+    // Some models end an aborted stream as if it were complete.
     request.signal?.throwIfAborted();
     const reply = assembly.reply();
     if (reply === undefined)
@@ -612,7 +615,10 @@ class ModelProvider implements AiSdkProvider {
     return { model, key, options };
   }
 
-  /** A run that names another model than it would get is not to find that out by its bill. */
+  /**
+   * A run that names another model than the given one is refused, so that the difference is not first noticed on the
+   * bill.
+   */
   #modelFor(wanted: string): LanguageModelV4 {
     const model = this.#model;
     if (typeof model === 'function') return this.#named(model, wanted);
@@ -627,7 +633,7 @@ class ModelProvider implements AiSdkProvider {
     ]);
   }
 
-  /** What a name stands for, also where a run will be refused for it. */
+  /** The model of a name, even if a run with this name will be refused. */
   #meant(modelId: string): LanguageModelV4 {
     return typeof this.#model === 'function' ? this.#named(this.#model, modelId) : this.#model;
   }
@@ -642,7 +648,7 @@ class ModelProvider implements AiSdkProvider {
     return this.#options.itemKey ?? `ai-sdk.${nameOf(model)}`;
   }
 
-  /** The functions of the AI SDK try again for their models, which send a request once. */
+  /** Models send a request only once, so retries are done here. */
   async #send<Result>(
     model: LanguageModelV4,
     signal: AbortSignal | undefined,
@@ -666,7 +672,7 @@ class ModelProvider implements AiSdkProvider {
       this.#tell(model, problemOf(warning), 'leave it out, or use another model');
   }
 
-  /** Every request would bring the same warnings. */
+  /** Every request would repeat the same warnings. */
   #tell(model: LanguageModelV4, problem: string, fix: string): void {
     const where = `fromAiSdk (${nameOf(model)})`;
     const known = `${where} ${problem}`;
@@ -676,7 +682,7 @@ class ModelProvider implements AiSdkProvider {
   }
 }
 
-/** Details of warnings may hold what was sent, which is always something else. */
+/** Warnings may contain details of requests, which always differ. */
 const MOST_WARNINGS = 100;
 
 function problemOf(warning: SharedV4Warning): string {
@@ -696,7 +702,7 @@ function withDetails({ feature, details }: { readonly feature: string; readonly 
   return details === undefined ? feature : `${feature}: ${details}`;
 }
 
-/** What a model threw, told as failures of all providers are. */
+/** Converts a model's error to a `ProviderError`. */
 function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
   const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
   const headers = isRecord(responseHeaders) ? responseHeaders : {};
@@ -704,7 +710,7 @@ function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
   const isTold = typeof status === 'number';
   return new ProviderError(`${isTold ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
     ...(isTold && { status }),
-    // The errors of the AI SDK say it of themselves, but for connections that are lost after the headers.
+    // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
     retryable: isRetryable === true || isConnectionLost(cause),
     ...(pause >= 0 && { retryAfterMs: pause }),
     cause,
@@ -714,12 +720,12 @@ function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
 const FIRST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** As long as the server asks for, where that can be waited for. */
+/** The pause that the server requests, unless it is too long. */
 function pauseBefore(retries: number, { retryAfterMs = Number.POSITIVE_INFINITY }: ProviderError): number {
   return retryAfterMs <= LONGEST_PAUSE_MS ? retryAfterMs : FIRST_PAUSE_MS * 2 ** retries;
 }
 
-/** Throws where a value is no language model that can be asked. */
+/** Throws if a value is not a usable language model. */
 function checkModel(model: unknown): asserts model is LanguageModelV4 {
   const fault = faultOf(model);
   if (fault !== undefined) throw new InvalidOptionsError([{ where: 'fromAiSdk', option: 'model', ...fault }]);
@@ -747,8 +753,9 @@ function faultOf(model: unknown): { readonly problem: string; readonly fix: stri
 }
 
 /**
- * Models that keep to a schema of their reply while they have tools, by the first word of their provider and by name.
- * For others, packages of the AI SDK make a tool of it that the model must call, or send what its API refuses.
+ * Models that support a response schema together with tools, by the first segment of their provider and by name. For
+ * other models, packages of the AI SDK turn the schema into a required tool call, or send a request that the API
+ * refuses.
  */
 const FORMATTED: ReadonlyMap<string, RegExp> = new Map([
   ['openai', /^(?!gpt-3|gpt-4$|gpt-4-|gpt-4o-2024-05|chatgpt-|o1-mini|o1-preview)/],
@@ -756,7 +763,7 @@ const FORMATTED: ReadonlyMap<string, RegExp> = new Map([
   ['google', /^gemini-([3-9]|\d\d)/],
 ]);
 
-/** Whether a model keeps to a schema that is given as the form of its reply, as far as its name tells. */
+/** Whether a model supports a response schema, according to its name. */
 /** https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool */
 function knowsReferences({ provider, modelId }: LanguageModelV4): boolean {
   return provider.split('.')[0] === 'anthropic' && /^claude-[a-z]+-(?:4-[5-9]|[5-9])/.test(modelId);

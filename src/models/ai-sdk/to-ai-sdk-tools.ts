@@ -23,7 +23,7 @@ import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { answerWait, approvalNeed } from '../../run/call/waits.js';
 import { toOutput } from './to-prompt.js';
 
-/** What the AI SDK says of a call that it makes. */
+/** The AI SDK's information about a call that it makes. */
 export interface AiSdkExecution {
   readonly toolCallId: string;
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
@@ -31,7 +31,7 @@ export interface AiSdkExecution {
   readonly context?: unknown;
 }
 
-/** A call that has its output. */
+/** A call with its output. */
 interface ModelOutputOf {
   readonly toolCallId: string;
   readonly input: unknown;
@@ -39,15 +39,15 @@ interface ModelOutputOf {
 }
 
 /**
- * A tool as `generateText` and `streamText` take it: an entry of their `ToolSet`. Its own type, because the types of
- * the package `ai` need those of a browser.
+ * A tool for `generateText` and `streamText`: an entry of their `ToolSet`. The type is declared here, because the
+ * types of the package `ai` require browser types.
  */
 export interface AiSdkTool {
   readonly description?: string;
   readonly strict?: boolean;
   readonly inputSchema: AiSdkSchema;
   readonly outputSchema?: AiSdkSchema;
-  /** Nothing where the client executes it. */
+  /** Absent if the client executes the tool. */
   readonly execute?: (
     input: unknown,
     of: AiSdkExecution,
@@ -56,7 +56,10 @@ export interface AiSdkTool {
   readonly toModelOutput: (of: ModelOutputOf) => LanguageModelV4ToolResultOutput;
 }
 
-/** JSON Schema that the AI SDK hands on as it is. It checks nothing: the registry does, which knows how to repair. */
+/**
+ * JSON Schema that the AI SDK passes on unchanged. The registry checks and repairs the arguments, so the AI SDK does
+ * not.
+ */
 export interface AiSdkSchema {
   readonly jsonSchema: JsonSchema;
   readonly '~standard': {
@@ -66,36 +69,36 @@ export interface AiSdkSchema {
   };
 }
 
-/** The schema with the mark of what `jsonSchema` of the AI SDK makes; only by that it is left as it is. */
+/** Adds the marker of the AI SDK's `jsonSchema`; without it, the AI SDK would change the schema. */
 function inputSchema(jsonSchema: JsonSchema): AiSdkSchema {
   const marked = { [Symbol.for('vercel.ai.schema')]: true, _type: undefined, validate: undefined };
   const validate = (value: unknown) => ({ value });
   return { ...marked, jsonSchema, '~standard': { version: 1, vendor: 'toolwright', validate } };
 }
 
-/** A tool of the provider's own, as its package makes it: `anthropic.tools.webSearch_20250305()`. */
+/** A provider's own tool, created by its package: `anthropic.tools.webSearch_20250305()`. */
 export interface AiSdkProviderTool {
   readonly type: 'provider';
   readonly id: `${string}.${string}`;
   readonly args: Record<string, unknown>;
 }
 
-/** What a call gives to whoever reads the AI SDK's results and streams; plain JSON. */
+/** The output of a call in the AI SDK's results and streams; plain JSON. */
 export interface AiSdkToolOutput {
   /** How the call ended; `progress` in preliminary results. */
   readonly status: CallStatus | 'progress';
   readonly isError: boolean;
-  /** What the model gets. */
+  /** The text for the model. */
   readonly text: string;
-  /** Images and files, which the model gets too. */
+  /** Images and files, which the model also receives. */
   readonly attachments?: Content;
-  /** Text for the user, where the result has one and is not silent. */
+  /** Text for the user, if the result has one and is not silent. */
   readonly forUser?: string;
-  /** Of a preliminary result: what the tool reported. */
+  /** In a preliminary result: the tool's update. */
   readonly update?: unknown;
 }
 
-/** How a call ended, for the AI SDK. */
+/** The output of a finished call, for the AI SDK. */
 function writeOutput({ status, record, result }: Invocation): AiSdkToolOutput {
   const { content, silent, forUser, isError } = result;
   const attachments = content?.filter(({ type }) => type !== 'text') ?? [];
@@ -108,7 +111,7 @@ function writeOutput({ status, record, result }: Invocation): AiSdkToolOutput {
   };
 }
 
-/** An output as the model gets it; one that a client made of its own call as JSON. */
+/** The output for the model; a client's output of its own call is sent as JSON. */
 function modelOutput(output: unknown): LanguageModelV4ToolResultOutput {
   if (!isRecord(output) || typeof output.text !== 'string' || typeof output.isError !== 'boolean')
     return typeof output === 'string'
@@ -118,22 +121,22 @@ function modelOutput(output: unknown): LanguageModelV4ToolResultOutput {
   return toOutput(text, { parts: attachments, isError });
 }
 
-/** A call that the AI SDK makes, as a scope may depend on it. */
+/** A call of the AI SDK, for scope functions. */
 export interface AiSdkCall {
   readonly toolCallId: string;
   readonly tool: string;
-  /** What `toolsContext` of `generateText` has for the tool. */
+  /** The value of the tool in `toolsContext` of `generateText`. */
   readonly context: unknown;
 }
 
-/** The surroundings of the calls, or what gives those of each. */
+/** The scope of all calls, or a function that returns the scope of each call. */
 export type AiSdkScope = CallScope | ((call: AiSdkCall) => CallScope | Promise<CallScope>);
 
 /** Options of {@link toAiSdkTools}. */
 export interface AiSdkToolsOptions extends Pick<InvokeOptions, 'policy' | 'toolTimeoutMs' | 'onAsyncResult'> {
   /**
-   * What counts as the yes that a tool with `approval` needs: `response`, a person's in the messages (default), or
-   * `application`: that the AI SDK executes the call at all, where your own `toolApproval` decides on it.
+   * How calls of tools with `approval` are approved. `response`: by a user's approval in the messages. `application`:
+   * by the fact that the AI SDK executes the call, if your own `toolApproval` decides. Default: `response`.
    */
   readonly approvals?: 'response' | 'application';
 }
@@ -146,11 +149,12 @@ const OPTIONS = optionTable<AiSdkToolsOptions>('toAiSdkTools', {
 });
 
 /**
- * The tools of a registry for `generateText`, `streamText` and the agents of the AI SDK 7. Arguments are read, checked
- * and coerced by the registry, whose texts the model gets for whatever goes wrong; nothing that a tool throws ends the
- * run. What a tool reports is streamed as preliminary results. A tool with `approval` asks for it as the AI SDK does.
+ * The tools of a registry for `generateText`, `streamText` and the agents of the AI SDK 7. The registry reads, checks
+ * and coerces arguments, and writes the error texts for the model; errors of a tool never end the run. Progress of
+ * tools is streamed as preliminary results. Tools with `approval` use the approvals of the AI SDK.
  *
- * The tools are those of now; call it again when others are registered. Throws InvalidOptionsError (521).
+ * The result contains the tools that are registered now; call the function again after registering others. Throws
+ * InvalidOptionsError (521).
  *
  * @example
  * ```ts
@@ -192,7 +196,7 @@ export function toAiSdkTools(
 
 const REGISTRY: OptionRule = instanceOf(ToolRegistry, 'a ToolRegistry');
 
-/** A call of the AI SDK and the tool that it is for. */
+/** A call of the AI SDK with its tool. */
 interface Calling extends AiSdkExecution {
   readonly tool: string;
   readonly input: unknown;
@@ -219,13 +223,13 @@ class AiSdkCalls {
       ...(mayNeedYes && {
         needsApproval: (input: unknown, of: AiSdkExecution) => this.#needsApproval({ ...of, input, tool }),
       }),
-      // Whoever executes it at the client's side gives what is no output of ours.
+      // If the client executes the tool, its output has another form.
       toModelOutput: ({ output }) => modelOutput(output),
       ...(execution === 'client'
         ? { outputSchema: inputSchema(output ?? {}) }
         : {
             execute: (input: unknown, of: AiSdkExecution) =>
-              // It never sees what it would report with.
+              // Without the context, the tool cannot report progress.
               ignoresContext
                 ? this.#outputOf({ ...of, input, tool })
                 : this.#outputsOf({ ...of, input, tool }),
@@ -233,7 +237,7 @@ class AiSdkCalls {
     };
   }
 
-  /** Asks as a call would, up to where it would ask somebody: what cannot run anyway needs nobody's yes. */
+  /** Runs the call up to the approval: a call that cannot run anyway needs no approval. */
   async #needsApproval(call: Calling): Promise<boolean> {
     let isNeeded = false;
     const given = this.#invoking.policy;
@@ -257,7 +261,7 @@ class AiSdkCalls {
     return writeOutput(await this.#invoke(call, await this.#scopeOf(call)));
   }
 
-  /** What the tool reports while it runs, and its result. */
+  /** Yields the tool's progress, then its result. */
   async *#outputsOf(call: Calling): AsyncGenerator<AiSdkToolOutput, void, undefined> {
     const { onUpdate, ...scope } = await this.#scopeOf(call);
     const updates: unknown[] = [];
@@ -283,7 +287,7 @@ class AiSdkCalls {
     yield writeOutput(await invoked);
   }
 
-  /** Makes the call; one that waits for a yes is made again with it, where it was given. */
+  /** Makes the call; if it waits for an approval that was given, makes it again with the approval. */
   async #invoke(call: Calling, scope: CallScope): Promise<Invocation> {
     const first = await this.#registry.invoke(requestOf(call), scope, this.#invoking);
     if (first.status !== 'suspended') return first;
@@ -306,12 +310,12 @@ class AiSdkCalls {
   }
 }
 
-/** A method may change its arguments, and the AI SDK keeps them in its messages. */
+/** A method may change its arguments, but the AI SDK stores them in its messages. */
 function requestOf({ toolCallId, tool, input }: Calling) {
   return { id: toolCallId, name: tool, arguments: copyOfJson(input) };
 }
 
-/** Fails closed, as the call itself does. */
+/** If it throws, an approval is required, as in the call itself. */
 async function wantsApproval({
   tool,
   arguments: args,
@@ -327,10 +331,10 @@ async function wantsApproval({
   }
 }
 
-/** The question whether somebody has to be asked is no call, and not logged as one. */
+/** Checking whether an approval is needed is not logged as a call. */
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {}, isLevelEnabled: () => false };
 
-/** Whether a person has said yes to a call, as the last word of the messages that the AI SDK goes on with. */
+/** Whether a user approved a call in the last message. */
 function hasApproval(messages: AiSdkExecution['messages'], toolCallId: string): boolean {
   const asked = new Set(
     messages

@@ -25,18 +25,18 @@ import type { Content } from '../../core/contract/tool-result.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
 import { readExactJson } from '../../tools/checking/exact-json.js';
 
-/** One part of an assistant message of the AI SDK. */
+/** A part of an assistant message of the AI SDK. */
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
-/** A part as it is kept, in plain JSON; `call` stands for the next call of the message, which keeps its own items. */
+/** A stored part, in plain JSON; `call` means the next call of the message, which stores its own items. */
 type KeptPart = Exclude<AssistantPart, LanguageModelV4ToolCallPart> | OwnCallOfProvider | { type: 'call' };
 
-/** A call that the provider has executed itself. */
+/** A call that the provider itself executed. */
 type OwnCallOfProvider = LanguageModelV4ToolCallPart & { providerExecuted: true };
 
 /**
- * What has to go back of a reply besides its text and calls, and in which order; nothing where the message says it
- * all, as text followed by calls.
+ * The parts of a reply that must be sent back in addition to text and calls, and their order; `undefined` if the
+ * message itself is sufficient: text followed by calls.
  */
 export function keepParts(
   content: readonly LanguageModelV4Content[],
@@ -54,7 +54,7 @@ function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
   switch (part.type) {
     case 'text':
-      // Gemini signs texts that are empty.
+      // Gemini signs empty texts.
       return part.text === '' && providerMetadata === undefined
         ? []
         : [{ type: 'text', text: part.text, ...options }];
@@ -73,12 +73,12 @@ function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
     case 'tool-result':
       return part.preliminary ? [] : [resultOfProvider(part, options)];
     default:
-      // Sources are for people, and an approval of the provider's own tools cannot be given here.
+      // Sources are for people, and approvals of the provider's own tools cannot be given here.
       return [];
   }
 }
 
-/** Parts that say how a stream began, and that no model is sent. */
+/** Parts that describe the start of a stream and are never sent to a model. */
 const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
 
 type KeptOptions = { providerOptions?: SharedV4ProviderOptions };
@@ -114,8 +114,8 @@ function keptData(data: FileData): FileData {
 }
 
 /**
- * The parts of an assistant message, with what was kept of them. A text that is another one by now has lost what was
- * said of the first.
+ * The parts of an assistant message, with their stored data. If the text was changed later, the data for the original
+ * text is dropped.
  */
 function restoreParts(message: AssistantMessage, key: string): readonly AssistantPart[] {
   const text = message.content ?? '';
@@ -148,7 +148,7 @@ function callPart({ id, function: { name, arguments: text }, providerItems }: Me
   return part;
 }
 
-/** No API takes arguments that are no object; that they were none, the answer of the call says. */
+/** APIs accept only objects as arguments; the answer to the call states that they were invalid. */
 function readInput(text: string): unknown {
   try {
     const { value } = readExactJson(text);
@@ -158,7 +158,7 @@ function readInput(text: string): unknown {
   }
 }
 
-/** Histories are kept by applications: what is not there as it was written counts as not there. */
+/** Applications store histories, so stored parts may be damaged; damaged parts are ignored. */
 function readKept(value: unknown): readonly KeptPart[] | undefined {
   if (!isRecord(value) || !Array.isArray(value.parts)) return undefined;
   return value.parts.every((part) => isRecord(part) && typeof part.type === 'string')
@@ -174,16 +174,16 @@ function restored(part: Exclude<KeptPart, { type: 'call' }>): AssistantPart {
     : part;
 }
 
-/** Whose prompt it is. */
+/** The model of a prompt. */
 interface PromptOptions {
   readonly model: LanguageModelV4;
   /** The key of the items that this model understands. */
   readonly key: string;
-  /** Names of the tools that a search has found and the model is to be told of. */
+  /** Names of the found tools that the model must receive. */
   readonly found: ReadonlySet<string>;
 }
 
-/** A prompt that was made before, and of which messages. */
+/** An earlier prompt with its messages. */
 interface KnownPrompt {
   readonly messages: readonly Message[];
   readonly contents: readonly unknown[];
@@ -195,10 +195,13 @@ interface KnownPrompt {
   readonly model: LanguageModelV4;
 }
 
-/** By the first message of a history: a request mostly continues the one before. */
+/** By the first message of a history: a request usually continues the previous one. */
 const knownPrompts = new WeakMap<Message, KnownPrompt>();
 
-/** The messages of a request as an AI SDK model takes them. Those that were converted for the request before are not again. */
+/**
+ * Converts the messages of a request for an AI SDK model. Messages that were converted for the previous request are
+ * reused.
+ */
 export async function toPrompt(
   messages: readonly Message[],
   { model, key, found }: PromptOptions,
@@ -214,7 +217,7 @@ export async function toPrompt(
       known.contents[same] === messages[same]?.content
     )
       same += 1;
-  // A message with results takes those that follow.
+  // Following results are merged into the same message.
   while (same > 0 && messages[same]?.role === 'tool') same -= 1;
   const ends = known?.ends.slice(0, same) ?? [];
   const prompt = known?.prompt.slice(0, ends.at(-1) ?? 0) ?? [];
@@ -224,7 +227,7 @@ export async function toPrompt(
       addResult(prompt, resultPart(message, found, toolOf(messages, index, message.tool_call_id)));
     else if (message.role === 'assistant') {
       const content = [...restoreParts(message, key)];
-      // APIs refuse messages with nothing in them.
+      // APIs refuse empty messages.
       if (content.length > 0) prompt.push({ role: 'assistant', content });
     } else if (message.role === 'user')
       prompt.push({ role: 'user', content: await userParts(message, model) });
@@ -238,7 +241,7 @@ export async function toPrompt(
   return prompt;
 }
 
-/** The tool that a result answers: its call is in one of the messages before. */
+/** The name of the tool whose result this is: its call is in an earlier message. */
 function toolOf(messages: readonly Message[], before: number, callId: string): string | undefined {
   for (let index = before - 1; index >= 0; index -= 1) {
     const message = messages[index];
@@ -253,7 +256,7 @@ function hasAll(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean
   return known.size === found.size && [...found].every((name) => known.has(name));
 }
 
-/** All results that answer one message stand in one message, which is made anew: an earlier prompt may have it. */
+/** All results of one assistant message form one message. It is copied, because an earlier prompt may contain it. */
 function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolResultPart): void {
   const last = prompt.at(-1);
   if (last?.role === 'tool') prompt[prompt.length - 1] = { ...last, content: [...last.content, part] };
@@ -271,7 +274,7 @@ function resultPart(
   return { type: 'tool-result', toolCallId, toolName, output };
 }
 
-/** Names in place of definitions: the API puts those there. */
+/** Names instead of definitions: the API inserts the definitions. */
 function toReferences(names: readonly string[]): LanguageModelV4ToolResultOutput {
   const value = names.map((toolName) => ({
     type: 'custom' as const,
@@ -281,8 +284,8 @@ function toReferences(names: readonly string[]): LanguageModelV4ToolResultOutput
 }
 
 /**
- * A result as models take it. Its texts are in the text already; images and files follow. An error that has such is
- * told by its text alone: with them, the AI SDK has no word for it.
+ * A result for models. Its texts are already in `text`; images and files follow. Errors are sent only as text,
+ * because the AI SDK has no error form with files.
  */
 export function toOutput(
   text: string,
@@ -304,9 +307,9 @@ export function toOutput(
 type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
 /**
- * What a user message says, in the words of this package, of the AI SDK or of Chat Completions.
+ * Converts the content of a user message, in the parts of this package, of the AI SDK or of Chat Completions.
  *
- * @throws TypeError for a part that no model could be sent, and for an address that this one does not take.
+ * @throws TypeError for a part that cannot be sent to a model, and for a URL that this model does not accept.
  */
 async function userParts({ content }: UserMessage, model: LanguageModelV4): Promise<UserPart[]> {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
@@ -359,7 +362,7 @@ const READERS: Readonly<Record<string, PartReader>> = {
   },
 };
 
-/** What is said of a file beside its data. */
+/** The description of a file, in addition to its data. */
 interface FileDescription {
   readonly mediaType?: string;
   readonly filename?: string;
@@ -382,7 +385,7 @@ function filePart(
   return { type: 'file', data: read.data, mediaType: type, ...(filename !== undefined && { filename }) };
 }
 
-/** Data of a file, and its type where the data says that itself. */
+/** The data of a file, and its type if the data contains it. */
 function fileData(
   source: unknown,
 ): { readonly data: SharedV4FileData; readonly mediaType?: string } | undefined {
@@ -409,7 +412,7 @@ function fileData(
     : { data: { type: 'data', data: source } };
 }
 
-/** Whatever an address leads to, it is not fetched from here: a message may come from anybody. */
+/** URLs are never fetched here, because a message may come from an untrusted user. */
 async function checkAddress(
   { data, mediaType }: LanguageModelV4FilePart,
   model: LanguageModelV4,
@@ -434,7 +437,7 @@ function fits(pattern: string, mediaType: string): boolean {
   return wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
 }
 
-/** A model as messages name it. */
+/** The name of a model in messages. */
 export function nameOf({ provider, modelId }: LanguageModelV4): string {
   return `${provider}/${modelId}`;
 }

@@ -16,11 +16,11 @@ const LONGEST = 4000;
 const OPTIONS = optionTable<{ readonly year?: number }>('OfflineProvider', { year: WHOLE });
 
 /**
- * A stand-in for a machine without a key: no language model, no network, the same reply to the same request.
- * It ranks the offered tools by words, reads their arguments out of the last user message by their schemas,
- * and quotes the results; it understands nothing. On real prompts it picks the right tools four times in five
- * and makes exactly the right calls three times in ten: `npm run measure:offline -- bfcl.jsonl`. A message of
- * over 4,000 characters is refused, since reading a part of it could hand a tool half a value.
+ * A substitute for a language model on machines without a key. It uses no network, and the same request always has
+ * the same reply. It ranks the offered tools by words, reads their arguments from the last user message by their
+ * schemas, and quotes the results, without understanding them. On real prompts, it picks the right tools four times
+ * in five and makes exactly the right calls three times in ten: `npm run measure:offline -- bfcl.jsonl`. Messages of
+ * more than 4,000 characters are refused, because reading only a part could pass incomplete values to a tool.
  *
  * @example
  * ```ts
@@ -30,7 +30,7 @@ const OPTIONS = optionTable<{ readonly year?: number }>('OfflineProvider', { yea
 export class OfflineProvider implements LLMProvider {
   readonly #year: number | undefined;
 
-  /** `year` is that of dates said without one; default: the current year. */
+  /** `year` is used for dates without a year; default: the current year. */
   constructor(options: { readonly year?: number } = {}) {
     checkOptions(options, OPTIONS);
     this.#year = options.year;
@@ -44,7 +44,7 @@ export class OfflineProvider implements LLMProvider {
     const turn = messages.slice(asked + 1);
     const parts = [messages[asked]?.content ?? ''].flat() as readonly (string | { readonly text?: string })[];
     const text = parts.map((part) => (typeof part === 'string' ? part : (part.text ?? ''))).join('\n');
-    // Work that was started earlier comes back as such a message: news, not a request.
+    // Completions of earlier work arrive as such a message; they are not requests.
     const news = /^\[System: async:.*?\]\s*/.exec(text)?.[0];
     if (news) return { content: text.slice(news.length), toolCalls: [], finishReason: 'stop' };
     const done = text.length > LONGEST || turn.some(({ role }) => role === 'tool');
@@ -58,7 +58,10 @@ export class OfflineProvider implements LLMProvider {
   }
 }
 
-/** Quotes the results of a turn; without any, says what this is, `why` it calls nothing, what it can do. */
+/**
+ * Quotes the results of a turn. Without results, explains what this provider is, `why` it calls no tool, and what it
+ * can do.
+ */
 function writeAnswer(turn: readonly Message[], tools: readonly ToolSchema[], why: string): string {
   const offered = tools.map((tool) => tool.function);
   const purposeOf = (name: string) =>
@@ -76,11 +79,11 @@ function writeAnswer(turn: readonly Message[], tools: readonly ToolSchema[], why
 
 type Plan = Readonly<{ name: string; args: JsonObject; score: number }>;
 
-/** The calls that a text asks of the tools, in the order in which it asks for them. */
+/** The calls that a text requests, in the order of the text. */
 function planCalls(text: string, tools: readonly ToolSchema[], year: number): Omit<ToolCall, 'id'>[] {
   const plans: Plan[] = [];
   let open = '';
-  // What stands after so many clauses is data and no further request.
+  // After this many clauses, text is data and not a further request.
   for (const clause of text.split(/(?<=[.?!;,])\s+|\s+(?=and )/).slice(0, 20)) {
     open += `${clause} `;
     const next = choose(open, tools, year);
@@ -97,14 +100,14 @@ function choose(text: string, tools: readonly ToolSchema[], year: number): Plan 
   const plans = tools.flatMap(({ function: { name, description, parameters } }, index) => {
     const own = topicOf(`${name} ${description} find get list look search see show say tell`);
     const args = fillArguments(parameters, readText(text, own, year));
-    // Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
+    // A tool must match at least one word; only an arithmetic expression is clear without words.
     const rank = (ranks[index] ?? 0) + (args?.expression ? 2 : 0);
     return args && rank > 0 ? [{ name, args, score: rank + (Object.keys(args).length > 0 ? 1 : 0) }] : [];
   });
   return plans.sort((a, b) => b.score - a.score)[0];
 }
 
-// Whether a text is a request of its own: it names another tool than the last, or has numbers for the same.
+// Whether a text is a separate request: it names another tool than the last one, or has numbers for the same tool.
 function opensCall({ name, args }: Plan, text: string, last?: Plan): boolean {
   const [own, said] = [[...topicOf(name)], topicOf(text)];
   const named = own.filter((stem) => said.has(stem)).length >= own.length * 0.3;
@@ -113,7 +116,7 @@ function opensCall({ name, args }: Plan, text: string, last?: Plan): boolean {
   return same && ('expression' in args || Object.values(args).some(Number.isFinite));
 }
 
-/** Scores tools by BM25, a word of the name counting most; 0 has no word in common with the text. */
+/** Scores tools by BM25, in which words of the name have the most weight; 0 means no common word. */
 function rankTools(tools: readonly ToolSchema[], text: string): number[] {
   const documents = tools.map(({ function: { name, description, parameters } }) => {
     const properties = Object.entries(parameters.properties ?? {});
@@ -131,7 +134,7 @@ function rankTools(tools: readonly ToolSchema[], text: string): number[] {
   return tools.map((_, index) => gains.reduce((sum, gain) => sum + (gain[index] ?? 0), 0));
 }
 
-/** What a text gives to an object schema; nothing where a required value is missing. */
+/** The arguments for an object schema from a text; `undefined` if a required value is missing. */
 export function fillArguments(schema: JsonSchema, reading: Reading): JsonObject | undefined {
   const { properties = {}, required = [] } = schema;
   const picks = new Map<string, unknown>();
@@ -150,7 +153,7 @@ export function fillArguments(schema: JsonSchema, reading: Reading): JsonObject 
     return fitting.map((offer) => ({ ...offer, name, all: schema.type === 'array' ? fitting : undefined }));
   });
   const taken = new Set<Found>();
-  // A list takes what single values leave.
+  // An array takes the values that remain after single values.
   const order = offers.sort((a, b) => Number(!!a.all) - Number(!!b.all) || b.score - a.score);
   for (const { name, found, value, all } of order) {
     if (picks.has(name) || taken.has(found)) continue;
@@ -163,13 +166,13 @@ export function fillArguments(schema: JsonSchema, reading: Reading): JsonObject 
   return required.every((name) => picks.has(name)) ? args : undefined;
 }
 
-// What the word before a value says of it, beside the parameter's own words.
+// The meaning of the word before a value, in addition to the parameter's own words.
 const CUES: readonly (readonly [said: RegExp, meant: RegExp])[] = [
   [/\b(?:from|between) (?:the )?$/i, /from|start|origin|source|depart|pick|begin|first|min/i],
   [/\b(?:in|at|near|for|of) (?:the )?$/i, /loc|city|place|area|region|country|where|zone|year|customer/i],
   [/\b(?:by|with|starring|features?|featuring) $/i, /author|artist|direct|name|cast|star|writer/i],
 ];
-// Values of these kinds go only into texts that ask for them.
+// Values of these kinds are only used for parameters that ask for them.
 const ASKED: Readonly<Record<string, RegExp>> = {
   expression: /express|formula|equation/i,
   date: /date|yyyy|\bday\b/i,
@@ -178,13 +181,13 @@ const ASKED: Readonly<Record<string, RegExp>> = {
 };
 const NEGATION = /\b(?:no|not|without|\w+n't|never|disabled?)\W+(?:\w+\W+){0,3}$/i;
 
-/** Tells how well a value fits a parameter: its name nearby, a cue right before the value, and its kind. */
+/** Rates how well a value fits a parameter: its name nearby, a cue right before the value, and its kind. */
 function rateFit(name: string, { text, words }: Reading): (value: Found) => number {
   const own = topicOf(name);
   const named = words.filter(({ stem }) => own.has(stem));
   const cues = CUES.filter(([, meant]) => meant.test(name));
   return ({ kind, at, end }) => {
-    // A name that follows its value says a little less, one inside the value nothing.
+    // A name after its value scores a little less; a name inside the value does not count.
     const far = named.map((item) =>
       item.end <= at ? at - item.end : item.at < end ? 999 : item.at - end + 2,
     );
@@ -195,7 +198,7 @@ function rateFit(name: string, { text, words }: Reading): (value: Found) => numb
   };
 }
 
-/** A value as a parameter, or an array's item, wants it; `undefined` where it is not of its kind. */
+/** Converts a value for a parameter or an array's item; `undefined` if it is of another kind. */
 function fitValue(name: string, schema: JsonSchema, { kind, value }: Found): unknown {
   const { type, enum: options = [value] } = itemOf(schema);
   const hint = `${name} ${schema.format ?? ''} ${schema.description ?? ''}`;
@@ -204,11 +207,11 @@ function fitValue(name: string, schema: JsonSchema, { kind, value }: Found): unk
   if (type !== 'string') return typeof value === type ? value : undefined;
   if (kind in ASKED) return ASKED[kind]?.test(hint) ? `${value}` : undefined;
   if (kind !== 'quoted' && (ASKED.date?.test(hint) || ASKED.expression?.test(hint))) return undefined;
-  // An example in the description that begins with the value shows the form wanted: `Berkeley, CA`.
+  // An example in the description that begins with the value shows the wanted form: `Berkeley, CA`.
   return hint.split("'").find((example) => example.startsWith(`${value}, `)) ?? value;
 }
 
-/** What the schema names and the text only points at: members of an enumeration, and booleans. */
+/** Finds values that the schema names and the text mentions: enum members, and booleans. */
 function readNamed(name: string, schema: JsonSchema, { text, words }: Reading): unknown {
   const { type, enum: options = [] } = itemOf(schema);
   const own = topicOf(name);
@@ -220,16 +223,16 @@ function readNamed(name: string, schema: JsonSchema, { text, words }: Reading): 
   return schema.type === 'array' && hits[0] ? hits : hits.sort((a, b) => `${b}`.length - `${a}`.length)[0];
 }
 
-/** The schema of one value: of an array, its item's; `null` as the other choice is left out. */
+/** The schema of one value: for arrays, that of an item; a `null` alternative is ignored. */
 function itemOf(schema: JsonSchema): JsonSchema {
   const item = (schema.items ?? schema.anyOf?.find(({ type }) => type !== 'null') ?? schema) as JsonSchema;
   return { ...item, type: [item.type ?? 'string'].flat().find((type) => type !== 'null') };
 }
 
-/** A value in a text; a date is like `2024-03-05`, a time like `15:30`, a phrase any words that are left. */
+/** A value in a text. A date has the form `2024-03-05`, a time `15:30`; a phrase is any remaining words. */
 type Found = Readonly<{ kind: string; value: string | number; at: number; end: number }>;
 
-/** A text with its words and values in their order. */
+/** A text with its words and values, in order. */
 type Reading = ReturnType<typeof readText>;
 
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
@@ -237,7 +240,7 @@ const MONTH = `(?<m>${MONTHS.join('|')})(?:r?uary|ch|il|e|y|ust|t|t?ember|ober)?
 const DAY = '(?<d>\\d{1,2})(?:st|nd|rd|th)?';
 const CAPITAL = "(?<![\\p{L}\\p{N}_'’.])\\p{Lu}(?:[\\p{L}\\p{N}&-]|['’](?!s\\b)|(?<=\\b\\p{Lu})\\.)*";
 
-// Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.
+// Tried in this order. Text that one pattern matched is hidden from later ones, except for numbers in expressions.
 const PATTERNS: readonly (readonly [kind: string, pattern: RegExp])[] = [
   ['quoted', /(?<![\p{L}\p{N}])['"`“‘].+?['"`”’](?![\p{L}\p{N}])/gu],
   ['date', /\b(?<y>\d{4})[-./](?<m>\d{1,2})[-./](?<d>\d{1,2})\b/g],
@@ -252,7 +255,7 @@ const PATTERNS: readonly (readonly [kind: string, pattern: RegExp])[] = [
   ['phrase', /[\p{L}\p{N}]+(?:[ -][\p{L}\p{N}]+)*/gu],
 ];
 
-/** Reads a text; a year that is not said is `year`; the stems `own` make no phrase. */
+/** Reads a text. `year` is used for dates without a year; the stems `own` do not form phrases. */
 export function readText(text: string, own: ReadonlySet<string>, year: number) {
   const found: Found[] = [];
   const unread = text.split('');
@@ -261,11 +264,11 @@ export function readText(text: string, own: ReadonlySet<string>, year: number) {
       if (common || own.has(stem)) unread.fill(' ', at, end);
     for (const { 0: whole, index, groups } of unread.join('').matchAll(pattern)) {
       const end = index + whole.length;
-      // The capital that opens a sentence makes no name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
+      // A capital letter at the start of a sentence is no name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
       const opens = /(?:^|[.?!:;]\s+|\n)["']?$/.test(text.slice(Math.max(0, index - 4), index));
       const mute = (stem: string) => opens && (own.has(stem) || /^\p{Lu}\p{Ll}+$/u.test(whole));
       const first = readWords(whole).find(({ stem, common }) => !common && !mute(stem))?.at ?? whole.length;
-      // Paths, addresses and the like begin with whatever they begin with: `a.txt`.
+      // Paths, addresses and the like may start with any character: `a.txt`.
       const at = kind === 'name' && !/^\S*[/_.@]\S*$/.test(whole) ? index + first : index;
       const value = toValue(kind, text.slice(at, end), { year, ...groups });
       if (at < end) found.push({ kind, value, at, end });
@@ -293,7 +296,7 @@ const COMMON = new Set(
 );
 const ENDING = /^(.{3,}?)(?:ations?|ating|ate[sd]?|ators?|ings?|ions?|ers?|ors?|ed|es|s|e)$/;
 
-/** The words of a sentence or an identifier, in order, with crude stems; `common` ones carry no topic. */
+/** The words of a sentence or an identifier, in order, with simple stems; `common` words have no topic. */
 function readWords(text: string) {
   return [...text.matchAll(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})|\p{L}+|\p{N}+/gu)].map((match) => {
     const [at, word] = [match.index, match[0].toLowerCase()];
@@ -302,7 +305,7 @@ function readWords(text: string) {
   });
 }
 
-/** The distinct stems of a text that carry its topic. */
+/** The distinct stems of the words with a topic. */
 function topicOf(text: string): Set<string> {
   return new Set(readWords(text).flatMap((word) => (word.common ? [] : [word.stem])));
 }

@@ -1,11 +1,11 @@
 import { isConnectionLost, ProviderError } from '../../core/errors/provider-error.js';
 import { jsonRecord, jsonText } from './wire-json.js';
 
-/** Where a failed request went, and what may have ended it. */
+/** The address of a failed request, and what may have ended it. */
 interface FailedRequest {
   readonly baseURL: string;
   readonly signal?: AbortSignal;
-  /** How often the client tries again. */
+  /** How often the client retries. */
   readonly maxRetries?: number;
 }
 
@@ -40,8 +40,8 @@ const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: stri
 ]);
 
 /**
- * The error to throw for a failed request: one line that says what happened and what to do, with the
- * client's own error as its `cause`. After an abort it is the client's error as it is.
+ * The error to throw for a failed request: a one-line message with the problem and the fix, and the client's own
+ * error as `cause`. After an abort, it is the client's error itself.
  */
 export function describeFailure(error: unknown, { baseURL, signal, maxRetries = 0 }: FailedRequest): unknown {
   if (signal?.aborted) return error;
@@ -57,7 +57,7 @@ export function describeFailure(error: unknown, { baseURL, signal, maxRetries = 
   });
 }
 
-/** A base URL for messages: without a user's name, password or query, any of which may be a secret. */
+/** A base URL for messages: without user name, password and query, which may be secret. */
 function placeOf(baseURL: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const { protocol, host, pathname } = new URL(baseURL);
@@ -80,7 +80,7 @@ function sentenceFor(error: unknown, place: string): string {
   if (name === 'SyntaxError') return `${place} answered with broken JSON: ${excerptOf(message)}`;
   const detail = excerptOf(withoutSecrets(messageOf(causesOf(error).at(-1))));
   if (detail === 'bad port') return `cannot reach ${place}: the fetch standard blocks this port; use another`;
-  // The client's words for whatever went wrong before an answer.
+  // The client's message for failures before an answer.
   if (message === 'Connection error.') return `cannot reach ${place}: ${detail}`;
   return `the request to ${place} failed: ${detail}`;
 }
@@ -93,7 +93,7 @@ function statusSentence(message: string, status: number): string {
   return `${problem}${detail ? ` (${detail})` : ''}${remedy ? `; ${remedy}` : ''}`;
 }
 
-/** What the server said for itself; of an HTML page (a proxy's, mostly) only its title. */
+/** The server's own message; for an HTML page (usually of a proxy), only its title. */
 function detailOf(message: string, status: number): string {
   const said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
   if (!said.startsWith('<')) return excerptOf(said);
@@ -106,10 +106,10 @@ function connectionFault(error: unknown): string | undefined {
     .find((fault) => fault !== undefined);
 }
 
-/** An error and its causes, outermost first; at most eight, since a chain may be a ring. */
+/** An error and its causes, outermost first; at most eight, because a chain may be circular. */
 function causesOf(error: unknown): readonly unknown[] {
   const chain: unknown[] = [error];
-  // By shape and not by `instanceof`: the errors of `fetch` may belong to another realm.
+  // By shape and not by `instanceof`: errors of `fetch` may belong to another realm.
   for (let link = jsonRecord(error).cause; link && chain.length < 8; link = jsonRecord(link).cause)
     chain.push(link);
   return chain;
@@ -119,7 +119,7 @@ function messageOf(error: unknown): string {
   return jsonText(jsonRecord(error).message) || String(error);
 }
 
-/** `fetch` repeats a URL that it refuses, together with the password in it. */
+/** `fetch` repeats a URL that it refuses, including the password in it. */
 function withoutSecrets(text: string): string {
   return text.replace(/(\w+:\/\/)[^\s/@]+@/g, '$1').replace(/(\w+:\/\/[^\s?]+)\?\S*/g, '$1');
 }
@@ -128,9 +128,9 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** Statuses below 500 that say nothing of the request itself. */
+/** Statuses below 500 that are not caused by the request itself. */
 const PASSING_STATUSES = new Set([408, 409, 425, 429]);
-/** Words of servers for what does not pass by waiting, although they say 429 or nothing. */
+/** Error codes for permanent problems, although the server sends 429 or no status. */
 const LASTING_CODES = /quota|billing|invalid|not_found|authentication|permission|unsupported|policy|image/i;
 
 function isRetryable(error: unknown): boolean {
@@ -140,11 +140,11 @@ function isRetryable(error: unknown): boolean {
   if (LASTING_CODES.test(`${jsonText(code)} ${jsonText(type)}`)) return false;
   if (typeof status === 'number') return isPassing(status);
   if (/timed? ?out/i.test(messageOf(error)) || name === 'SyntaxError') return true;
-  // An error that a server sends in the middle of a stream has no status.
+  // An error inside a stream has no status.
   return isConnectionLost(error) || jsonRecord(error).error !== undefined;
 }
 
-/** The client tries again until there is an answer; a stream that breaks off later has been tried once. */
+/** The client retries until there is an answer; a stream that is interrupted later was tried once. */
 function hasBeenRetried(error: unknown): boolean {
   const { status } = jsonRecord(error);
   const isWithoutAnswer = /^(connection error|request timed out)/i.test(messageOf(error));
@@ -155,7 +155,7 @@ function isPassing(status: number): boolean {
   return status >= 500 || PASSING_STATUSES.has(status);
 }
 
-/** What the server asks to wait, in milliseconds. */
+/** The pause that the server requests, in milliseconds. */
 function retryAfterOf(error: unknown): number | undefined {
   const { headers } = jsonRecord(error);
   const exact = Number.parseFloat(headerOf(headers, 'retry-after-ms'));
@@ -166,34 +166,34 @@ function retryAfterOf(error: unknown): number | undefined {
   return Number.isFinite(waits) ? Math.max(0, Math.round(waits)) : undefined;
 }
 
-/** Of `Headers`, or of the plain object that a client of one's own may give. */
+/** Reads `Headers`, or the plain object of a custom client. */
 function headerOf(headers: unknown, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? '';
   return jsonText(jsonRecord(headers)[name]);
 }
 
-/** What was asked, and where. */
+/** The requested API and its address. */
 interface AskedApi {
   readonly api: 'chat' | 'responses';
   readonly baseURL: string;
-  /** The server said that it has sent all. */
+  /** The server marked the reply as complete. */
   readonly isDone: boolean;
 }
 
-/** The error to throw where a body of status 200 is no reply. */
+/** The error to throw if a body with status 200 is not a reply. */
 export function uselessReply(body: unknown, { api, baseURL, isDone }: AskedApi): ProviderError {
   const { error, choices, type } = jsonRecord(body);
   const isCut = !isDone || Array.isArray(choices) || jsonText(type).startsWith('response.');
   const code = Number(jsonRecord(error).code);
   const status = code >= 400 && code < 600 ? code : undefined;
   return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, { api, isDone })}`, {
-    // Gateways report the status of the server behind them in the body.
+    // Gateways report the status of the upstream server in the body.
     retryable: status === undefined ? isCut && !error : isPassing(status),
     ...(status === undefined ? {} : { status }),
   });
 }
 
-/** Says, as the end of a sentence that begins with the server, why a body of status 200 is no reply. */
+/** Explains why a body with status 200 is not a reply, as the end of a sentence that begins with the server. */
 function describeUselessReply(body: unknown, { api, isDone }: Omit<AskedApi, 'baseURL'>): string {
   if (typeof body === 'string' && body.trim() !== '') {
     return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;

@@ -5,23 +5,24 @@ import type {
 } from '../../core/contract/llm-provider.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 
-/** Fields whose texts a stream brings in pieces. */
+/** Fields whose texts arrive in pieces in a stream. */
 const TEXT_FIELDS = ['reasoning_content', 'reasoning'] as const;
-/** Lists whose entries a stream brings in pieces: OpenRouter's, and Anthropic's behind LiteLLM. */
+/** Lists whose entries arrive in pieces in a stream: OpenRouter's, and Anthropic's behind LiteLLM. */
 const LIST_FIELDS = ['reasoning_details', 'thinking_blocks'] as const;
-/** What of an entry of such a list comes in pieces, and is what the model thought. */
+/** Fields of such entries that arrive in pieces and contain reasoning. */
 const ENTRY_TEXTS = ['text', 'summary', 'thinking'] as const;
 
-/** What a message thinks, and what else it has for content. */
+/** The reasoning of a message, and its other content. */
 interface Thought {
   readonly thought: string;
   readonly content: unknown;
 }
 
 /**
- * Gathers what servers add to a message besides text and calls, from its deltas or from the whole: the model's
- * thinking as `reasoning_content` (DeepSeek, Kimi, Qwen, xAI), as `reasoning` (Groq, Ollama, vLLM, Cerebras), as
- * `reasoning_details` (OpenRouter) or within the content (Mistral, Gemini), and signatures in `extra_content` (Gemini).
+ * Collects fields that servers add to a message in addition to text and calls, from its deltas or the whole message:
+ * the model's reasoning as `reasoning_content` (DeepSeek, Kimi, Qwen, xAI), as `reasoning` (Groq, Ollama, vLLM,
+ * Cerebras), as `reasoning_details` (OpenRouter) or within the content (Mistral, Gemini), and signatures in
+ * `extra_content` (Gemini).
  */
 export class DialectFields {
   readonly #texts: Partial<Record<(typeof TEXT_FIELDS)[number], string>> = {};
@@ -30,13 +31,13 @@ export class DialectFields {
   #extra: WireRecord = {};
   #isThinking = false;
 
-  /** Adds the fields of a delta or a whole message, and gives the thinking in it and the content without it. */
+  /** Adds the fields of a delta or a whole message, and returns its reasoning, and its content without reasoning. */
   add(message: WireRecord, { isWhole }: { readonly isWhole: boolean }): Thought {
     const thoughts: string[] = [];
     for (const field of TEXT_FIELDS) {
       const text = message[field];
       if (typeof text !== 'string') continue;
-      // Also an empty text is kept: DeepSeek wants it back.
+      // Empty texts are stored too, because DeepSeek requires them back.
       this.#texts[field] = (this.#texts[field] ?? '') + text;
       thoughts.push(text);
     }
@@ -57,15 +58,15 @@ export class DialectFields {
     if (isWhole) this.#parts.push(...parts);
     else for (const part of parts) addPart(this.#parts, part);
     thoughts.push(thought, parts.map(innerText).join(''));
-    // Servers that know several of these fields say the same in each.
+    // Servers with several of these fields send the same text in each.
     return { thought: thoughts.find((text) => text !== '') ?? '', content };
   }
 
-  /** What goes back with the message; nothing where it has only text and calls. */
+  /** The fields to send back with the message; `undefined` if it has only text and calls. */
   items(): WireRecord | undefined {
     const lists = Object.entries(this.#lists);
     const items = {
-      // OpenRouter’s details say all that its text says, and more.
+      // OpenRouter’s details include its text.
       ...(lists.length > 0 ? Object.fromEntries(lists) : this.#texts),
       ...(Object.keys(this.#extra).length > 0 ? { extra_content: this.#extra } : {}),
       ...(this.#parts.some(({ type }) => type === 'thinking') ? { content: this.#parts } : {}),
@@ -73,7 +74,7 @@ export class DialectFields {
     return Object.keys(items).length === 0 ? undefined : items;
   }
 
-  /** Gemini writes what it thinks into the content, between tags, and marks the deltas that are of it. */
+  /** Gemini writes reasoning into the content, between tags, and marks the deltas that contain it. */
   #withoutThought({ content, extra_content }: WireRecord): Thought {
     if (typeof content !== 'string') return { thought: '', content };
     const isMarked = jsonRecord(jsonRecord(extra_content).google).thought === true;
@@ -86,7 +87,7 @@ export class DialectFields {
 
   #addExtra(extra: WireRecord): void {
     const { google, ...others } = extra;
-    // Gemini marks what it thought within the content; that mark is for us.
+    // Gemini's mark for reasoning within the content; it is only for clients.
     const { thought, ...signed } = jsonRecord(google);
     const known = { ...jsonRecord(this.#extra.google), ...signed };
     this.#extra = {
@@ -97,7 +98,7 @@ export class DialectFields {
   }
 }
 
-/** An entry goes on with the one before it where index and type are the same; what is encrypted comes whole. */
+/** An entry continues the previous one with the same index and type; encrypted data arrives whole. */
 function addEntry(list: WireRecord[], entry: WireRecord): void {
   const at = list.findLastIndex((open) => open.index === entry.index && open.type === entry.type);
   const open = list[at];
@@ -142,16 +143,16 @@ function thoughtOf(entry: WireRecord): string {
   return ENTRY_TEXTS.map((key) => jsonText(entry[key])).join('');
 }
 
-/** What Gemini’s documentation says to send with a call that Gemini did not make. */
+/** The value that Gemini’s documentation requires for calls that Gemini did not make. */
 const FOREIGN_SIGNATURE = { google: { thought_signature: 'skip_thought_signature_validator' } };
 
-/** For which model messages are written, and where what it keeps stands in them. */
+/** The model that messages are written for, and the key of its items. */
 export interface DialectTarget {
   readonly model: string;
   readonly itemKey: string;
 }
 
-/** An assistant message as its server wants it back: with the fields that it sent, and without ours. */
+/** An assistant message for its server: with the fields that it sent, and without ours. */
 export function withDialectFields(
   message: AssistantMessage,
   target: DialectTarget,
@@ -171,7 +172,7 @@ export function withDialectFields(
   };
 }
 
-/** The parts that came, or those without text and what the text has become. */
+/** The original parts, or the parts without text and the current text. */
 function contentOf({ content }: AssistantMessage, parts: readonly unknown[]): readonly unknown[] {
   const texts = parts.map(jsonRecord).filter(({ type }) => type === 'text');
   if (texts.map(({ text }) => jsonText(text)).join('') === (content ?? '')) return parts;
@@ -181,7 +182,7 @@ function contentOf({ content }: AssistantMessage, parts: readonly unknown[]): re
 
 function toWireCall({ providerItems, ...call }: MessageToolCall, itemKey: string): WireRecord {
   const { custom, thought_signature, ...fields } = jsonRecord(providerItems?.[itemKey]);
-  // Some gateways give Gemini's signature with the name and the arguments.
+  // Some gateways send Gemini's signature beside the name and the arguments.
   const signed = thought_signature === undefined ? {} : { function: { ...call.function, thought_signature } };
   if (custom !== true) return { ...call, ...signed, ...fields };
   return {
@@ -205,8 +206,8 @@ function signedFirst(call: WireRecord, at: number): WireRecord {
 }
 
 /**
- * Who answers at which host, as the OpenTelemetry conventions call them (`gen_ai.provider.name`). Elsewhere it is a
- * server that speaks as OpenAI does, and that is what the name tells.
+ * Provider names of hosts in the OpenTelemetry conventions (`gen_ai.provider.name`). Other hosts are
+ * OpenAI-compatible servers, and are named accordingly.
  */
 const HOSTS: readonly (readonly [RegExp, string])[] = [
   [/(^|\.)openai\.azure\.com$/, 'azure.ai.openai'],
@@ -226,7 +227,7 @@ const HOSTS: readonly (readonly [RegExp, string])[] = [
 
 const PORTS: Readonly<Record<string, number>> = { 'https:': 443, 'http:': 80 };
 
-/** Who answers at an address. */
+/** The service at an address. */
 export function serverIdentity(baseURL: string): ProviderIdentity {
   if (!URL.canParse(baseURL)) return { name: 'openai' };
   const { hostname: address, port, protocol } = new URL(baseURL);
@@ -235,31 +236,31 @@ export function serverIdentity(baseURL: string): ProviderIdentity {
   return { name, address, ...(known === undefined ? {} : { port: known }) };
 }
 
-/** Names that differ in nothing but who serves a model, and for whom it was tuned. */
+/** Prefixes of model names for the hosting service or the owner of a fine-tuned model. */
 const PREFIX = /^(?:.*\/|ft:)+/;
-/** `:free`, `:8b`, `@20250219`: what a name says of a variant. */
+/** Variants in a name: `:free`, `:8b`, `@20250219`. */
 const VARIANT = /[:@].*$/;
-/** Words, and the first number of them that is no date. */
+/** The words and the first number that is not a date. */
 const FAMILY = /^[a-z][-_. a-z]*?(?:\d{1,3}(?!\d)|$)/;
 
 /**
- * The family of a model: its name in lower case, without who serves it, as far as its major version.
- * Items such as signatures are understood within a family: `openai/gpt-5.2-mini` and `gpt-5` are both `gpt-5`,
- * `gemini-3-pro-preview` is `gemini-3`, `Qwen/Qwen3-235B` is `qwen3`, `o4-mini` is `o4`, and a name without a
- * version is a family of its own.
+ * The family of a model: its name in lower case, without the hosting service, up to its major version. Items such as
+ * signatures are understood within a family: `openai/gpt-5.2-mini` and `gpt-5` are both `gpt-5`,
+ * `gemini-3-pro-preview` is `gemini-3`, `Qwen/Qwen3-235B` is `qwen3`, `o4-mini` is `o4`, and a name without a version
+ * is its own family.
  */
 function modelFamily(model: string): string {
   const name = model.toLowerCase().replace(PREFIX, '').replace(VARIANT, '');
   return FAMILY.exec(name)?.[0] ?? name.replace(/[-_]\d{4,}.*$/, '');
 }
 
-/** Where a reply keeps what its API and its family of models want back: `openai.chat/gpt-5`. */
+/** The key for data of a reply that its API and model family require back: `openai.chat/gpt-5`. */
 export function familyKey(api: 'chat' | 'responses', model: string): string {
   return `openai.${api}/${modelFamily(model)}`;
 }
 
 /**
- * Whether a model refuses calls of the current turn that have no thought signature: Gemini from version 3 on.
+ * Whether a model refuses calls of the current turn without a thought signature: Gemini from version 3 on.
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 function wantsThoughtSignature(model: string): boolean {
@@ -268,8 +269,8 @@ function wantsThoughtSignature(model: string): boolean {
 }
 
 /**
- * Whether a model that thinks refuses messages with calls that have no `reasoning_content`, be it empty: DeepSeek and
- * Kimi at their own APIs, whose names have no vendor before them; elsewhere the field may be unknown.
+ * Whether a reasoning model refuses messages with calls but without a (possibly empty) `reasoning_content`: DeepSeek
+ * and Kimi at their own APIs, where names have no vendor prefix. Other servers may not support the field.
  * https://api-docs.deepseek.com/guides/thinking_mode#tool-calls
  */
 function wantsReasoningContent(model: string): boolean {
@@ -277,7 +278,7 @@ function wantsReasoningContent(model: string): boolean {
 }
 
 /**
- * Whether a model takes definitions of tools from the answer to a search: models of OpenAI from GPT-5.4 on.
+ * Whether a model accepts tool definitions in the answer to a search: models of OpenAI from GPT-5.4 on.
  * https://developers.openai.com/api/docs/guides/tools-tool-search
  */
 export function takesFoundTools(model: string): boolean {
@@ -285,10 +286,10 @@ export function takesFoundTools(model: string): boolean {
   return Number(major) > 5 || (Number(major) === 5 && Number(minor) >= 4);
 }
 
-/** Models of OpenAI that know no schema of a reply. https://platform.openai.com/docs/guides/structured-outputs */
+/** Models of OpenAI without response schemas. https://platform.openai.com/docs/guides/structured-outputs */
 const WITHOUT_FORMAT = /^(gpt-3|gpt-4($|-)|gpt-4o-2024-05|chatgpt-|o1-(mini|preview)|davinci|babbage)/;
 
-/** Whether a model keeps to a schema that is given as the form of its reply, at OpenAI. */
+/** Whether a model at OpenAI supports a response schema. */
 export function knowsResponseFormat(model: string): boolean {
   return !WITHOUT_FORMAT.test(model.toLowerCase().replace(PREFIX, ''));
 }

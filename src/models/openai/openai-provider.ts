@@ -37,21 +37,21 @@ import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 type Api = 'chat' | 'responses';
 type Method = 'chat' | 'stream';
 
-/** What a server may refuse once and is then never sent again, by the words in which it does. */
+/** Request fields that are omitted after a server refused them, with the words of its refusal. */
 const REFUSABLE: ReadonlyMap<string, RegExp> = new Map([
   ['stream_options', /stream_options/],
-  // Models that do not reason have nothing to encrypt.
+  // Models without reasoning have nothing to encrypt.
   ['include', /encrypted.?content/i],
 ]);
 
 /**
- * Models behind OpenAI's Chat Completions wire (OpenAI itself, and with `baseURL` every compatible server), or with
+ * Models behind OpenAI's Chat Completions API (OpenAI itself, and with `baseURL` every compatible server), or with
  * `api: 'responses'` behind OpenAI's Responses API.
  *
- * When no reply could be had, both methods throw a `ProviderError` whose message is one line that names what to do
- * (`401 from https://api.openai.com/v1: the key was refused …`) and whose `cause` is the client's error. An
- * aborted request throws the client's own abort error. The constructor throws InvalidOptionsError (521), also where
- * neither a key nor a base URL is known.
+ * If there is no reply, both methods throw a `ProviderError`. Its message is one line that contains the fix
+ * (`401 from https://api.openai.com/v1: the key was refused …`), and its `cause` is the client's error. An aborted
+ * request throws the client's own abort error. The constructor throws InvalidOptionsError (521), also if there is
+ * neither a key nor a base URL.
  *
  * @example
  * ```ts
@@ -82,29 +82,32 @@ export class OpenAIProvider implements LLMProvider {
     this.#knows = options;
   }
 
-  /** Items of one family of models are understood by that family alone, and by no other API. */
+  /** Only the same model family at the same API understands the items. */
   itemKey(model: string): string {
     return familyKey(this.#api, model);
   }
 
-  /** Told by the address of the server. */
+  /** Determined by the address of the server. */
   identity(): ProviderIdentity {
     this.#identity ??= serverIdentity(this.#client.baseURL);
     return this.#identity;
   }
 
-  /** As `responseFormat` of the options says; without it, models of OpenAI at OpenAI, but for the oldest. */
+  /** The option `responseFormat`; without it, `true` for models of OpenAI at OpenAI, except the oldest. */
   supportsResponseFormat(model: string): boolean {
     return this.#knows.responseFormat ?? (isOpenAI(this.#client.baseURL) && knowsResponseFormat(model));
   }
 
-  /** As `toolSearch` of the options says; without it, models of OpenAI at OpenAI from GPT-5.4 on, by Responses. */
+  /**
+   * The option `toolSearch`; without it, `true` for models of OpenAI at OpenAI from GPT-5.4 on, with the Responses
+   * API.
+   */
   takesFoundTools(model: string): boolean {
     const isKnown = this.#knows.toolSearch ?? (isOpenAI(this.#client.baseURL) && takesFoundTools(model));
     return this.#api === 'responses' && isKnown;
   }
 
-  /** One request, one whole reply. */
+  /** Sends a request and returns the whole reply. */
   async chat(given: LLMRequest): Promise<LLMResponse> {
     checkArguments({ of: 'OpenAIProvider.chat', given: { request: given }, rules: { request: REQUEST } });
     const request = this.#strict.request(given);
@@ -118,7 +121,7 @@ export class OpenAIProvider implements LLMProvider {
     }
   }
 
-  /** One request, the reply as it comes, and the whole of it at the end. */
+  /** Sends a request, streams the reply, and ends with the whole reply. */
   async *stream(given: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
     checkArguments({ of: 'OpenAIProvider.stream', given: { request: given }, rules: { request: REQUEST } });
     const request = this.#strict.request(given);
@@ -135,7 +138,7 @@ export class OpenAIProvider implements LLMProvider {
     } catch (error) {
       throw this.#describe(error, request.signal);
     }
-    // The client ends an aborted stream as if it had been complete.
+    // The client ends an aborted stream as if it were complete.
     request.signal?.throwIfAborted();
     const response = this.#responseOf(reply, last, isDone);
     yield* reply.end();
@@ -180,14 +183,14 @@ export class OpenAIProvider implements LLMProvider {
     const signal = AbortSignal.any([left.signal, ...(request.signal ? [request.signal] : [])]);
     return this.#unlessRefused(request, 'stream', async (body) => {
       const response = await this.#create(body, signal).asResponse();
-      // A server that cannot stream answers with the whole completion, and a wrong address with a page.
+      // A server without streaming answers with the whole completion, and a wrong address with an HTML page.
       const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
       if (isWhole) return { chunks: [await readBody(response)], isDone: () => true };
       return readEvents(response, { client: this.#client, left });
     });
   }
 
-  /** Sends a request, and once more without what the server has just refused. */
+  /** Sends a request, and repeats it without a field that the server refused. */
   async #unlessRefused<Answer>(
     request: LLMRequest,
     method: Method,
@@ -217,7 +220,7 @@ export class OpenAIProvider implements LLMProvider {
   }
 }
 
-/** Whether an address is one of OpenAI's own, in whichever region. */
+/** Whether an address is one of OpenAI's own, in any region. */
 function isOpenAI(baseURL: string): boolean {
   return URL.canParse(baseURL) && /(^|\.)api\.openai\.com$/.test(new URL(baseURL).hostname);
 }
@@ -230,10 +233,10 @@ function refusedField(error: unknown): string | undefined {
 }
 
 /**
- * Sends a request and waits no longer for the body of the answer than for its headers. The client does so from
- * version 7 on; older ones would wait forever.
+ * Sends a request with the same timeout for the body as for the headers. The client has such a timeout from version 7
+ * on; older versions would wait forever.
  *
- * @throws what the client throws; Error where time is up.
+ * @throws errors of the client; Error after the timeout.
  */
 async function bodyInTime(
   send: (signal: AbortSignal) => Promise<Response>,
@@ -251,13 +254,13 @@ async function bodyInTime(
   }
 }
 
-/** A reply as it comes, and whether the server said that it is complete. */
+/** A reply that is being received, and whether the server marked it as complete. */
 interface OpenedReply {
   readonly chunks: AsyncIterable<unknown> | Iterable<unknown>;
   readonly isDone: () => boolean;
 }
 
-/** The client ends a stream that was closed just like one that ended with `[DONE]`. */
+/** The client does not distinguish a closed stream from a stream that ended with `[DONE]`. */
 function readEvents(
   response: Response,
   { client, left }: { readonly client: OpenAI; readonly left: AbortController },
@@ -267,7 +270,7 @@ function readEvents(
   const decoder = new TextDecoder('latin1');
   const watch = new TransformStream<Uint8Array, Uint8Array>({
     transform: (piece, stream) => {
-      // A line that begins like this is no part of a JSON text.
+      // JSON text never contains a line that begins like this.
       const text = tail + decoder.decode(piece);
       isDone ||= /[\r\n]data: ?\[DONE\]/.test(text);
       tail = text.slice(-12);
@@ -278,7 +281,7 @@ function readEvents(
   return { chunks: Stream.fromSSEResponse<unknown>(watched, left, client), isDone: () => isDone };
 }
 
-/** Servers that forget the content type send JSON all the same; what is not JSON stays text. */
+/** Servers that omit the content type still send JSON; other content stays text. */
 async function readBody(response: Response): Promise<unknown> {
   const text = await response.text();
   try {
@@ -289,7 +292,7 @@ async function readBody(response: Response): Promise<unknown> {
   }
 }
 
-/** What the client of `openai` takes and gets as it is. */
+/** Options that are passed to the `openai` client unchanged. */
 type ClientExtras = Pick<
   ClientOptions,
   | 'project'
@@ -303,43 +306,51 @@ type ClientExtras = Pick<
   | 'dangerouslyAllowBrowser'
 >;
 
-/** Where requests of an `OpenAIProvider` go, and how; options of the `openai` client are passed on to it. */
+/** Options of an `OpenAIProvider`: its server and its requests. Options of the `openai` client are passed on to it. */
 export interface OpenAIProviderOptions extends ClientExtras {
-  /** Default: `OPENAI_API_KEY`. May be left out where `baseURL` is a server that needs none. */
+  /** Default: `OPENAI_API_KEY`. Not needed if the server at `baseURL` requires no key. */
   readonly apiKey?: string | (() => Promise<string>);
-  /** Address of a compatible server, e.g. `http://127.0.0.1:11434/v1`. Default: `OPENAI_BASE_URL`, then OpenAI. */
+  /** URL of a compatible server, e.g. `http://127.0.0.1:11434/v1`. Default: `OPENAI_BASE_URL`, then OpenAI. */
   readonly baseURL?: string;
   /** Default: `OPENAI_ORG_ID`. */
   readonly organization?: string;
-  /** Sent with every request, besides the client's own. */
+  /** Sent with every request, in addition to the client's own headers. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds until a request without an answer is given up (default: 10 minutes). */
+  /** Milliseconds until a request without an answer fails (default: 10 minutes). */
   readonly timeoutMs?: number;
-  /** How often a request is sent again after a lost connection, 408, 409, 429 or 5xx (default: 2). */
+  /** How often a request is retried after a lost connection, 408, 409, 429 or 5xx (default: 2). */
   readonly maxRetries?: number;
-  /** Which of OpenAI's APIs to speak (default: `chat`, which compatible servers know too). */
+  /** The API of OpenAI to use (default: `chat`, which compatible servers support too). */
   readonly api?: Api;
-  /** For `responses`: whether the server keeps replies, so that a request has only what is new; default: `false`. */
+  /**
+   * For `responses`: whether the server stores replies, so that requests contain only new messages; default: `false`.
+   */
   readonly store?: boolean;
   /**
-   * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
-   * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
+   * Which tools are sent in their strict form: all that have one (`true`), all except tools with `strict: false`
+   * (`'auto'`), or no tools (`false`). Default: the tools with `strict: true`.
    */
   readonly strict?: StrictMode;
   /**
-   * Whether models keep to a schema that is given as the form of their reply, so that `output` of a run is asked for
-   * in that way and not by a tool. Default: at OpenAI yes, but for its oldest models; at other servers no.
+   * Whether models support a response schema; `output` of a run then uses it instead of a tool. Default: `true` at
+   * OpenAI except for its oldest models, `false` at other servers.
    */
   readonly responseFormat?: boolean;
-  /** For `responses`: deferred tools answer the model’s `tool_search` (default: at OpenAI from GPT-5.4 on). */
+  /**
+   * For `responses`: whether deferred tools are sent as answers to the model’s `tool_search` (default: `true` at
+   * OpenAI from GPT-5.4 on).
+   */
   readonly toolSearch?: boolean;
-  /** A ready client, e.g. one for Azure; of the others only `api`, `store`, `strict` and `responseFormat` are used. */
+  /**
+   * An existing client, for example for Azure; of the other options, only `api`, `store`, `strict` and
+   * `responseFormat` are used.
+   */
   readonly client?: OpenAI;
 }
 
 const READY_CLIENT = 'client: new OpenAI({ … }), with this option of the client';
 
-/** What only a client takes that was made by hand. */
+/** Options that only a manually created client supports. */
 const FOR_CLIENTS: Readonly<
   Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, typeof READY_CLIENT>
 > = {
@@ -356,7 +367,7 @@ const TIMEOUT: OptionRule = {
   accepts: (value) => typeof value === 'number' && value > 0,
   fix: 'milliseconds, more than 0',
 };
-/** The client takes other forms of headers too. */
+/** The client also accepts other forms of headers. */
 const CLIENT_HEADERS = secret({ ...RECORD, fix: HEADERS.fix });
 
 const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
@@ -387,7 +398,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
   { ...FOR_CLIENTS, model: 'the model of the run: runToolLoop({ provider, model })' },
 );
 
-/** The client that sends the requests: the given one, or one made from the options and the environment. */
+/** The client for the requests: the given one, or one created from the options and the environment. */
 function createClient(options: OpenAIProviderOptions): OpenAI {
   checkOptions(options, PROVIDER_OPTIONS);
   const { api, store, strict, responseFormat, client, headers, timeoutMs, ...others } = options;
@@ -399,7 +410,7 @@ function createClient(options: OpenAIProviderOptions): OpenAI {
     apiKey: keyFor(options.apiKey || environment('OPENAI_API_KEY'), baseURL),
     defaultHeaders: headers ?? options.defaultHeaders,
     timeout: timeoutMs ?? options.timeout,
-    // Every failure is thrown with its text; the client would write it to the console a second time.
+    // Every failure is thrown with its text; the client would also write it to the console.
     logLevel: options.logLevel ?? (environment('OPENAI_LOG') === undefined ? 'off' : undefined),
   });
 }
@@ -416,7 +427,7 @@ function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefine
       },
     ]);
   }
-  // The client insists on a key, and local servers do not look at it.
+  // The client requires a key, and local servers ignore it.
   return 'no-key-needed';
 }
 

@@ -2,9 +2,9 @@ import type { UserMessage } from '../../core/contract/llm-provider.js';
 import { jsonRecord, type WireRecord } from './wire-json.js';
 
 /**
- * The content of a user message with each part as an API takes it.
+ * The content of a user message, with each part in the form of an API.
  *
- * @throws TypeError for a part that the API does not take, before a request is sent.
+ * @throws TypeError for a part that the API does not support, before a request is sent.
  */
 export function userParts(
   content: UserMessage['content'],
@@ -14,7 +14,7 @@ export function userParts(
   return content.map((part) => toWire(jsonRecord(part)) ?? refuse(part));
 }
 
-/** The content of an image or a file of ours, as a data URL. */
+/** The content of our image or file as a data URL. */
 export function dataUrl({ type, data, mimeType }: WireRecord): string | undefined {
   if (type !== 'image' && type !== 'file') return undefined;
   if (typeof data !== 'string' || typeof mimeType !== 'string') return undefined;

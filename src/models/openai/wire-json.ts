@@ -8,15 +8,15 @@ import type {
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { readExactJson } from '../../tools/checking/exact-json.js';
 
-/** An object as it stands on the wire. */
+/** An object of a request or reply. */
 export type WireRecord = Readonly<Record<string, unknown>>;
 
 /*
- * Compatible servers leave fields out or send null, so nothing of a reply may be trusted to have the type
- * that the client's declarations give it. These readers are total: every JSON value is fine.
+ * Compatible servers omit fields or send null, so the types that the client declares cannot be trusted. These readers
+ * accept every JSON value.
  */
 
-/** The value if it is an object that is no array, otherwise an empty object. */
+/** The value if it is an object that is not an array, otherwise an empty object. */
 export function jsonRecord(value: unknown): WireRecord {
   return isRecord(value) ? value : {};
 }
@@ -31,27 +31,27 @@ export function jsonText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The object that a text is the JSON of, or `undefined` where it is the JSON of something else or of nothing. */
+/** Parses a JSON object; `undefined` for other texts. */
 export function parseJsonRecord(text: string): WireRecord | undefined {
   const value = parsedJson(text);
   return isRecord(value) ? value : undefined;
 }
 
-/** The text of arguments, whether a server sends it or, as some do, the JSON itself. */
+/** The text of arguments, even if a server sends the JSON itself. */
 export function inputText(input: unknown): string {
   if (typeof input === 'string') return input;
   return input === undefined || input === null ? '' : JSON.stringify(input);
 }
 
-/** As text where there is no object, or one whose long integers whoever reads the arguments is to decide on. */
+/** Text if it is not a JSON object, or if it contains long integers, which the reader of the arguments must handle. */
 export function argumentsOf(input: string): ToolCall['arguments'] {
   const record = parseJsonRecord(input);
   return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
 }
 
 /**
- * The most tokens that a reply may have, under the first of these names, or under those that the options have; theirs
- * are lowered and not raised.
+ * The token limit of a reply, under the first of these names, or under those in the options; limits in the options
+ * are lowered and never raised.
  */
 export function outputLimit(
   { maxOutputTokens, options = {} }: LLMRequest,
@@ -63,7 +63,7 @@ export function outputLimit(
   return limits.length > 0 ? Object.fromEntries(limits) : { [names[0]]: maxOutputTokens };
 }
 
-/** Where a reply came from, as far as its server says. */
+/** The origin of a reply, as far as its server states it. */
 export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
   const told = {
     ...(jsonText(id) === '' ? {} : { id: jsonText(id) }),
@@ -73,7 +73,7 @@ export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
 }
 
 /**
- * The usage that a reply tells, in the words of either API or of a compatible server: DeepSeek counts
+ * The usage of a reply, in the fields of either API or of a compatible server: DeepSeek has
  * `prompt_cache_hit_tokens`, Moonshot `cached_tokens`, proxies of Anthropic `cache_creation_input_tokens`.
  */
 export function toUsage(usage: WireRecord): Usage | undefined {
@@ -108,7 +108,7 @@ interface Counts {
   readonly reasoning: number | undefined;
 }
 
-/** xAI and Gemini leave reasoning out of the completion and count it in the total alone. */
+/** xAI and Gemini do not count reasoning as completion tokens, but only in the total. */
 function missingReasoning({ input, output, total, reasoning }: Counts): number {
   const missing = total - countOf(input) - countOf(output);
   return missing > 0 && (reasoning === undefined || reasoning === missing) ? missing : 0;
@@ -127,10 +127,10 @@ function countOf(value: unknown): number {
   return typeof value === 'number' ? value : 0;
 }
 
-/** What a page may link to: other addresses are run by browsers, or show what whoever wrote the reply wants. */
+/** The only link schemes for pages: browsers may execute others, or show content chosen by the author of the reply. */
 const WEB = /^https?:\/\//i;
 
-/** The source that an annotation names; its fields stand in it, or one level deeper under its type. */
+/** The source in an annotation; its fields are in the annotation itself, or one level deeper under its type. */
 export function citedAttachment(annotation: unknown): readonly ReplyAttachment[] {
   const outer = jsonRecord(annotation);
   const type = jsonText(outer.type);
@@ -145,7 +145,7 @@ export function citedAttachment(annotation: unknown): readonly ReplyAttachment[]
   return type === 'file_citation' && name !== '' ? [{ type: 'document', title: name, filename: name }] : [];
 }
 
-/** An image that the model made: in base64, or as a URL, which may be a data URL. */
+/** A generated image: base64, or a URL, which may be a data URL. */
 export function imageAttachment(image: unknown, mimeType = 'image/png'): readonly ReplyAttachment[] {
   const text = jsonText(image);
   if (text === '') return [];

@@ -13,9 +13,9 @@ import { dataUrl, userParts } from '../user-parts.js';
 import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../wire-json.js';
 
 /**
- * The body of a request for a whole reply. What the contract says of the choice of tools and of the reply's form is
- * put into the wire's words; `options` go in as they are and win over that, but for a limit of the reply's tokens that is
- * above that of the request. Only `stream` and `stream_options` are taken out, which belong to the method that is called.
+ * The request body for a whole reply. Tool choice and response format are converted to the API's fields. `options`
+ * are added unchanged and override them, except that a token limit above that of the request is lowered. Only
+ * `stream` and `stream_options` are removed, because the called method sets them.
  */
 export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
@@ -28,14 +28,14 @@ export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
     ...outputLimit(request, ['max_completion_tokens', 'max_tokens']),
     model,
     messages: toChatMessages(messages, { model, itemKey }),
-    // An empty list of tools is refused by the wire.
+    // The API refuses an empty list of tools.
     ...(offered.length > 0 ? { tools: offered } : {}),
   };
 }
 
 /**
- * The body of a request for a streamed reply. The usage is asked for unless `options.stream_options` say
- * `include_usage: false`, or are `null` or `false` for a server that does not know them.
+ * The request body for a streamed reply. It requests the usage, unless `options.stream_options` contain
+ * `include_usage: false`, or are `null` or `false` for a server that does not support them.
  */
 export function toChatStreamBody(
   request: LLMRequest,
@@ -52,7 +52,7 @@ function toWireTool(tool: ToolSchema): ToolSchema {
   return isPlain(tool) ? tool : { type: tool.type, function: tool.function };
 }
 
-/** What is for other APIs is on no wire. */
+/** Fields for other APIs are never sent. */
 function isPlain({ input, defer, isSearch, namespace }: ToolSchema): boolean {
   return input === undefined && defer === undefined && isSearch === undefined && namespace === undefined;
 }
@@ -80,15 +80,15 @@ function formatOf(format: ResponseFormat | undefined): WireRecord {
   if (format.type === 'text') return { response_format: { type: 'text' } };
   if (format.schema === undefined) return { response_format: { type: 'json_object' } };
   const { name = 'reply', schema } = format;
-  // Of any other schema the reply would not be what was asked for.
+  // For other schemas, strict mode would change the reply.
   const rule = isStrictForm(schema) ? { strict: true } : {};
   return { response_format: { type: 'json_schema', json_schema: { name, schema, ...rule } } };
 }
 
 /**
- * Messages for Chat Completions: assistant messages with what their server added to them, and tool messages as
- * text. Only that is allowed there, so images and files of tool results follow their answers in a user message:
- * after all answers, because the wire wants those straight after the calls.
+ * Messages for Chat Completions: assistant messages with the fields that their server added, and tool messages as
+ * text. Tool messages allow only text, so images and files of tool results follow in a user message. It comes after
+ * all answers, because the API requires answers directly after the calls.
  */
 function toChatMessages(
   messages: readonly Message[],
@@ -121,10 +121,10 @@ function attachmentsOf({ tool_call_id, parts = [] }: ToolMessage): readonly Wire
   return [{ type: 'text', text: `Attached to the result of ${tool_call_id}:` }, ...attached];
 }
 
-/** Parts that Chat Completions, or a server that speaks it, takes as they are. */
+/** Parts that Chat Completions, or a compatible server, accepts unchanged. */
 const WIRE_PARTS = new Set(['text', 'image_url', 'input_audio', 'video_url', 'audio_url']);
 
-/** A part of ours as one of Chat Completions; nothing for parts that it does not take. */
+/** Converts our part to a part of Chat Completions; `undefined` if the API does not support it. */
 function toUserPart(part: WireRecord): WireRecord | undefined {
   const url = dataUrl(part);
   if (url !== undefined && part.type === 'image') return { type: 'image_url', image_url: { url } };
@@ -134,7 +134,7 @@ function toUserPart(part: WireRecord): WireRecord | undefined {
     : undefined;
 }
 
-/** Text is in the answer already. */
+/** Text is already in the answer. */
 function toWirePart(part: ContentPart): readonly WireRecord[] {
   if (part.type === 'text') return [];
   const url = `data:${part.mimeType};base64,${part.data}`;

@@ -22,14 +22,14 @@ import {
   type WireRecord,
 } from '../wire-json.js';
 
-// Besides OpenAI's own words those of servers that say the same in other ones (Mistral's `model_length`,
-// DeepSeek's `insufficient_system_resource`, Gemini's `SAFETY`); `error` breaks a reply off in its middle.
+// Reasons of OpenAI and equivalent reasons of other servers (Mistral's `model_length`, DeepSeek's
+// `insufficient_system_resource`, Gemini's `SAFETY`); `error` interrupts a reply.
 const CUT = new Set(['length', 'max_tokens', 'model_length', 'insufficient_system_resource', 'error']);
 const FILTERED = new Set(['content_filter', 'content-filter', 'safety']);
 
 /**
- * Puts one reply of Chat Completions together. It takes stream chunks, and a whole completion just as well: that is
- * a stream of one chunk whose choice has a `message` for a `delta`. Only the first choice counts.
+ * Assembles a reply of Chat Completions from stream chunks. A whole completion is handled as a stream of one chunk
+ * whose choice has a `message` instead of a `delta`. Only the first choice counts.
  */
 export class ChatReply {
   readonly #itemKey: string;
@@ -41,7 +41,7 @@ export class ChatReply {
   #reasoning = '';
   #reason = '';
   readonly #attachments: ReplyAttachment[] = [];
-  /** The reply came as one message, so it cannot have been cut off on its way. */
+  /** The reply came as one message, so it cannot have been cut off in transit. */
   #isWhole = false;
   #isStarted = false;
   #isEnded = false;
@@ -52,7 +52,7 @@ export class ChatReply {
     this.#itemKey = itemKey;
   }
 
-  /** Adds a chunk, or a completion, and gives what it brought. */
+  /** Adds a chunk or a completion, and returns its parts. */
   add(chunk: unknown): readonly LLMStreamPart[] {
     const { choices, usage, id, model } = jsonRecord(chunk);
     this.#origin ??= originOf(id, model);
@@ -60,7 +60,7 @@ export class ChatReply {
     const { delta, message, finish_reason, usage: choiceUsage } = jsonRecord(choice);
     this.#readUsage(usage ?? choiceUsage);
     if (choice === undefined) {
-      // What was used comes behind the reply.
+      // The usage comes after the reply.
       this.#isEnded ||= this.#isStarted && isRecord(usage);
       return [];
     }
@@ -71,15 +71,15 @@ export class ChatReply {
     return this.#readMessage(jsonRecord(isWhole ? message : delta), isWhole ? 'addWhole' : 'addPiece');
   }
 
-  /** What is known only at the end: a refusal, and that the arguments of calls are complete. */
+  /** Parts that are known only at the end: a refusal, and the completeness of call arguments. */
   end(): readonly LLMStreamPart[] {
     const ends = this.#calls.ends();
-    // A refusal is the content only where there is no other.
+    // A refusal is the content only if there is no other content.
     if (this.#text !== '' || this.#refusal === '') return ends;
     return [{ type: 'text-delta', text: this.#refusal }, ...ends];
   }
 
-  /** The reply, or `undefined` where no chunk had a choice, or nothing says that it is complete. */
+  /** The reply; `undefined` if no chunk had a choice, or nothing confirms that it is complete. */
   response(isDone: boolean): LLMResponse | undefined {
     if (!this.#isStarted || !(isDone || this.#isEnded || this.#reason !== '')) return undefined;
     const calls = [...this.#calls.calls(), ...this.#functionCall.calls()];
@@ -109,12 +109,12 @@ export class ChatReply {
     if (text !== '') parts.push({ type: 'text-delta', text });
     parts.push(...this.#attach(message));
     for (const call of jsonList(message.tool_calls)) parts.push(...this.#calls[add](call));
-    // The predecessor of `tool_calls`, which some servers still write: one call, without an id.
+    // The predecessor of `tool_calls`, which some servers still send: one call, without an id.
     if (message.function_call) this.#functionCall.addPiece({ function: message.function_call });
     return parts;
   }
 
-  /** Servers that forward other APIs write the images that a model made beside the text. */
+  /** Servers that forward other APIs send the model's images beside the text. */
   #attach({ annotations, images }: WireRecord): readonly LLMStreamPart[] {
     const attached = [
       ...jsonList(annotations).flatMap(citedAttachment),
@@ -125,7 +125,7 @@ export class ChatReply {
   }
 
   #readUsage(usage: unknown): void {
-    // Some servers repeat a growing count in every chunk and others send null until the end: the last counts.
+    // Some servers repeat a growing count in every chunk, others send null until the end: the last count is used.
     if (typeof usage === 'object' && usage !== null) this.#usage = jsonRecord(usage);
   }
 
@@ -134,8 +134,8 @@ export class ChatReply {
     if (CUT.has(word)) return 'length';
     if (FILTERED.has(word)) return 'content_filter';
     if (calls.length === 0) return 'stop';
-    // A server that gives no reason may have been cut off inside a call's arguments, and a tool must not be run
-    // with the half of them that arrived.
+    // Without a finish reason, the reply may have been cut off inside a call's arguments. A tool must not run with
+    // incomplete arguments.
     const isCut =
       word === '' && !this.#isWhole && calls.some((call) => call.custom || !isWholeInput(call.input));
     return isCut ? 'length' : 'tool_calls';
@@ -157,7 +157,7 @@ function toToolCall(call: WireCall, itemKey: string): ToolCall {
   };
 }
 
-/** Content is text, or parts of which only some are text: others are the model's thinking, audio, … */
+/** Content is text, or a list of parts, of which only some are text; others are reasoning, audio, … */
 function contentText(content: unknown, kind: 'text' | 'refusal'): string {
   if (typeof content === 'string') return kind === 'text' ? content : '';
   return jsonList(content)
@@ -167,16 +167,16 @@ function contentText(content: unknown, kind: 'text' | 'refusal'): string {
     .join('');
 }
 
-/** One call as the server wrote it; `input` is the text of its arguments, not read yet. */
+/** A call as the server sent it; `input` is the unparsed text of its arguments. */
 interface WireCall {
   readonly id: string;
   readonly name: string;
   readonly input: string;
-  /** A custom (free text) tool: its input is never JSON to be parsed. */
+  /** A custom (free text) tool: its input is never parsed as JSON. */
   readonly custom: boolean;
-  /** Gemini's signature, among what a server adds. */
+  /** Contains Gemini's signature, among other fields. */
   readonly extra_content?: WireRecord;
-  /** Gemini's signature as some gateways give it, beside the name. */
+  /** Gemini's signature in the form of some gateways, beside the name. */
   readonly thought_signature?: string;
 }
 
@@ -197,14 +197,14 @@ interface OpenCall {
 }
 
 /**
- * Puts the calls of one reply together from the pieces in which a stream brings them, or from a whole
- * message's list. The wire says that `index` tells the calls apart; servers that leave it out, give 0 to
- * every call, or repeat id and name in every piece are understood as well.
+ * Assembles the calls of a reply from stream pieces or from a whole message's list. By specification, `index`
+ * distinguishes the calls. Servers that omit it, send 0 for every call, or repeat id and name in every piece are also
+ * supported.
  */
 class CallAssembly {
   readonly #calls: OpenCall[] = [];
 
-  /** Adds one entry of a delta's `tool_calls`, and returns the parts to stream. */
+  /** Adds an entry of a delta's `tool_calls`, and returns the parts to stream. */
   addPiece(entry: unknown): readonly LLMStreamPart[] {
     const piece = readPiece(entry);
     const open = this.#openCallOf(piece);
@@ -213,12 +213,12 @@ class CallAssembly {
     return this.#tell(open);
   }
 
-  /** Adds one entry of a whole message's `tool_calls`; each is a call of its own. */
+  /** Adds an entry of a whole message's `tool_calls`; each is a separate call. */
   addWhole(entry: unknown): readonly LLMStreamPart[] {
     return this.#start(readPiece(entry));
   }
 
-  /** The calls so far, in call order; entries that said nothing at all are left out. */
+  /** The calls so far, in order; empty entries are omitted. */
   calls(): readonly WireCall[] {
     return this.#calls
       .filter(({ id, name, input }) => id !== '' || name !== '' || input !== '')
@@ -245,7 +245,7 @@ class CallAssembly {
     return this.#tell(call);
   }
 
-  /** Readers cannot distinguish two calls of one id, so the second is reported only at the end. */
+  /** Readers cannot distinguish two calls with the same id, so the second is reported only at the end. */
   #tell(call: OpenCall): readonly LLMStreamPart[] {
     const { id, name, input, told } = call;
     const parts: LLMStreamPart[] = [];
@@ -283,8 +283,8 @@ function readPiece(entry: unknown): CallPiece {
 function startsAnotherCall(open: OpenCall, piece: CallPiece): boolean {
   if (piece.name === '' || open.name === '') return false;
   if (piece.name !== open.name) return true;
-  // The same name again: either a further call of the same tool, or a server that repeats itself in every
-  // piece. Only whether the arguments so far are complete can tell the two apart.
+  // The same name again: another call of the same tool, or a server that repeats the name in every piece. The
+  // completeness of the arguments so far decides.
   const otherId = piece.id !== '' && open.id !== '' && piece.id !== open.id;
   if (otherId) return open.input === '' || isWholeInput(open.input);
   return piece.input !== '' && isWholeInput(open.input);
@@ -299,7 +299,7 @@ function extend(open: OpenCall, piece: CallPiece): void {
   if (piece.extra_content) open.extra_content = { ...open.extra_content, ...piece.extra_content };
 }
 
-/** Whether a text of arguments is a whole JSON object. The look at its end spares parsing most pieces. */
+/** Whether a text of arguments is a whole JSON object. Checking its end first avoids parsing most pieces. */
 function isWholeInput(input: string): boolean {
   return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
 }

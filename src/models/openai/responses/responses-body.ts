@@ -31,34 +31,34 @@ import {
   type WireRecord,
 } from '../wire-json.js';
 
-/** Also those that a server works on in the background, which would never be fetched. */
+/** Includes replies that the server continues in the background, which would never be fetched. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
 
 /** A call whose start was streamed, and how much of its input. */
 interface SentCall {
   readonly callId: string;
-  /** Of a tool whose input is text: it is streamed as JSON all the same, with the text in it. */
+  /** The parameter of a tool with text input: the text is streamed inside JSON. */
   readonly parameter?: string;
   told: string;
   isEnded: boolean;
 }
 
-/** Puts one reply of the Responses API together, from the events of a stream or from the whole response. */
+/** Assembles a reply of the Responses API from the events of a stream or from the whole response. */
 export class ResponsesReply {
   readonly #itemKey: string;
   readonly #textTools: TextTools;
-  /** What the tool that searches is called here. */
+  /** Our name of the search tool. */
   readonly #search: string;
   readonly #items: WireRecord[] = [];
-  /** By the place of the item: there are servers that give it another id in every event. */
+  /** By the position of the item, because some servers send another id in every event. */
   readonly #told = new Map<unknown, SentCall>();
   #response: WireRecord | undefined;
   #text = '';
   #reasoning = '';
-  /** What has been streamed of the current item. */
+  /** The streamed text of the current item. */
   #itemText = '';
   #itemThought = '';
-  /** What is thought next is another part. */
+  /** The next reasoning is a separate part. */
   #isApart = false;
 
   constructor(itemKey: string, tools?: LLMRequest['tools']) {
@@ -68,9 +68,9 @@ export class ResponsesReply {
   }
 
   /**
-   * Adds an event, or a response, and gives what it brought.
+   * Adds an event or a response, and returns its parts.
    *
-   * @throws Error where the server says that it failed.
+   * @throws Error if the server reports a failure.
    */
   add(chunk: unknown): readonly LLMStreamPart[] {
     const event = jsonRecord(chunk);
@@ -102,13 +102,13 @@ export class ResponsesReply {
     }
   }
 
-  /** What is known only at the end: a refusal. */
+  /** The parts that are known only at the end: a refusal. */
   end(): readonly LLMStreamPart[] {
     const refusal = this.#text === '' ? textOf(this.#items) : '';
     return refusal === '' ? [] : [{ type: 'text-delta', text: refusal }];
   }
 
-  /** The reply, or `undefined` where the server did not say that it is complete. */
+  /** The reply; `undefined` if the server did not mark it as complete. */
   response(): LLMResponse | undefined {
     if (this.#response === undefined) return undefined;
     const { status, incomplete_details, usage: told, id, model, store } = this.#response;
@@ -116,7 +116,7 @@ export class ResponsesReply {
     const toolCalls = callItems(this.#items).map((item) => this.#toToolCall(item));
     const usage = toUsage(jsonRecord(told));
     const reasoning = reasoningOf(this.#items);
-    // Only what the server keeps can be named later.
+    // Only a stored reply can be referred to later.
     const origin = originOf(id, model);
     const items = { ...(store === false ? {} : { id }), output: this.#items };
     const attachments = this.#items.flatMap(attachmentsOf);
@@ -220,7 +220,7 @@ export class ResponsesReply {
     };
   }
 
-  /** The whole response, alone or at the end of a stream, whose items are known already. */
+  /** Adds the whole response, alone or at the end of a stream whose items were already added. */
   #addWhole(response: WireRecord): readonly LLMStreamPart[] {
     if (UNFINISHED.has(response.status)) throw failureOf(response);
     this.#response = response;
@@ -244,7 +244,7 @@ function inputDelta(callId: string, text: string): readonly LLMStreamPart[] {
   return text === '' ? [] : [{ type: 'call-input-delta', callId, text }];
 }
 
-/** What a server says of its own failure, in the form in which the client throws it. */
+/** Converts a server's failure to an error in the form of the client's. */
 function failureOf({ error, code, message, status }: WireRecord): Error {
   const said = jsonRecord(error ?? { code, message });
   const text = jsonText(said.message) || `the reply was ${jsonText(status) || 'broken off'}`;
@@ -252,7 +252,7 @@ function failureOf({ error, code, message, status }: WireRecord): Error {
   return Object.assign(new Error(name === '' ? text : `${name}: ${text}`), { error: said, code: name });
 }
 
-/** The reasoning of the model, as far as it is sent: summaries, or the text of models that return it. */
+/** The reasoning of the model, if it is sent: summaries, or the text of models that return it. */
 function reasoningOf(output: readonly WireRecord[]): string {
   return output
     .filter(({ type }) => type === 'reasoning')
@@ -261,7 +261,7 @@ function reasoningOf(output: readonly WireRecord[]): string {
     .join(BETWEEN_THOUGHTS);
 }
 
-/** The sources that a message names, or the image that was made. */
+/** The sources that a message cites, or a generated image. */
 function attachmentsOf({ type, content, ...item }: WireRecord): readonly ReplyAttachment[] {
   if (type === 'image_generation_call')
     return imageAttachment(item.result, `image/${jsonText(item.output_format) || 'png'}`);
@@ -275,35 +275,35 @@ function partsOf(parts: unknown): string {
     .join(BETWEEN_THOUGHTS);
 }
 
-/** What is kept with a custom call: of a tool with a schema also the parameter that its text is. */
+/** The stored data of a custom call; for a tool with a schema, also the parameter for the text. */
 function customItems(parameter: string | undefined): WireRecord {
   return parameter === undefined ? { custom: true } : { custom: true, parameter };
 }
 
-/** Each part of a summary has a title of its own. */
+/** Each part of a summary has its own title. */
 const BETWEEN_THOUGHTS = '\n\n';
 
 const ENCRYPTED = 'reasoning.encrypted_content';
 
-/** What a request is written for. */
+/** The target of a request. */
 interface ResponsesTarget {
   readonly itemKey: string;
-  /** Whether the server keeps replies, unless `options.store` says otherwise. */
+  /** Whether the server stores replies, unless `options.store` overrides it. */
   readonly store: boolean;
-  /** False once the server refused to give reasoning in encrypted form, which models that do not reason have none of. */
+  /** False after the server refused to return encrypted reasoning, as for models without reasoning. */
   readonly withEncrypted: boolean;
 }
 
 /**
- * The body of a request to the Responses API. Instructions are the system messages that stand first. By default the
- * server keeps nothing and the whole history goes out, reasoning in encrypted form with it; where the server keeps
- * replies, what it knows already is left out and named by `previous_response_id`. `options` go in as they are and win,
- * but for a limit of the reply's tokens that is above that of the request; their `tools` (those that the server runs itself) stand before the others.
+ * The body of a request to the Responses API. Leading system messages become the instructions. By default, the server
+ * stores nothing, and the whole history is sent, with reasoning in encrypted form. If the server stores replies,
+ * known messages are replaced by `previous_response_id`. `options` are added unchanged and win, except that a token
+ * limit above that of the request is lowered; their `tools` (run by the server) come before the others.
  */
 export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
   const { stream, ...rest } = options;
-  // A conversation of the server is kept by it.
+  // The server stores its own conversations.
   const isKept = target.store || Boolean(rest.conversation);
   const store = typeof rest.store === 'boolean' ? rest.store : isKept;
   const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
@@ -339,7 +339,7 @@ function splitInstructions(messages: readonly Message[], areFree: boolean) {
   return { instructions: texts.join('\n\n'), others: messages.slice(count) };
 }
 
-/** The last reply that the server keeps: where it stands, and its id. */
+/** The position and id of the last reply that the server stores. */
 function lastKnown(messages: readonly Message[], itemKey: string) {
   const at = messages.findLastIndex((message) => jsonText(itemsOf(message, itemKey).id) !== '');
   const message = messages[at];
@@ -355,7 +355,7 @@ function toWireTool(tool: ToolSchema, textTools: TextTools): WireRecord {
   if (tool.isSearch) return toSearchTool(tool);
   const text = textTools.get(name);
   if (text !== undefined) return toCustomTool(tool, text);
-  // Where nothing is said, the server would try to make the schema strict, and change it.
+  // Without `strict`, the server would try to make the schema strict and change it.
   return { type: 'function', name, description, parameters, strict: jsonRecord(more).strict === true };
 }
 
@@ -386,12 +386,12 @@ function toWireFormat(format: ResponseFormat): WireRecord {
   return { type: 'json_schema', name, schema, strict: isStrictForm(schema) };
 }
 
-/** What a call was on the wire, which its answer has to fit. */
+/** The original form of a call, which its answer must match. */
 interface KnownCall {
   readonly callId: string;
   readonly custom: boolean;
   readonly isSearch?: boolean;
-  /** Of calls that a program of the model made; its answer goes to the same caller. */
+  /** Set for calls that a program of the model made; the answer goes to the same caller. */
   readonly caller?: unknown;
 }
 
@@ -400,12 +400,12 @@ interface InputTarget {
   readonly textTools: TextTools;
   readonly found: ReadonlyMap<string, ToolSchema>;
   readonly store: boolean;
-  /** The first message that goes out; those before it are looked into for what answers need. */
+  /** The first message that is sent; earlier ones are read only for data that answers need. */
   readonly from: number;
 }
 
 function toInput(messages: readonly Message[], { from, ...target }: InputTarget): readonly unknown[] {
-  // Ids of calls may come again in later messages; the last one counts.
+  // Later messages may reuse ids of calls; the last one counts.
   const calls = new Map<string, KnownCall>();
   return messages.flatMap((message, at) => {
     const items = toItems(message, { ...target, calls });
@@ -430,14 +430,14 @@ function toItems(message: Message, target: ItemTarget): readonly unknown[] {
   }
 }
 
-/** The items as they came, where they still say what the message says; else what can be made of that. */
+/** The original items if they still match the message; otherwise items made from the message. */
 function toAssistantItems(message: AssistantMessage, target: ItemTarget): readonly unknown[] {
   const { itemKey, store, calls } = target;
   const output = jsonList(itemsOf(message, itemKey).output).map(jsonRecord);
   const made = callItems(output);
   const given = message.tool_calls ?? [];
   if (output.length > 0 && (store || output.every(isWhole)) && isSame(message, output)) {
-    // By place: a loop may have given a call an id of its own.
+    // By position, because a loop may have assigned its own id to a call.
     given.forEach(({ id }, at) => {
       const { call_id, type, caller } = made[at] ?? {};
       const isSearch = type === 'tool_search_call';
@@ -453,7 +453,7 @@ function toAssistantItems(message: AssistantMessage, target: ItemTarget): readon
   ];
 }
 
-/** Reasoning that a server has not kept and not given in encrypted form cannot be said again. */
+/** Reasoning cannot be sent back if the server has neither stored it nor returned it in encrypted form. */
 function isWhole({ type, encrypted_content, content }: WireRecord): boolean {
   return type !== 'reasoning' || Boolean(encrypted_content) || jsonList(content).length > 0;
 }
@@ -489,7 +489,7 @@ function toOutput(message: ToolMessage, { calls, found }: Pick<ItemTarget, 'call
   };
 }
 
-/** Text is in the answer already. */
+/** Text is already in the answer. */
 function toOutputPart(part: ContentPart): readonly WireRecord[] {
   if (part.type === 'text') return [];
   const url = `data:${part.mimeType};base64,${part.data}`;
@@ -497,7 +497,9 @@ function toOutputPart(part: ContentPart): readonly WireRecord[] {
   return [{ type: 'input_file', filename: part.filename, file_data: url }];
 }
 
-/** A part of ours or of Chat Completions as one of Responses; nothing for parts that it does not take. */
+/**
+ * Converts our part or a part of Chat Completions to a part of Responses; `undefined` if the API does not support it.
+ */
 function toInputPart(part: WireRecord): WireRecord | undefined {
   const url = dataUrl(part);
   if (url !== undefined && part.type === 'image')
@@ -515,22 +517,22 @@ function toInputPart(part: WireRecord): WireRecord | undefined {
 }
 
 /*
- * Tools that the model finds by a search that the client makes: the search is a call of its own kind, and its answer
- * brings the definitions, so that all that was sent before stays as it was.
+ * Tools that the model finds by a search of the client. The search is a special kind of call, and its answer contains
+ * the definitions, so that everything sent earlier stays unchanged.
  * https://developers.openai.com/api/docs/guides/tools-tool-search
  */
 
-/** The tool that searches, as the API knows it. */
+/** The search tool in the form of the API. */
 function toSearchTool({ function: { description, parameters } }: ToolSchema): WireRecord {
   return { type: 'tool_search', execution: 'client', description, parameters };
 }
 
-/** The tools of a request that were found, by their names. */
+/** The found tools of a request, by name. */
 function foundTools(tools: readonly ToolSchema[]): ReadonlyMap<string, ToolSchema> {
   return new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
 }
 
-/** What answers a search: the definitions of what it found, as far as the request offers it still. */
+/** The answer to a search: the definitions of the found tools that the request still offers. */
 function toSearchOutput(
   { found = [] }: ToolMessage,
   { callId, known }: { readonly callId: string; readonly known: ReadonlyMap<string, ToolSchema> },
@@ -551,13 +553,13 @@ function toSearchOutput(
   return { type: 'tool_search_output', call_id: callId, execution: 'client', status: 'completed', tools };
 }
 
-/** Where nothing is said of `strict`, the server would try to make the schema strict, and change it. */
+/** Without `strict`, the server would try to make the schema strict and change it. */
 function toFound({ function: { name, description, parameters, ...more } }: ToolSchema): WireRecord {
   const strict = jsonRecord(more).strict === true;
   return { type: 'function', name, description, parameters, strict, defer_loading: true };
 }
 
-/** A custom tool has no schema: what that says of the text is said with the rest. */
+/** A custom tool has no schema; the description of the text goes into the tool's description. */
 function toCustomTool({ function: tool }: ToolSchema, parameter: string): WireRecord {
   const { name, description, parameters } = tool;
   const ofText = jsonText(parameters.properties?.[parameter]?.description);
@@ -565,7 +567,7 @@ function toCustomTool({ function: tool }: ToolSchema, parameter: string): WireRe
   return { type: 'custom', name, description: texts.filter((text) => text !== '').join('\n\n') };
 }
 
-/** The input of a call that goes out as a custom one: the model made it so, or its tool is offered so. */
+/** The input of a call that is sent as a custom call, because the model made it so or its tool is offered so. */
 function customInput(
   { function: called, providerItems }: MessageToolCall,
   { itemKey, textTools }: { readonly itemKey: string; readonly textTools: TextTools },
@@ -579,23 +581,25 @@ function customInput(
 }
 
 /*
- * What the items of a reply say. Items of other types (web searches, code, MCP, computer use, …) are the server's own
- * work, or its own questions: they are stored and sent back unread.
+ * Reads the items of a reply. Items of other types (web searches, code, MCP, computer use, …) are the server's own
+ * work or questions: they are stored and sent back unread.
  */
 
 const CALLS = new Set<unknown>(['function_call', 'custom_tool_call']);
 
-/** The items that are calls for us, in order. */
+/** The items that are calls of our tools, in order. */
 function callItems(output: readonly WireRecord[]): readonly WireRecord[] {
   return output.filter((item) => (CALLS.has(item.type) && !isServerCall(item)) || isSearchCall(item));
 }
 
-/** xAI reports some calls that it ran itself, such as `x_keyword_search`, as custom ones, with ids like `xs_call_1`. */
+/**
+ * xAI reports some calls that it ran itself, such as `x_keyword_search`, as custom calls, with ids like `xs_call_1`.
+ */
 function isServerCall({ type, call_id }: WireRecord): boolean {
   return type === 'custom_tool_call' && /^[a-z]{1,4}_call[_-]/.test(jsonText(call_id));
 }
 
-/** The text of all messages; where there is none, why the model refused to say one. */
+/** The text of all messages; without text, the model's refusal. */
 function textOf(output: readonly WireRecord[]): string {
   return saidIn(output) || contentOf(output, 'refusal', 'refusal');
 }
@@ -614,19 +618,19 @@ function contentOf(output: readonly WireRecord[], type: string, field: 'text' | 
     .join('');
 }
 
-/** Whether an item is a search that is left to us. */
+/** Whether an item is a search for the client. */
 function isSearchCall({ type, execution }: WireRecord): boolean {
   return type === 'tool_search_call' && execution === 'client';
 }
 
-/** Tools whose input is text, with the parameter that takes it. */
+/** Tools with text input, and the parameter that receives the text. */
 type TextTools = ReadonlyMap<string, string>;
 
-/** Those of a request that go out as custom tools. */
+/** The tools of a request that are sent as custom tools. */
 function textToolsOf(tools: readonly ToolSchema[] = []): TextTools {
   const found = new Map<string, string>();
   for (const { input, function: tool } of tools) {
-    // Its type is that of a text, or in the strict form of none.
+    // Its type is `string`, or no type in the strict form.
     const [parameter, ...others] = input === 'text' ? Object.keys(tool.parameters.properties ?? {}) : [];
     if (parameter !== undefined && others.length === 0) found.set(tool.name, parameter);
   }
