@@ -16,12 +16,12 @@ import { missingScopes } from './required-scopes.js';
 import { blockedResult } from './run-body.js';
 import { approvalNeed, approvalWait, approverOf, askedAgain, expiryIn, mayApprove } from './waits.js';
 
-/** Step "allow": asks the policies and whoever approves; a call that may not run, or not yet, ends here. */
+/** Step "allow": evaluates the policies and approvals. A call that may not run now ends here. */
 export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
   return andThen(blockOf(call), (block) => block && blockedResult(call, block));
 }
 
-/** What keeps a call from running, as the policies and whoever approves decide. Synchronous if they are. */
+/** What prevents a call from running, according to policies and approvals. Synchronous if they are. */
 export function blockOf(call: Call): Block | undefined | Promise<Block | undefined> {
   const { environment, plan, scope } = call;
   const { policies = NO_POLICIES } = environment;
@@ -44,11 +44,11 @@ export function blockOf(call: Call): Block | undefined | Promise<Block | undefin
 
 const NO_POLICIES: readonly ToolPolicy[] = [];
 
-/** What a call waits for that a policy asks about, that needs an approval, or that the client executes. */
+/** What a call waits for, if a policy asks, an approval is needed, or the client executes it. */
 async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Block | undefined> {
   const { environment, plan, tool, scope } = call;
   const { approved, given } = call.request.journal ?? {};
-  // By what the tool says now of whoever may.
+  // Uses the tool's current rule for who may approve.
   const isApproved =
     approved === true &&
     mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
@@ -56,7 +56,7 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
     !isApproved &&
     (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
   if (isApproved && asking !== undefined) await rememberApproval(call, asking);
-  // An abort ends the call, whatever it would wait for.
+  // An abort ends the call even if it would wait.
   if (scope.signal?.aborted) return { type: 'aborted' };
   if (needsAnswer) {
     const because = asking?.wait.message;
@@ -68,7 +68,7 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
   return { type: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
 }
 
-/** Whether whoever approved a call, or let it run again, may do so, by what its tool says now. */
+/** Whether the user who approved a call, or let it run again, may do so by the tool's current rule. */
 export function mayHaveApproved(call: Call, answeredBy: unknown): boolean {
   const { tool, checked, scope } = call;
   const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };
@@ -102,15 +102,18 @@ interface Asking {
   readonly remember?: PolicyRemember;
 }
 
-/** What a policy decides: nothing if it allows the call, the reason of a refusal, or that an approval is needed. */
+/**
+ * The decision of a policy: `undefined` if it allows the call, the reason of a refusal, or the request for an
+ * approval.
+ */
 type Decided = string | Asking | undefined;
 
-/** Asks a policy. Fails closed: a policy that cannot decide has not allowed the call. */
+/** Evaluates a policy. If it fails, the call is refused. */
 function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
   const { tool, checked, scope } = call;
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
-    // The model does not see why it could not decide.
+    // The model does not see why the policy failed.
     logThrown(call, 'A policy threw; the call was refused', error);
     return 'the policy could not decide';
   };
@@ -136,7 +139,7 @@ function decisionIn(decision: PolicyDecision | undefined): Decided {
   return { wait: withoutUndefined({ message: reason, mayRemember }), remember };
 }
 
-/** Has the policy that asked store an approval that is to stand. The call itself is approved even if that fails. */
+/** Lets the policy that asked store an approval for later calls. The call itself is approved even if storing fails. */
 async function rememberApproval(call: Call, { remember }: Asking): Promise<void> {
   const wanted = call.request.journal?.remember;
   if (wanted?.by !== 'policy') return;
@@ -149,7 +152,7 @@ async function rememberApproval(call: Call, { remember }: Asking): Promise<void>
   }
 }
 
-/** Whether somebody has said yes to calls like this one before. What a policy asks for, nobody has. */
+/** Whether a standing approval covers the call. Standing approvals do not apply to requests of policies. */
 async function hasStanding(call: Call): Promise<boolean> {
   const { environment, tool, checked, scope } = call;
   if (environment.standing === undefined || typeof tool.approval !== 'object' || !tool.approval.remember)
@@ -177,7 +180,7 @@ async function askedBy(call: Call): Promise<Wait> {
   return { ...wait, description: description === undefined ? preview : `${description}\n${preview}` };
 }
 
-/** Characters of what a call would come to. */
+/** The most characters of a preview. */
 const MOST_PREVIEW = 20_000;
 
 async function previewOf(call: Call): Promise<string | undefined> {
@@ -194,7 +197,7 @@ async function previewOf(call: Call): Promise<string | undefined> {
   }
 }
 
-/** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
+/** Fails closed: only `false`, from the author or the tool's own function, omits the approval. */
 async function needsApproval(call: Call): Promise<boolean> {
   const { tool, checked } = call;
   const need = approvalNeed(tool.approval);
@@ -207,16 +210,19 @@ async function needsApproval(call: Call): Promise<boolean> {
   }
 }
 
-/** For whom tools are looked for. */
+/** The caller for whom tools are searched. */
 export interface AskedScope {
   readonly scope: CallScope;
-  /** The run's, beside those of the registry. */
+  /** The run's policy, in addition to those of the registry. */
   readonly policy?: ToolPolicy;
-  /** So many are enough. */
+  /** The most names to return. */
   readonly limit: number;
 }
 
-/** Names of the tools that the caller's scopes and all policies allow: what may not be called is not found either. */
+/**
+ * Names of the tools that the caller's scopes and all policies allow: tools that may not be called are not found
+ * either.
+ */
 export async function allowedTools(
   environment: CallEnvironment,
   names: readonly string[],
@@ -241,18 +247,18 @@ export async function allowedTools(
   return allowed;
 }
 
-/** Whether no policy forbids a call, as far as that is known before it is made. */
+/** Whether no policy forbids a call, as far as that is known before the call. */
 async function isAllowed(call: Call, policies: readonly ToolPolicy[]): Promise<boolean> {
   for (const policy of policies) {
     const seen = watchedArguments();
     const decided = await decide(policy, { ...call, checked: seen.arguments });
-    // What depends on the arguments is decided when the call is made.
+    // A decision that depends on the arguments is made when the call is made.
     if (typeof decided === 'string' && !seen.wereRead()) return false;
   }
   return true;
 }
 
-/** Two policies as one: a no of either is a no, what either asks about is asked about. */
+/** Combines two policies: if either refuses, the call is refused; if either asks, an approval is requested. */
 export function bothPolicies(
   one: ToolPolicy | undefined,
   other: ToolPolicy | undefined,

@@ -8,10 +8,10 @@ import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js'
 import { loggedFields } from './log.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
-/** Where a call is logged, and what of it. */
+/** The logger of a call, and what it may record. */
 type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
 
-/** What keeps secrets out of what is recorded of calls; none where their arguments are not to be told. */
+/** The redaction for recorded calls; `undefined` if arguments must not be recorded. */
 export function redactionIn({ logArguments = true, redact }: CallEnvironment): Redaction | undefined {
   return logArguments ? (redact ?? KNOWN_SECRETS) : undefined;
 }
@@ -22,7 +22,7 @@ interface LoggedCall {
   readonly environment: LogOptions;
 }
 
-/** Logs that code of the application failed in a call, where nobody receives its error: without a logger, too. */
+/** Logs an error of application code in a call that no other code receives; works without a logger, too. */
 export function logThrown({ request, environment }: LoggedCall, what: string, error: unknown): void {
   const { logger, redact } = environment;
   logFailure(logger, { what, error, at: placeOf(request), redact });
@@ -32,17 +32,17 @@ function placeOf({ name: tool, id: callId, place }: CallRequest): LogFields {
   return withoutUndefined({ tool, callId, runId: place?.runId });
 }
 
-/** Writes the life of one call to the log. A logger that throws changes nothing. */
+/** Writes the events of one call to the log. Errors of the logger have no effect. */
 export class CallLog {
-  /** Without a logger, all calls share one that does nothing. */
+  /** Without a logger, all calls share one log that does nothing. */
   static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
 
-  /** Whether anybody reads along, so that times need to be taken. */
+  /** Whether there is a logger, so that times must be measured. */
   readonly isRead: boolean;
   readonly #logger: Logger | undefined;
   readonly #options: LogOptions;
   readonly #call: CallRequest;
-  /** Which call it is, as every entry says it. */
+  /** The fields of every entry that identify the call. */
   #head: LogFields | undefined;
 
   constructor(options: LogOptions, call: CallRequest) {
@@ -56,7 +56,7 @@ export class CallLog {
     this.#write('warn', 'Tool not found');
   }
 
-  /** Only what is wrong, never what was sent: that may hold secrets. */
+  /** Logs only the faults, never the sent arguments, which may contain secrets. */
   rejected(faults: readonly ArgumentFault[], durationMs: number): void {
     const told = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
     const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
@@ -70,14 +70,14 @@ export class CallLog {
     if (logArguments) this.#write('debug', 'Tool arguments', { arguments: args });
   }
 
-  /** What was changed about the arguments before they fitted. */
+  /** Changes to the arguments before they matched. */
   repaired(repairs: readonly string[], removed: readonly string[]): void {
     if (removed.length > 0) this.#write('info', 'Unknown arguments removed', { removed });
     if (repairs.length > 0)
       this.#write('info', 'Tool arguments repaired', { count: repairs.length, repairs });
   }
 
-  /** However the call ended. */
+  /** Logs the end of the call. */
   performed({ status, result }: CallOutcome, durationMs: number): void {
     const { forLLM: reason } = result;
     if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
@@ -98,18 +98,18 @@ export class CallLog {
       this.#write('info', `${what} completed`, { durationMs, resultLength: forLLM.length });
       return;
     }
-    // An error that says no to a client, as NestJS calls them, is an answer: nothing is broken.
+    // A client error, such as NestJS's HTTP exceptions, is a regular answer and not a failure.
     const isThrown = error instanceof Error;
     const refusal = [error, isThrown ? error.cause : undefined].find(isClientError);
     if (refusal !== undefined)
       this.#write('debug', `${what} failed`, { durationMs, reason: errorMessage(refusal) });
-    // What the model received instead, if that is different.
+    // The text that the model received instead, if it differs.
     else if (isThrown && !error.message.endsWith(forLLM))
       this.#write('error', `${what} failed`, { durationMs, told: forLLM, error });
     else this.#write('error', `${what} failed`, { durationMs, error: error ?? forLLM });
   }
 
-  /** An event without consequences that an operator should know of. */
+  /** An event without consequences that operators should see. */
   ignored(what: string, fields?: LogFields): void {
     this.#write('warn', what, fields);
   }

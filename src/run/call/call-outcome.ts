@@ -23,9 +23,9 @@ import {
   writeFailure,
 } from './result-text.js';
 
-/** What the writing of a result depends on. */
+/** The facts that the text of a result depends on. */
 interface WrittenCall {
-  /** Of one that is gone, its name. */
+  /** If the tool no longer exists, only its name. */
   readonly tool: Pick<
     ToolDefinition,
     'name' | 'returnsContent' | 'maxResultChars' | 'isOutputInferred' | 'annotations'
@@ -36,7 +36,7 @@ interface WrittenCall {
   readonly log: CallLog;
 }
 
-/** How a tool's body ended, as the result and status of its call: the last stage of the pipeline. */
+/** Converts the outcome of a tool's body to the result and status of its call: the last stage of the pipeline. */
 export function writeOutcome(call: WrittenCall, end: BodyOutcome): CallOutcome {
   const written = end.type === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
   const limit = call.tool.maxResultChars ?? call.environment.maxResultChars ?? MAX_RESULT_CHARS;
@@ -46,7 +46,7 @@ export function writeOutcome(call: WrittenCall, end: BodyOutcome): CallOutcome {
   return { ...written, result: cutResult(takeOutFiles(written.result), limit) };
 }
 
-/** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */
+/** The default for the most characters of a result that the model receives: about 25,000 tokens. */
 const MAX_RESULT_CHARS = 100_000;
 
 function writeUnreturned(
@@ -70,7 +70,7 @@ function writeUnreturned(
     case 'timed_out':
       return { status: 'timed_out', result: failedResult('ToolTimedOut', unendedText(tool, end)) };
     case 'refused': {
-      // Whoever decides may have waited until there was nothing left to decide.
+      // The call may have been aborted while the decision was pending.
       if (scope.signal?.aborted && !end.isAnswer) return aborted(tool);
       const name = end.isExpired ? 'AnswerExpired' : 'ToolRefused';
       return {
@@ -89,13 +89,13 @@ function aborted(tool: WrittenCall['tool'], hasBegun = false): CallOutcome {
   return hasBegun ? end : { ...end, isNotBegun: true };
 }
 
-/** Whether a method only gave up because of the abort, as `fetch` does: that says nothing of what it had done. */
+/** Whether a method stopped only because of the abort, as `fetch` does. It may have had an effect before. */
 function isAbort(thrown: unknown, signal: AbortSignal | undefined): boolean {
   if (!signal?.aborted) return false;
   return thrown === signal.reason || (thrown instanceof DOMException && thrown.name === 'AbortError');
 }
 
-/** Looking at what was thrown runs its author's code: a proxy's traps. */
+/** Reading a thrown value may run its author's code, such as the traps of a proxy. */
 function asksForRetry(thrown: unknown): thrown is RetryToolCall {
   try {
     return RetryToolCall.is(thrown);
@@ -116,12 +116,12 @@ function writeReturned(call: WrittenCall, value: unknown): CallOutcome {
 function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome): CallOutcome {
   const { tool, plan, log } = call;
   const { result } = success;
-  // A misfit of an output that is only inferred is a warning, which only a log reads.
+  // A mismatch with an inferred output is only a warning for the log.
   if (plan === undefined || result.async || (tool.isOutputInferred && !log.isRead)) return success;
   const faults = resultFaults(call, value, result);
   if (faults.length === 0) return success;
   if (tool.isOutputInferred) {
-    // Types say what was meant; what was returned is there all the same. Reported once for each place.
+    // Types state the intention, but the value was returned. Each place is reported once.
     const { reportedMisfits } = plan;
     for (const { path, message: fault } of faults) {
       const place = path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
@@ -138,12 +138,12 @@ function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome)
   };
 }
 
-/** Of so many places of one tool: a list has as many as it has items. */
+/** The most reported places of one tool, because an array has as many places as items. */
 const MAX_MISFITS = 50;
 
 /**
- * What a declared output schema has to say: of the value itself, or of the details of a result for the model; where it
- * has none, of its text, as it is or as JSON. (Awaited background work comes as text.)
+ * Checks a declared output schema against the value itself, or against the details of a result for the model. Without
+ * details, it checks the text, as it is or as JSON, because awaited background work returns text.
  */
 function resultFaults(
   { tool, plan }: WrittenCall,
@@ -159,7 +159,7 @@ function resultFaults(
   return parsed === undefined ? faults : check(parsed);
 }
 
-/** A call that has ended, or that was answered without being made. */
+/** A call that has ended, or that was answered without being executed. */
 interface EndedCall {
   readonly request: CallRequest;
   readonly attempt: number;
@@ -191,7 +191,7 @@ export function callRecord(call: EndedCall, { status, result, taskId }: CallOutc
   return hooked === undefined || hooked.notes.length === 0 ? record : { ...record, hooks: hooked.notes };
 }
 
-/** A result of at most so many characters for the model, with a mark that says how much is missing. */
+/** Limits a result to this many characters for the model, and adds a note about the missing text. */
 function cutResult(result: ToolResult, limit: number): ToolResult {
   const { forLLM, content } = result;
   if (forLLM.length <= limit) return result;
@@ -205,10 +205,10 @@ function cutResult(result: ToolResult, limit: number): ToolResult {
   });
 }
 
-/** Texts shorter than this may have a small picture in them. */
+/** Texts shorter than this may contain a small image. */
 const SHORTEST_WITH_FILES = 4_000;
 
-/** Pictures that models look at; of others, and of more, only a note stays. */
+/** Images that models support; of other and further images, only a note remains. */
 const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/;
 
 const MOST_PICTURES = 8;
@@ -216,8 +216,8 @@ const MOST_PICTURES = 8;
 const MOST_CHARS = 7_000_000;
 
 /**
- * A result whose text has files in it, as Base64, which say nothing to a model as text: pictures become parts, and where
- * each of them stood is a note. The whole text stays in its details.
+ * Removes Base64 files from the text of a result, where models cannot read them: images become parts, and a note
+ * takes their place. The whole text stays in the details.
  */
 function takeOutFiles(result: ToolResult): ToolResult {
   const { forLLM, content } = result;

@@ -28,30 +28,30 @@ import { CallTask, runInTurn, startMethod } from './tasks.js';
 
 type MaybeLater<Value> = Value | Promise<Value>;
 
-/** The answer to a call: its result, or an invocation if the environment wants the record of the call. */
+/** The answer to a call: its result, or an invocation if the environment requests the record of the call. */
 type Answer = MaybeLater<ToolResult | Invocation>;
 
-/** One step of a call. Gives the outcome of the call if it ends there. */
+/** A step of a call. Returns the outcome of the call if it ends there. */
 type Step = (call: Call) => MaybeLater<CallOutcome | undefined>;
 
 type OnBodyEnd = (call: Call, body: BodyOutcome) => Answer;
 
-/** What is done about the outcome of a call, and may change it. */
+/** Processes the outcome of a call, and may change it. */
 type Ending = (call: ReceivedCall, outcome: CallOutcome) => MaybeLater<CallOutcome | undefined>;
 
-/** The parts of a pipeline: only those that somebody asked for. */
+/** The parts of a pipeline: only those that are needed. */
 interface PipelineParts {
   readonly environment: CallEnvironment;
   readonly plan: CallPlan | undefined;
   readonly hooks: HooksByMoment | undefined;
   readonly steps: readonly Step[];
-  /** The steps of calls that were made before. */
+  /** The steps of calls that are executed again. */
   readonly stepsAgain: () => readonly Step[];
   readonly run: (call: Call, onEnd: OnBodyEnd) => Answer;
   readonly endings: readonly Ending[];
 }
 
-/** The way of the calls of one tool in one environment. */
+/** The pipeline for calls of one tool in one environment. */
 class Pipeline {
   constructor(readonly parts: PipelineParts) {}
 
@@ -63,7 +63,7 @@ class Pipeline {
     return this.#advance(call as Call, isAgain ? stepsAgain() : steps);
   }
 
-  /** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
+  /** Continues the steps of a call and settles it: synchronously, or with a promise if a step has to wait. */
   #advance(call: Call, steps: readonly Step[], from = 0): Answer {
     try {
       for (let index = from; index < steps.length; index += 1) {
@@ -101,7 +101,7 @@ class Pipeline {
     return this.#settle(call, invalidTool(call, cause));
   }
 
-  /** Ends a call, however it ended: the one place that reports the outcome to everything around it. */
+  /** Settles a call with any outcome: the only place that reports the outcome to everything around the call. */
   #settle(call: ReceivedCall, outcome: CallOutcome, from = 0): Answer {
     const { endings } = this.parts;
     let last = outcome;
@@ -124,13 +124,16 @@ class Pipeline {
   }
 }
 
-/** Makes a call: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Synchronous if all of its steps are. Never throws or rejects. */
+/**
+ * Makes a call: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Synchronous if all of its steps are. Never throws or
+ * rejects.
+ */
 export function makeCall<Environment extends CallEnvironment>(
   environment: Environment,
   request: CallRequest,
   source: CallSource,
 ): MaybeLater<Environment extends RecordedEnvironment ? Invocation : ToolResult> {
-  // What most calls pass by is apart: an engine inlines short functions only.
+  // Code that most calls skip is separate, because engines inline only short functions.
   const answer = environment.telemetry?.isOn
     ? makeTraced(environment, request, source)
     : pipelineFor(environment, request).make(request, source);
@@ -145,7 +148,7 @@ function makeTraced(environment: CallEnvironment, request: CallRequest, origin: 
     name,
     tool: environment.find(name)?.offered,
     attempt: origin.attempt ?? 1,
-    // A job was approved before it was one.
+    // A job was approved before it was started.
     answered: startedBy === undefined ? answeredIn(journal) : [],
     startedBy,
     mcp,
@@ -188,7 +191,7 @@ function notFound({ request, environment }: ReceivedCall): CallOutcome {
   return { status: 'rejected', result: notFoundResult(request.name, environment.names?.() ?? []) };
 }
 
-/** The pipeline of calls whose tool cannot be had. */
+/** The pipeline of calls whose tool is not available. */
 function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
   const hooks = environment.hooks && hooksByMoment(environment.hooks);
   const composed = { plan: undefined, environment, hooks };
@@ -201,9 +204,9 @@ function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) 
   });
 }
 
-/** What decides which steps there are; without a plan if the tool is missing. */
+/** The facts that determine the steps; without a plan if the tool is missing. */
 interface Composed extends Pick<PipelineParts, 'plan' | 'environment' | 'hooks'> {
-  /** Something may outlive the answer. */
+  /** Work may outlive the answer. */
   readonly hasTask: boolean;
 }
 
@@ -216,7 +219,7 @@ function composeSteps(
   isAgain: boolean,
 ): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
-  // Calls of a run are reported in the order in which they end: one that had to be allowed ends after one rejected early.
+  // Calls of a run are reported in the order in which they finish; a rejected call finishes early.
   const inOrder = (step: Step): Step => (isRecorded ? (call) => Promise.resolve(call).then(step) : step);
   const isAllowed =
     hooks || hasTask || policies || plan.isGuarded || plan.needsScopes || plan.isShared || isAgain;
@@ -246,7 +249,7 @@ function present<Part>(parts: readonly (Part | false | undefined)[]): readonly P
   return parts.filter((part): part is Part & {} => part !== false && part !== undefined);
 }
 
-/** Whether a call was made before, and is made again. */
+/** Whether a call is executed again. */
 function isRepeated({ journal, hasBegun }: CallRequest): boolean {
   return journal !== undefined || hasBegun === true;
 }
@@ -273,7 +276,7 @@ function beforeRun(call: Call): MaybeLater<CallOutcome | undefined> {
   return andThen(call.hooked?.beforeRun(), (block) => block && blockedResult(call, block));
 }
 
-/** How the tool runs: on an engine, in the background, one call at a time, or just so. */
+/** How the tool runs: as a job, in the background, one call at a time, or directly. */
 function runOf(plan: CallPlan, environment: CallEnvironment): PipelineParts['run'] {
   if (isJob(plan, environment)) return runAsJob;
   if (plan.tool.background && environment.onAsyncResult !== undefined)
@@ -317,7 +320,7 @@ function composeEndings({ plan, environment, hooks, hasTask }: Composed): readon
   ]);
 }
 
-/** Step of the hooks after the call. A suspended call has not ended, and a job's hooks were asked where it was done. */
+/** Step of the hooks after the call. A suspended call has not ended, and a job's hooks ran in its worker. */
 function afterCall(call: ReceivedCall, outcome: CallOutcome): MaybeLater<CallOutcome | undefined> {
   if (outcome.status === 'suspended' || call.task?.isHooked) return undefined;
   return call.hooked?.after(outcome);
@@ -330,7 +333,7 @@ function logOutcome({ log, tool, since }: ReceivedCall, outcome: CallOutcome): u
   else log.performed(outcome, durationMs);
 }
 
-/** Closes what the tool opened through its context, unless work that it started goes on. */
+/** Closes resources that the tool opened through its context, unless started work continues. */
 function closeContext({ context }: ReceivedCall, { taskId }: CallOutcome): MaybeLater<undefined> {
   if (context === undefined || taskId !== undefined) return undefined;
   context.unfollow();
@@ -350,7 +353,7 @@ function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocati
   return { status: status === 'started' ? status : 'settled', result, record };
 }
 
-/** The record of a call with what it contains of its approval; whatever the tool has done to its arguments since. */
+/** The record of a call with the facts about its approval, independent of later changes to its arguments. */
 function withApproval(
   record: CallRecord,
   { request, standing = request.journal?.standing }: ReceivedCall,
@@ -382,7 +385,7 @@ function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: Ca
   call.trace?.end({
     status,
     result,
-    // What hooks have rewritten, or were about to, is not recorded as it came.
+    // Original arguments that hooks rewrote, or would have rewritten, are not recorded.
     arguments: checked ?? (hooked === undefined ? request.arguments : undefined),
     cost: hasCost ? costOf(call) : undefined,
     repairs,
@@ -392,10 +395,10 @@ function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: Ca
   });
 }
 
-/** Statuses of calls that cost what their tools cost; a job costs where it is enqueued. */
+/** Statuses of calls that incur the cost of their tools; a job costs when it is enqueued. */
 const COSTS: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'aborted', 'started']);
 
-/** A cost that is no valid number is refused by the budget. */
+/** The budget refuses a cost that is not a valid number. */
 function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
   try {
     const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(checked) : tool?.cost;
@@ -407,7 +410,7 @@ function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
 
 const MAX_SUGGESTED = 3;
 
-/** The answer to a call of a tool that is not among these. */
+/** The answer to a call of an unknown tool. */
 function notFoundResult(given: unknown, known: readonly string[]): ToolResult {
   const name = typeof given === 'string' ? given : String(JSON.stringify(given));
   const near = namesByNearness(name, known).slice(0, MAX_SUGGESTED);

@@ -13,25 +13,25 @@ import { offeredParameters } from '../../tools/schema/offered-parameters.js';
 import type { CallRequest } from './invocation.js';
 import type { CallPlan } from './plan.js';
 
-/** Arguments ready for the tool, or what is wrong with them. */
+/** Arguments ready for the tool, or their faults. */
 export type ReadyArguments =
   | {
       readonly ok: true;
       /** In JSON form, for the history. */
       readonly value: JsonObject;
-      /** As `execute` takes them, where that is not the same. */
+      /** The form for `execute`, if it differs. */
       readonly hydrated?: JsonObject;
-      /** What was repaired; absent if nothing was. */
+      /** The repairs; absent if there were none. */
       readonly repairs?: readonly string[];
       readonly removed: readonly string[];
-      /** Nothing had to be said of them. */
+      /** The arguments need no note for the model. */
       readonly isAccepted?: true;
-      /** Their JSON form once more, where they were transformed before their check: nobody changes this one. */
+      /** A second copy of the JSON form for arguments that were transformed before their check; it is never changed. */
       readonly transformed?: JsonObject;
     }
   | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
 
-/** Arguments that fit as they were sent, which most do; `undefined` for all others. */
+/** Accepts arguments that are valid as sent, as most are; `undefined` for all others. */
 export function acceptedArguments({ accept }: CallPlan, request: CallRequest): JsonObject | undefined {
   const { read } = request;
   if (read !== undefined) return read.ok && read.repairs.length === 0 ? accept(read.value) : undefined;
@@ -69,7 +69,7 @@ export function prepareArguments(
   const withHydrated = (hydrated: Hydrated): ReadyArguments => {
     if (!hydrated.ok) {
       const { wrapper } = plan;
-      // Hydration sees the arguments as the tool takes them.
+      // Hydration sees the arguments in the tool's form.
       const isWithin = wrapper !== undefined && isWrapped(read.value, wrapper);
       const faults = isWithin ? placeWithin(hydrated.faults, wrapper) : hydrated.faults;
       return rejectArguments({ tool, call, faults });
@@ -100,10 +100,10 @@ function rejectReviewed({
   );
 }
 
-/** With more faults than that, the author's messages for some of them are of no help. */
+/** With more faults, the author's messages for some of them do not help. */
 const MOST_REVIEWED = 50;
 
-/** An object needs no reading; it is nearly all that providers deliver. */
+/** An object needs no parsing; providers deliver almost only objects. */
 export function readRaw(raw: unknown): ReadArguments {
   return isRecord(raw) ? { ok: true, value: raw, repairs: [] } : readArguments(raw);
 }
@@ -125,7 +125,7 @@ interface Refused {
   readonly removed?: readonly string[];
 }
 
-/** The rejection of arguments that do not fit, with the text for the model. */
+/** The rejection of invalid arguments, with the text for the model. */
 export function rejectArguments({ tool, call, faults, removed = [] }: Refused): ReadyArguments {
   const { name, parameters } = tool;
   const { schema } = offeredParameters(parameters);
@@ -134,14 +134,14 @@ export function rejectArguments({ tool, call, faults, removed = [] }: Refused): 
 }
 
 /**
- * The checked arguments as they were before the body, a policy or an approval function had them: those may
- * have changed them in place, and the call is made again with what was sent. Copying them for each call would
- * cost as much as the call; where they came as an object that the tool itself got, they are what they are now.
+ * The checked arguments as they were before the body, a policy or an approval function, which may have changed them
+ * in place. The call is executed again with the sent arguments. Copying them for each call would cost as much as the
+ * call. If the tool received the caller's own object, its current state is returned.
  */
 export function argumentsBefore({ request, plan, checked, transformed }: CheckedCall): JsonObject {
   const { journal } = request;
   if (transformed !== undefined) return transformed;
-  // Edited ones are kept as they were checked, maybe by another version of the tool.
+  // Edited arguments are stored as checked, possibly by another version of the tool.
   if (journal?.edited !== undefined) return copyOfJson(journal.arguments) as JsonObject;
   const sent = request.text ?? request.arguments;
   const read = typeof sent === 'string' || isReadApart(request) ? readArguments(sent) : undefined;
@@ -149,14 +149,14 @@ export function argumentsBefore({ request, plan, checked, transformed }: Checked
   return again?.ok ? again.value : checked;
 }
 
-/** The arguments as they were sent, whatever the tool does to the object that it gets. */
+/** The arguments as they were sent, even if the tool changes its object. */
 export function copyOfSent(request: CallRequest, { check }: CallPlan, isAccepted: boolean): unknown {
   const { arguments: given } = request;
   if (isReadApart(request) || !isRecord(given)) return given;
   return isAccepted ? check.copy(given) : copyOfJson(given);
 }
 
-/** Whether the tool gets a copy of what was sent, made by whoever read it. */
+/** Whether the tool receives its own copy of the sent arguments, made by their reader. */
 function isReadApart({ arguments: sent, read }: CallRequest): boolean {
   return read?.ok === true && read.value !== sent;
 }

@@ -8,7 +8,7 @@ import type { CallOutcome, CallRequest } from './invocation.js';
 import { failedResult } from './result-text.js';
 import { awaitWork } from './run-body.js';
 
-/** Steps "read" and "check": the arguments that the tool gets, or the rejection of those that do not fit. */
+/** Steps "read" and "check": the arguments for the tool, or the rejection of invalid arguments. */
 export function check(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
   const { request, tool, plan } = call;
   const accepted = tool.hydrate === undefined ? acceptedArguments(plan, request) : undefined;
@@ -20,13 +20,13 @@ export function check(call: Call): CallOutcome | undefined | Promise<CallOutcome
   return undefined;
 }
 
-/** The tool may change what it is given. Nobody looks at what was sent if there is no record and no context. */
+/** The tool may change its arguments. The sent ones are needed only for a record or a context. */
 function copySent(call: Call, isAccepted: boolean): void {
   const { environment, tool, plan, request } = call;
   if (environment.isRecorded || !tool.ignoresContext) call.sent = copyOfSent(request, plan, isAccepted);
 }
 
-/** The arguments of a request, checked within the limits of the call: rules of a class may be asynchronous. */
+/** The arguments of a request, checked within the limits of the call, because rules of a class may be asynchronous. */
 export function readyArguments(
   call: Call,
   request: CallRequest,
@@ -42,7 +42,7 @@ export function readyArguments(
   });
 }
 
-/** Notes the arguments that the call goes on with; gives its outcome if there are none. */
+/** Sets the arguments that the call continues with; returns its outcome if there are none. */
 export function takeArguments(call: Call, ready: ReadyArguments | CallOutcome): CallOutcome | undefined {
   if (!('ok' in ready)) return ready;
   if (!ready.ok) {
@@ -59,13 +59,16 @@ export function takeArguments(call: Call, ready: ReadyArguments | CallOutcome): 
   return undefined;
 }
 
-/** The outcome of a call that its tool's declaration fails: an invalid schema, a factory, a constructor, a getter. */
+/**
+ * The outcome of a call whose tool has a faulty declaration: an invalid schema, or a factory, constructor or getter
+ * that throws.
+ */
 export function invalidTool(call: ReceivedCall, cause: unknown): CallOutcome {
   const message = `The tool '${call.request.name}' cannot be called: ${errorMessage(cause)}`;
   return { status: 'error', result: failedResult('InvalidToolSignature', message, cause) };
 }
 
-/** Arguments as their tool would get them, in JSON form, or what is wrong with them. */
+/** The arguments that a tool would receive, in JSON form, or their faults. */
 export type CheckedArguments =
   | { readonly ok: true; readonly arguments: JsonObject; readonly removed: readonly string[] }
   /** All faults in one sentence without its full stop. */

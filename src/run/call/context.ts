@@ -44,40 +44,40 @@ import { expiryIn } from './waits.js';
 const NO_DATA: ToolContextData = Object.freeze({});
 const NO_MESSAGES: readonly Message[] = Object.freeze([]);
 
-/** A call in progress: the one record that its steps read and write. */
+/** A call in progress: the record that its steps read and write. */
 export interface ReceivedCall {
-  /** As it came, or as a hook or whoever approved it changed it. */
+  /** As it arrived, or as a hook or the approver changed it. */
   request: CallRequest;
   readonly environment: CallEnvironment;
   readonly scope: CallScope;
   readonly attempt: number;
   readonly log: CallLog;
-  /** When the call began, by `performance.now()`; 0 if no time is taken. */
+  /** The start of the call, by `performance.now()`; 0 if no time is measured. */
   readonly since: number;
   readonly trace: CallTrace | undefined;
   /** Its hooks; absent if there are none. */
   hooked: CallHooks | undefined;
   readonly tool: ToolDefinition | undefined;
   readonly plan: CallPlan | undefined;
-  /** The arguments as they were sent, whatever the tool does to them. */
+  /** The sent arguments, independent of later changes by the tool. */
   sent: unknown;
-  /** What had to be repaired before the arguments fitted. */
+  /** The repairs that made the arguments valid. */
   repairs: readonly string[];
   /** Paths of keys that the schema does not contain and that were removed. */
   removed: readonly string[];
-  /** The arguments in JSON form, as they fit the schema. */
+  /** The valid arguments in JSON form. */
   checked: JsonObject | undefined;
-  /** As `execute` takes them. */
+  /** The form for `execute`. */
   args: JsonObject | undefined;
-  /** As `checked`, if `@Transform` changed them before their check; nobody changes this one. */
+  /** A copy of `checked`, if `@Transform` changed the arguments before their check; it is never changed. */
   transformed: JsonObject | undefined;
-  /** Why its approval counts no more, for whoever is asked again. */
+  /** Why its approval is no longer valid, for the approver who is asked again. */
   change: string | undefined;
-  /** Created when something first needs it. */
+  /** Created on first use. */
   context: CallContext | undefined;
-  /** The standing approval that let it through. */
+  /** The standing approval that allowed it. */
   standing: StandingYes | undefined;
-  /** Work that outlives the answer; absent without a listener for its end, so that the call waits for it. */
+  /** Work that outlives the answer. Absent without a listener for its end; the call then waits for the work. */
   task: CallWork | undefined;
 }
 
@@ -89,7 +89,10 @@ export interface Call extends ReceivedCall {
   args: JsonObject;
 }
 
-/** A call in which nothing has happened yet. No class: an engine drops code for a class that has no instance left. */
+/**
+ * Creates a call. It is not a class instance, because engines discard optimized code of a class that has no instances
+ * left.
+ */
 export function newCall(
   environment: CallEnvironment,
   request: CallRequest,
@@ -127,13 +130,13 @@ export function newCall(
 
 const NO_PATHS: readonly string[] = [];
 
-/** The context of a call, which a tool that ignores it does without. */
+/** The context of a call; it is not created for tools that ignore it. */
 export function contextOf(call: Call): CallContext {
   call.context ??= new CallContext(call);
   return call.context;
 }
 
-/** The key of what a call does. */
+/** The key of a call's effect. */
 export function keyOfEffect(call: ReceivedCall): string {
   return call.context?.idempotencyKey ?? newKey(call);
 }
@@ -145,32 +148,32 @@ function newKey({ request, scope, tool, hooked, sent }: ReceivedCall): string {
   if (of === undefined) return crypto.randomUUID();
   const name = tool?.name ?? request.name;
   try {
-    // What the model sent, or somebody made of that; not what runs, which depends on the version of the tool.
+    // The arguments of the model or their editor, and not those that run, which depend on the version of the tool.
     const read = readRaw(hooked?.sent ?? text ?? sent);
     const given = journal?.edited === undefined ? (read.ok ? read.value : {}) : journal.arguments;
     return effectKey({ of, tool: name, arguments: given });
   } catch {
-    // Only a hook makes something of arguments that are nested too deep to be written.
+    // Only a hook can produce arguments that are nested too deeply to be written.
     return effectKey({ of, tool: name, arguments: {} });
   }
 }
 
-/** How long a call may take, and what ends it before. A tool of a class may compute its own limit in a getter. */
+/** The timeout of a call, and the signal that aborts it. A tool of a class may compute its timeout in a getter. */
 export function limitsOf({ tool, scope, environment }: Pick<Call, 'tool' | 'scope' | 'environment'>) {
   return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
 }
 
 /** The work of a call that outlives its answer. */
 export interface CallWork {
-  /** None as long as nothing was started. */
+  /** `undefined` until work is started. */
   readonly id: string | undefined;
-  /** It has ended; nothing more is heard of it. */
+  /** The work has ended; later events are ignored. */
   readonly isOver: boolean;
-  /** The hooks of whoever did it have had their say about its result. */
+  /** Hooks of the executing process already saw the result. */
   readonly isHooked?: boolean;
   begin(work: () => unknown, acknowledgement: string | undefined): ToolResult | Promise<ToolResult>;
   report(update: ProgressUpdate): void;
-  /** What came of the call, with the work that completes later. */
+  /** The outcome of the call, with the work that completes later. */
   outlive(end: CallOutcome): CallOutcome;
   /** The call has its answer: a completion may follow, unless this was the final result. */
   answered(end: CallOutcome): void;
@@ -178,32 +181,32 @@ export interface CallWork {
 
 type MaybeLater<Value> = Value | Promise<Value>;
 
-/** The hooks of a registry or a run, for one call. Nothing of it throws or rejects. */
+/** The hooks of a registry or a run, for one call. Its methods never throw or reject. */
 export interface CallHooks {
-  /** A hook has answered the call in place of the tool. */
+  /** A hook answered the call instead of the tool. */
   readonly isAnswered: boolean;
-  /** The arguments as they came, before any hook. */
+  /** The arguments as they arrived, before any hook. */
   readonly rawArguments: unknown;
   /** The same as text, if there is one. */
   readonly sent: unknown;
-  /** What hooks did so far. */
+  /** The notes of hooks so far. */
   readonly notes: readonly HookNote[];
-  /** Asks `beforeCall`, and puts the arguments that the call goes on with into its request. */
+  /** Runs `beforeCall` hooks, and writes their arguments into the request. */
   beforeCall(): MaybeLater<
     Block | { readonly type: 'rejected'; readonly faults: readonly ArgumentFault[] } | undefined
   >;
-  /** Asks `beforeRun`: what keeps the tool from running now, if anything does. */
+  /** Runs `beforeRun` hooks: returns what prevents the tool from running now, if anything does. */
   beforeRun(): MaybeLater<Block | undefined>;
-  /** The outcome of the call as `onError` and `afterCall` leave it. */
+  /** The outcome of the call after `onError` and `afterCall`. */
   after(outcome: CallOutcome): MaybeLater<CallOutcome>;
-  /** The same of the result of started work. */
+  /** The same for the result of started work. */
   completed(result: ToolResult): MaybeLater<ToolResult>;
 }
 
 /** Receives why a call was stopped. */
 type StopListener = (reason: unknown) => void;
 
-/** The context of one call. Whatever costs something is built when the tool first asks for it. */
+/** The context of one call. Expensive parts are created on first use. */
 export class CallContext extends ToolContext {
   readonly #call: Call;
   #controller: AbortController | undefined;
@@ -292,7 +295,7 @@ export class CallContext extends ToolContext {
       : logger;
   }
 
-  // Not `AbortSignal.any`: Node keeps what that makes for ever, once a tool has left a listener on it.
+  // Not `AbortSignal.any`: Node never releases its signals if a tool leaves a listener on them.
   get signal(): AbortSignal {
     if (this.#controller !== undefined) return this.#controller.signal;
     const controller = new AbortController();
@@ -305,7 +308,7 @@ export class CallContext extends ToolContext {
     return controller.signal;
   }
 
-  /** Where the call is recorded. For the framework. */
+  /** The trace of the call. For the framework. */
   get trace(): CallTrace | undefined {
     return this.#call.trace;
   }
@@ -317,7 +320,7 @@ export class CallContext extends ToolContext {
 
   progress(update: ProgressUpdate): void {
     const { task } = this.#call;
-    // The call has been answered as timed out or aborted, or has completed: nothing is left to hear of it.
+    // The call already has its answer or completion, so later progress is dropped.
     if (this.isStopped || task?.isOver) return;
     callListener(
       () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
@@ -340,7 +343,7 @@ export class CallContext extends ToolContext {
     return (this.#container ?? container).resolve(token);
   }
 
-  /** Whether there is anything that `resolve` could ask. For the framework. */
+  /** Whether `resolve` has a container. For the framework. */
   get hasContainer(): boolean {
     const { scope, tool } = this.#call;
     return (scope.container ?? tool.container) !== undefined;
@@ -353,7 +356,7 @@ export class CallContext extends ToolContext {
   }
 
   async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
-    // Not noted as a refusal, which would be the call's own result: that is the acknowledgement.
+    // Not stored as a refusal, which would be the call's own result: that is the acknowledgement.
     if (this.taskId !== undefined)
       throw new ToolwrightError('NotExecutableHere', tooLateToAsk(this.toolName));
     return (await this.#replaying().ask(question)) as ValueOf<Source>;
@@ -363,7 +366,7 @@ export class CallContext extends ToolContext {
     return this.#replaying().once(key, work);
   }
 
-  /** What was asked and done once, where the method asked or did anything so. For the framework. */
+  /** The questions and `once` work of the method, if there are any. For the framework. */
   get replay(): Replay | undefined {
     return this.#replay;
   }
@@ -373,14 +376,16 @@ export class CallContext extends ToolContext {
     return this.#replay;
   }
 
-  /** Asks the tool to stop, if it listens. For the framework. */
+  /** Asks the tool to stop, if it supports this. For the framework. */
   stop(reason: unknown): void {
     this.#stopped = { reason };
     this.#controller?.abort(reason);
     for (const listener of this.#stopListeners ?? []) listener(reason);
   }
 
-  /** Calls a listener on `stop`, which costs less than a signal; the returned function ends that. For the framework. */
+  /**
+   * Calls a listener on `stop`, which costs less than a signal; the returned function removes it. For the framework.
+   */
   onStop(listener: StopListener): () => void {
     if (this.#stopped !== undefined) listener(this.#stopped.reason);
     this.#stopListeners ??= new Set();
@@ -388,18 +393,18 @@ export class CallContext extends ToolContext {
     return () => void this.#stopListeners?.delete(listener);
   }
 
-  /** Whether something was opened that has to be closed. For the framework. */
+  /** Whether there are resources to close. For the framework. */
   get isOpen(): boolean {
     return this.#container !== undefined;
   }
 
-  /** Takes no more notice of the run, once the call has completed. For the framework. */
+  /** Stops observing the run, once the call is completed. For the framework. */
   unfollow(): void {
     this.#isOver = true;
     this.#unfollow?.();
   }
 
-  /** Closes what the call opened, once it has completed; a failure concerns nobody else. For the framework. */
+  /** Closes the call's resources, once it is completed; a failure has no further effect. For the framework. */
   async close(): Promise<void> {
     this.unfollow();
     const container = this.#container;
@@ -412,7 +417,7 @@ export class CallContext extends ToolContext {
   }
 }
 
-/** A logger with a listener, whatever levels it writes itself. A listener that throws changes nothing. */
+/** A logger with a listener, independent of the logger's levels. Errors of the listener have no effect. */
 function observedLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
   const write = (level: LogLevel) => (message: string, fields?: LogFields) => {
     callListener(
@@ -426,16 +431,16 @@ function observedLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>
 
 const nothing = (): void => {};
 
-/** The logger where none was given. */
+/** Used if there is no logger. */
 const silentLogger: Logger = {
   ...{ debug: nothing, info: nothing, warn: nothing, error: nothing },
   isLevelEnabled: () => false,
 };
 
 /**
- * `context.ask` and `context.once` of one call. What earlier runs of the method left in the journal replays;
- * what this run adds is kept for the next one. A question is known by its message, and by how often that was
- * asked before, so that questions asked side by side may come in any order.
+ * `context.ask` and `context.once` of one call. Entries of the journal from earlier runs of the method replay; new
+ * entries are stored for the next run. A question is identified by its message and by how often that was asked
+ * before, so that parallel questions may come in any order.
  */
 class Replay {
   readonly #call: Call;
@@ -444,7 +449,7 @@ class Replay {
   readonly #works = new Map<string, Promise<unknown>>();
   readonly #asked = new Map<string, number>();
   readonly #waits: Wait[] = [];
-  /** The error of a question that could not be asked: the call's result, whatever the method made of it. */
+  /** The error of a question that could not be asked: it is the call's result, even if the method catches it. */
   refused: ToolwrightError | undefined;
 
   constructor(call: Call) {
@@ -454,7 +459,7 @@ class Replay {
     this.#finished = new Map(journal?.once.map((entry) => [entry.key, entry]));
   }
 
-  /** Whether the method asked a question that has no answer yet. */
+  /** Whether the method asked a question without an answer. */
   get isSuspended(): boolean {
     return this.#waits.length > 0;
   }
@@ -475,8 +480,8 @@ class Replay {
   }
 
   /**
-   * The value of finished work, or of work done now; as JSON gives it in both cases, so that a replay agrees
-   * with the first run. Work that failed is not finished.
+   * The value of finished work, or of work that runs now; in JSON form in both cases, so that a replay returns the
+   * same as the first run. Work that failed is not finished.
    */
   async once<Value>(given: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
     const key = keyOf(given);
@@ -494,7 +499,7 @@ class Replay {
     return running as Promise<Value>;
   }
 
-  /** What the call waits for and what is to be given back; waits itself for `once` work that is under way. */
+  /** What the call waits for, with its journal; first waits for running `once` work. */
   async suspension(args: CallJournal['arguments']): Promise<Suspension> {
     await Promise.allSettled(this.#works.values());
     const { name, journal } = this.#call.request;
@@ -540,14 +545,14 @@ class Replay {
     const value: unknown = text === undefined ? undefined : JSON.parse(text);
     const done = withoutUndefined({ key, value });
     this.#finished.set(key, done);
-    // Kept before the tool goes on; without a keeper, with the suspended run only.
+    // Saved before the tool continues; without `keepOnce`, saved only with the suspended run.
     await keepOnce?.({ ...done, arguments: argumentsBefore(this.#call) });
-    // What the method does to its copy is not what the work gave.
+    // A copy, because the method may change its value.
     return plainJson(value);
   }
 }
 
-/** Kept with the run, so it is text; another object of the same text would be taken for done. */
+/** Stored with the run, so it must be text; another object with the same text would count as finished. */
 function keyOf(given: unknown): string {
   if (typeof given === 'string' || typeof given === 'number') return String(given);
   throw new TypeError(
@@ -556,8 +561,8 @@ function keyOf(given: unknown): string {
 }
 
 /**
- * What `context.ask` throws where the answer is not there yet: it ends the method, so that what it holds is
- * given back by its `finally`s. A method that catches it is suspended all the same.
+ * Thrown by `context.ask` if there is no answer yet. It ends the method, so that its `finally` blocks release
+ * resources. A method that catches it is suspended all the same.
  */
 export class CallSuspended extends Error {
   constructor(tool: string) {
@@ -565,7 +570,7 @@ export class CallSuspended extends Error {
   }
 }
 
-/** Reads what a method asks. Throws where its schema is not one: that is the tool's own mistake, and fails the call. */
+/** Reads a question of a method. Throws if its schema is invalid: that is a mistake of the tool, and fails the call. */
 function readQuestion(question: Question) {
   const { message, schema: source, expiresInMs } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')
@@ -577,7 +582,7 @@ function readQuestion(question: Question) {
     throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
   const revive = async (value: unknown): Promise<unknown> => {
     if (read === undefined) return value;
-    // It was checked when it came, but another version of the method may have asked for something else.
+    // The answer was checked on arrival, but another version of the method may have asked for something else.
     const parsed = await read.standard?.['~standard'].validate(value);
     const faults = parsed === undefined ? createResultChecker(read.schema)(value) : [];
     if (faults.length === 0 && parsed?.issues === undefined)

@@ -4,51 +4,51 @@ import type { Message } from '../../core/contract/llm-provider.js';
 import { canonicalJson } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 
-/** Where in a run a call stands: models use call ids again, and a place is taken once. */
+/** The position of a call in its run. Models reuse call ids, but a position is unique. */
 export interface CallPlace {
   readonly runId: string;
-  /** The iteration whose reply has the call; 1 is the first. */
+  /** The iteration whose reply contains the call; 1 is the first. */
   readonly step: number;
   /** Its index among the calls of that reply. */
   readonly index: number;
 }
 
-/** A call by what makes its effect that one and no other. */
+/** The facts that identify the effect of a call. */
 interface EffectFacts {
-  /** Outside a run: the id that the caller gave the call. */
+  /** Outside a run: the id from the caller. */
   readonly of: CallPlace | string;
   readonly tool: string;
-  /** As they were given, by the model or whoever edited them: what runs depends on the version of the tool. */
+  /** As the model or an editor wrote them; the arguments that run depend on the version of the tool. */
   readonly arguments: JsonObject;
 }
 
-/** The key of what a call does: the same wherever and how often the same call is made. */
+/** The key of a call's effect: the same whenever and wherever the same call is executed. */
 export function effectKey(effect: EffectFacts): string {
   const { of, tool, arguments: args } = effect;
   const place = typeof of === 'string' ? [of] : [of.runId, of.step, of.index];
   return jsonDigest([...place, tool, args]);
 }
 
-/** The key of one thing among those that a call does. */
+/** The key of one part of a call's effect. */
 export function partKey(effect: string, part: string): string {
   return jsonDigest([effect, part]);
 }
 
-/** The ids of the runs that one call begins: made again, the call has the same for them. */
+/** The ids of the runs that one call starts: if it is executed again, they are the same. */
 export class RunIds {
-  /** Those of the job that is done here. */
+  /** Those of the current job. */
   static readonly ofJob = new AsyncLocalStorage<RunIds>();
-  /** Of a job that has ended: what it has left behind is no part of it. */
+  /** Set after the end of a job: later runs do not belong to it. */
   isOver = false;
   readonly #effect: string;
-  /** How often each was asked for. */
+  /** How often each was requested. */
   readonly #times = new Map<string, number>();
 
   constructor(effect: string) {
     this.#effect = effect;
   }
 
-  /** Does a job, of whose key the ids are of the runs that begin in it. */
+  /** Runs a job; the ids of runs that start in it derive from its key. */
   static async inJob<Value>(effect: string, work: () => Promise<Value>): Promise<Value> {
     const ids = new RunIds(effect);
     try {
@@ -58,7 +58,7 @@ export class RunIds {
     }
   }
 
-  /** The id of the next run that is asked this: not by their order alone, which may be another one the next time. */
+  /** The id of the next run with this question: not by order alone, which may differ the next time. */
   next(asked: unknown): string {
     const id = this.#first(asked);
     const times = this.#times.get(id) ?? 0;
@@ -67,8 +67,8 @@ export class RunIds {
   }
 
   /**
-   * The id of a run that the tool itself begins, by what it asks; not by what it tells the model about that, such as the
-   * time of day.
+   * The id of a run that the tool itself starts, by its messages. System messages are ignored, because they may
+   * contain varying text such as the time of day.
    */
   nextOf(messages: readonly Message[]): string {
     return this.next(messages.filter(({ role }) => role !== 'system'));
@@ -78,13 +78,13 @@ export class RunIds {
     try {
       return jsonDigest([this.#effect, 'run', asked]);
     } catch {
-      // What cannot be written as JSON is refused later, or left out.
+      // Messages that cannot be written as JSON are refused later, or omitted.
       return partKey(this.#effect, 'run');
     }
   }
 }
 
-/** The same for the same JSON, in whatever order its keys are. */
+/** A digest of JSON that does not depend on the order of keys. */
 export function jsonDigest(value: unknown): string {
   return nodeCrypto().hash('sha256', canonicalJson(value), 'base64url');
 }

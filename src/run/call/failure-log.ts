@@ -9,27 +9,27 @@ import { visibleLine } from '../../core/kernel/visible-text.js';
 import { SafeLog } from './log.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
-/** What failed, why, and which one of its kind it was. */
+/** A failure, its cause, and the affected ids. */
 interface LoggedFailure {
   /** `Run failed`. */
   readonly what: string;
   readonly error: unknown;
-  /** Ids, as fields of the entry: they do not make another cause. */
+  /** Ids, as fields of the entry: they do not distinguish causes. */
   readonly at?: LogFields;
-  /** What hides secrets; default: known ones. */
+  /** Hides secrets; default: known ones. */
   readonly redact?: Redaction | undefined;
 }
 
 /**
- * Logs at `error` why something failed, to the given logger or else to the console: once per cause and minute, so that
- * a provider that is down does not fill the log. Secrets in the text are hidden. An abort, and an error by which a
- * client is refused, as NestJS has them, is logged at `debug`.
+ * Logs at `error` why an operation failed, to the given logger or to the console. Each cause is logged once a minute,
+ * so that an unavailable provider does not flood the log. Secrets are hidden. Aborts and client errors, such as
+ * NestJS's HTTP exceptions, are logged at `debug`.
  */
 export function logFailure(logger: Logger | undefined, failure: LoggedFailure): void {
   try {
     log(logger ?? CONSOLE, failure);
   } catch {
-    // An error that throws when it is looked at, or a frozen one of another kind.
+    // An error that throws when it is read, or a frozen one of another kind.
     new SafeLog(logger ?? CONSOLE).error(`${failure.what}: its error cannot be shown`, failure.at ?? {});
   }
 }
@@ -39,7 +39,7 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
   const text = `${what}: ${visibleLine(reason)}`;
   const causes = causesOf(error);
   const safe = new SafeLog(receiver, redact);
-  // Nothing has failed: another process goes on with it, or somebody was refused or has stopped it.
+  // Not a failure: another process continues it, or it was refused or stopped on purpose.
   const { name } = ToolwrightError.is(error) ? error : {};
   const isRefusal = name === 'RunAborted' || name === 'TaskCancelled' || causes.some(isClientError);
   if (name === 'RunClaimed' || isRefusal) {
@@ -49,8 +49,8 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
   const { status } = causes.find(ProviderError.is) ?? {};
   const repeats = repeatsBefore(receiver, `${causeOf(text)} ${status}`);
   if (repeats === undefined) return;
-  // The error of somebody's code, without what its library has put beside it, such as the body of the request: one of a
-  // provider or of the framework says all in its message.
+  // Errors of application code are logged without the fields that libraries add, such as request bodies. Messages of
+  // provider errors and framework errors are complete.
   const isOwn = (cause: unknown): cause is Error => cause instanceof Error && !ToolwrightError.is(cause);
   const origin = causes.find((cause) => ProviderError.is(cause) || isOwn(cause));
   const fields = {
@@ -68,8 +68,8 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
 const LONGEST_TEXT = 1_000;
 
 /**
- * Logs at `warn` that something works again that failed, if its failure was logged: the next one is logged again,
- * however soon it comes.
+ * Logs at `warn` that an operation works again, if its failure was logged. The next failure is then logged
+ * immediately.
  */
 function logRecovery(
   logger: Logger | undefined,
@@ -95,7 +95,7 @@ function lineOf(message: string, fields: LogFields = {}): readonly unknown[] {
   return Object.keys(fields).length === 0 ? [line] : [line, fields];
 }
 
-/** A cause that was logged, and how often it has come since. */
+/** A logged cause, and how often it has occurred since. */
 interface KnownCause {
   readonly loggedAt: number;
   repeats: number;
@@ -107,7 +107,7 @@ const MOST_CAUSES = 200;
 /** By logger: each receives every cause. */
 const known = new WeakMap<Logger, Map<string, KnownCause>>();
 
-/** How often a cause came since it was logged; `undefined` where that is less than a minute ago. */
+/** How often a cause occurred since it was logged; `undefined` if that was less than a minute ago. */
 function repeatsBefore(logger: Logger, cause: string): number | undefined {
   const causes = known.get(logger) ?? new Map<string, KnownCause>();
   known.set(logger, causes);
@@ -117,14 +117,14 @@ function repeatsBefore(logger: Logger, cause: string): number | undefined {
     before.repeats += 1;
     return undefined;
   }
-  // At the end again, so that the first of the map is the oldest.
+  // Moved to the end, so that the first entry of the map is the oldest.
   causes.delete(cause);
   causes.set(cause, { loggedAt: now, repeats: 0 });
   forgetOldest(causes, MOST_CAUSES);
   return before?.repeats ?? 0;
 }
 
-/** Ids and amounts in the text of a provider, which differ each time; statuses, versions and ports stay. */
+/** Ids and amounts in provider messages, which differ each time; statuses, versions and ports stay. */
 const VARYING = /(?<![:\w])(?=\w*\d)\w{4,}/g;
 
 function causeOf(text: string): string {
@@ -133,7 +133,7 @@ function causeOf(text: string): string {
 
 const MOST_CAUSED = 10;
 
-/** An error and those that caused it; a chain may be a ring. */
+/** An error and its causes; a chain may be circular. */
 function causesOf(error: unknown): readonly unknown[] {
   const causes: unknown[] = [error];
   for (let last = error; last instanceof Error && causes.length < MOST_CAUSED; causes.push(last))
@@ -143,7 +143,7 @@ function causesOf(error: unknown): readonly unknown[] {
 
 type NamedEngine = Pick<JobEngine, 'name'>;
 
-/** Logs that an engine does not answer: in the same words whatever part of the process noticed it, so once. */
+/** Logs that an engine does not answer. The text is the same in all parts of the process, so that it is logged once. */
 export function logSilence(
   engine: NamedEngine,
   { logger, error }: { readonly logger: Logger | undefined; readonly error: unknown },

@@ -11,7 +11,7 @@ import type { CallHooks, ReceivedCall } from './context.js';
 import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { failedResult } from './result-text.js';
 
-/** What a hook says is one of these; anything else is a slip, and counts as a hook that failed. */
+/** The allowed fields of a hook's return value; other fields are a mistake, and the hook counts as failed. */
 const WORDS: Readonly<Record<HookMoment, readonly string[]>> = {
   beforeCall: ['arguments', 'faults', 'refuse', 'note'],
   beforeRun: ['result', 'refuse', 'note'],
@@ -21,7 +21,7 @@ const WORDS: Readonly<Record<HookMoment, readonly string[]>> = {
   onError: ['result', 'response', 'note'],
 };
 
-/** What a hook said, as far as it is something. */
+/** The validated return value of a hook. */
 export interface HookAnswer {
   readonly arguments?: JsonObject;
   readonly faults?: readonly ArgumentFault[];
@@ -34,18 +34,18 @@ export interface HookAnswer {
 
 const NO_ANSWER: HookAnswer = {};
 
-/** What the loop's own hooks may say in `beforeRun`: the call is not made now, and will be when its run goes on. */
+/** A return value of the loop's own hooks in `beforeRun`: the call is held until its run continues. */
 export class HeldCall {
-  /** `never` among the words of hooks, because others cannot say it. */
+  /** Typed as `never`, because other hooks cannot return it. */
   static readonly word = new HeldCall() as never;
 }
 
-/** What one hook said, or what keeps the call from going on. */
+/** The return value of a hook, or what prevents the call from continuing. */
 interface Asked extends HookAnswer {
   readonly block?: Block;
 }
 
-/** A hook by the name that notes and messages give it. */
+/** A hook with its name in notes and messages. */
 export interface NamedHook {
   readonly name: string;
   readonly hook: Hooks;
@@ -59,9 +59,9 @@ export function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly
 }
 
 /**
- * What a hook said, with its arguments as plain JSON and its result as one.
+ * Validates the return value of a hook; arguments become plain JSON, and the result a `ToolResult`.
  *
- * @throws TypeError for what a hook cannot have meant.
+ * @throws TypeError for an invalid return value.
  */
 export function answerOf(moment: HookMoment, said: unknown): HookAnswer {
   if (said === undefined || said === null) return NO_ANSWER;
@@ -87,7 +87,7 @@ export function answerOf(moment: HookMoment, said: unknown): HookAnswer {
   return { ...said, result: toolResult(result) };
 }
 
-/** The hooks of an environment by their functions, each in the order of the list. */
+/** The hooks of an environment by function, each in the order of the list. */
 export type HooksByMoment = Readonly<Record<HookMoment, readonly NamedHook[]>>;
 
 export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
@@ -95,15 +95,18 @@ export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
   return Object.fromEntries(moments.map((moment) => [moment, hooksWith(hooks, moment)])) as HooksByMoment;
 }
 
-/** The hooks of one call, asked in order. A promise only if one of them gives a promise. */
+/** The hooks of one call, run in order. Returns a promise only if a hook does. */
 export class HookedCallLife implements CallHooks {
   readonly #hooks: HooksByMoment;
   readonly #call: ReceivedCall;
-  /** As it came, before any hook. */
+  /** As it arrived, before any hook. */
   readonly #request: CallRequest;
   readonly rawArguments: unknown;
   readonly #notes: HookNote[] = [];
-  /** Of a call that is made again, held until it would run: it may have been done before. */
+  /**
+   * Refusal of a repeated call. It is held back until the call would run, because the call may already have been
+   * executed.
+   */
   #refusal: Block | undefined;
   isAnswered = false;
 
@@ -111,7 +114,7 @@ export class HookedCallLife implements CallHooks {
     this.#hooks = hooks;
     this.#call = call;
     this.#request = call.request;
-    // The tool may change its arguments. Nobody looks at these if there is no record and no context.
+    // The tool may change its arguments. A copy is needed only for a record or a context.
     const isUnseen = !call.environment.isRecorded && call.tool?.ignoresContext;
     this.rawArguments = isUnseen ? call.request.arguments : copyOfJson(call.request.arguments);
   }
@@ -131,9 +134,9 @@ export class HookedCallLife implements CallHooks {
   beforeCall(): ReturnType<CallHooks['beforeCall']> {
     const { journal } = this.#request;
     const read = this.#request.read ?? readRaw(this.#request.arguments);
-    // What cannot be read is rejected next, and nothing runs.
+    // Unreadable arguments are rejected next, and nothing runs.
     if (!read.ok) return undefined;
-    // Somebody has been asked about these: nothing changes them any more.
+    // An approver was asked about these arguments, so they must not change.
     const settled = journal?.arguments;
     let args = settled ?? read.value;
     const ended = this.#askAll(
@@ -141,7 +144,7 @@ export class HookedCallLife implements CallHooks {
       (hook) => hook.beforeCall?.(this.#seen(args)),
       (named, { block, faults, arguments: given }): Awaited<ReturnType<CallHooks['beforeCall']>> => {
         if (block !== undefined && !this.#isRepeated) return block;
-        // Of a call that may have been done before, a refusal would say that it was not.
+        // A refusal would wrongly report that the call was not executed, although it may have been.
         this.#refusal ??= block;
         if (settled !== undefined) return undefined;
         if (faults !== undefined) {
@@ -156,7 +159,7 @@ export class HookedCallLife implements CallHooks {
     );
     return andThen(ended, (end) => {
       if (end !== undefined || args === read.value) return end;
-      // As if these arguments had come; what cannot be taken of repaired ones stays so.
+      // As if these arguments had arrived; if repaired arguments are not accepted, they stay refused.
       this.#call.request = {
         ...this.#request,
         id: this.#request.id,
@@ -187,7 +190,7 @@ export class HookedCallLife implements CallHooks {
     const { isAnswered } = this;
     return andThen(this.#ended({ status, original, isCompletion: false, isAnswered }), (result) => {
       if (result === original) return outcome;
-      // It is an error now, or is none any more; all else that happened stays as it was.
+      // The status follows the new result's error flag; everything else stays.
       const now = result.isError ? 'error' : 'success';
       return { ...outcome, result, status: status === 'success' || status === 'error' ? now : status };
     });
@@ -212,7 +215,7 @@ export class HookedCallLife implements CallHooks {
       ? this.#askAll(
           'onError',
           (hook) => hook.onError?.({ of: 'call', error: original.error, call: seen() }),
-          // A hook that only receives errors has nothing to withhold.
+          // A hook that only observes errors has nothing to withhold.
           (named, said) => rewrite(named, 'onError', said),
         )
       : undefined;
@@ -226,7 +229,7 @@ export class HookedCallLife implements CallHooks {
         },
       ),
     );
-    // Whether something is still to come does not depend on words.
+    // Whether a completion follows does not depend on the text.
     return andThen(asked, () =>
       result.async === original.async ? result : new ToolResult({ ...result, async: original.async }),
     );
@@ -242,7 +245,7 @@ export class HookedCallLife implements CallHooks {
     );
   }
 
-  /** Asks one hook within the limits of the call. */
+  /** Runs one hook within the limits of the call. */
   #ask(named: NamedHook, moment: HookMoment, ask: (hook: Hooks) => unknown): Asked | Promise<Asked> {
     const { scope, environment } = this.#call;
     const isBefore = moment === 'beforeCall' || moment === 'beforeRun';
@@ -266,7 +269,7 @@ export class HookedCallLife implements CallHooks {
       const answer = ask(named.hook);
       if (answer === undefined) return NO_ANSWER;
       if (!isThenable(answer)) return read(answer);
-      // After a call, hooks are waited for even if the run was aborted.
+      // After a call, hooks are awaited even if the run was aborted.
       const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };
       return withinLimits(answer, limits).then(read).catch(fail);
     } catch (error) {
@@ -296,7 +299,7 @@ export class HookedCallLife implements CallHooks {
   }
 }
 
-/** The text in place of a result that must not be seen: it still states that the call was executed. */
+/** The text that replaces a withheld result: it still states that the call was executed. */
 function withheld({ name, status, isAnswered }: EndedCall, block: Block): ToolResult {
   const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
   const hasRun = RAN.has(status) && !isAnswered;

@@ -27,178 +27,178 @@ export interface CallRequest {
   readonly id: string;
   readonly name: string;
   readonly arguments: unknown;
-  /** The arguments as they were read, where the caller needed that too. */
+  /** The parsed arguments, if the caller already parsed them. */
   readonly read?: ReadArguments;
-  /** JSON text to read them from again, repaired if needed: the tool cannot change it. */
+  /** JSON text from which to read them again, repaired if needed: the tool cannot change it. */
   readonly text?: string;
-  /** What is known of the call from when it was suspended; with it, the call is made again. */
+  /** The journal of a suspended call, which is executed again with it. */
   readonly journal?: CallJournal;
-  /** The arguments are as `@Transform` left them, and are not transformed again. */
+  /** `@Transform` was already applied to the arguments, and is not applied again. */
   readonly isTransformed?: boolean;
-  /** Where in a run it stands. */
+  /** Its position in the run. */
   readonly place?: CallPlace;
-  /** The key of its effect, where that was settled before: of work on an engine. */
+  /** The key of its effect, if it already has one: for work on an engine. */
   readonly idempotencyKey?: string;
-  /** It was made before, its process died, and what came of it is not known. */
+  /** It was started before, its process crashed, and its outcome is unknown. */
   readonly hasBegun?: boolean;
-  /** Whether it was to be a job then; default: whether its tool starts jobs now. */
+  /** Whether it was to run as a job then; default: whether its tool starts jobs now. */
   readonly asJob?: boolean;
-  /** Its tool only read then. */
+  /** Its tool was `readOnly` then. */
   readonly readOnly?: true;
-  /** Keeps what `context.once` has done before the tool goes on. */
+  /** Stores a value of `context.once` before the tool continues. */
   readonly keepOnce?: KeepOnce;
-  /** Where it came as a message of the Model Context Protocol. */
+  /** Set if it arrived as a message of the Model Context Protocol. */
   readonly mcp?: McpArrival;
   /** The call that started it as a job. */
   readonly startedBy?: TracePlace;
 }
 
-/** Keeps one value of `context.once`; rejects where it cannot be kept. */
+/** Stores a value of `context.once`; rejects if that fails. */
 export type KeepOnce = (done: OnceValue) => Promise<void>;
 
-/** One value of `context.once`, made for these arguments. */
+/** A value of `context.once`, for these arguments. */
 export interface OnceValue {
   readonly key: string;
   readonly value?: unknown;
   readonly arguments: JsonObject;
 }
 
-/** The steps of a call that are timed; reading the arguments counts as a part of their check. */
+/** The timed steps of a call; reading the arguments is part of their check. */
 export type CallStep = 'find' | 'check' | 'allow' | 'run' | 'write';
 
-/** What happens to a call that had begun, if its tool cannot find out the outcome. */
+/** What happens to a call that had begun, if its tool cannot determine the outcome. */
 export type OnUnknown = 'ask' | 'error' | 'rerun';
 
-/** Where a call comes from. */
+/** The origin of a call. */
 export interface CallSource {
   readonly scope: CallScope;
-  /** The number of this attempt of the model at this tool; 1 is the first. */
+  /** The number of the model's attempt at this tool; 1 is the first. */
   readonly attempt?: number;
 }
 
-/** A call that needs an approval, as standing ones are looked for. */
+/** A call that needs an approval, for the lookup of standing approvals. */
 export interface StandingCall {
   readonly tool: ToolDefinition;
   readonly arguments: JsonObject;
   readonly conversationId: string | undefined;
-  /** Whether somebody who gave a standing approval could approve this call. */
+  /** Whether the user who gave a standing approval could approve this call. */
   readonly mayHaveGiven: (answeredBy: unknown) => boolean;
 }
 
-/** What the calls of a registry or of a run have in common. */
+/** The settings shared by all calls of a registry or of a run. */
 export interface CallEnvironment {
   readonly find: (name: string) => ToolEntry | undefined;
-  /** The names of the tools that there are, for those who ask for another one. */
+  /** The names of all tools, for messages about unknown tools. */
   readonly names?: () => readonly string[];
   readonly logger?: Logger;
   /** Records calls. */
   readonly telemetry?: Telemetry;
   /** `false`: arguments are not logged. */
   readonly logArguments?: boolean;
-  /** Keeps secrets out of the log; default: what is known to be one. */
+  /** Hides secrets in the log; default: known ones. */
   readonly redact?: Redaction;
-  /** Milliseconds for tools that set no `timeoutMs` of their own; none: no limit. */
+  /** Milliseconds for tools without their own `timeoutMs`; absent: no limit. */
   readonly toolTimeoutMs?: number;
-  /** Calls are answered by an {@link Invocation} with the record of the call; otherwise by the result alone. */
+  /** Calls return an {@link Invocation} with the record of the call; otherwise only the result. */
   readonly isRecorded?: boolean;
   readonly describeError?: DescribeError;
   /** All of them must allow a call. */
   readonly policies?: readonly ToolPolicy[];
-  /** `false`: types are coerced only for tools that ask for it. */
+  /** `false`: types are coerced only for tools that request it. */
   readonly coerce?: boolean;
-  /** Characters of a result that the model sees at most, for tools that set no limit of their own. */
+  /** The most characters of a result that the model receives, for tools without their own limit. */
   readonly maxResultChars?: number;
-  /** Hears of completions; with it, tools may answer now and complete later. */
+  /** Receives completions; if set, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
-  /** Runs last on what started work completes with, in the async context of the call. */
+  /** Runs last on completions of started work, in the async context of the call. */
   readonly finalizeCompletion?: (tool: string, result: ToolResult) => ToolResult;
-  /** What the work that tools start goes through; default: one without a limit. */
+  /** The queue of work that tools start; default: a queue without a limit. */
   readonly tasks?: TaskQueue;
-  /** The records of calls carry the keys of their effects. */
+  /** The records of calls contain the keys of their effects. */
   readonly recordsKeys?: boolean;
   /** Default: an approval is requested. */
   readonly onUnknown?: OnUnknown;
-  /** Where the work of background tools goes, in place of this process. */
+  /** Runs the work of background tools outside this process. */
   readonly jobs?: JobDispatch;
-  /** A call that starts a job is answered with the result of the job. */
+  /** A call that starts a job waits for the job's result. */
   readonly awaitsJobs?: boolean;
-  /** Aborted once there is no listener for its outcome. */
+  /** Aborted once no listener for the outcome is left. */
   readonly followUntil?: AbortSignal;
-  /** Hears of the end of each step of a call. */
+  /** Called at the end of each step of a call. */
   readonly onStep?: (step: CallStep) => void;
-  /** What surrounds each call, in order. */
+  /** Hooks around each call, in order. */
   readonly hooks?: readonly Hooks[];
-  /** The standing approval that lets a call through which needs one; it may fail, and then there is none. */
+  /** The standing approval that allows a call; if the lookup fails, there is none. */
   readonly standing?: (call: StandingCall) => Promise<StandingYes | undefined>;
-  /** What runs that its tool began wait for; asked when a body has ended, in the async context of the call. */
+  /** The waits of runs that its tool started; called when a body has ended, in the async context of the call. */
   readonly innerWaits?: () => readonly Wait[];
-  /** Milliseconds for answers, where neither tool nor question sets them; default: no limit. */
+  /** Milliseconds for answers, if neither tool nor question sets them; default: no limit. */
   readonly answerWithinMs?: number;
-  /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
+  /** A user can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }
 
-/** The same where the record of a call is wanted. */
+/** The same, with records of calls. */
 export type RecordedEnvironment = CallEnvironment & { readonly isRecorded: true };
 
-/** A call that has its answer: its result, or an acknowledgement with a completion to come. */
+/** A call that has its answer: its result, or an acknowledgement with a completion to follow. */
 export interface AnsweredInvocation {
   readonly status: 'settled' | 'started';
   readonly result: ToolResult;
   readonly record: CallRecord;
 }
 
-/** A call that waits. It is made again with the journal, once its waits are answered (`answerWait`). */
+/** A call that waits. It is executed again with the journal, once its waits are answered (`answerWait`). */
 export interface SuspendedInvocation {
   readonly status: 'suspended';
   readonly suspension: Suspension;
-  /** The error that stands for it where nobody can be asked. */
+  /** The error that replaces it if no user can be asked. */
   readonly result: ToolResult;
   readonly record: CallRecord;
 }
 
-/** How a call ended: there is no fourth way. */
+/** The possible outcomes of a call. */
 export type Invocation = AnsweredInvocation | SuspendedInvocation;
 
-/** How the body of a tool ended, or why it did not begin. */
+/** How the body of a tool ended, or why it did not start. */
 export type BodyOutcome =
   | { readonly type: 'returned'; readonly value: unknown }
   | { readonly type: 'error'; readonly error: unknown }
-  /** `hasBegun`: within the body, which may have done something by then. */
+  /** `hasBegun`: the body had started and may have had an effect. */
   | { readonly type: 'timed_out'; readonly timeoutMs: number; readonly hasBegun?: boolean }
   | { readonly type: 'aborted'; readonly hasBegun?: boolean }
   | {
       readonly type: 'refused';
       readonly reason: string;
       readonly isExpired?: boolean;
-      /** Whoever was asked has said so, or nobody in time. */
+      /** An answer, or the expiry of a question, decided this. */
       readonly isAnswer?: true;
     };
 
-/** What keeps a body from running: the end that its call has without it, or what it waits for. */
+/** What prevents a body from running: the outcome of its call, or what it waits for. */
 export type Block =
   | Extract<BodyOutcome, { readonly type: 'returned' | 'refused' | 'aborted' | 'error' }>
-  /** `because`: what the policy that asks has said. */
+  /** `because`: the reason of the policy that asks. */
   | { readonly type: 'waits'; readonly wait: Wait; readonly because?: string }
-  /** A hook holds it until its run goes on. */
+  /** A hook holds the call until its run continues. */
   | { readonly type: 'held' };
 
-/** What came of a call. */
+/** The outcome of a call. */
 export interface CallOutcome {
-  /** Of arguments that were rejected: what is wrong with them. */
+  /** The faults of rejected arguments. */
   readonly faults?: readonly ArgumentFault[];
   readonly status: CallStatus;
-  /** Of a suspended call: the error that stands for it where nobody can be asked. */
+  /** For a suspended call: the error that replaces it if no user can be asked. */
   readonly result: ToolResult;
-  /** An abort came before its method: there is no effect that a key could name. */
+  /** It was aborted before its method started: it has no effect that needs a key. */
   readonly isNotBegun?: true;
   /** Only with status `suspended`. */
   readonly suspension?: Suspension;
-  /** Of the work that completes later. */
+  /** The work that completes later. */
   readonly taskId?: string;
 }
 
-/** What the loop adds to a call; wins over the registry's own options. */
+/** Settings of the loop for its calls; they override the registry's own options. */
 export interface InvokeOptions
   extends Pick<
     CallEnvironment,
@@ -208,11 +208,11 @@ export interface InvokeOptions
   > {
   readonly attempt?: number;
   readonly policy?: ToolPolicy;
-  /** Behind those of the registry. */
+  /** Run after those of the registry. */
   readonly hooks?: readonly Hooks[];
 }
 
-/** Makes a call; synchronous where its tool is. Never throws or rejects. */
+/** Makes a call; synchronous if its tool is. Never throws or rejects. */
 export type Invoker = (
   call: CallRequest,
   scope: CallScope,
@@ -224,21 +224,21 @@ export interface WatchedCall {
   readonly request: CallRequest;
   readonly scope: CallScope;
   readonly attempt: number | undefined;
-  /** Makes the call, with what the watcher adds to it. To be called once. */
+  /** Makes the call, with the additions of the watcher. Call it once. */
   make(added?: WatcherAdditions): Invocation | Promise<Invocation>;
 }
 
-/** What a watcher adds to a call. */
+/** The additions of a watcher to a call. */
 export interface WatcherAdditions {
-  /** Asked after all others; the model receives its refusal. */
+  /** Evaluated after all others; the model receives its refusal. */
   readonly policy?: ToolPolicy;
-  /** Hears of the end of each step. */
+  /** Called at the end of each step. */
   readonly onStep?: (step: CallStep) => void;
 }
 
 /**
- * Sees the calls of a registry and of its views, whoever makes them, and may hold them: an inspector. What it gives is
- * what `make` gave.
+ * Observes the calls of a registry and of its views, from all callers, and may hold them: an inspector. It must
+ * return the result of `make`.
  */
 export interface CallWatcher {
   aroundCall(call: WatchedCall): Invocation | Promise<Invocation>;

@@ -7,21 +7,24 @@ import { callListener, withinLimits } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { attachmentsText, failedResult, resultText, storedResult } from './result-text.js';
 
-/** How long a call waits for a broker to take its job; after that, whoever sweeps the store sends it. */
+/** How long a call waits for a broker to take its job; after that, the next sweep of the store sends it. */
 const SEND_WITHIN_MS = 5000;
-/** How often results are looked for of which no news came. */
+/** How often missing results are looked up. */
 const LOOK_EVERY_MS = 2000;
 
-/** Receives what becomes of a job. */
+/** Receives the events of a job. */
 interface JobFollower {
   readonly onUpdate: (update: unknown) => void;
   readonly onEnd: (result: ToolResult) => void;
   readonly onError: (error: unknown) => void;
-  /** The engine does not answer: the result is looked for in the store alone. */
+  /** The engine does not answer: the result is looked up only in the store. */
   readonly onSilence: (error: unknown) => void;
 }
 
-/** Where calls enqueue their jobs and learn of their results: an engine, and the store for what the engine may lose. */
+/**
+ * Enqueues the jobs of calls and receives their results: from an engine, and from the store for events that the
+ * engine loses.
+ */
 export class JobDispatch {
   readonly engine: JobEngine;
   readonly #jobs: JobStore;
@@ -42,7 +45,10 @@ export class JobDispatch {
     return isFirst;
   }
 
-  /** Stores a job and enqueues it. Rejects if it cannot be stored; an engine that does not answer gets it later. */
+  /**
+   * Stores a job and enqueues it. Rejects if it cannot be stored; if the engine does not answer, it is enqueued
+   * later.
+   */
   async send(job: Job, options: JobOptions, onError: (error: unknown) => void): Promise<void> {
     await this.#jobs.addJob(job, options);
     const sent = this.engine.enqueue(job, options).then(() => this.#jobs.jobSent(job.id));
@@ -72,14 +78,14 @@ export class JobDispatch {
     void this.#look(jobId);
   }
 
-  /** Reports no more on it. */
+  /** Stops reporting on it. */
   unfollow(jobId: string): void {
     if (this.#followers.delete(jobId) && this.#followers.size === 0) this.#rest();
   }
 
   /**
-   * Ends a job as cancelled: its result first, so that no worker completes it with another, and then wherever it waits
-   * or runs. Whether it had no result yet.
+   * Cancels a job. Its result is recorded first, so that no worker completes it with another, and then it is removed
+   * or aborted. Returns whether it had no result yet.
    */
   async cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
     const stored = await this.#jobs.job(jobId);
@@ -97,7 +103,7 @@ export class JobDispatch {
       if (stored?.result === undefined || !this.#followers.delete(jobId)) return;
       follower?.onEnd(new ToolResult(stored.result));
     } catch (error) {
-      // The next look may do better.
+      // The next check may succeed.
       if (this.#followers.get(jobId) === follower) follower?.onError(error);
     }
     if (this.#followers.size === 0) this.#rest();
@@ -108,23 +114,26 @@ export class JobDispatch {
     this.#looking = undefined;
     const ended = this.#unsubscribe;
     this.#unsubscribe = undefined;
-    // An engine that is closed has ended it already.
+    // An engine that is closed has already ended it.
     ended?.then((end) => end()).catch(() => {});
   }
 }
 
-/** Records a result that no attempt produced, and reports it to the job's conversation; whether it is the first. */
+/**
+ * Records a result that no attempt produced, and reports it to the job's conversation. Returns whether it is the
+ * first result.
+ */
 export function completeJob(jobs: JobStore, job: Job, result: ToolResult): boolean | Promise<boolean> {
   return jobs.completeJob(job.id, storedResult(result), { entry: completionEntry(job, result) });
 }
 
-/** The completion of work that was cancelled. */
+/** The completion of cancelled work. */
 export function cancelledResult(tool: string, reason: string | undefined): ToolResult {
   const why = reason === undefined ? '.' : `: ${reason}`;
   return failedResult('TaskCancelled', `The work of the tool '${tool}' was cancelled${why}`);
 }
 
-/** An engine, and where its jobs are kept. */
+/** An engine and the store of its jobs. */
 interface JobPlace {
   readonly engine: JobEngine;
   readonly store: unknown;
@@ -133,10 +142,10 @@ interface JobPlace {
 const dispatches = new WeakMap<JobEngine, WeakMap<JobStore, JobDispatch>>();
 
 /**
- * Where work goes that is started with these options.
+ * The dispatch of work with these options.
  *
- * @throws InvalidOptionsError (521) where the store is missing, or keeps no jobs: what a broker loses would be lost; and
- *   where it cannot write in the transactions of the engine.
+ * @throws InvalidOptionsError (521) if the store is missing or stores no jobs, because jobs that a broker loses would
+ * be lost; or if it cannot write in the transactions of the engine.
  */
 export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch {
   const refuse = (problem: string, fix: string) => refuseOptions([{ where, option: 'store', problem, fix }]);
@@ -158,14 +167,14 @@ export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch 
   return dispatch;
 }
 
-/** A call that has ended, or whose work has. */
+/** A call that has ended, or whose work has ended. */
 export interface CompletedCall {
   readonly tool: string;
   readonly callId: string;
   readonly taskId?: string;
 }
 
-/** A completion as it begins a turn: with the text that an answer of the call would have had. */
+/** A completion as the origin of a turn, with the text that an answer of the call would have had. */
 export function completionOf(
   { tool, callId, taskId }: CompletedCall,
   result: ToolResult,
@@ -174,7 +183,7 @@ export function completionOf(
   return withoutUndefined({ kind: 'completion', tool, callId, taskId, text });
 }
 
-/** The same as an entry of an inbox; `owner`: that of the turn that made the call. */
+/** The same as an inbox entry; `owner` is that of the turn that made the call. */
 export function completionContent(call: CompletedCall, result: ToolResult, owner: unknown): InboxContent {
   const forUser = (!result.silent && result.forUser) || undefined;
   return withoutUndefined({ ...completionOf(call, result), forUser, owner });
@@ -185,7 +194,7 @@ export function completionKey(idempotencyKey: string): string {
   return `completion task_${idempotencyKey}`;
 }
 
-/** How a job that a turn of a conversation has started reports its result to that conversation. */
+/** The inbox entry that reports a job's result to the conversation whose turn started it. */
 export function completionEntry(job: Job, result: ToolResult): NewInboxEntry | undefined {
   const { id: taskId, tool, callId, idempotencyKey, scope, runId = '' } = job;
   const { conversationId, owner } = scope;

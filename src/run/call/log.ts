@@ -5,12 +5,12 @@ import { KNOWN_SECRETS, type Redaction } from './redact.js';
 const MAX_TEXT = 2000;
 const MAX_NAME = 64;
 const MAX_ITEMS = 20;
-/** Causes of causes: a chain may be a ring. */
+/** The depth limit of causes: a chain may be circular. */
 const MAX_CAUSES = 10;
-/** Errors of one field: those of an AggregateError may be many, with causes of their own. */
+/** The most errors of one field: an AggregateError may have many, with their own causes. */
 const MAX_ERRORS = 40;
 
-/** Fields as they may be logged: of bounded size, without secrets, and with nothing hidden in their texts. */
+/** Fields in a form that may be logged: of limited size, without secrets, and with visible control characters. */
 export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
   const logged: Record<string, unknown> = {};
   for (const name of Object.keys(fields)) logged[name] = loggedField(fields[name], redaction);
@@ -49,11 +49,11 @@ class LoggedField {
     return text.length <= MAX_TEXT ? masked : `${masked}… (${text.length - MAX_TEXT} more characters)`;
   }
 
-  /** The error itself where all of it may be logged as it is; otherwise a copy. */
+  /** The error itself if all of it may be logged; otherwise a copy. */
   #error(error: Error, causes: number): Error {
     const properties: PropertyDescriptorMap = {};
     let isChanged = false;
-    // What it has of its own, and what every error may have.
+    // Its own properties, and those that every error may have.
     const parts = PARTS.filter((name) => name in error);
     for (const name of new Set([...parts, ...Object.getOwnPropertyNames(error)])) {
       const value: unknown = error[name as keyof Error];
@@ -63,7 +63,7 @@ class LoggedField {
       properties[name] = { value: shown, enumerable, configurable: true, writable: true };
     }
     if (!isChanged) return error;
-    // Loggers know errors by what only the engine makes.
+    // Loggers recognize errors by an internal slot that only real errors have.
     const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error));
     return Object.defineProperties(copy, properties);
   }
@@ -84,14 +84,14 @@ class LoggedField {
   }
 }
 
-/** Most fields are names and ids, and there is one in every entry. */
+/** Most fields are names and ids that occur in every entry. */
 function isName(text: string): boolean {
   return text.length <= MAX_NAME && /^[a-z][a-z_]*\d{0,9}$/.test(text);
 }
 
 const PARTS = ['message', 'stack', 'cause', 'errors'];
 
-/** Writes what is reported nowhere else, without secrets. A logger that throws changes nothing. */
+/** Logs errors that are reported nowhere else, without secrets. Errors of the logger have no effect. */
 export class SafeLog {
   readonly #logger: Logger | undefined;
   readonly #redaction: Redaction;

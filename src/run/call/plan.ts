@@ -10,21 +10,21 @@ import { nullableOptionals } from '../../tools/schema/keywords.js';
 import { offeredParameters } from '../../tools/schema/offered-parameters.js';
 import { approvalNeed } from './waits.js';
 
-/** What can be decided about a tool's calls once, instead of at each of them. */
+/** The facts about a tool's calls that are determined once. */
 export interface CallPlan {
   readonly tool: ToolDefinition;
   readonly parameters: object;
   readonly check: Checker;
-  /** That of `check`, which is asked at every call. */
+  /** That of `check`, which is used at every call. */
   readonly accept: Checker['accept'];
-  /** The property that the arguments are offered in, where their schema has to be put into one. */
+  /** The property that contains the offered arguments, if their schema had to be wrapped. */
   readonly wrapper?: string;
   readonly checkResult?: ResultChecker;
-  /** Where results were told not to fit, of an output that was only inferred. */
+  /** Places where results did not match an inferred output and were already reported. */
   readonly reportedMisfits: Set<string>;
-  /** JSON that had to be repaired is good enough. */
+  /** Repaired JSON is accepted. */
   readonly takesRepaired: boolean;
-  /** A hand-written tool that stores on itself, so that its calls must not overlap. */
+  /** A hand-written tool with state, whose calls must not overlap. */
   readonly isShared: boolean;
   /** It takes the context, or receives it before it runs. */
   readonly needsContext: boolean;
@@ -34,27 +34,27 @@ export interface CallPlan {
   readonly needsScopes: boolean;
 }
 
-/** One registered tool. */
+/** A registered tool. */
 export interface ToolEntry {
-  /** The tool that serves the next call. */
+  /** The tool for the next call. */
   readonly open: () => ToolDefinition;
-  /** The tool as it was when it was registered: what is offered. */
+  /** The tool as it was registered: this version is offered. */
   readonly offered: ToolDefinition;
   /** The tool of every call, if it is finished and always the same. */
   readonly fixed?: ToolDefinition;
-  /** The pipeline of its last call: it serves no other environment, and no other version of its tool. */
+  /** The pipeline of its last call; valid only for the same environment and version of the tool. */
   composed?: object;
 }
 
-/** Types are coerced by default; one set of plans for each choice of the registry. */
+/** Types are coerced by default; one set of plans for each setting of the registry. */
 const plans = {
   coercing: new WeakMap<ToolDefinition, CallPlan>(),
   asSent: new WeakMap<ToolDefinition, CallPlan>(),
 };
 
 /**
- * The plan of a tool: made at its first call, which is when its schema is compiled; again if a hand-written tool changes
- * its schema.
+ * The plan of a tool: created at its first call, which compiles its schema; again if a hand-written tool changes its
+ * schema.
  */
 export function planOf(tool: ToolDefinition, coerce = true): CallPlan {
   const known = coerce ? plans.coercing : plans.asSent;
@@ -88,7 +88,7 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     accept: checker.accept,
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
     reportedMisfits: new Set(),
-    // A destructive tool never runs on guessed arguments.
+    // A destructive tool never runs with guessed arguments.
     takesRepaired: repair ?? !isDestructive,
     isShared,
     needsContext,

@@ -3,21 +3,21 @@ import { isRecord } from '../../core/kernel/json.js';
 import { readExactJson } from '../../tools/checking/exact-json.js';
 import { headOf, withoutFiles, withoutHalf } from './result-text.js';
 
-/** Which part of a stored result is wanted. */
+/** Selects a part of a stored result. */
 export interface StoredPart {
   /** The first character. */
   readonly from?: number;
   /** The first line, from 1. */
   readonly line?: number;
-  /** A place in JSON: `orders[0].lines`. */
+  /** A path in JSON: `orders[0].lines`. */
   readonly path?: string;
-  /** What is looked for, as it is written but for small and capital letters. */
+  /** The text to find, without regard to case. */
   readonly search?: string;
-  /** Characters, lines, items or matches at most. */
+  /** The most characters, lines, items or matches. */
   readonly count?: number;
 }
 
-/** A part of a stored result, of at most so many characters and a line that says what it is. */
+/** A part of a stored result, limited in characters, with a line that describes it. */
 export function readStored(text: string, part: StoredPart, limit: number): string {
   if (part.search !== undefined) return found(text, { ...part, search: part.search }, limit);
   if (part.path !== undefined) return fromJson(text, { ...part, path: part.path }, limit);
@@ -153,7 +153,7 @@ function shownJson(value: unknown): string {
   return withoutFiles(JSON.stringify(value) ?? 'null');
 }
 
-/** What stands at `orders[0].lines`, or `$.orders[0]["lines"]`. */
+/** The value at `orders[0].lines`, or `$.orders[0]["lines"]`. */
 function valueAt(value: unknown, path: string): unknown {
   let current = value;
   for (const [step] of path.replace(/^\$\.?/, '').matchAll(/[^.[\]"']+/g)) {
@@ -167,7 +167,7 @@ const KEYS = 20;
 const DEPTH = 4;
 const LONG_TEXT = 200;
 
-/** What JSON is like, without what is in it: `{ orders: 5000 × { id: number, … }, total: number }`. */
+/** The structure of JSON without its values: `{ orders: 5000 × { id: number, … }, total: number }`. */
 export function shapeOf(value: unknown, depth = 0): string {
   if (Array.isArray(value)) {
     if (value.length === 0) return 'an empty list';

@@ -1,16 +1,16 @@
 import { visibleText } from '../../core/kernel/visible-text.js';
 
-/** What keeps secrets out of the log. */
+/** Keeps secrets out of the log. */
 export interface Redaction {
   /** A copy of a value: secrets hidden, long texts cut, deep objects flattened. */
   copy(value: unknown): unknown;
-  /** A text of any length, or at most so many characters of it, without the secrets in it. */
+  /** A text, or its first `most` characters, without secrets. */
   mask(text: string, most?: number): string;
-  /** Whether what stands under a key is a secret. */
+  /** Whether the value of a key is a secret. */
   hides(key: string): boolean;
 }
 
-/** Hidden wherever they stand in a key, whatever is written around them. */
+/** Hidden in any part of a key. */
 const SECRET_PARTS = [
   'password',
   'passphrase',
@@ -27,23 +27,23 @@ const SECRET_PARTS = [
   'creditcard',
   'sessionid',
 ];
-/** Too short for that: hidden where they are a word of a key (`pin_code`, and not `shipping`). */
+/** Too short for that: hidden only as a word of a key (`pin_code`, but not `shipping`). */
 const SECRET_WORDS = [
   ...['auth', 'bearer', 'jwt', 'otp', 'pin', 'pwd', 'passcode'],
   ...['card', 'cvv', 'cvc', 'iban', 'ssn'],
 ];
-/** From this length on, a name that is to be hidden counts as a part. */
+/** Hidden names of at least this length also match as parts of a key. */
 const MIN_PART = 6;
 
 const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
 const MAX_DEPTH = 5;
-/** Characters and values of one entry. */
+/** The most characters and values of an entry. */
 const MAX_SIZE = 4000;
-/** Keys whose answer is remembered: the fields of arguments are always the same few. */
+/** The most cached keys: the fields of arguments repeat. */
 const MOST_KNOWN_KEYS = 1000;
 
-/** Hides `names` as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too. */
+/** Hides `names` in addition to known secrets; `customerNo` also matches `customer_no` and `oldCustomerNo`. */
 export function createRedaction(names: readonly string[] = []): Redaction {
   const own = names.map((name) => wordsOf(name).join('')).filter((name) => name !== '');
   const parts = [...SECRET_PARTS, ...own.filter((name) => name.length >= MIN_PART)];
@@ -72,7 +72,7 @@ export function createRedaction(names: readonly string[] = []): Redaction {
   };
 }
 
-/** Hides what is known to be secret. */
+/** Hides known secrets. */
 export const KNOWN_SECRETS: Redaction = createRedaction();
 
 class RedactedCopy {
@@ -121,15 +121,15 @@ function wordsOf(key: string): readonly string[] {
   return words.map((word) => word.toLowerCase());
 }
 
-/** Stands where a secret was. */
+/** Replaces a secret. */
 const HIDDEN = '[redacted]';
 
 /**
- * A text without the secrets in it, in one pass: what looks like one by itself, and the values of secret keys
- * in addresses, in JSON (also in JSON within JSON) and in what programs print.
+ * Removes secrets from a text in one pass: texts in the form of secrets, and the values of secret keys in URLs, in
+ * JSON (also nested JSON text) and in program output.
  */
 function maskSecrets(text: string, isSecret: (key: string) => boolean, most = text.length): string {
-  // Looked for in somewhat more than is shown, so that no half of a secret stays.
+  // Searches a longer part than is shown, so that no half of a secret remains.
   const looked = text.slice(0, most + Math.max(most, MAX_TEXT));
   if (!MARKS.test(looked)) return looked.slice(0, most);
   const shaped = looked.replace(SHAPES, (_secret, scheme?: string, address?: string) =>
@@ -137,19 +137,19 @@ function maskSecrets(text: string, isSecret: (key: string) => boolean, most = te
   );
   const masked = maskValues(shaped, isSecret).replace(HEADERS, `$1${HIDDEN}`);
   if (text.length <= most) return masked;
-  // What is hidden has moved what is behind it to the front: of that, the end may be half a secret.
+  // Hiding moves later text forward, so the end may contain half a secret.
   const behind = looked.length - most;
   return masked.slice(0, Math.max(0, Math.min(most, masked.length - behind)));
 }
 
-/** What a text contains in which one of the patterns below finds anything: most texts have none of it. */
+/** Matches every text in which a pattern below can match; most texts contain no match. */
 const MARKS = /[=:]|%3D|bearer|basic|eyj|[spr]k[-_]|gh[pousr]_|github_pat_|xox|akia|aiza|-----begin/i;
 
-/** Headers that are secret to the end of their line, or of the quotes around it, whatever they carry. */
+/** Headers that are secret to the end of their line, or of the quotes around them. */
 const HEADERS =
   /(?<![\p{L}\p{N}_])((?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9}(?:(?:Bearer|Basic)[ \t]{1,9})?)[^\s"'\\][^\r\n"'\\]*/giu;
 
-/** What `Authorization` carries, signed tokens, keys of well-known services, private keys, passwords in addresses. */
+/** Values of `Authorization`, signed tokens, keys of well-known services, private keys, passwords in URLs. */
 const SHAPES = new RegExp(
   [
     String.raw`(?<![\w-])(Bearer|Basic)(?:[ \t+]|%20){1,9}[^\s"'<>\\,;&]{4,}`,
@@ -162,14 +162,16 @@ const SHAPES = new RegExp(
 );
 
 const KEY_PART = String.raw`[\p{L}\p{N}_.$[\]-]`;
-/** A key, what closes its quotes, what separates it from its value, and what opens that. */
+/** A key, its closing quote, the separator, and the opening quote of the value. */
 const PAIR = new RegExp(
   String.raw`(?<!${KEY_PART})((?:${KEY_PART}|%5[BD]){1,64})(\\*["'])?\s{0,9}(=(?![=>])|%3D|:)\s{0,9}(\\*["']|[[{])?`,
   'giu',
 );
 const BARE = /[^\s&"'<>;\\]*/y;
 const BARE_IN_JSON = /[^\s&"'<>;\\,}\]]*/y;
-/** Words behind a colon are mostly prose (`token: expired`), and `token.ts:12` is a place; `pin: 4711` is a value. */
+/**
+ * Words after a colon are usually prose (`token: expired`), and `token.ts:12` is a location; `pin: 4711` is a value.
+ */
 const LIKE_A_VALUE = /(?<=\s)[^\s\p{N}]{0,64}\p{N}/uy;
 
 function maskValues(text: string, isSecret: (key: string) => boolean): string {
@@ -191,7 +193,7 @@ function maskValues(text: string, isSecret: (key: string) => boolean): string {
   return masked + text.slice(copied);
 }
 
-/** Where a value ends; one that was cut ends with its text. */
+/** The end of a value; a value that was cut ends with its text. */
 function endOfValue(
   text: string,
   { from, open, isBareInJson }: { from: number; open: string; isBareInJson: boolean },
@@ -204,7 +206,7 @@ function endOfValue(
   return Math.max(from, bare.lastIndex);
 }
 
-/** In JSON within JSON, what closes has as many backslashes before it as what opens. */
+/** In nested JSON text, the closing quote has as many backslashes as the opening one. */
 function endOfQuotes(text: string, from: number, open: string): number {
   const quote = open.slice(-1);
   const escapes = open.length - 1;

@@ -4,7 +4,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { defineTool } from '../../tools/discovery/define-tool.js';
 import { ToolRegistry } from './tool-registry.js';
 
-/** The types a function's parameters may have. */
+/** The types of a function's parameters. */
 export type FunctionParameterType =
   | typeof Integer
   | NumberConstructor
@@ -22,10 +22,10 @@ const SCHEMAS: ReadonlyMap<unknown, JsonSchema> = new Map<unknown, JsonSchema>([
 ]);
 
 /**
- * Registers any function as a tool; its schema follows from the parameters, all required, in order.
+ * Registers any function as a tool. Its schema follows from the parameters, all required, in order.
  *
- * @throws ToolwrightError `InvalidToolSignature` (502) where the number of parameters is not the function's
- *   own, a type is not one of the four, or a name stands twice, all of it told at once; then nothing is registered.
+ * @throws ToolwrightError `InvalidToolSignature` (502) with all faults, if the number of parameters differs from the
+ * function's, a type is not one of the four, or a name occurs twice. The function is then not registered.
  *
  * @example
  * ```ts
@@ -58,7 +58,7 @@ export function registerFunction(
   registry.register(Object.freeze({ ...tool, ignoresContext: true }));
 }
 
-/** All that is wrong with what is given, whatever TypeScript would have said of it. */
+/** All faults of the arguments, without relying on TypeScript's checks. */
 function problemsOf({
   registry,
   name,

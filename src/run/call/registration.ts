@@ -20,39 +20,39 @@ import { ToolIndex, type ToolQuery } from '../../tools/search/tool-index.js';
 import type { CallWatcher } from './invocation.js';
 import type { ToolEntry } from './plan.js';
 
-/** What can be registered: a tool, or a function that makes a new one for each call. */
+/** A tool to register, or a function that creates a new tool for each call. */
 export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);
 
-/** What is registered beside tools. */
+/** The kinds of registered objects that are not tools. */
 export const SERVED_KINDS = [
   'prompt',
   'resource',
   'completion',
 ] as const satisfies readonly ServedAs['kind'][];
 
-/** Names and the tools behind them, in order of registration. */
+/** Names and their tools, in order of registration. */
 export interface ToolTable {
-  /** What is written, and what all views of it share. */
+  /** The writable table that all views of it share. */
   readonly root: WritableToolTable;
   get(name: string): ToolEntry | undefined;
   entries(): Iterable<readonly [string, ToolEntry]>;
-  /** What is registered beside the tools, for MCP clients. */
+  /** The registered objects of a kind that are not tools, for MCP clients. */
   part(kind: ServedAs['kind']): ToolTable;
-  /** Names of the tools that fit what is asked for, the best first. */
+  /** Names of the tools that match a query, best first. */
   search(query: string, options: ToolQuery): readonly string[];
 }
 
-/** A table that can be written. A `Map`, so that a model's `constructor` is just not found. */
+/** A writable table. It is a `Map`, so that a model's `constructor` is not found. */
 export class WritableToolTable implements ToolTable {
   readonly root = this;
   readonly #entries = new Map<string, ToolEntry>();
   readonly #parts = new Map(SERVED_KINDS.map((kind) => [kind, new Map<string, ToolEntry>()]));
   readonly #listeners = new Set<() => void>();
-  /** Sees the calls of all who share the table. */
+  /** Observes the calls of everyone who shares the table. */
   watcher: CallWatcher | undefined;
-  /** Grows whenever something changes. */
+  /** Incremented by every change. */
   revision = 0;
-  /** Absent as long as nobody searches. */
+  /** Absent until the first search. */
   #index: ToolIndex | undefined;
 
   get(name: string): ToolEntry | undefined {
@@ -91,9 +91,12 @@ export class WritableToolTable implements ToolTable {
     if (wasTool || wasServed.includes(true)) this.#changed();
   }
 
-  /** Tells a listener of every change, of what views hide, too; what it returns ends that. */
+  /**
+   * Notifies a listener of every change, including changes of tools that views hide. The returned function removes
+   * it.
+   */
   onChange(listener: () => void): () => void {
-    // The same function may listen twice.
+    // The same function may be added twice.
     const own = (): void => listener();
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
@@ -109,12 +112,12 @@ export class WritableToolTable implements ToolTable {
 
   #changed(): void {
     this.revision += 1;
-    // A listener that throws must not keep the rest from being registered.
+    // A listener that throws must not prevent the other registrations.
     for (const listener of this.#listeners) callListener(listener, () => {});
   }
 }
 
-/** A part of another table, always as that table is now. What it hides can neither be seen nor called. */
+/** A live, filtered view of another table. Hidden tools can neither be listed nor called. */
 export function tableView(source: ToolTable, isVisible: (name: string) => boolean): ToolTable {
   return {
     root: source.root,
@@ -126,12 +129,12 @@ export function tableView(source: ToolTable, isVisible: (name: string) => boolea
   };
 }
 
-/** What was given to be registered, understood; or why it cannot be. */
+/** A value to register, or why it cannot be registered. */
 type ReadTool =
   | { readonly name: string; readonly entry: ToolEntry; readonly doubts: readonly AuthorFault[] }
   | { readonly faults: readonly AuthorFault[] };
 
-/** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
+/** Checks a value to register. A function is called once to get the tool that is offered. */
 export function readTool(registered: RegisteredTool): ReadTool {
   if (isFinishedTool(registered)) {
     const entry = { open: () => registered, offered: registered, fixed: registered };
@@ -154,7 +157,7 @@ export function readTool(registered: RegisteredTool): ReadTool {
   if (faults.length > 0) return { faults };
   const tool = offered as ToolDefinition;
   const open = isFactory ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
-  // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
+  // Frozen tools come from discovery, `defineTool` or an integration, which already warned.
   const doubts = Object.isFrozen(tool) ? [] : warningsFor(tool);
   return { name: tool.name, entry: { open, offered: tool }, doubts };
 }
@@ -205,7 +208,7 @@ function placeOf(name: unknown): string {
   return `register(${typeof name === 'string' ? JSON.stringify(name) : 'a tool without a name'})`;
 }
 
-/** Of two tools of one name that are given together, nobody says which is meant. */
+/** If two tools with the same name are registered together, it is unclear which is meant. */
 export function sameNameFaults(names: readonly string[]): readonly AuthorFault[] {
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   return Array.from(new Set(twice), (name) => ({
@@ -220,7 +223,7 @@ const PARAMETERS = '`parameters` as a JSON Schema object';
 function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): readonly Fault[] {
   return Object.entries({ parameters, output }).flatMap(([what, schema]): Fault | readonly Fault[] => {
     if (schema === undefined || schema === null) return [];
-    // The members of a schema of a library would be taken for keywords.
+    // The members of a library's schema would be read as keywords.
     if (isStandardSchema(schema))
       return {
         problem: `its \`${what}\` are a schema of ${schema['~standard'].vendor}, which only defineTool writes as JSON Schema`,
@@ -234,7 +237,7 @@ function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): read
   });
 }
 
-/** What is no tool at all: often something else that is given instead of one. */
+/** Frequent mistakes instead of a tool. */
 function mistakenFor(tool: unknown): AuthorFault | undefined {
   if (Array.isArray(tool))
     return { where: 'register([…])', problem: 'it is a list of tools', fix: 'register(...tools)' };
@@ -260,7 +263,7 @@ function mistakenFor(tool: unknown): AuthorFault | undefined {
   };
 }
 
-/** Which tools a view shows: names, or globs with `*`. What is denied is hidden even where it is allowed. */
+/** The tools of a view: names, or globs with `*`. `deny` wins over `allow`. */
 export interface NameFilter {
   /** Names or patterns (`billing_*`) of the tools that are visible. Default: all. */
   readonly allow?: readonly string[];
@@ -270,12 +273,12 @@ export interface NameFilter {
 
 const NAMES = listOf({ ...FILLED_TEXT, fix: "'billing_*'" }, "['billing_*', …]");
 
-/** A list that somebody forgot to load must not show everything. */
+/** An undefined list must not show all tools. */
 export const NAME_FILTER_RULES: RulesOf<NameFilter> = { allow: protecting(NAMES), deny: protecting(NAMES) };
 
 export const NAME_FILTER = optionTable<NameFilter>('a view', NAME_FILTER_RULES);
 
-/** Whether a filter lets a name through; without `allow`, all that is not denied. */
+/** Whether a filter allows a name; without `allow`, all names that are not denied. */
 export function createNameFilter({ allow, deny = [] }: NameFilter): (name: string) => boolean {
   const isAllowed = allow === undefined ? () => true : matcher(allow);
   const isDenied = matcher(deny);
@@ -287,7 +290,7 @@ function matcher(patterns: readonly string[]): (name: string) => boolean {
   const expressions = patterns
     .filter((pattern) => pattern.includes('*'))
     .map((glob) => new RegExp(`^${glob.split('*').map(escapePattern).join('.*')}$`));
-  // Most views name their tools, and every call looks its own up.
+  // Most views list names, and every call is looked up.
   if (expressions.length === 0) return (name) => names.has(name);
   return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
 }

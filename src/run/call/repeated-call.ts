@@ -23,7 +23,7 @@ import {
   withoutApproval,
 } from './waits.js';
 
-/** The outcome that an answer decided for a call; `undefined` if it is to be made. */
+/** The outcome that an answer determines for a call; `undefined` if it must be executed. */
 function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): Block | undefined {
   if (refused !== undefined) {
     const { reason = 'it was not approved', expired: isExpired = false } = refused;
@@ -33,14 +33,14 @@ function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): B
   return outcome?.status === 'done' ? { type: 'returned', value: givenResult(outcome.value) } : undefined;
 }
 
-/** A result may be given in the form that `JSON.stringify` writes of a `ToolResult`. */
+/** A result may be in the form in which `JSON.stringify` writes a `ToolResult`. */
 function givenResult(value: unknown): unknown {
   return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
 }
 
 /**
- * The outcome of a call that cannot be made as it is now. If it may have been made before, what is known or decided about
- * that comes first; if somebody approved it for what its tool was, they are asked again.
+ * The outcome of a call that cannot be executed as it is now. If it may have been executed before, its known or
+ * decided outcome wins. If it was approved for an earlier version of its tool, a new approval is requested.
  */
 export async function endWithoutCall(call: ReceivedCall, outcome: CallOutcome): Promise<CallOutcome> {
   const known = await knownOutcome(call);
@@ -49,7 +49,10 @@ export async function endWithoutCall(call: ReceivedCall, outcome: CallOutcome): 
   return askAgain(call, call.tool === undefined ? GONE : summarizeFaults(outcome.faults ?? [])) ?? outcome;
 }
 
-/** The outcome of a call that may have been made before and cannot be made now; `undefined` if it was not made. */
+/**
+ * The outcome of a call that may have been executed before and cannot be executed now; `undefined` if it was not
+ * executed.
+ */
 async function knownOutcome(call: ReceivedCall): Promise<CallOutcome | undefined> {
   const { request, tool } = call;
   const { journal, hasBegun, readOnly } = request;
@@ -68,7 +71,7 @@ async function knownOutcome(call: ReceivedCall): Promise<CallOutcome | undefined
   return undefined;
 }
 
-/** Asks for a new approval, because the model would only see a failure; `undefined` if the call had no approval. */
+/** Requests a new approval, because the model would only see a failure; `undefined` if the call had no approval. */
 function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined {
   const { request, environment, tool } = call;
   const { name, journal } = request;
@@ -88,7 +91,7 @@ function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined 
   return suspended(name, { waits, journal: { ...known, arguments: args, reasks } });
 }
 
-/** Step "check" of a call that is made again: with the arguments of whoever approved it, if those are not the model's. */
+/** Step "check" of a repeated call: uses the approver's arguments, if they were edited. */
 export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
   const { request } = call;
   const { journal } = request;
@@ -97,7 +100,8 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
     let ready = await readyArguments(call, edited ?? request);
     let change = journal && 'ok' in ready ? changeSince(journal, ready) : undefined;
     if (journal && edited === undefined && change !== undefined) {
-      // What was approved counts as long as the tool takes it, whatever it makes of the model's arguments by now.
+      // An approval is valid as long as the tool accepts the approved arguments, even if it would read the model's
+      // arguments differently now.
       const asked = await readyArguments(call, editedRequest(request, journal, journal.arguments));
       if ('ok' in asked && asked.ok && changeSince(journal, asked) === undefined) {
         ready = { ...asked, transformed: copyOfJson(journal.arguments) as JsonObject };
@@ -106,7 +110,7 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
     }
     if (journal?.approved && change !== undefined) call.change = changedSince(request.name, change);
     if (journal?.edited?.isChecked && change !== undefined) {
-      // What was approved is no longer what the tool would get: the call is made as the model sent it.
+      // The tool would now receive other arguments than the approved ones: the call starts over as the model sent it.
       const known = await knownOutcome(call);
       if (known !== undefined) return known;
       const { journal: _, hasBegun: __, ...asSent } = request;
@@ -119,7 +123,7 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
     if (outcome !== undefined) return outcome.status === 'aborted' ? outcome : endWithoutCall(call, outcome);
     const { journal: kept, ...others } = call.request;
     if (kept?.edited !== undefined) call.request = editedRequest(call.request, kept, call.checked);
-    // Decisions about other arguments do not count, as a schema may have a new default; outcomes do.
+    // Decisions about other arguments are dropped, as a schema may have a new default; outcomes are kept.
     else if (kept !== undefined && change !== undefined && !decisionFor(kept)) call.request = others;
     return undefined;
   } catch (cause) {
@@ -127,12 +131,12 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
   }
 }
 
-/** How a call would run otherwise than it was asked about, or what is wrong with it; `undefined` if it would not. */
+/** How a call would now differ from the approved one, or its fault; `undefined` if it does not differ. */
 function changeSince({ arguments: asked }: CallJournal, ready: ReadyArguments): string | undefined {
   return ready.ok ? changeOfArguments(asked, ready.value) : summarizeFaults(ready.faults);
 }
 
-/** A call with other arguments than the model's: written out, so that what the tool does to them changes nothing. */
+/** A call with other arguments than the model's. They are serialized, so that the tool cannot change them. */
 function editedRequest(request: CallRequest, journal: CallJournal, args: JsonObject): CallRequest {
   const { read: _, ...others } = request;
   const { original } = journal.edited ?? { original: journal.arguments };
@@ -141,27 +145,27 @@ function editedRequest(request: CallRequest, journal: CallJournal, args: JsonObj
     ...others,
     arguments: plainJson(args),
     text,
-    // Whoever edits them sees what would run.
+    // The editor of arguments sees the ones that would run.
     isTransformed: true,
     journal: { ...journal, arguments: JSON.parse(text), edited: { original, isChecked: true } },
   };
 }
 
-/** Step "allow" of a call that is made again: what was decided about it, and what it may have done, come first. */
+/** Step "allow" of a repeated call: earlier decisions and possible effects come first. */
 export async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   const { journal, hasBegun, asJob } = call.request;
   const { tool, environment } = call;
   const reported = journal?.given?.findLast(({ kind }) => kind === 'outcome');
-  // To let a call run again needs the rights of its approver; otherwise what was reported does not count.
+  // Letting a call run again requires the rights of its approver; otherwise the answer does not count.
   const mayHaveRun =
     journal?.outcome === undefined
       ? hasBegun
       : journal.outcome.status === 'not-done' && !mayHaveApproved(call, reported?.answeredBy);
   const { readOnly, idempotent } = tool.annotations ?? {};
-  // A job has the key of its call: one that was started is not started again.
+  // A job has the key of its call, so it is not started twice.
   const isJobAgain = asJob !== false && tool.background && environment.jobs !== undefined;
   let block = decisionFor(journal);
-  // Before the policies: a refusal would report that nothing was done.
+  // Before the policies, because a refusal would report that the call was not executed.
   if (block === undefined && mayHaveRun && !(readOnly || idempotent || isJobAgain))
     block = await blockOfBegun(call, { isMakeable: true });
   if (block !== undefined) return blockedResult(call, block);
@@ -171,8 +175,8 @@ export async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
 }
 
 /**
- * What keeps a call from being made again that a policy or an approval does not let through: to refuse it, or to make it
- * with other arguments, would ignore what it may have done.
+ * The block of a repeated call that a policy or an approval does not allow: refusing it, or executing it with other
+ * arguments, would ignore a possible earlier effect.
  */
 async function blockOfRepeat(call: Call, block: Block): Promise<Block> {
   const isForbidden = block.type === 'refused' || (block.type === 'waits' && block.wait.kind === 'approval');
@@ -183,7 +187,9 @@ async function blockOfRepeat(call: Call, block: Block): Promise<Block> {
   return { ...known, wait: { ...known.wait, message } };
 }
 
-/** What keeps a call from being made again that had begun when its process died; `undefined` if it may be made. */
+/**
+ * What prevents a call that was interrupted by a crash from being executed again; `undefined` if it may be executed.
+ */
 async function blockOfBegun(
   call: Call,
   { isMakeable }: { readonly isMakeable: boolean },
@@ -208,7 +214,7 @@ function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
   return { type: 'waits', wait: { kind: 'outcome', index, message, ...approverField(tool?.approval) } };
 }
 
-/** What the tool itself says of a call that had begun. One that cannot say it knows nothing. */
+/** The tool's own finding about an interrupted call. If it fails, the outcome is unknown. */
 async function reconciled(call: Call): Promise<Reconciliation> {
   const { tool, request, log } = call;
   if (tool.reconcile === undefined) return { status: 'unknown' };
@@ -227,7 +233,7 @@ async function reconciled(call: Call): Promise<Reconciliation> {
 
 const STATUSES = ['done', 'not-done', 'unknown'];
 
-/** Whether a value has the form that `JSON.stringify` gives a {@link ToolResult}. */
+/** Whether a value has the form in which `JSON.stringify` writes a {@link ToolResult}. */
 function isSerializedResult(value: unknown): value is SerializedToolResult {
   if (typeof value !== 'object' || value === null) return false;
   const { for_llm, for_user = '', silent, is_error, async } = value as Partial<Record<string, unknown>>;

@@ -2,7 +2,7 @@ import type { CallScope } from '../../core/contract/call.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 
-/** The OAuth scopes that a tool requires and a caller does not have. */
+/** The OAuth scopes that a tool requires and the caller lacks. */
 export function missingScopes(
   { scopes: required = [] }: Pick<ToolDefinition, 'scopes'>,
   granted: CallScope['scopes'] = [],
@@ -11,7 +11,7 @@ export function missingScopes(
 }
 
 /**
- * Refuses tools with `scopes` at start-up where it is known that no call will have any: each of their calls would fail.
+ * Refuses tools with `scopes` at start-up if no call can have scopes: all their calls would fail.
  *
  * @throws InvalidOptionsError (521) naming the tools.
  */

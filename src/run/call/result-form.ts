@@ -14,14 +14,14 @@ import { isPlainData, textOfJson } from '../../core/kernel/json.js';
 import type { CallEnvironment } from './invocation.js';
 import { type DescribeError, describeThrown, failedResult, writeFailure } from './result-text.js';
 
-/** Whose work it is. */
+/** The call that the work belongs to. */
 export interface WorkOf {
   readonly tool: ToolDefinition;
   readonly environment: CallEnvironment;
   readonly context: Reporter;
 }
 
-/** Runs work of a tool and writes whatever comes of it; never rejects. */
+/** Runs work of a tool and writes its outcome; never rejects. */
 export async function settleWork(
   { tool, environment, context }: WorkOf,
   work: () => unknown,
@@ -34,14 +34,14 @@ export async function settleWork(
   }
 }
 
-/** What work gives, settled; what a generator yields meanwhile is progress, as where it is the tool's own body. */
+/** The settled value of work; values that a generator yields are progress, as in the tool's own body. */
 export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown> {
   return settled(await work(), of);
 }
 
 /**
- * What a tool returned, ready to be written: what is still to come of it has been awaited, generators have been
- * drained, and what JSON does not show has a form that it does. Most results are ready as they are.
+ * Prepares the value that a tool returned: awaits promises, drains generators, and converts objects that JSON does
+ * not represent. Most values need no preparation.
  */
 export function settled(value: unknown, of: WorkOf): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -61,7 +61,7 @@ export function settled(value: unknown, of: WorkOf): unknown {
   ).of(value);
 }
 
-/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+/** Whether a value can be written without preparation. For an unreadable value, `false`: the later attempt may fail. */
 export function isReady(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
   try {
@@ -71,7 +71,7 @@ export function isReady(value: unknown): boolean {
   }
 }
 
-/** An object and those around it: one that comes again within itself has no form. */
+/** An object and its ancestors, to detect cycles. */
 interface Around {
   readonly value: object;
   readonly outer: Around | undefined;
@@ -80,24 +80,24 @@ interface Around {
 const FIX = 'Return plain data';
 
 /**
- * What a tool returned, in the form of JSON: promises awaited, `Map` and `Set` as the parameters that take them
- * are written, bytes and files as parts with their names in their place.
+ * Converts a returned value to JSON: promises are awaited, `Map` and `Set` get the form of parameters of these types,
+ * and bytes and files become parts, with their names in their place.
  */
 export class ResultForm {
   json: unknown;
-  /** What of it has no form: a sentence without its full stop. */
+  /** Why a part of it cannot be converted: a sentence without its full stop. */
   problem: string | undefined;
   readonly #reporter: Reporter;
   readonly #describe: (error: unknown) => string;
   readonly #files: (ContentPart | undefined)[] = [];
 
-  /** `reporter` stops reading when nobody waits any more; `describe` writes an error within the result. */
+  /** `reporter` stops the reading once the call has been answered; `describe` writes an error inside the result. */
   constructor(reporter: Reporter, describe: (error: unknown) => string) {
     this.#reporter = reporter;
     this.#describe = describe;
   }
 
-  /** Takes the value. Rejects with what the tool's own objects throw. */
+  /** Converts the value. Rejects with errors of the tool's own objects. */
   async of(value: object): Promise<ResultForm> {
     this.json = await this.#form(value);
     return this;
@@ -107,7 +107,7 @@ export class ResultForm {
     return this.#files.filter((part) => part !== undefined);
   }
 
-  /** A value in the form of JSON, or a promise of it. Never throws. */
+  /** A value in JSON form, or a promise of it. Never throws. */
   #form(value: unknown, around?: Around): unknown {
     switch (typeof value) {
       case 'number':
@@ -135,7 +135,7 @@ export class ResultForm {
     } catch (error) {
       formed = Promise.reject(error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error));
     }
-    // A rejection without a handler, because the value around it failed first, would end the process.
+    // If the outer value fails first, this rejection would be unhandled and end the process.
     if (formed instanceof Promise) formed.catch(() => {});
     return formed;
   }
@@ -157,7 +157,7 @@ export class ResultForm {
     return this.#source(value, around) ?? this.#fields(value, around);
   }
 
-  /** What has to be read first; `undefined` for all else. */
+  /** Values that must be read first; `undefined` for others. */
   #source(value: object, around: Around): unknown {
     if (isResponse(value)) return this.#later(this.#response(value), around);
     if (isBlob(value)) return this.#later(this.#blob(value), around);
@@ -172,7 +172,7 @@ export class ResultForm {
     return undefined;
   }
 
-  /** Of an object that JSON shows as `{}`, something else where there is anything else. */
+  /** For an object that JSON shows as `{}`, its other form if it has one. */
   #fields(value: object, around: Around): unknown {
     const fields = Object.entries(value);
     const data = fields.filter(isData);
@@ -204,7 +204,7 @@ export class ResultForm {
     return Object.fromEntries(entries.map(([key], index) => [key, values[index]] as const));
   }
 
-  /** An object, as parameters that are a `Map` take it; pairs where the keys are no names. */
+  /** An object, in the form of a `Map` parameter; pairs if the keys are not names. */
   #map(pairs: readonly (readonly [unknown, unknown])[], around: Around): unknown {
     const names = pairs.map(([key]) => (NAMES.has(typeof key) ? String(key) : undefined));
     const isObject = names.every((name) => name !== undefined) && new Set(names).size === names.length;
@@ -226,7 +226,7 @@ export class ResultForm {
     return this.#form(await promise, around);
   }
 
-  /** Bytes as a part for the model, and its name in their place. `number` names one that has no name. */
+  /** Adds bytes as a part for the model, and returns their name for the text. `number` names unnamed bytes. */
   #attach({ bytes, mimeType, filename }: NamedBytes, number = this.#files.push(undefined)): string | null {
     if (bytes.byteLength > MAX_BYTES) return this.#fail(TOO_LARGE);
     const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
@@ -245,7 +245,7 @@ export class ResultForm {
   }
 
   async #blob(blob: Blob & { readonly name?: string }): Promise<unknown> {
-    // It has its place among the files before it is read.
+    // Reserves its position among the files before it is read.
     const number = this.#files.push(undefined);
     if (blob.size > MAX_BYTES) return this.#fail(TOO_LARGE);
     const bytes = new Uint8Array(await blob.arrayBuffer());
@@ -262,7 +262,7 @@ export class ResultForm {
     return read === '' ? state : read;
   }
 
-  /** Texts as one text, bytes as a file, and anything else as a list. */
+  /** Texts become one text, bytes a file, and other values an array. */
   async #stream({ chunks, mimeType, filename }: ByteStream): Promise<unknown> {
     const items = await toListLater(chunks, this.#reporter, MAX_BYTES);
     if (items.every((item) => typeof item === 'string')) return items.join('');
@@ -279,7 +279,7 @@ export class ResultForm {
   }
 }
 
-/** More than this is no answer for a model. */
+/** Larger results are not useful for a model. */
 const MAX_BYTES = 32 * 2 ** 20;
 const TOO_DEEP = 'The tool ran, but its result is nested too deep to be written as JSON. Return less of it.';
 const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
@@ -291,7 +291,7 @@ function isData([, field]: readonly [string, unknown]): boolean {
 /** Types of keys that are names in JSON. */
 const NAMES = new Set(['string', 'number', 'boolean', 'bigint']);
 
-/** What is gone through by key and value, as `Headers` and `FormData` are. */
+/** Iterables of keys and values, such as `Headers` and `FormData`. */
 function isPairs(value: object, list: readonly unknown[]): list is readonly (readonly [unknown, unknown])[] {
   const { entries, get } = value as Readonly<Record<string, unknown>>;
   return (
@@ -310,21 +310,21 @@ function hasNoMembers(value: object): boolean {
   return isPlainClass && Object.getOwnPropertyNames(prototype).every((name) => name === 'constructor');
 }
 
-/** Bytes with what is known of them. */
+/** Bytes with their known properties. */
 interface NamedBytes {
   readonly bytes: Uint8Array;
   readonly mimeType?: string;
   readonly filename?: string;
 }
 
-/** Where bytes or texts come from, one after the other. */
+/** A sequence of bytes or texts. */
 interface ByteStream extends Omit<NamedBytes, 'bytes'> {
   readonly chunks: AsyncIterable<unknown>;
 }
 
 type Known = Readonly<Record<string, unknown>>;
 
-/** The bytes that an object is; nothing where it is something else. */
+/** The bytes of an object; `undefined` for other objects. */
 function bytesOf(value: object): Uint8Array | undefined {
   if (types.isUint8Array(value)) return value;
   if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
@@ -343,13 +343,13 @@ function isBlob(value: object): value is Blob & { readonly name?: string } {
   return typeof arrayBuffer === 'function' && typeof size === 'number' && typeof type === 'string';
 }
 
-/** A stream of Node or of the web, or an object around one, as NestJS's `StreamableFile` is. */
+/** A stream of Node or the web, or an object that contains one, such as NestJS's `StreamableFile`. */
 function streamOf(value: object): ByteStream | undefined {
   const { getStream, getHeaders, pipe, pipeTo } = value as Known;
   if (typeof getStream === 'function') {
     const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
     const inner: unknown = getStream.call(value);
-    // What a `StreamableFile` says of its content; Nest's defaults say nothing.
+    // The content type of a `StreamableFile`, except for Nest's meaningless default.
     const { type, disposition } = (headers ?? {}) as Known;
     const mimeType = typeof type === 'string' && type !== UNKNOWN ? type : undefined;
     const [, filename] =
@@ -362,10 +362,10 @@ function streamOf(value: object): ByteStream | undefined {
 
 const UNKNOWN = 'application/octet-stream';
 
-/** Content types that say that bytes are text. */
+/** Content types of text. */
 const TEXTUAL = /^text\/|[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b/i;
 
-/** How files of some types begin, and what their names end with. */
+/** File types with their first bytes and name extensions. */
 const TYPES: readonly { readonly type: string; readonly beginning?: string; readonly extension?: string }[] =
   [
     { type: 'image/png', beginning: '\x89PNG\r\n\x1a\n' },
@@ -379,26 +379,26 @@ const TYPES: readonly { readonly type: string; readonly beginning?: string; read
     { type: 'text/html', extension: 'html' },
   ];
 
-/** Hears what a call has to report, as long as anybody waits for it: its context. */
+/** Receives progress as long as the call is waited for: its context. */
 interface Reporter {
   /** The call was answered before its tool had ended. */
   readonly isStopped: boolean;
   progress(update: unknown): void;
 }
 
-/** Each value of an async iterable is progress; what the generator returns is the result. */
+/** Each value of an async iterable is progress; the generator's return value is the result. */
 export async function drain(values: AsyncIterable<unknown>, context: Reporter): Promise<unknown> {
   const iterator = values[Symbol.asyncIterator]();
   for (;;) {
     const next = await iterator.next();
     if (next.done) return next.value;
-    // Nobody waits for it any more; `return` lets the generator's `finally` run.
+    // The call has been answered; `return` runs the generator's `finally` blocks.
     if (context.isStopped) return (await iterator.return?.())?.value;
     context.progress(next.value);
   }
 }
 
-/** The same of an iterator that waits for nothing. What it yields is the result where it returns nothing. */
+/** The same for a synchronous iterator. If it returns nothing, the yielded values are the result. */
 function drainNow(values: Iterable<unknown>, context: Reporter): unknown {
   const yielded: unknown[] = [];
   const iterator = values[Symbol.iterator]();
@@ -413,7 +413,7 @@ function drainNow(values: Iterable<unknown>, context: Reporter): unknown {
   }
 }
 
-/** More values than this are no answer for a model; an iterator may have no end. */
+/** More values are not useful for a model; an iterator may be endless. */
 const MAX_VALUES = 100_000;
 
 /** All values of an iterator. */
@@ -425,7 +425,7 @@ function toList(values: Iterable<unknown>): readonly unknown[] {
   return list;
 }
 
-/** All values of an async iterable, as long as anybody waits for them; `maxBytes` limits texts and bytes. */
+/** All values of an async iterable, as long as the call is waited for; `maxBytes` limits texts and bytes. */
 async function toListLater(
   values: AsyncIterable<unknown>,
   reporter: Reporter,
@@ -451,7 +451,7 @@ function tooMuch(limit: string): ToolwrightError {
   );
 }
 
-/** What a method returned, settled (`settled`), as a result. Never throws. */
+/** Writes a settled return value (`settled`) as a result. Never throws. */
 export function writeResult(tool: WritingTool, value: unknown, describe?: DescribeError): ToolResult {
   try {
     const result = write(tool, value, describe);
@@ -463,7 +463,7 @@ export function writeResult(tool: WritingTool, value: unknown, describe?: Descri
   }
 }
 
-/** What the wording of a result depends on. */
+/** The facts that the text of a result depends on. */
 type WritingTool = Pick<ToolDefinition, 'name' | 'returnsContent'>;
 
 function write(tool: WritingTool, value: unknown, describe: DescribeError | undefined): ToolResult {
@@ -472,7 +472,7 @@ function write(tool: WritingTool, value: unknown, describe: DescribeError | unde
   if (value === undefined || value === null) return toolResult('ok');
   if (typeof value === 'function' || typeof value === 'symbol')
     return unwritable(`it is a ${typeof value}. Return data`);
-  // Plain objects, which most results are, need not be asked for their class.
+  // Plain objects, as most results are, need no class checks.
   if (Object.getPrototypeOf(value) !== Object.prototype) {
     if (ToolResult.is(value)) return isSane(value) ? value : saneResult(value);
     if (value instanceof ResultForm) {
@@ -502,7 +502,7 @@ export function isToolResultLike(value: unknown, tool?: WritingTool): boolean {
   return ToolResult.is(value) || isResultFields(value) || hasContent(value, tool);
 }
 
-/** Types of results are not checked where their authors write no TypeScript. */
+/** Untyped authors may return fields of wrong types. */
 function isSane({ forLLM, forUser, silent, isError, async, content }: ToolResult): boolean {
   return (
     typeof forLLM === 'string' &&
@@ -514,7 +514,7 @@ function isSane({ forLLM, forUser, silent, isError, async, content }: ToolResult
   );
 }
 
-/** A message's content must be text, parts are parts, and a flag is set or not. */
+/** Converts fields of wrong types: content must be text, parts must be parts, and flags must be booleans. */
 function saneResult(result: ToolResultFields): ToolResult {
   const { forLLM, forUser } = result as { readonly forLLM: unknown; readonly forUser: unknown };
   const { error, content: given, details } = result;
@@ -538,7 +538,7 @@ const RESULT_FIELDS: ReadonlySet<string> = new Set([
   ...['forLLM', 'forUser', 'silent', 'isError', 'async', 'error', 'content', 'details'],
 ]);
 
-/** Anything else beside them would be lost: then it is data. */
+/** An object with further fields is data, because they would be lost. */
 function isResultFields(value: unknown): value is ToolResultFields {
   return (
     typeof value === 'object' &&
@@ -549,7 +549,7 @@ function isResultFields(value: unknown): value is ToolResultFields {
   );
 }
 
-/** Parts, where nothing is lost by taking them for the result, or where the tool's form says that they are it. */
+/** Whether a value is content parts: if no other fields would be lost, or if the tool's form requires parts. */
 function hasContent(
   value: unknown,
   tool: WritingTool | undefined,
@@ -565,7 +565,7 @@ function hasContent(
   );
 }
 
-/** What a part lacks without which no model and no client can be sent it. */
+/** The missing field without which a part cannot be sent. */
 function lackOf(part: ContentPart): string | undefined {
   if (part.type === 'text') return undefined;
   const what = part.type === 'image' ? 'an image' : 'a file';
@@ -574,14 +574,14 @@ function lackOf(part: ContentPart): string | undefined {
   return isNamed ? undefined : `${what} part needs \`filename\``;
 }
 
-/** Whether a value is a part of content. */
+/** Whether a value is a content part. */
 export function isPart(part: unknown): part is ContentPart {
   if (typeof part !== 'object' || part === null || !('type' in part)) return false;
   if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
   return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
 }
 
-/** What is thrown of a result that cannot be looked at: its getters, its `toJSON` and its traps are the tool's code. */
+/** The error for a result that cannot be read: its getters, `toJSON` and traps are the tool's code. */
 function unreadableResult(cause: unknown): TypeError {
   return new TypeError(`The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`, {
     cause,

@@ -7,40 +7,40 @@ import { type ErrorName, ToolwrightError } from '../../core/errors/toolwright-er
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { canonicalJson, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 
-/** What is kept of a result that was cut, for the application. */
+/** The parts of a cut result that are stored for the application. */
 export interface CutDetails {
   /** The whole text. */
   readonly full: string;
-  /** The tool's own details, where it gave any. */
+  /** The tool's own details, if there are any. */
   readonly details?: unknown;
 }
 
 const BRAND = Symbol.for('toolwright.CutDetails');
 
-/** Whether a result's details are what is kept of one that was cut, also by another copy of this package. */
+/** Whether a result's details are those of a cut result, including results of another copy of this package. */
 export function isCutDetails(details: unknown): details is CutDetails {
   return typeof details === 'object' && details !== null && BRAND in details;
 }
 
-/** What is kept of a result that is told otherwise: the first whole text, and what the tool gave beside it. */
+/** The stored parts of a result whose text is replaced: its first whole text, and the tool's details. */
 export function cutDetails({ forLLM, details }: ToolResult): CutDetails {
   if (isCutDetails(details)) return details;
   const full: CutDetails = withoutUndefined({ full: forLLM, details });
-  // A mark that is not enumerable: it is in no JSON and no copy.
+  // A marker that is not enumerable: it is absent from JSON and copies.
   return Object.defineProperty(full, BRAND, { value: true });
 }
 
-/** Providers send the parts, where there are any: their text becomes another one, and pictures stay. */
+/** Providers send the parts, if there are any: their text is replaced, and images stay. */
 export function withText(content: Content, text: string): Content {
   return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
 }
 
-/** What the model gets of a result: `forLLM`, or the error's text where that is empty. */
+/** The text of a result for the model: `forLLM`, or the error's message if that is empty. */
 export function resultText({ forLLM, error }: ToolResult): string {
   return forLLM !== '' || error === undefined || error === null ? forLLM : errorMessage(error);
 }
 
-/** Images and files without text: a model that gets only text should know of them. */
+/** A text about images and files, for models that receive only text. */
 export function attachmentsText({ content = [] }: ToolResult): string {
   return content
     .flatMap((part) => (part.type === 'text' ? [] : [`[${part.type}: ${part.mimeType}]`]))
@@ -50,16 +50,16 @@ export function attachmentsText({ content = [] }: ToolResult): string {
 const MAX_IGNORED = 10;
 const MAX_KEY = 64;
 
-/** The text that answers a call: its result's, and what else there is to say of its arguments. */
+/** The text that answers a call: its result, and notes about its arguments. */
 export function answerText(record: CallRecord): string {
   return [resultText(record.result), ...notesOf(record)].join('\n\n');
 }
 
-/** What a tool message states below the result: which arguments were ignored, and which were edited. */
+/** The notes below the result in a tool message: ignored and edited arguments. */
 export function notesOf(record: CallRecord): readonly string[] {
   const { name, removed, edited } = record;
   const notes: string[] = [];
-  // Without a note, a model takes `list({ status: 'paid' })` for a list of what is paid.
+  // Without a note, a model reads the result of `list({ status: 'paid' })` as a list of paid orders.
   if (removed.length > 0) {
     const keys = removed.slice(0, MAX_IGNORED).map(shown).join(', ');
     const more = removed.length > MAX_IGNORED ? ` and ${removed.length - MAX_IGNORED} more` : '';
@@ -73,8 +73,8 @@ export function notesOf(record: CallRecord): readonly string[] {
 const MAX_EDITS = 4_000;
 
 /**
- * A line of the tool message where whoever approved the call changed its arguments: the history has those of the
- * model, and a model that is not told takes a result for one of what it had asked for.
+ * The note of a tool message if the approver changed the arguments. The history contains the model's arguments;
+ * without the note, the model would assume that the result belongs to them.
  */
 function editedText(original: JsonObject, args: JsonObject = {}): string {
   const isChanged = (key: string) => canonicalJson(args[key]) !== canonicalJson(original[key]);
@@ -87,7 +87,7 @@ function editedText(original: JsonObject, args: JsonObject = {}): string {
   return `${withoutHalf(told.slice(0, MAX_EDITS))}… (${told.length - MAX_EDITS} more characters are not shown)`;
 }
 
-/** On one line, whatever a model takes for a key. */
+/** A key on one line. */
 function shown(key: string): string {
   const line = key.slice(0, 2 * MAX_KEY).replace(/\s+/g, ' ');
   return line.length > MAX_KEY ? `${line.slice(0, MAX_KEY).toWellFormed()}…` : line;
@@ -97,8 +97,8 @@ const NOBODY_KNOWS =
   'had begun, and nobody knows what of it was done: check that, or ask, before you call it again.';
 
 /**
- * What a model is told of a call that ends without a result: one that had begun may have been done, so that it is not
- * simply to be made again. `asking`: its tool had stopped at a question.
+ * The text for the model about a call that ended without a result: a call that had begun may have had an effect, so
+ * it should not simply be repeated. `asking`: its tool had stopped at a question.
  */
 export function unendedText(
   { name, annotations }: Pick<ToolDefinition, 'name' | 'annotations'>,
@@ -114,24 +114,24 @@ export function unendedText(
   return `The tool '${name}' ${NOBODY_KNOWS}`;
 }
 
-/** A failure of the framework's own: the message goes to the model, the coded error to whoever looks. */
+/** A failure of the framework itself: the message is for the model, the coded error for the application. */
 export function failedResult(name: ErrorName, message: string, cause?: unknown): ToolResult {
   const options = cause === undefined ? undefined : { cause };
   return errorResult(message).withError(new ToolwrightError(name, message, options));
 }
 
-/** A result as it is kept: all of it that JSON can say. */
+/** The form of a result that stores save: everything that JSON can represent. */
 export function storedResult(result: ToolResult): StoredResult {
   const { forUser, silent, isError, async, content, details } = result;
   return withoutUndefined<StoredResult>({
-    // An error that stands for an empty text is not kept, so its text is.
+    // An error that replaces an empty text is not stored, so its message is.
     forLLM: resultText(result),
     silent,
     isError,
     async,
     forUser,
     content,
-    // Details are the application's own, and may be anything.
+    // Details belong to the application and may have any type.
     details: plainJson(details),
   });
 }
@@ -139,14 +139,14 @@ export function storedResult(result: ToolResult): StoredResult {
 /** The text that the model receives for an error of a tool; default: its message. */
 export type DescribeError = (thrown: unknown, tool: string) => string;
 
-/** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
+/** Writes an error of a method as a result: the model receives its message, the log its cause. */
 export function writeFailure(tool: string, thrown: unknown, describe?: DescribeError): ToolResult {
   const message = `The tool '${tool}' failed: ${errorMessage(thrown)}`;
   const error = new ToolwrightError('ToolExecutionFailed', message, { cause: thrown });
   return errorResult(describeThrown(tool, thrown, describe)).withError(error);
 }
 
-/** The text that the model receives for an error. If the description fails, it must not reveal what it should mask. */
+/** The text that the model receives for an error. If the description fails, the error must stay hidden. */
 export function describeThrown(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
   if (describe === undefined) return errorMessage(thrown);
   try {
@@ -158,12 +158,12 @@ export function describeThrown(tool: string, thrown: unknown, describe: Describe
 
 const DATA_URL = /data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=_.-]+)*;base64,/gi;
 const SHORTEST_DATA = 200;
-/** What no text has: a word of so many letters and digits. */
+/** Longer words of letters and digits do not occur in texts. */
 const LONGEST_WORD = 2_000;
 const BASE64 = /[A-Za-z0-9+/_-]/;
 const NO_BASE64 = /[^A-Za-z0-9+/_-]/g;
 
-/** A text with a note in place of each file; `keep` may take it, and gives what the note is to begin with. */
+/** Replaces each file in a text by a note; `keep` may take the file, and returns the start of the note. */
 export function withoutFiles(
   text: string,
   keep: (mimeType: string, data: string) => string = () => '',
@@ -172,7 +172,7 @@ export function withoutFiles(
   let left = '';
   let from = 0;
   let seen = 0;
-  // Whatever is longer has a character at one of these places. A pattern that repeats would run out of stack.
+  // Every longer word has a character at one of these positions. A repeating pattern could overflow the stack.
   for (let at = LONGEST_WORD - 1; at < named.length; at += LONGEST_WORD) {
     if (at < seen || !BASE64.test(named.charAt(at))) continue;
     let start = at;
@@ -201,14 +201,14 @@ function withoutDataUrls(text: string, keep: (mimeType: string, data: string) =>
   return left + text.slice(from);
 }
 
-/** Where a run of Base64 ends, with the signs that fill it up. */
+/** The end of a Base64 run, including its padding. */
 function endOfRun(text: string, from: number): number {
   NO_BASE64.lastIndex = from;
   const end = NO_BASE64.exec(text)?.index ?? text.length;
   return end + (/^={0,2}/.exec(text.slice(end, end + 2))?.[0].length ?? 0);
 }
 
-/** Of the beginning: files have letters of both cases and digits in any part of them. */
+/** Checks the beginning: all parts of files contain letters of both cases and digits. */
 function isBase64(run: string): boolean {
   const some = run.slice(0, 1_000);
   return /[A-Z]/.test(some) && /[a-z]/.test(some) && /\d/.test(some) && new Set(some).size > 30;
@@ -221,13 +221,13 @@ function bytesOf(base64: string): number {
 /** The beginning of a text that is too long. */
 interface Head {
   readonly head: string;
-  /** How many characters of the text it stands for. */
+  /** The number of characters of the original text that it represents. */
   readonly shown: number;
 }
 
 /**
- * The beginning of a text, of at most so many characters: of JSON whole values only, closed as they were, of any other
- * text no half of a character.
+ * The beginning of a text, limited in characters. JSON keeps only whole values and is closed; other texts are not cut
+ * inside a character.
  */
 export function headOf(text: string, limit: number): Head {
   if (/^\s*[[{]/.test(text.slice(0, 100))) {
@@ -238,7 +238,7 @@ export function headOf(text: string, limit: number): Head {
   return { head, shown: head.length };
 }
 
-/** Without half a character at its end: lone surrogates are no valid text for an API. */
+/** Removes half a character at the end: APIs refuse lone surrogates. */
 export function withoutHalf(text: string): string {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
@@ -246,14 +246,14 @@ export function withoutHalf(text: string): string {
 
 const CLOSING: Readonly<Record<string, string>> = { '[': ']', '{': '}' };
 
-/** A list or an object that is open at some place of a text. */
+/** An open array or object at a position of a text. */
 interface Open {
   readonly closing: string;
-  /** How many of its values have ended. */
+  /** The number of its complete values. */
   values: number;
 }
 
-/** By the text itself, so that no number changes its digits. Nothing where not even an empty list would fit. */
+/** Works on the text, so that numbers keep their digits. Returns `undefined` if not even an empty array would fit. */
 function jsonHead(text: string, limit: number): Head | undefined {
   const open: Open[] = [];
   let best: { readonly shown: number; readonly closing: string } | undefined;
@@ -269,7 +269,7 @@ function jsonHead(text: string, limit: number): Head | undefined {
     else if (inner !== undefined && (character === ',' || character === inner.closing)) inner.values += 1;
     else continue;
     const shown = closing === undefined ? index : index + 1;
-    // No item of a list is shown in part, except for the first one, where there is nothing else to show.
+    // Items of arrays are not shown in part, except for the first item, if there is nothing else to show.
     const isWhole = ({ closing: end, values }: Open, depth: number): boolean =>
       end !== ']' || values === 0 || depth === open.length - 1;
     if (shown + open.length <= limit && open.every(isWhole))
@@ -284,7 +284,7 @@ function jsonHead(text: string, limit: number): Head | undefined {
   return best && { head: text.slice(0, best.shown) + best.closing, shown: best.shown };
 }
 
-/** Where a string ends, or behind the limit. */
+/** The end of a string, or a position after the limit. */
 function endOfString(text: string, start: number, limit: number): number {
   for (let index = start + 1; index <= limit; index += 1) {
     const character = text.charAt(index);
@@ -294,7 +294,7 @@ function endOfString(text: string, start: number, limit: number): number {
   return limit + 1;
 }
 
-/** The completion of work that ended with its process: what the call gets in the next one. */
+/** The completion of work that ended with its process, for the call in the next process. */
 export function interruptedResult(tool: string): ToolResult {
   return failedResult(
     'TaskInterrupted',

@@ -9,15 +9,15 @@ import { isReady, settled } from './result-form.js';
 import { failedResult } from './result-text.js';
 import { withoutApproval } from './waits.js';
 
-/** Goes on with a call whose body has ended. Must not throw. */
+/** Continues a call after its body has ended. Must not throw. */
 type OnBodyEnd<Answer> = (call: Call, outcome: BodyOutcome) => Answer | Promise<Answer>;
 
-/** Runs a tool's body and goes on with its outcome: synchronously if the body is, otherwise with one promise. */
+/** Runs a tool's body and continues with its outcome: synchronously if the body is, otherwise with one promise. */
 export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): Answer | Promise<Answer> {
   const { tool } = call;
   if (call.scope.signal?.aborted && !tool.observesSignal) return onEnd(call, { type: 'aborted' });
   try {
-    // A tool that ignores the context gets none.
+    // A tool that ignores the context receives none.
     const value: unknown = tool.execute(call.args, call.context as ToolContext);
     if (value instanceof Promise) return awaitBody(call, Promise.resolve(value), onEnd);
     if (isReady(value)) return onEnd(call, { type: 'returned', value });
@@ -30,7 +30,7 @@ export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): Answer | 
   }
 }
 
-/** Goes on with the outcome of a body that has not ended yet, or with the first of the call's limits. */
+/** Continues with the outcome of a running body, or with the first of the call's limits. */
 function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<Answer>): Promise<Answer> {
   if (call.scope.signal === undefined && limitsOf(call).timeoutMs === undefined)
     return work.then(
@@ -47,7 +47,7 @@ function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<
   });
 }
 
-/** A generator reports through the context, and is stopped by it, even if the tool takes none. */
+/** A generator reports through the context and is stopped by it, even if the tool takes none. */
 function settledValue(value: unknown, call: Call): unknown {
   return settled(value, { tool: call.tool, environment: call.environment, context: contextOf(call) });
 }
@@ -60,22 +60,22 @@ async function settledOutcome(call: Call, value: unknown): Promise<BodyOutcome> 
   }
 }
 
-/** How long a tool that takes the signal may use to wind up after an abort, before it is answered for. */
+/** How long a tool that takes the signal may use to finish after an abort. */
 const ABORT_GRACE_MS = 500;
 
-/** What is done about work that a call waits for. */
+/** How awaited work continues. */
 interface AwaitedWork<Answer> {
-  /** Goes on with the outcome. Must not throw. */
+  /** Continues with the outcome. Must not throw. */
   readonly onEnd: (outcome: BodyOutcome) => Answer | Promise<Answer>;
-  /** The outcome of a value that cannot be written as it is; default: all can. */
+  /** The outcome of a value that needs preparation; default: none does. */
   readonly settle?: (value: unknown) => Promise<BodyOutcome> | undefined;
-  /** Aborts the work because its result is not needed any more. */
+  /** Aborts the work because its result is no longer needed. */
   readonly stop?: (reason: unknown) => void;
 }
 
 /**
- * Goes on with the outcome of work of a call: its own, or that of the first of its limits. What the work does later is
- * only reported.
+ * Continues with the outcome of a call's work, or with the first of its limits. Later results of the work are only
+ * logged.
  */
 export function awaitWork<Answer>(
   call: Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>,
@@ -90,7 +90,7 @@ export function awaitWork<Answer>(
     let unfollow: (() => void) | undefined;
     const end = (outcome: BodyOutcome): void => {
       if (isAnswered) {
-        // That a body ends by the abort is no news.
+        // A body that ends because of the abort is expected.
         if (outcome.type !== 'error' || signal === undefined || outcome.error !== signal.reason)
           call.log.ignored('A tool ended after its call had been answered', { how: outcome.type });
         return;
@@ -124,7 +124,7 @@ export function awaitWork<Answer>(
   });
 }
 
-/** What ends after so many milliseconds, unless it is cancelled before. */
+/** A timeout that can be cancelled. */
 export interface Deadline {
   readonly ms: number;
   readonly expire: () => void;
@@ -136,8 +136,8 @@ let waiting: Deadline[] = [];
 let isScheduled = false;
 
 /**
- * Calls `expire` after so many milliseconds. The timer is only set at the end of the event loop's turn: most calls have
- * ended by then, and a timer costs as much as all the rest of a call.
+ * Calls `expire` after this many milliseconds. The timer is set at the end of the event loop's turn: most calls have
+ * ended by then, and a timer costs as much as the rest of a call.
  */
 export function startDeadline(ms: number, expire: () => void): Deadline {
   const deadline: Deadline = { ms, expire, timer: undefined, isCancelled: false };
@@ -147,15 +147,15 @@ export function startDeadline(ms: number, expire: () => void): Deadline {
   return deadline;
 }
 
-/** It need not expire any more. */
+/** Cancels a deadline. */
 export function cancelDeadline(deadline: Deadline): void {
   deadline.isCancelled = true;
   if (deadline.timer !== undefined) clearTimeout(deadline.timer);
-  // Of calls that end within the turn, side by side too, none is kept until it ends.
+  // Deadlines of calls that end within the turn, in parallel too, are removed early.
   else while (waiting.at(-1)?.isCancelled) waiting.pop();
 }
 
-/** Sets the timers of those for which there is still something to wait. */
+/** Sets the timers of the remaining deadlines. */
 function armAll(): void {
   isScheduled = false;
   const due = waiting;
@@ -166,11 +166,11 @@ function armAll(): void {
   }
 }
 
-/** What the outcome of a call contains that does not run; of a missing tool, its name. */
+/** The facts in the outcome of a call that does not run; for a missing tool, its name. */
 type BlockedCall = Parameters<typeof writeOutcome>[0] &
   CheckedCall & { readonly environment: CallEnvironment };
 
-/** The outcome of a call that does not run, or not now; a call that a hook holds waits for nothing itself. */
+/** The outcome of a call that does not run, or not now; a call that a hook holds has no waits of its own. */
 export function blockedResult(call: BlockedCall, block: Block | BodyOutcome): CallOutcome {
   const { tool, environment } = call;
   if (block.type === 'held') return suspended(tool.name, { waits: [], journal: journalOf(call) });
@@ -191,21 +191,21 @@ export function blockedResult(call: BlockedCall, block: Block | BodyOutcome): Ca
   return { status: 'refused', result: failedResult('NotExecutableHere', message) };
 }
 
-/** What is known of a call, for when it is made again. */
+/** The journal of a call for its next execution. */
 function journalOf(call: CheckedCall): CallJournal {
   const { answers = [], once = [], ...known } = call.request.journal ?? {};
   return { ...known, arguments: argumentsBefore(call), answers, once };
 }
 
-/** The outcome of a call that waits, with the error that stands for it if nobody can be asked. */
+/** The outcome of a call that waits, with the error that replaces it if no user can be asked. */
 export function suspended(tool: string, suspension: Suspension): CallOutcome {
   const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
   return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
 }
 
 /**
- * The outcome of a call whose body asked a question that has no answer yet, or began a run that waits: the call waits,
- * whatever the body returned. Work of `once` that is under way then has the same limits as a body.
+ * The outcome of a call whose body asked an unanswered question, or started a run that waits. The call waits,
+ * whatever the body returned. Running `once` work then has the same limits as a body.
  */
 export function outcomeOfBody(call: Call, body: BodyOutcome): CallOutcome | Promise<CallOutcome> {
   const { tool, task, scope, environment } = call;
@@ -215,7 +215,7 @@ export function outcomeOfBody(call: Call, body: BodyOutcome): CallOutcome | Prom
     return writeOutcome(call, body);
   if (replay?.refused !== undefined)
     return { status: 'refused', result: failedResult('NotExecutableHere', replay.refused.message) };
-  // Nobody waits for what a body began that was cut off, or that answers later.
+  // If a body was cut off, or answers later, its started runs are not waited for.
   const hasEnded = (body.type === 'returned' || body.type === 'error') && task?.id === undefined;
   const inner = hasEnded ? waiting : NO_WAITS;
   if (!replay?.isSuspended && inner.length === 0) return writeOutcome(call, body);

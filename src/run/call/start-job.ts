@@ -39,7 +39,7 @@ export class JobTask implements CallWork {
     return false;
   }
 
-  /** Keeps the job and sends it; the acknowledgement of the call. Rejects where it cannot be kept. */
+  /** Stores the job and sends it; returns the acknowledgement. Rejects if it cannot be stored. */
   async start(): Promise<ToolResult> {
     const { tool, environment } = this.#call;
     const job = jobOf(this.#call);
@@ -59,7 +59,7 @@ export class JobTask implements CallWork {
     return ACKNOWLEDGEMENT;
   }
 
-  /** Starts the job and waits for its result; nothing where the call is aborted meanwhile, and the job goes on. */
+  /** Starts the job and waits for its result; `undefined` if the call is aborted meanwhile; the job then continues. */
   async complete(): Promise<ToolResult | undefined> {
     await this.start();
     const id = this.#id;
@@ -83,7 +83,7 @@ export class JobTask implements CallWork {
 
   report(): void {}
 
-  /** What is kept takes place, also where the run was aborted meanwhile. */
+  /** A stored job runs, even if the run was aborted meanwhile. */
   outlive(end: CallOutcome): CallOutcome {
     if (this.#id === undefined) return end;
     return { status: 'started', result: ACKNOWLEDGEMENT, taskId: this.#id };
@@ -110,7 +110,7 @@ export class JobTask implements CallWork {
         this.#queue.end(id, known, () => handOver(this.#call, known, this.#inContextOfCall));
       },
     );
-    // The job goes on without whoever closes.
+    // The job continues without the closing process.
     if (followUntil !== undefined)
       unlisten = onAbort(followUntil, () => {
         this.#dispatch.unfollow(id);
@@ -131,7 +131,7 @@ export class JobTask implements CallWork {
 
 type InContext = <Value>(run: () => Value) => Value;
 
-/** What a run makes of the completion of started work, in the async context of its call. */
+/** The final form of a completion in a run, in the async context of its call. */
 export function finalized({ tool, environment }: Call, result: ToolResult, inContext: InContext): ToolResult {
   const { finalizeCompletion, describeError } = environment;
   if (finalizeCompletion === undefined) return result;
@@ -142,7 +142,7 @@ export function finalized({ tool, environment }: Call, result: ToolResult, inCon
   }
 }
 
-/** Gives a completion to whoever listens for it, in the async context of its call. */
+/** Passes a completion to its listener, in the async context of its call. */
 export function handOver(call: Call, result: ToolResult, inContext: InContext): void {
   const { environment, log, since } = call;
   const context = contextOf(call);
@@ -160,7 +160,7 @@ function jobOf(call: Call): Job {
   const { channel, chatId, conversationId, owner } = scope;
   const idempotencyKey = keyOfEffect(call);
   return withoutUndefined<Job>({
-    // The same call has the same job, also where it is made again after a crash.
+    // The same call has the same job, also if it is executed again after a crash.
     id: `task_${idempotencyKey}`,
     tool: tool.name,
     arguments: JSON.parse(JSON.stringify(checked)),
@@ -177,13 +177,13 @@ function jobOf(call: Call): Job {
 
 function approvalOf({ request, standing, tool }: Call): Exclude<Job['approved'], undefined> {
   const { approved, given } = request.journal ?? {};
-  // A function that needed nobody for this call has decided, where it sees all of its scope.
+  // A function that required no approval for this call has decided, if it sees all of its scope.
   if (!approved && standing === undefined) return approvalNeed(tool.approval) === false ? false : {};
   const by = approved ? given?.findLast(({ kind }) => kind === 'approval') : standing;
   return withoutUndefined({ answeredBy: by?.answeredBy });
 }
 
-/** What a tool's definition is made of, in two digests: that of its parameters, and that of all else JSON can say. */
+/** Two digests of a tool's definition: of its parameters, and of everything else that JSON can represent. */
 export function fingerprintOf(tool: ToolDefinition): string {
   const known = fingerprints.get(tool);
   if (known !== undefined) return known;

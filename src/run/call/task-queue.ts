@@ -10,13 +10,13 @@ import { logFailure } from './failure-log.js';
 
 /** Options of a {@link TaskQueue}. */
 export interface TaskQueueOptions {
-  /** Tasks that run at the same time at most; default: all. */
+  /** The most tasks that run at the same time; default: no limit. */
   readonly maxRunning?: number;
 }
 
 const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_LIMIT });
 
-/** What a queue knows of a task. For the framework. */
+/** A queue's information about a task. For the framework. */
 interface QueuedWork {
   readonly id: string;
   readonly call: {
@@ -25,19 +25,19 @@ interface QueuedWork {
     readonly tool: { readonly name: string };
     readonly scope: CallScope;
   };
-  /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
+  /** Starts the work. Absent for work that is already running: it is only listed, and takes no slot. */
   readonly run?: () => void;
-  /** A job of an engine: it goes on without this process. */
+  /** A job of an engine: it continues without this process. */
   readonly isJob?: boolean;
-  /** Whether it may begin now; ends it where it may not any more. */
+  /** Whether it may start now; if it may no longer start, ends it. */
   mayRun(): boolean;
-  /** Ends the work as cancelled; whether it had no result yet. */
+  /** Cancels the work; returns whether it had no result yet. */
   cancel(reason: string | undefined): boolean;
 }
 
 interface Entry {
   readonly work: QueuedWork;
-  /** Whose turns it takes: those who wait are served in turn. */
+  /** The line of the task; lines are served in turn. */
   readonly line: string;
   status: BackgroundTask['status'];
   /** It has its result, which may not be delivered yet. */
@@ -45,12 +45,12 @@ interface Entry {
 }
 
 /**
- * The work that calls have started: `context.background`, `@Tool({ background: true })` and tools with
- * `setCallback`. It lists what waits and runs, cancels, and limits how much runs at the same time. Slots are
- * given to the conversations in turn (`conversationId`, otherwise `channel` and `chatId`, otherwise all that
- * have neither together), so that one with 1,000 tasks does not hold up another. A `setCallback` tool does its
- * work outside, and it has begun when the queue hears of it: it is listed and can be cancelled, but takes no
- * slot. Work that waits for another task of the same limited queue may wait for ever.
+ * The work that calls have started: `context.background`, `@Tool({ background: true })` and tools with `setCallback`.
+ * The queue lists waiting and running work, cancels it, and limits how much runs at the same time. Slots are given to
+ * the conversations in turn (`conversationId`, otherwise `channel` and `chatId`; tasks without them share a line), so
+ * that a conversation with 1,000 tasks does not delay another. A tool with `setCallback` starts its work outside the
+ * queue: it is listed and can be cancelled, but takes no slot. Work that waits for another task of the same limited
+ * queue may wait forever.
  *
  * @example
  * ```ts
@@ -64,12 +64,12 @@ interface Entry {
  * end();
  * ```
  *
- * @throws InvalidOptionsError (521) where `maxRunning` is no whole number of at least 1, or `Infinity`.
+ * @throws InvalidOptionsError (521) if `maxRunning` is neither a whole number of at least 1 nor `Infinity`.
  */
 export class TaskQueue {
   readonly #maxRunning: number;
   readonly #entries = new Map<string, Entry>();
-  /** Those who wait, by whose turns they take; the first line is the next one to be served. */
+  /** Waiting work by line; the first line is served next. */
   readonly #lines = new Map<string, Set<Entry>>();
   readonly #listeners = new Set<{ readonly receive: TaskListener }>();
   #idlers: (() => void)[] = [];
@@ -82,20 +82,20 @@ export class TaskQueue {
     this.#maxRunning = options.maxRunning ?? Number.POSITIVE_INFINITY;
   }
 
-  /** All that wait or run, in the order in which they were started. */
+  /** All waiting and running work, in the order in which it was started. */
   get tasks(): readonly BackgroundTask[] {
     return Array.from(this.#entries.values(), taskOf);
   }
 
   /**
-   * Ends a task: its call completes with the error `TaskCancelled` (519), its `context.signal` is aborted.
-   * The model receives `reason`. `false` if there is no such task, or if it already has its result.
+   * Cancels a task: its call completes with the error `TaskCancelled` (519), its `context.signal` is aborted. The
+   * model receives `reason`. Returns `false` if there is no such task, or if it already has its result.
    */
   cancel(taskId: string, reason?: string): boolean {
     return this.#entries.get(taskId)?.work.cancel(reason) ?? false;
   }
 
-  /** Calls a listener for every event of every task from now on; the returned function ends that. */
+  /** Calls a listener for every later event of every task; the returned function ends the subscription. */
   subscribe(listener: TaskListener): () => void {
     checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
     const subscription = { receive: listener };
@@ -105,13 +105,13 @@ export class TaskQueue {
     };
   }
 
-  /** Resolves when no task waits or runs and all completions are delivered; at once where none does. */
+  /** Resolves when no task waits or runs and all completions are delivered; immediately if there are no tasks. */
   idle(): Promise<void> {
     if (this.#entries.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idlers.push(resolve));
   }
 
-  /** Takes work in and runs it when its turn comes, which may be now. For the framework. */
+  /** Adds work and runs it when its turn comes, possibly immediately. For the framework. */
   enter(work: QueuedWork): void {
     const entry: Entry = { work, line: lineOf(work.call.scope), status: 'waiting', isSettled: false };
     if (work.isJob && !this.#listsJobs) return;
@@ -134,7 +134,7 @@ export class TaskQueue {
   }
 
   /**
-   * The work has its result, which cannot be delivered yet: its slot is free, whatever it still does. For the
+   * The work has its result, which cannot be delivered yet: its slot is free, even if it still runs. For the
    * framework.
    */
   settle(taskId: string): void {
@@ -142,7 +142,7 @@ export class TaskQueue {
     if (entry !== undefined) this.#free(entry);
   }
 
-  /** Takes a task off the list, has its completion delivered, reports it, and serves the next. For the framework. */
+  /** Removes a task, has its completion delivered, reports it, and serves the next. For the framework. */
   end(taskId: string, result: ToolResult, deliver: () => void): void {
     const entry = this.#entries.get(taskId);
     this.#entries.delete(taskId);
@@ -154,13 +154,13 @@ export class TaskQueue {
     this.#notifyIdlers();
   }
 
-  /** Lists no jobs of engines any more: a process that ends neither waits for them nor ends them. For the framework. */
+  /** Stops listing jobs of engines: a process that ends neither waits for them nor ends them. For the framework. */
   leaveJobs(): void {
     this.#listsJobs = false;
     for (const [id, { work }] of this.#entries) if (work.isJob) this.leave(id);
   }
 
-  /** Lists a job no more, which goes on elsewhere. For the framework. */
+  /** Stops listing a job that continues elsewhere. For the framework. */
   leave(jobId: string): void {
     this.#entries.delete(jobId);
     this.#notifyIdlers();
@@ -181,7 +181,7 @@ export class TaskQueue {
     this.#serve();
   }
 
-  /** Gives the free slots away, one to each line in turn. What is run may end, and come back here, at once. */
+  /** Gives the free slots to the lines in turn. Work may end immediately and call this again. */
   #serve(): void {
     if (this.#isServing) return;
     this.#isServing = true;
@@ -192,7 +192,7 @@ export class TaskQueue {
         if (next === undefined || entry === undefined) break;
         const [name, line] = next;
         this.#leaveLine(entry);
-        // Its turn is over: the other lines come first now.
+        // The line moves behind the others.
         if (this.#lines.delete(name)) this.#lines.set(name, line);
         if (!entry.work.mayRun()) continue;
         this.#running += 1;
@@ -237,7 +237,7 @@ function taskOf({ work: { id, call }, status }: Entry): BackgroundTask {
   return withoutUndefined({ id, callId: request.id, tool: tool.name, conversationId, status });
 }
 
-/** The line in which the work of a call waits for its turn: that of its conversation. */
+/** The line in which the work of a call waits: that of its conversation. */
 function lineOf({ conversationId, channel, chatId }: CallScope): string {
   if (conversationId !== undefined) return `conversation ${conversationId}`;
   return channel === undefined && chatId === undefined ? '' : JSON.stringify([channel, chatId]);

@@ -16,14 +16,13 @@ import { cancelDeadline, type Deadline, startDeadline } from './run-body.js';
 import { finalized, handOver } from './start-job.js';
 import { TaskQueue } from './task-queue.js';
 
-/** The task whose work runs here, so that work which it starts is known to be a part of it. */
+/** The task whose work runs here, so that work it starts belongs to it. */
 const currentTask = new AsyncLocalStorage<CallTask>();
 
 /**
- * What outlives the answer of one call: work in the background, or a callback that is waited for. However it
- * ends (it settles, throws, is called back, takes too long, is cancelled, is aborted with its run), the first
- * end completes the call, and all later ones are only logged. The completion is delivered once, and never before
- * the call itself was answered.
+ * Work that outlives the answer of one call: in the background, or with an awaited callback. It may end by settling,
+ * throwing, calling back, timing out, being cancelled, or being aborted with its run. The first end completes the
+ * call; later ones are only logged. The completion is delivered once, and never before the call itself was answered.
  */
 export class CallTask implements CallWork {
   readonly #call: Call;
@@ -36,7 +35,7 @@ export class CallTask implements CallWork {
   #deadline: Deadline | undefined;
   #unfollow: (() => void) | undefined;
   #trace: Trace<ToolResult> | undefined;
-  /** Whoever makes room in the queue, or cancels, must not lend its own async context to this call. */
+  /** Code that frees a slot, or cancels, must not pass its own async context to this call. */
   #inContextOfCall: <Value>(run: () => Value) => Value = (run) => run();
 
   constructor(call: Call) {
@@ -49,7 +48,7 @@ export class CallTask implements CallWork {
     return this.#id;
   }
 
-  /** It is decided what the call completes with, or that it does not. */
+  /** The completion of the call is decided, or there will be none. */
   get isSettled(): boolean {
     return this.#state !== 'open';
   }
@@ -58,7 +57,7 @@ export class CallTask implements CallWork {
     return this.#id !== undefined && this.isSettled;
   }
 
-  /** `context.background`. What the work itself starts is a part of it. */
+  /** `context.background`. Work that the work itself starts is a part of it. */
   begin(
     work: () => unknown,
     acknowledgement = 'Started; the result will follow.',
@@ -67,18 +66,18 @@ export class CallTask implements CallWork {
     const { tool, context, environment, log } = this.#call;
     const why =
       this.#id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
-    // Two pieces of work would need two completions, and a call has one.
+    // Two pieces of work would need two completions, but a call has one.
     if (why)
       throw new ToolwrightError(
         'ToolExecutionFailed',
         `context.background: the call of '${tool.name}' ${why} already; start one piece of work, e.g. context.background(() => Promise.all([one(), two()])).`,
       );
-    // A function cannot go to another process.
+    // A function cannot be sent to another process.
     if (!tool.background && environment.jobs?.isFirstClosure)
       log.ignored(
         `context.background of '${tool.name}' runs in this process and ends with it; on the engine run tools with @Tool({ background: true })`,
       );
-    // A method that asked something runs again with the answer, and starts its work then.
+    // A method that asked a question runs again with the answer, and starts its work then.
     if (!context?.replay?.isSuspended) this.#enter(() => this.#run(work));
     return asyncResult(acknowledgement);
   }
@@ -87,7 +86,7 @@ export class CallTask implements CallWork {
     if (this.#id !== undefined) this.#queue.report(this.#id, update);
   }
 
-  /** What a tool with `setCallback` gives its callback. */
+  /** Receives the argument of a `setCallback` tool's callback. */
   callBack(value: unknown): void {
     try {
       const ready = settled(value, this.#workOf);
@@ -98,19 +97,19 @@ export class CallTask implements CallWork {
     }
   }
 
-  /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
+  /** A success with a completion to follow is a start, even if the tool wrote its own acknowledgement. */
   outlive(end: CallOutcome): CallOutcome {
     const { status, result } = end;
-    // What was stopped together with its call has no other end than that.
+    // Work that was stopped together with its call has no completion.
     if (status === 'timed_out' || status === 'aborted') return end;
     if (this.#id === undefined && status === 'success' && result.async && isAsync(this.#call.tool)) {
-      // It completes through its callback, or has done so already.
+      // It completes through its callback, or already has.
       this.#enter();
       if (this.isSettled) this.#release();
       else this.#begun();
     }
     if (this.#id === undefined) return end;
-    // The method may have failed after it had begun its work, which completes all the same.
+    // The method may have failed after it had started its work, which completes all the same.
     if (status !== 'success') return { ...end, taskId: this.#id };
     return {
       status: 'started',
@@ -128,7 +127,7 @@ export class CallTask implements CallWork {
       });
       return;
     }
-    // Answered for good: a tool keeps its callback, and must not complete with it what was aborted long ago.
+    // Finally answered: a tool that stored its callback must not complete an aborted call.
     this.#state = 'discarded';
     this.#release();
     this.#trace?.end(result);
@@ -154,7 +153,7 @@ export class CallTask implements CallWork {
     this.#isAborted();
   }
 
-  /** An abort that this call has not heard of yet, or was too late to hear of, ends its work here. */
+  /** Ends the work if the run was aborted before this call could observe it. */
   #isAborted(): boolean {
     const isAborted = this.#call.scope.signal?.aborted ?? false;
     if (isAborted) this.#abort();
@@ -167,7 +166,7 @@ export class CallTask implements CallWork {
     this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
   }
 
-  /** The limit counts from here; the run's own limit is for calls, and this outlives the run. */
+  /** The tool's timeout starts here; the run's timeout is for calls, and this work outlives the run. */
   #begun(): void {
     const { tool, environment, request, trace } = this.#call;
     const { timeoutMs } = tool;
@@ -179,7 +178,7 @@ export class CallTask implements CallWork {
       });
     const { telemetry } = environment;
     if (!telemetry?.isOn) return;
-    // A trace of its own: it outlives that of the call.
+    // A separate trace, because it outlives that of the call.
     const [taskId, startedBy] = [this.#id ?? '', trace?.place];
     this.#trace = telemetry.startTask({ taskId, callId: request.id, tool: tool.name, startedBy });
   }
@@ -203,8 +202,8 @@ export class CallTask implements CallWork {
   };
 
   /**
-   * Decides first, so that what the tool does when its signal is aborted comes too late to be its result.
-   * `false` where that was decided already.
+   * Decides first, so that a result that the tool produces because of the abort comes too late. Returns `false` if it
+   * was already decided.
    */
   #stop(reason: unknown, write: () => ToolResult): boolean {
     if (this.isSettled) return false;
@@ -232,7 +231,7 @@ export class CallTask implements CallWork {
     this.#release();
   }
 
-  /** What was thrown or returned may throw again when it is looked at, and the call completes all the same. */
+  /** Reading a thrown or returned value may throw again; the call completes all the same. */
   #write(end: BodyOutcome): ToolResult {
     const { tool, environment } = this.#call;
     try {
@@ -246,7 +245,7 @@ export class CallTask implements CallWork {
     }
   }
 
-  /** Nothing is waited for any more: neither the limit, nor an abort, nor a slot in the queue. */
+  /** Releases the timeout, the abort listener and the slot. */
   #release(): void {
     if (this.#deadline !== undefined) cancelDeadline(this.#deadline);
     this.#unfollow?.();
@@ -263,7 +262,7 @@ export class CallTask implements CallWork {
   }
 }
 
-/** A question in work that goes on after the answer (`context.ask`). */
+/** A question in work that continues after the answer (`context.ask`). */
 function isUnanswerable(error: unknown): error is ToolwrightError {
   try {
     return ToolwrightError.is(error) && error.name === 'NotExecutableHere';
@@ -272,20 +271,20 @@ function isUnanswerable(error: unknown): error is ToolwrightError {
   }
 }
 
-/** Starts a whole method as work in the background and gives the acknowledgement. */
+/** Starts a whole method as background work and returns the acknowledgement. */
 export function startMethod(call: Call): ToolResult | Promise<ToolResult> {
   const { tool, args } = call;
   const context = contextOf(call);
   return context.background(async () => {
-    // The acknowledgement goes first, however long the method takes until it first waits for something.
+    // The acknowledgement is sent first, even if the method first runs synchronously for long.
     await nextTurn();
     return context.isStopped ? undefined : runInTurn(call, () => tool.execute(args, context));
   });
 }
 
 /**
- * Runs the body of a call. A shared object has its turn for that, and is told of this call first; `undefined` where
- * an abort ended the wait for it, and an error where that would never have ended.
+ * Runs the body of a call. A shared object has one turn at a time and receives this call's context first. Returns
+ * `undefined` if an abort ended the wait for the turn, and throws if the wait would never have ended.
  */
 export async function runInTurn<Value>(
   call: Call,
@@ -319,8 +318,8 @@ function announceCall({ tool, task, scope }: Call, callback: AsyncCallback): voi
 }
 
 /**
- * Whose completion it is. A tool that keeps its callback in a field gives every call the latest: then the
- * context that it passes on, or the turn in which it began to work, says which call is meant.
+ * Determines the call of a completion. A tool that stores its callback in a field gives every call the latest
+ * callback; then the passed context, or the turn in which it started to work, identifies the call.
  */
 function calledBack(
   { tool, task }: Call,
@@ -335,9 +334,9 @@ function calledBack(
   return task instanceof CallTask ? task : undefined;
 }
 
-/** The callback that a shared object has now. */
+/** The current callback of a shared object. */
 const latest = new WeakMap<object, AsyncCallback>();
-/** What completes the call of a turn, and of a context. */
+/** The task of a turn, and of a context. */
 const tasksByTurn = new WeakMap<ExclusiveTurn, CallTask>();
 const tasksByContext = new WeakMap<ToolContext, CallTask>();
 
@@ -349,51 +348,51 @@ function isAsync(tool: ToolDefinition): tool is ToolDefinition & AsyncTool {
   return 'setCallback' in tool && typeof tool.setCallback === 'function';
 }
 
-/** Who waits for an object, or for a turn on it within another. */
+/** The turns that wait for an object, or for a turn on it within another turn. */
 interface Line {
-  /** Ends when all of its turns have. */
+  /** Resolves when all of its turns have ended. */
   tail?: Promise<void> | undefined;
   last?: ExclusiveTurn | undefined;
 }
 
 const lines = new WeakMap<object, Line>();
 
-/** The turn in which code runs. Only shared objects have turns, so that no other call pays for this. */
+/** The turn in which code runs. Only shared objects have turns, so that other calls have no overhead. */
 const currentTurn = new AsyncLocalStorage<ExclusiveTurn>();
 
 /**
- * A call's turn on a shared object. `setContext` and `setCallback` store on it, so that calls of such an object
- * must not overlap. A call that is made within a turn on the same object does not wait for that turn, which waits
- * for it: such calls have a line of their own, and when they end, the object is told of the outer call again.
+ * A call's turn on a shared object. `setContext` and `setCallback` store on the object, so calls of it must not
+ * overlap. A call that is made within a turn on the same object does not wait for that turn, which waits for it: such
+ * calls have their own line, and when they end, the outer call's context is set again.
  */
 class ExclusiveTurn {
   readonly #shared: object;
-  /** Announces the call whose turn this is to the shared object. */
+  /** Sets the context of this turn's call on the shared object. */
   readonly #enter: () => void;
-  /** Receives what the shared object throws when an outer call is announced again. */
+  /** Receives errors of the shared object when the outer call is set again. */
   readonly #onError: (error: unknown) => void;
   readonly #outer: ExclusiveTurn | undefined;
   readonly #line: Line = {};
   #release: () => void = () => {};
-  /** The turn on the same object that this one is a part of. */
+  /** The enclosing turn on the same object. */
   readonly #within: ExclusiveTurn | undefined;
   #isOver = false;
-  /** Where it stands, and behind whom. */
+  /** Its line, and the turn before it. */
   #place: Line | undefined;
   #previous: ExclusiveTurn | undefined;
-  /** Turns on other objects that calls made within this one wait for. */
+  /** Turns on other objects that calls within this turn wait for. */
   readonly #awaited = new Set<ExclusiveTurn>();
 
   constructor(shared: object, enter: () => void, onError: (error: unknown) => void) {
     this.#shared = shared;
     this.#enter = enter;
     this.#onError = onError;
-    // What is over is let go: work that starts work would make a chain without an end.
+    // Ended turns are released: work that starts work would form an endless chain.
     this.#outer = ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => !turn.#isOver);
     this.#within = ExclusiveTurn.#nearest(this.#outer, (turn) => !turn.#isOver && turn.#shared === shared);
   }
 
-  /** The turn in which the code that runs now was started, whether it is over or not. */
+  /** The turn in which the current code was started, even if it has ended. */
   static on(shared: object): ExclusiveTurn | undefined {
     return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.#shared === shared);
   }
@@ -407,7 +406,9 @@ class ExclusiveTurn {
     return turn;
   }
 
-  /** Waits until all earlier turns have ended, and begins; an abort ends the wait. `stuck`: it would never end. */
+  /**
+   * Waits until all earlier turns have ended, and starts; an abort ends the wait. `stuck`: the wait would never end.
+   */
   async begin(signal: AbortSignal | undefined): Promise<'begun' | 'aborted' | 'stuck'> {
     const line = this.#within === undefined ? (lines.get(this.#shared) ?? {}) : this.#within.#line;
     if (this.#within === undefined) lines.set(this.#shared, line);
@@ -418,7 +419,7 @@ class ExclusiveTurn {
     line.last = this;
     this.#place = line;
     this.#previous = last;
-    // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
+    // Turns never fail, so a rejection is the abort, which ends the wait like the end of a turn.
     const wait = before && signal ? unlessAborted(before, signal).catch(() => {}) : before;
     if (wait !== undefined && (await this.#waitOrStick(wait))) return 'stuck';
     if (signal?.aborted) return 'aborted';
@@ -426,13 +427,13 @@ class ExclusiveTurn {
     return 'begun';
   }
 
-  /** Waits; `true` where that would never end. Only what is called within another turn can close a ring. */
+  /** Waits; `true` if that would never end. Only a call within another turn can close a cycle. */
   async #waitOrStick(wait: Promise<void>): Promise<boolean> {
     const holding = this.#held();
     for (const turn of holding) turn.#awaited.add(this);
     try {
       if (holding.size > 0) {
-        // A body that does not wait for what it calls may end by then.
+        // A body that does not wait for its call may end by then.
         const isOver = await Promise.race([wait.then(() => true), nextTurn().then(() => false)]);
         if (!isOver && this.#isInRing(holding)) return true;
       }
@@ -443,7 +444,7 @@ class ExclusiveTurn {
     }
   }
 
-  /** The turns that cannot end before this one does. */
+  /** The turns that cannot end before this turn does. */
   #held(): ReadonlySet<ExclusiveTurn> {
     const held = new Set<ExclusiveTurn>();
     for (let turn = this.#outer; turn !== undefined; turn = turn.#outer) {
@@ -454,10 +455,10 @@ class ExclusiveTurn {
     return held;
   }
 
-  /** Whether a turn that this one waits for, directly or not, waits for one of those. */
+  /** Whether a turn that this turn waits for, directly or indirectly, waits for one of those. */
   #isInRing(held: ReadonlySet<ExclusiveTurn>): boolean {
     const open = new Set([this.#previous]);
-    // What is added while it is gone through is gone through, too.
+    // Items that are added during the iteration are visited, too.
     for (const turn of open) {
       if (turn === undefined) continue;
       if (held.has(turn)) return true;
@@ -467,7 +468,7 @@ class ExclusiveTurn {
     return false;
   }
 
-  /** Does the work of the turn, and ends it when that is done. */
+  /** Runs the work of the turn, and ends the turn afterwards. */
   async run<Value>(work: () => Value | Promise<Value>): Promise<Value> {
     try {
       return await currentTurn.run(this, () => {
@@ -479,7 +480,7 @@ class ExclusiveTurn {
     }
   }
 
-  /** Ends the turn, once those within it have ended too. */
+  /** Ends the turn, after those within it. */
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -499,7 +500,7 @@ class ExclusiveTurn {
     }
     this.#release();
     const line = this.#place;
-    // Nobody is left to wait for; one whose wait was cut short may have others before it.
+    // The line is empty, unless this turn's wait was cut short and earlier turns still run.
     if (line?.last !== this || this.#previous !== undefined) return;
     line.tail = undefined;
     line.last = undefined;

@@ -80,32 +80,32 @@ export interface ToolRegistryOptions {
   readonly telemetry?: Telemetry;
   /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
   readonly logArguments?: boolean;
-  /** Keys of arguments that are hidden in the log as `password` and the like are: `['customerNo']`. */
+  /** Keys of arguments that are hidden in the log, in addition to `password` and similar keys: `['customerNo']`. */
   readonly redact?: readonly string[];
-  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
+  /** Milliseconds for tools without a `timeoutMs`; default: no limit (the loop has its own). */
   readonly toolTimeoutMs?: number;
-  /** The text that the model receives for an error of a tool; default: its message. Masks what it must not see. */
+  /** Returns the text that the model receives for an error of a tool; default: its message. Use it to hide details. */
   readonly describeError?: DescribeError;
-  /** Decides about every call; a run may bring another, and then both must allow it. */
+  /** Decides about every call; if a run has another policy, both must allow the call. */
   readonly policy?: ToolPolicy;
   /**
-   * Surround every call, whoever makes it, and every request of a run that is given this registry; those of the run
-   * come behind them.
+   * Hooks around every call, from any caller, and every request of a run with this registry; they run before those of
+   * the run.
    */
   readonly hooks?: readonly Hooks[];
-  /** `false`: arguments are taken as they were sent, and types are not coerced; default `true`. */
+  /** `false`: arguments are used as they were sent, and types are not coerced; default: `true`. */
   readonly coerce?: boolean;
-  /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
+  /** The most characters of a result that the model receives; the rest is stored in `details`; default: 100,000. */
   readonly maxResultChars?: number;
-  /** What the work that tools start goes through; default: one without a limit. */
+  /** The queue of work that tools start; default: a queue without a limit. */
   readonly tasks?: TaskQueue;
-  /** Where the work of background tools goes, in place of this process; needs a `store`. */
+  /** Runs the work of background tools outside this process; requires a `store`. */
   readonly engine?: JobEngine;
-  /** Keeps what was started, so that nothing of it is lost: a `SqliteRunStore`, for example. */
+  /** Stores started work, so that it is not lost: for example a `SqliteRunStore`. */
   readonly store?: RunStore | StoreWithJobs;
 }
 
-/** What each of them may be. */
+/** The rules for the options. */
 export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
   logger: LOGGER,
   telemetry: TELEMETRY,
@@ -127,7 +127,7 @@ const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGIST
   tools: 'new ToolRegistry().register(...tools)',
 });
 
-/** What watches a registry. */
+/** The rule for watchers of a registry. */
 const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');
 
 const WATCHED: AuthorFault = {
@@ -145,8 +145,8 @@ export interface ToolCallResult {
 }
 
 /**
- * Tools by name: registers them, offers them to models and runs them. No method
- * that runs a tool throws: what goes wrong is a result.
+ * Tools by name: registers them, offers them to models and runs them. Methods that run tools never throw: failures
+ * are results.
  *
  * @example
  * ```ts
@@ -156,25 +156,25 @@ export interface ToolCallResult {
  * ```
  */
 export class ToolRegistry {
-  /** Milliseconds for tools that set no `timeoutMs`, where the registry was given any. */
+  /** Milliseconds for tools without a `timeoutMs`, if set. */
   readonly toolTimeoutMs: number | undefined;
-  /** Characters of a result that a model sees at most, where the registry was given any. */
+  /** The most characters of a result that a model receives, if set. */
   readonly maxResultChars: number | undefined;
-  /** What the work that tools start goes through, where a run brings no queue of its own. */
+  /** The queue of work that tools start, for runs without their own queue. */
   readonly tasks: TaskQueue;
-  /** Where it logs, and runs that are given it, where it was given that. */
+  /** The logger of the registry and of runs with it, if set. */
   readonly logger: Logger | undefined;
-  /** Records the calls of the registry, where it was given one. */
+  /** Records the calls of the registry, if set. */
   readonly telemetry: Telemetry | undefined;
-  /** What surrounds its calls, and the requests of runs that are given it. */
+  /** Hooks around its calls, and around the requests of runs with it. */
   readonly hooks: readonly Hooks[];
   readonly #options: ToolRegistryOptions;
   readonly #log: SafeLog;
   readonly #table: ToolTable;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
-  /** What surrounds a call that brings nothing of its own. */
+  /** The environment of a call without its own settings. */
   readonly #environment: CallEnvironment;
-  /** The same for calls of which the record is wanted. */
+  /** The same for calls with a record. */
   #recorded: RecordedEnvironment | undefined;
   #lastInvoker: { readonly options: InvokeOptions; readonly invoke: Invoker } | undefined;
   readonly #parts = new Map<ServedAs['kind'], ToolRegistry>();
@@ -203,14 +203,14 @@ export class ToolRegistry {
     };
   }
 
-  /** Whether the work of background tools goes to an engine where a run names none. For the framework. */
+  /** Whether background tools run on an engine if a run has none. For the framework. */
   get hasEngine(): boolean {
     return this.#environment.jobs !== undefined;
   }
 
   /**
-   * Adds tools; one of the same name that was there before is replaced in its place. A function makes a new tool for
-   * each call.
+   * Adds tools; an existing tool with the same name is replaced in its place. A function creates a new tool for each
+   * call.
    *
    * @throws ToolDeclarationError (502) naming every value that is not a tool, and every name that several of these
    * tools have; then nothing is registered.
@@ -235,13 +235,13 @@ export class ToolRegistry {
     return this;
   }
 
-  /** Takes tools away by their names. */
+  /** Removes tools by name. */
   unregister(...names: readonly string[]): this {
     for (const name of names) this.#writable().delete(name);
     return this;
   }
 
-  /** Copies the other's tools in; the other's win, and the other stays as it is. */
+  /** Copies the tools of another registry, which does not change; they replace tools with the same names. */
   merge(other: ToolRegistry): this {
     checkArguments({ of: 'ToolRegistry.merge', given: { other }, rules: { other: REGISTRY } });
     const table = this.#writable();
@@ -251,7 +251,7 @@ export class ToolRegistry {
   }
 
   /**
-   * A part of this registry, by names or globs: what it hides can neither be seen nor called.
+   * A view of this registry, by names or globs. Hidden tools can neither be listed nor called.
    *
    * @throws InvalidOptionsError (521), also for a list that is `undefined` and for an empty name.
    */
@@ -261,7 +261,7 @@ export class ToolRegistry {
     return new ToolRegistry({ ...this.#options, tasks }, tableView(this.#table, createNameFilter(filter)));
   }
 
-  /** The same tools, behind what is around another registry, too: where they are called within its calls. */
+  /** The same tools with the policies and hooks of another registry too, for calls within its calls. */
   within(outer: ToolRegistry): ToolRegistry {
     const { policy, hooks = [], redact = [], logArguments } = outer.#options;
     const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
@@ -279,7 +279,7 @@ export class ToolRegistry {
     return new ToolRegistry(options, this.#table);
   }
 
-  /** The prompts, resources or completions that are registered beside the tools, as a registry. For the framework. */
+  /** The prompts, resources or completions of this registry, as a registry. For the framework. */
   part(kind: ServedAs['kind']): ToolRegistry {
     const part =
       this.#parts.get(kind) ??
@@ -288,13 +288,13 @@ export class ToolRegistry {
     return part;
   }
 
-  /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
+  /** Calls a listener for every change of the registered tools, once per tool; the returned function removes it. */
   onChange(listener: () => void): () => void {
     checkArguments({ of: 'ToolRegistry.onChange', given: { listener }, rules: { listener: FUNCTION } });
     return this.#table.root.onChange(listener);
   }
 
-  /** Those who decide about every call, beside a run's own. */
+  /** The policies for every call, in addition to a run's own. */
   get policies(): readonly ToolPolicy[] {
     return this.#environment.policies ?? [];
   }
@@ -305,9 +305,9 @@ export class ToolRegistry {
   }
 
   /**
-   * Lets a watcher see and hold the calls of this registry and of its views; returns a function that ends that.
+   * Lets a watcher observe and hold the calls of this registry and of its views; the returned function ends this.
    *
-   * @throws ToolDeclarationError (502) if there is a watcher already.
+   * @throws ToolDeclarationError (502) if there is already a watcher.
    */
   watch(watcher: CallWatcher): () => void {
     checkArguments({ of: 'ToolRegistry.watch', given: { watcher }, rules: { watcher: WATCHER } });
@@ -318,12 +318,12 @@ export class ToolRegistry {
     };
   }
 
-  /** The tool for the next call: of one that a function makes, a new instance each time. */
+  /** The tool for the next call; a function creates a new instance each time. */
   get(name: string): ToolDefinition | undefined {
     return this.#table.get(name)?.open();
   }
 
-  /** The tool as it is offered, for its options: one that a function makes is not made anew. */
+  /** The tool as it is offered, for its options; a function is not called again. */
   offered(name: string): ToolDefinition | undefined {
     return this.#table.get(name)?.offered;
   }
@@ -340,7 +340,7 @@ export class ToolRegistry {
     return this.list().length;
   }
 
-  /** One line for people per tool. */
+  /** One line per tool, for people. */
   getSummaries(): string[] {
     return this.tools().map(({ name, description }) => `- \`${name}\` - ${description ?? ''}`);
   }
@@ -363,31 +363,31 @@ export class ToolRegistry {
   }
 
   /**
-   * The tools that fit what is asked for, in anybody's words, the best first; default: five. What a view hides is not
+   * The tools that match a query in natural language, best first; five by default. Tools that a view hides are not
    * found.
    */
   search(query: string, options: ToolQuery = {}): ToolDefinition[] {
     return this.#table.search(query, options).flatMap((name) => this.offered(name) ?? []);
   }
 
-  /** Which of these tools the policies do not forbid, in a scope. For the framework. */
+  /** The tools among these that the policies do not forbid in a scope. For the framework. */
   async allowed(names: readonly string[], origin: AskedScope): Promise<readonly string[]> {
     return allowedTools(this.#environment, names, origin);
   }
 
-  /** What keeps secrets out of what is recorded; `undefined` if arguments are not recorded at all. For the framework. */
+  /** Hides secrets in recorded data; `undefined` if arguments are not recorded at all. For the framework. */
   get redaction(): Redaction | undefined {
     return redactionIn(this.#environment);
   }
 
-  /** Makes a call, as the loop and the bridges do: a call that has to wait is suspended. Never throws. */
+  /** Makes a call, as the loop and integrations do: a call that has to wait is suspended. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options = NO_OPTIONS): Promise<Invocation> {
     return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
   }
 
   /**
-   * What makes the calls of a run: the same as {@link invoke}, with what they share worked out once; the same again for
-   * the same frozen options.
+   * Creates the function that makes the calls of a run, like {@link invoke}, with their shared settings prepared
+   * once. The same frozen options return the same function.
    */
   invoker(options = NO_OPTIONS): Invoker {
     if (this.#lastInvoker?.options === options) return this.#lastInvoker.invoke;
@@ -397,7 +397,7 @@ export class ToolRegistry {
   }
 
   #newInvoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions): Invoker {
-    // One that a run has from its registry as well decides once.
+    // A policy of both the run and its registry is evaluated once.
     const policies = policy && [...new Set([...(this.#environment.policies ?? []), policy])];
     const shared = {
       ...this.#environment,
@@ -436,7 +436,7 @@ export class ToolRegistry {
     return this.#answer(environment, request, { scope: scope ?? {} });
   }
 
-  /** Runs a call and gives its answer as text. Never throws. */
+  /** Runs a call and returns its answer as text. Never throws. */
   async call(
     call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
     scope: CallScope = {},
@@ -457,8 +457,9 @@ export class ToolRegistry {
   }
 
   /**
-   * Reads and checks the arguments of a call without making it. Policies are not asked. Never throws. Where they are
-   * those of a pending call, `transformed: true` keeps `@Transform` of class-transformer from changing them again.
+   * Reads and checks the arguments of a call without making it. Policies are not evaluated. Never throws. For the
+   * arguments of a pending call, set `transformed: true`, so that `@Transform` of class-transformer is not applied
+   * again.
    *
    * @example
    * ```ts
@@ -499,23 +500,23 @@ export class ToolRegistry {
 
 const REGISTRY = instanceOf(ToolRegistry, 'a ToolRegistry');
 
-/** Tools as a registry, which they may be already. */
+/** Tools as a registry, unless they are one. */
 export function registryOf(tools: ToolRegistry | readonly RegisteredTool[] | undefined): ToolRegistry {
   return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
 }
 
-/** From JavaScript, a call may be anything: then there is no such tool. */
+/** Untyped callers may pass any value; then there is no such tool. */
 function recordOrNone<Call>(call: Call): Call {
   return isRecord(call) ? call : ({} as Call);
 }
 
-/** Always the same object, so that a registry makes one invoker for all who say nothing. */
+/** Always the same object, so that a registry creates one invoker for all callers without options. */
 const NO_OPTIONS: InvokeOptions = Object.freeze({});
 
 /** A call without a scope. */
 const ANYWHERE: CallSource = { scope: {} };
 
-/** A call that came without an id. Its number is written out only for those who ask. */
+/** A call without an id. Its number is formatted only if it is read. */
 class NumberedCall implements CallRequest {
   readonly name: string;
   readonly arguments: unknown;
@@ -532,12 +533,12 @@ class NumberedCall implements CallRequest {
   }
 }
 
-/** A call with what it would be made with if nobody watched. */
+/** A call with its settings without a watcher. */
 interface CallParts extends Pick<WatchedCall, 'request' | 'scope'>, Partial<Pick<WatchedCall, 'attempt'>> {
   readonly environment: RecordedEnvironment;
 }
 
-/** Makes a call through the watcher of its registry, where it has one. */
+/** Makes a call through the watcher of its registry, if there is one. */
 async function makeWatched(
   watcher: CallWatcher | undefined,
   { environment, request, scope, attempt }: CallParts,
@@ -550,7 +551,7 @@ async function makeWatched(
   return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
 }
 
-/** The steps find, read and check of a call, and no other. */
+/** Only the steps find, read and check of a call. */
 async function checkOnly(
   { find, coerce, toolTimeoutMs }: CallEnvironment,
   request: CallRequest,
@@ -569,5 +570,5 @@ async function checkOnly(
   }
 }
 
-/** For rules of classes that never answer. */
+/** For class rules that never settle. */
 const CHECK_MS = 120_000;

@@ -6,13 +6,13 @@ import { isRecord } from '../../core/kernel/json.js';
 import type { OptionRule } from '../../core/kernel/options.js';
 import { offeredParameters } from '../../tools/schema/offered-parameters.js';
 
-/** What of a tool a model is offered. */
+/** The parts of a tool that a model is offered. */
 type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> &
   Pick<ToolBehaviour, 'strict' | 'input'>;
 
 /**
- * A tool as a model is offered it; `parameters` are passed through unchanged, unless their root is a union or
- * the like, which providers refuse: then they stand in a property `input`, and calls are taken in both forms.
+ * The definition of a tool for a model. `parameters` are passed through unchanged, unless their root is a union or
+ * similar, which providers refuse: then they are wrapped in a property `input`, and calls are accepted in both forms.
  *
  * @example
  * ```ts
@@ -36,13 +36,13 @@ const BARE: OptionRule = {
   fix: "a tool: { name, description, parameters: { type: 'object', properties: {} } }",
 };
 
-/** A toolset that has a title, and those of the tools that belong to it. */
+/** A toolset with a title, and its tools. */
 interface TitledToolset<Tool> {
   readonly title: ToolsetTitle;
   readonly tools: readonly Tool[];
 }
 
-/** The toolsets with titles that tools belong to, in the order of the tools. */
+/** The toolsets with titles, in the order of the tools. */
 export function toolsetsOf<Tool extends { readonly toolset?: ToolsetTitle }>(
   tools: readonly Tool[],
 ): readonly TitledToolset<Tool>[] {

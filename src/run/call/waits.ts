@@ -28,20 +28,20 @@ export function approvalNeed(approval: Approval | undefined): ApprovalNeed {
   return typeof approval === 'object' ? (approval.when ?? true) : (approval ?? false);
 }
 
-/** Who alone may approve calls of a tool; `undefined` where everybody may who may answer. */
+/** The restriction of who may approve calls of a tool; `undefined` if every user who may answer can approve. */
 export function approverOf(approval: Approval | undefined): Exclude<Approver, 'may-answer'> | undefined {
   const approver = typeof approval === 'object' ? approval.approver : undefined;
   return approver === 'may-answer' ? undefined : approver;
 }
 
-/** The same as it stands in a question. */
+/** The same as a field of a question. */
 export function approverField(approval: Approval | undefined): Pick<Wait, 'approver'> {
   const approver = approverOf(approval);
   if (approver === undefined) return {};
   return { approver: typeof approver === 'function' ? 'function' : approver };
 }
 
-/** Whether an answer lets its call run (again), which needs the rights of an approver. */
+/** Whether an answer lets its call run (again), which requires the rights of an approver. */
 export function letsCallRun(answer: object): boolean {
   return (
     ('approved' in answer && answer.approved === true) ||
@@ -50,8 +50,8 @@ export function letsCallRun(answer: object): boolean {
 }
 
 /**
- * Whether whoever gave an approval may give it. Fails closed: only a plain `true` of a function counts, and of a run
- * without an owner nobody can be distinguished from the owner.
+ * Whether a user may approve. Fails closed: a function must return exactly `true`, and in a run without an owner, no
+ * user can be distinguished from the owner.
  */
 export function mayApprove(
   approver: Exclude<Approver, 'may-answer'> | undefined,
@@ -60,13 +60,13 @@ export function mayApprove(
 ): boolean {
   if (approver === undefined) return true;
   if (owner === undefined) return false;
-  // Whoever says nothing of themselves is the owner.
+  // Without `answeredBy`, the owner answers.
   const by = isNobody(answeredBy) ? owner : answeredBy;
   if (approver === 'not-the-owner')
     return formOf(by) === formOf(owner) && canonicalJson(by) !== canonicalJson(owner);
   try {
     const decision: unknown = approver(copyOfJson({ answeredBy: by, owner, call }) as ApproverRequest);
-    // A promise is no decision, and must not end the process either.
+    // A promise is not a decision; its rejection must not end the process.
     if (decision instanceof Promise) decision.catch(() => {});
     return decision === true;
   } catch (error) {
@@ -76,8 +76,8 @@ export function mayApprove(
 }
 
 /**
- * How a person is written, as `{ user: string }`. Two can be compared only in one form: `'alice'` and
- * `{ user: 'alice', role: 'clerk' }` may be one person.
+ * The form of a user's identity, such as `{ user: string }`. Only identities of the same form can be compared:
+ * `'alice'` and `{ user: 'alice', role: 'clerk' }` may be the same person.
  */
 export function formOf(person: unknown): string {
   if (Array.isArray(person)) return `[${person.map(formOf).join(', ')}]`;
@@ -89,7 +89,7 @@ export function formOf(person: unknown): string {
     .join(', ')} }`;
 }
 
-/** When an answer comes too late. Waits of longer than any date are none. */
+/** The deadline of an answer; waits beyond the last date have none. */
 export function expiryIn(milliseconds = Number.POSITIVE_INFINITY): Pick<Wait, 'expiresAt'> {
   const at = new Date(Date.now() + milliseconds);
   return Number.isNaN(at.getTime()) ? {} : { expiresAt: at.toISOString() };
@@ -103,7 +103,7 @@ export function changedSince(tool: string, problem: string): string {
   return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
 }
 
-/** How the arguments that would run differ from those that were asked about; `undefined` if they do not. */
+/** How the arguments that would run differ from the approved ones; `undefined` if they do not. */
 export function changeOfArguments(asked: JsonObject, now: JsonObject): string | undefined {
   const names = Object.keys({ ...asked, ...now });
   const changes = names.flatMap((name) => {
@@ -114,21 +114,21 @@ export function changeOfArguments(asked: JsonObject, now: JsonObject): string | 
   return changes.length === 0 ? undefined : `it would now run ${changes.join(', ')}`;
 }
 
-/** A question that says what has changed. Not as its message, by which policies say why they ask. */
+/** A question with a note about the change. The note is not in its message, which contains the reason of a policy. */
 export function askedAgain(wait: Wait, change: string, index: number): Wait {
   const { description } = wait;
   if (description?.startsWith(change)) return { ...wait, index };
   return { ...wait, index, description: description === undefined ? change : `${change}\n${description}` };
 }
 
-/** What is known of a call whose approval counts no more, and that is asked about anew. */
+/** The journal of a call whose approval is no longer valid, for the new question. */
 export function withoutApproval(journal: CallJournal): CallJournal {
   const { approved: _1, remember: _2, standing: _3, given, ...known } = journal;
   const others = given?.filter(({ kind }) => kind !== 'approval') ?? [];
   return others.length === 0 ? known : { ...known, given: others };
 }
 
-/** What the approver sees, and what they may decide. */
+/** The text for the approver, and the possible decisions. */
 export function approvalWait(
   approval: Approval | undefined,
   {
@@ -155,12 +155,12 @@ export function approvalWait(
   return { kind: 'approval', index: 0, ...withoutUndefined(shown), ...expiryIn(expiresInMs) };
 }
 
-/** Whether an answer to this would come too late. */
+/** Whether the deadline for an answer has passed. */
 export function isExpired({ expiresAt }: Pick<Wait, 'expiresAt'>, now = Date.now()): boolean {
   return expiresAt !== undefined && Date.parse(expiresAt) <= now;
 }
 
-/** An answer without the id that says which wait it is for. */
+/** An answer without the id of its wait. */
 export type WaitAnswer =
   | { readonly result: unknown }
   | {
@@ -173,12 +173,12 @@ export type WaitAnswer =
   | { readonly outcome: 'done'; readonly result?: unknown }
   | { readonly outcome: 'not-done' };
 
-/** The journal with the answer in it, or why the answer does not fit; `problem` is a sentence without its full stop. */
+/** The journal with the answer, or why the answer does not match; `problem` is a sentence without its full stop. */
 export type AnsweredWait =
   | { readonly ok: true; readonly journal: CallJournal }
   | { readonly ok: false; readonly problem: string };
 
-/** A suspended call and the one of its waits that is answered. */
+/** A suspended call and its answered wait. */
 export interface WaitInCall {
   readonly wait: Wait;
   readonly journal: CallJournal;
@@ -208,7 +208,7 @@ const CALL: OptionRule = {
   fix: '{ wait, journal } of a suspension: suspension.waits[0], suspension.journal',
 };
 
-/** Other keys may stand beside these: those of what was pending. */
+/** An answer may also contain the fields of the pending call. */
 const ANSWER = optionTable<
   Readonly<
     Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome' | 'arguments' | 'remember', unknown>
@@ -229,9 +229,9 @@ const ANSWER = optionTable<
 );
 
 /**
- * Writes an answer into the journal of its call; the call is made again with it. A refusal answers any wait.
- * The given journal stays as it is. Arguments that come with a yes are checked when the call is made again; to know
- * before, ask `registry.check`.
+ * Writes an answer into the journal of its call, which is then executed again. A refusal answers any wait. The given
+ * journal does not change. Edited arguments are checked when the call is executed again; to check them earlier, use
+ * `registry.check`.
  *
  * @example
  * ```ts
@@ -248,7 +248,7 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
   return withAnswer(call, answer);
 }
 
-/** The same of a wait that is the framework's own. */
+/** The same for a wait of the framework itself. */
 export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
   const { kind } = wait;
   const { noun, field, form } = EXPECTED[kind];
@@ -259,7 +259,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
   const given: Readonly<Record<string, unknown>> = answer;
   const { remember } = given;
   const isEdited = isEdit(given, journal);
-  // Checked as it is: as JSON, another value may look like an approval.
+  // Checked before conversion to JSON, because another value may look like an approval as JSON.
   if (Object.hasOwn(given, 'approved')) {
     const { approved, reason } = given;
     if (typeof approved !== 'boolean') return unfit('`approved` is neither true nor false');
@@ -300,8 +300,8 @@ function unfit(problem: string): AnsweredWait {
 }
 
 /**
- * What is given, as JSON shows it: the method must not see something else where the state was kept meanwhile.
- * JSON shows nothing of errors, and they would pass for successes.
+ * The value in JSON form, so that the method receives the same value with or without storage. Errors are refused,
+ * because JSON would turn them into successes.
  */
 function asJson(given: unknown): { readonly value: unknown } | undefined {
   if (given === undefined) return { value: undefined };
@@ -310,7 +310,7 @@ function asJson(given: unknown): { readonly value: unknown } | undefined {
   return value === undefined ? undefined : { value };
 }
 
-/** Why an approval cannot be remembered for later calls: their tool states how far it may. */
+/** Why an approval cannot be remembered for later calls; the tool limits what may be remembered. */
 function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string | undefined {
   if (kind !== 'approval') return NOT_REMEMBERED;
   const { scope, expires } = Object(remember) as { readonly scope?: unknown; readonly expires?: unknown };
@@ -328,7 +328,7 @@ function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string 
 const NOT_REMEMBERED = 'only a yes to an approval is remembered';
 const NO_EDIT = 'only a yes to an approval changes the arguments';
 
-/** What is pending may stand beside an answer, its arguments included: the same ones are no edit. */
+/** An answer may repeat the pending arguments; equal arguments are not an edit. */
 function isEdit({ arguments: given }: Readonly<Record<string, unknown>>, { arguments: asked }: CallJournal) {
   return given !== undefined && canonicalJson(plainJson(given)) !== canonicalJson(asked);
 }
@@ -340,12 +340,12 @@ function approve({ wait, journal }: WaitInCall, answer: Readonly<Record<string, 
   if (!isEdit(answer, journal)) return answered({ ...journal, approved: true, ...remember });
   const args: unknown = plainJson(answer.arguments);
   if (!isRecord(args)) return unfit('`arguments` is no object that JSON can say');
-  // Answers and work of `once` were about other arguments: they do not count for edited ones.
+  // Answers and `once` work belong to other arguments, so they are dropped for edited ones.
   const edited = { arguments: args, approved: true, edited: { original: journal.arguments } } as const;
   return answered({ ...journal, ...edited, answers: [], once: [], ...remember });
 }
 
-/** What the tool has given is as the client's: JSON, or a `ToolResult` as JSON. */
+/** The reported outcome has the same form as a client's result: JSON, or a `ToolResult` as JSON. */
 function withOutcome(
   journal: CallJournal,
   { outcome, result }: Readonly<Record<string, unknown>>,

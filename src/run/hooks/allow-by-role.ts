@@ -5,14 +5,14 @@ import { isRecord } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable, protecting, required } from '../../core/kernel/options.js';
 import { createNameFilter, NAME_FILTER, type NameFilter } from '../call/registration.js';
 
-/** What a role may use: names or globs that are allowed, and those that are not all the same. */
+/** The tools of a role: allowed and denied names or globs. */
 export type RoleTools = NameFilter;
 
 /** Options of {@link allowByRole}. */
 export interface AllowByRoleOptions {
-  /** The role of whoever a call is made for; of several, what one of them may. */
+  /** Returns the role of the caller; with several roles, each adds its tools. */
   readonly role: (scope: CallScope) => string | readonly string[] | undefined;
-  /** By role. Other roles, and calls without a role, may use nothing. */
+  /** The tools by role. Other roles, and calls without a role, may use no tools. */
   readonly roles: Readonly<Record<string, RoleTools>>;
 }
 
@@ -22,10 +22,10 @@ const OPTIONS = optionTable<AllowByRoleOptions>('allowByRole', {
 });
 
 /**
- * A hook that gives each role its tools: a model is offered no others, and calls of others are refused, whoever makes
- * them.
+ * A hook that gives each role its tools: models are offered only these, and calls of other tools are refused, from
+ * any caller.
  *
- * @throws InvalidOptionsError (521) for wrong options, those of each role included.
+ * @throws InvalidOptionsError (521) for invalid options, including those of each role.
  *
  * @example
  * ```ts

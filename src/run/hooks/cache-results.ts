@@ -20,17 +20,20 @@ import { fingerprintOf } from '../call/start-job.js';
 
 /** Options of {@link cacheResults}. */
 export interface CacheResultsOptions {
-  /** Keeps the results: a store of runs. */
+  /** Stores the results: a run store. */
   readonly store: StoreWithCache;
-  /** Milliseconds that a result is kept, where its tool says nothing; default: 300,000, which is five minutes. */
+  /** Milliseconds that a result is stored, if its tool does not set a lifetime; default: 300,000 (five minutes). */
   readonly lifetimeMs?: number;
-  /** Whose results they are: any JSON; default: the owner of the scope. Without an owner, results are not cached. */
+  /**
+   * Returns the owner of results: any JSON; default: the owner of the scope. Without an owner, results are not
+   * cached.
+   */
   readonly owner?: (scope: CallScope) => unknown;
 }
 
 const CACHE = withMethods(['cachedResult', 'cacheResult', 'forgetResult'], 'a cache of results');
 
-/** What an option may be that keeps results. */
+/** The rule for stores that cache results. */
 const STORE_WITH_CACHE: OptionRule = {
   accepts: (value) => isRecord(value) && CACHE.accepts(value.cache),
   fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store with a cache",
@@ -45,15 +48,14 @@ const OPTIONS = optionTable<CacheResultsOptions>('cacheResults', {
 const LIFETIME_MS = 300_000;
 
 /**
- * A hook that answers a call of a `readOnly` tool with what the same call gave before: of the same owner, of a tool of
- * the same name and definition, with the same arguments. Policies and approvals are asked all the same, and hooks see
- * the kept result as they see a new one. Failures, results that were cut and started work are not kept; a store that
- * fails changes nothing but the log.
+ * A hook that answers a call of a `readOnly` tool with the earlier result of the same call: with the same owner, tool
+ * name, tool definition and arguments. Policies and approvals still apply, and hooks see the cached result like a new
+ * one. Failures, cut results and started work are not cached; a failing store is only logged.
  *
- * A tool says `cache: false`, how long its results hold (`lifetimeMs`), or that they are the same for all (`shared`).
- * Without an owner only shared results are cached: such calls may come from different people.
+ * A tool can set `cache: false`, how long its results are valid (`lifetimeMs`), or that all owners share them
+ * (`shared`). Without an owner, only shared results are cached, because such calls may come from different people.
  *
- * @throws InvalidOptionsError (521) for wrong options.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -75,7 +77,7 @@ export function cacheResults(options: CacheResultsOptions): Hooks {
         const kept = await cache.cachedResult(key);
         return kept === undefined ? undefined : { result: new ToolResult(kept), note: { cached: true } };
       } catch (error) {
-        // The tool can say it as well.
+        // The tool can answer instead.
         return { note: { failed: String(error) } };
       }
     },
@@ -99,7 +101,7 @@ function cachingOf(tool: ToolDefinition | undefined) {
   return typeof tool?.cache === 'object' ? tool.cache : {};
 }
 
-/** All that the result depends on; nothing where it may not be kept. */
+/** Everything that the result depends on; `undefined` if it must not be cached. */
 function keyOf({ tool, arguments: args }: HookedCall, owner: unknown): string | undefined {
   if (tool === undefined || args === undefined || tool.cache === false) return undefined;
   if (tool.annotations?.readOnly !== true || tool.background || tool.execution === 'client') return undefined;

@@ -6,7 +6,7 @@ import { resultText } from '../call/result-text.js';
 
 /** Options of {@link markUntrusted}. */
 export interface MarkUntrustedOptions {
-  /** Of which tools, besides those whose annotations say `openWorld: true`. */
+  /** Selects further tools, in addition to those with the annotation `openWorld: true`. */
   readonly tools?: (call: EndedCall) => boolean;
 }
 
@@ -15,14 +15,14 @@ const OPTIONS = optionTable<MarkUntrustedOptions>('markUntrusted', {
 });
 
 /**
- * A hook that marks what came from outside: the results of tools with `openWorld: true` reach the model between two
- * marks, with a line that says what is between them. The marks have a random name, made anew for each result and after
- * it has come, so that no text can close them.
+ * A hook that marks untrusted content: the model receives the results of tools with `openWorld: true` between two
+ * markers, with a line that explains them. The markers have a random name, created for each result after it arrived,
+ * so that no text can close them.
  *
- * A model that is told so follows instructions in such texts less often, and not never: keep tools that do harm behind
- * approvals all the same.
+ * With markers, models follow instructions in such texts less often, but not never: still require approvals for
+ * harmful tools.
  *
- * @throws InvalidOptionsError (521) for wrong options.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export function markUntrusted(options: MarkUntrustedOptions = {}): Hooks {
     name: 'mark-untrusted',
     afterCall: (call) => {
       const { status, tool } = call;
-      // Words of the framework are no words from outside; what a tool throws may be a whole page.
+      // Messages of the framework are trusted; an error of a tool may contain a whole page.
       if (status !== 'success' && status !== 'error') return undefined;
       if (tool?.annotations?.openWorld !== true && tools?.(call) !== true) return undefined;
       return { result: marked(call) };

@@ -26,9 +26,9 @@ export interface MaskPatternsOptions {
   /** Default: {@link PERSONAL_DATA}. */
   readonly patterns?: readonly MaskedPattern[];
   /**
-   * `requests`: what a model is sent, while the history keeps it; `results`: what calls give, on every surface and for
-   * good; `arguments`: what tools are given; `replies`: what a model says. Default: `requests`, and `results` of calls
-   * outside of runs, which no history keeps.
+   * `requests`: requests to models, while the history keeps the values; `results`: results of calls, everywhere and
+   * permanently; `arguments`: arguments of tools; `replies`: replies of models. Default: `requests`, and `results` of
+   * calls outside runs, which have no history.
    */
   readonly in?: readonly MaskedPlace[];
 }
@@ -52,7 +52,7 @@ const OPTIONS = optionTable<MaskPatternsOptions>('maskPatterns', {
 
 const NAME = 'mask-patterns';
 
-/** Mail addresses, numbers of cards and accounts with right check digits, telephone numbers with a +, addresses of machines. */
+/** Email addresses, card and account numbers with valid check digits, telephone numbers with a +, IP addresses. */
 export const PERSONAL_DATA: readonly MaskedPattern[] = [
   { name: 'email', pattern: /(?<![\w.%+-])[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g },
   {
@@ -70,17 +70,17 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
 ];
 
 /**
- * A hook that hides what fits patterns: personal data, or what the application must not let out. What is hidden from
- * requests stays in the history, which is the application's; what is hidden in results is nowhere.
+ * A hook that hides texts that match patterns: personal data, or data that must not leave the application. Data that
+ * is hidden from requests stays in the application's history; data that is hidden in results is removed permanently.
  *
- * A model that is sent `[email 1]` may write it in the arguments of a call, also as `[Email-1]`: the tool gets the
- * address. Numbers follow from the history of the run, so that a value keeps its number, and they are not stored. A
- * mask that stands for nothing in the history is a rejected argument. With `arguments`, tools are given masks, and
+ * A model that receives `[email 1]` may write it in the arguments of a call, also as `[Email-1]`: the tool receives
+ * the address. Numbers derive from the history of the run, so that a value keeps its number without being stored. A
+ * mask that does not exist in the history makes the argument invalid. With `arguments`, tools receive masks, and
  * nothing is restored.
  *
- * Patterns find what looks like something. They miss names, and what is spelt in another way.
+ * Patterns find texts of a known form. They miss names and other spellings.
  *
- * @throws InvalidOptionsError (521) for wrong options.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -94,7 +94,7 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
   checkOptions(options, OPTIONS);
   const { patterns = PERSONAL_DATA, in: places } = options;
   const masks = new Masks(patterns);
-  // Masks without a number could make two keys the same.
+  // Masks without a number could make two keys equal.
   const hide: Masking = (text, isKey) => (isKey ? text : masks.text(text));
   const among = (place: MaskedPlace, hook: Hooks): Hooks =>
     (places ?? ['requests', 'results']).includes(place) ? hook : {};
@@ -115,7 +115,7 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
     ...(isReversible
       ? {
           beforeCall: ({ arguments: args, runId, scope }) => {
-            // Outside of a run no request was masked.
+            // Outside a run, no request was masked.
             if (args === undefined || runId === undefined) return undefined;
             const issued = masks.issuedIn(scope.messages ?? []);
             const { value, faults } = masks.restored(args, issued, places?.includes('results'));
@@ -127,7 +127,7 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
             changedOrNothing('arguments', args, maskedData(args, hide) as JsonObject),
         })),
     ...among('results', {
-      // In a run that can restore them, the history keeps what requests hide.
+      // In a run that can restore masks, the history keeps the values that requests hide.
       afterCall: ({ result, runId }) =>
         places === undefined && runId !== undefined
           ? undefined
@@ -151,13 +151,13 @@ function maskedResult(result: ToolResult, mask: Masking): ToolResult {
   return masked === result ? result : new ToolResult(masked);
 }
 
-/** The same object where none of its fields changes. */
+/** The same object if none of its fields changes. */
 function changed<Whole extends object>(whole: Whole, fields: Partial<Whole>): Whole {
   const isSame = Object.entries(fields).every(([name, field]) => field === whole[name as keyof Whole]);
   return isSame ? whole : { ...whole, ...fields };
 }
 
-/** What is kept whole of a result that was cut stays that: it is read on from. */
+/** The stored whole text of a cut result keeps its form, because it can be read later. */
 function maskedDetails(details: unknown, mask: Masking): unknown {
   const isData =
     Array.isArray(details) || (isRecord(details) && Object.getPrototypeOf(details) === Object.prototype);
@@ -188,7 +188,7 @@ function isCard(found: string): boolean {
   return sum % 10 === 0 && /[1-9]/.test(digits);
 }
 
-/** The check digits of ISO 13616: the number that the rotated text stands for leaves 1 when divided by 97. */
+/** The check digits of ISO 13616: the number of the rotated text modulo 97 must be 1. */
 function isIban(found: string): boolean {
   const text = found.replaceAll(' ', '');
   const rotated = text.slice(4) + text.slice(0, 4);
@@ -198,43 +198,43 @@ function isIban(found: string): boolean {
   return rest === 1;
 }
 
-/** Something that is hidden where a text has it. */
+/** A pattern of texts to hide. */
 export interface MaskedPattern {
-  /** What stands in its place: `email` becomes `[email 1]`, or `[email]` where it is hidden for good. */
+  /** The name in the mask: `email` becomes `[email 1]`, or `[email]` if it is hidden permanently. */
   readonly name: string;
-  /** With the flag `g`; of an application's own, one that long texts keep busy for long is its own risk. */
+  /** With the flag `g`; a slow pattern of the application is its own risk. */
   readonly pattern: RegExp;
-  /** Whether what was found is one, such as a number whose check digit is right; default: always. */
+  /** Whether a match is really of this kind, for example a number with a valid check digit; default: always. */
   readonly isOne?: (found: string) => boolean;
 }
 
-/** A part of a text: a value to hide, or what already has the form of a mask. */
+/** A part of a text: a value to hide, or a text in the form of a mask. */
 interface Found {
   readonly from: number;
   readonly to: number;
   readonly text: string;
-  /** The name of the pattern that found a value. */
+  /** The name of the pattern that matched. */
   readonly name?: string;
-  /** The mask that is meant, however it is spelt: `[email 1]`, or `[email]`. */
+  /** The mask in its standard spelling: `[email 1]`, or `[email]`. */
   readonly mask?: string;
 }
 
-/** What replaces the texts within JSON. */
+/** Replaces the texts within JSON. */
 type Masking = (text: string, isKey?: boolean) => string;
 
 /**
- * The masks of one history. They are issued in the order in which values appear in it, so that a longer history gives
+ * The masks of one history. They are issued in the order in which values appear in it, so that a longer history has
  * the same masks. Text that looks like a mask before that mask was issued stays text, and that mask is never issued.
  */
 class IssuedMasks {
   readonly #masks = new Map<string, string>();
   readonly #values = new Map<string, string>();
   readonly #counts = new Map<string, number>();
-  /** What has the form of a mask and was never issued. */
+  /** Texts in the form of a mask that was never issued. */
   readonly #written = new Set<string>();
-  /** Of those, what the model has not written itself. */
+  /** Those of them that the model has not written itself. */
   readonly #quoted = new Set<string>();
-  /** Masks without a number in results, where the value is hidden for good. */
+  /** Masks without a number in results, where the value is hidden permanently. */
   readonly hidden = new Set<string>();
 
   add({ role }: Message, found: readonly Found[]): void {
@@ -243,7 +243,7 @@ class IssuedMasks {
       if (!isNumbered(mask)) {
         if (role === 'tool') this.hidden.add(mask);
       } else if (!this.#values.has(mask) && !this.#written.has(mask)) {
-        // Who wrote it first counts: what rejects the model's own invention repeats it.
+        // The first author counts: a rejection repeats the model's own invention.
         this.#written.add(mask);
         if (role !== 'assistant') this.#quoted.add(mask);
       }
@@ -255,7 +255,7 @@ class IssuedMasks {
     return this.#masks.get(`${name} ${value}`);
   }
 
-  /** What a mask stands for; the text itself if it is plain text; `undefined` if it was never issued. */
+  /** The value of a mask; the text itself if it is plain text; `undefined` if it was never issued. */
   valueOf({ mask = '', text }: Found): string | undefined {
     return this.#values.get(mask) ?? (this.#quoted.has(mask) || !isNumbered(mask) ? text : undefined);
   }
@@ -278,13 +278,13 @@ function isNumbered(mask: string): boolean {
   return / \d+\]$/.test(mask);
 }
 
-/** What was found in the messages of one history, and what hides it and gives it back. */
+/** The values found in the messages of one history; hides and restores them. */
 class Masks {
   readonly #patterns: readonly MaskedPattern[];
   /** Masks as they are issued, and as a model may spell them. */
   readonly #mark: RegExp;
   readonly #nearMark: RegExp;
-  /** Of messages of a history, which every request carries again. */
+  /** By message of a history, because every request contains it again. */
   readonly #known = new WeakMap<Message, readonly Found[]>();
 
   constructor(patterns: readonly MaskedPattern[]) {
@@ -301,7 +301,7 @@ class Masks {
     return issued;
   }
 
-  /** A text without the values; those without a mask of their own are hidden for good. */
+  /** A text without the values; values without their own mask are hidden permanently. */
   text(text: string, issued?: IssuedMasks): string {
     return this.#replaced(text, ({ name, text: found }) =>
       name === undefined ? found : (issued?.maskOf(name, found) ?? `[${name}]`),
@@ -317,7 +317,7 @@ class Masks {
     return masked.every((message, index) => message === messages[index]) ? messages : masked;
   }
 
-  /** Arguments with the values that their masks stand for; `isHiding`: values in results are hidden for good. */
+  /** Arguments with the values of their masks; `isHiding`: values in results are hidden permanently. */
   restored(args: JsonObject, issued: IssuedMasks, isHiding = false) {
     const faults: ArgumentFault[] = [];
     const restoreText = (value: string, path: string): string =>
@@ -366,7 +366,7 @@ class Masks {
     return result + text.slice(at);
   }
 
-  /** In the order of the text. What one pattern has found is not looked at by those after it. */
+  /** In the order of the text. Later patterns ignore the matches of earlier ones. */
   #find(text: string): readonly Found[] {
     let all = [...text.matchAll(this.#mark)].map(maskAt);
     const plain = text.includes('"') ? text.replace(ESCAPE, (escaped) => '\n'.repeat(escaped.length)) : text;
@@ -375,17 +375,17 @@ class Masks {
         const found = [...searched.matchAll(pattern)]
           .map(({ 0: { length }, index }) => ({ from: index, to: index + length, name }))
           .map((part) => ({ ...part, text: text.slice(part.from, part.to) }))
-          // No value begins within an escape.
+          // A value never starts inside an escape.
           .filter(({ from }) => plain[from] === text[from] || text[from] === '\\')
           .filter((part) => part.text !== '' && isOne?.(part.text) !== false);
         all = merged(all, found);
       }
-    // Behind the patterns, as `[CUS-123456]` may be a value.
+    // After the patterns, because `[CUS-123456]` may be a value.
     return merged(all, [...text.matchAll(this.#nearMark)].map(maskAt));
   }
 }
 
-/** In JSON text, which has quotes: the `n` of `\nann@example.org` is not a part of the address. */
+/** An escape in JSON text: the `n` of `\nann@example.org` is not part of the address. */
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/g;
 
 function maskAt({ 0: text, 1: name, 2: number, index }: RegExpExecArray): Found {
@@ -393,7 +393,7 @@ function maskAt({ 0: text, 1: name, 2: number, index }: RegExpExecArray): Found 
   return { from: index, to: index + text.length, text, mask };
 }
 
-/** Two lists in order as one; what overlaps with the first one is left out. */
+/** Merges two sorted lists; entries of the second that overlap with the first are dropped. */
 function merged(first: readonly Found[], second: readonly Found[]): Found[] {
   if (second.length === 0) return [...first];
   const all: Found[] = [];
@@ -409,7 +409,7 @@ function merged(first: readonly Found[], second: readonly Found[]): Found[] {
   return [...all, ...first.slice(next)];
 }
 
-/** The same where no member and no key changes. */
+/** The same object if no member and no key changes. */
 function mapMembers(
   value: unknown,
   map: (member: unknown, key: string) => unknown,
@@ -427,13 +427,13 @@ function mapMembers(
   return changed;
 }
 
-/** Digits from which on a number is looked at: it may be one of a card. */
+/** The least digits of numbers that are checked, because they may be card numbers. */
 const LONG_NUMBER = 10;
 
-/** The texts within a message, a reply or content; names of fields, and what is encoded in base64, stay as they are. */
+/** Masks texts within a message, a reply or content; field names and base64 data do not change. */
 function maskedJson(value: unknown, mask: Masking, key = ''): unknown {
   if (key === 'arguments') {
-    // Servers parse the arguments of calls in a history: what is hidden in them must leave JSON.
+    // Servers parse call arguments in a history, so masking must keep valid JSON.
     const parsed = typeof value === 'string' ? parsedJson(value) : undefined;
     if (parsed === undefined) return maskedData(value, mask);
     const masked = maskedData(parsed, mask);
@@ -444,7 +444,7 @@ function maskedJson(value: unknown, mask: Masking, key = ''): unknown {
   return mapMembers(value, (member, name) => maskedJson(member, mask, Array.isArray(value) ? '' : name));
 }
 
-/** The texts within JSON of any form, and its keys. */
+/** Masks texts and keys within any JSON. */
 function maskedData(value: unknown, mask: Masking): unknown {
   if (typeof value === 'string') return BASE64.test(value) ? value : mask(value);
   if (typeof value !== 'number')
@@ -460,5 +460,5 @@ function maskedData(value: unknown, mask: Masking): unknown {
 
 const BASE64 = /^data:[^\s,]*;base64,/i;
 
-/** Ids hold history together, and data is no text. */
+/** Ids connect the history, and data is not text. */
 const OPAQUE = new Set([...['id', 'tool_call_id', 'role', 'type', 'name', 'data', 'mimeType']]);

@@ -13,15 +13,15 @@ import {
 
 /** Options of {@link rateLimit}. */
 export interface RateLimitOptions {
-  /** So many calls of each tool, for each key. */
+  /** The most calls of each tool, for each key. */
   readonly calls: number;
-  /** Within any so many milliseconds. */
+  /** The length of the window in milliseconds; it slides. */
   readonly perMs: number;
-  /** Who has a limit of their own: any JSON; default: the owner of the scope. */
+  /** Returns the key that has its own limit: any JSON; default: the owner of the scope. */
   readonly key?: (scope: CallScope) => unknown;
-  /** Of which calls; default: all. */
+  /** Selects the limited calls; default: all. */
   readonly tools?: (call: HookedCall) => boolean;
-  /** Milliseconds since any moment; default: `Date.now`. A seam for tests. */
+  /** The clock, in milliseconds; default: `Date.now`. For tests. */
   readonly now?: () => number;
 }
 
@@ -33,15 +33,15 @@ const OPTIONS = optionTable<RateLimitOptions>('rateLimit', {
   now: FUNCTION,
 });
 
-/** Of more keys, those are forgotten whose time is over. */
+/** Above this number of keys, expired ones are deleted. */
 const MANY_KEYS = 1_000;
 
 /**
- * A hook that refuses calls which come too often: the model learns when the next one is allowed. It counts what is
- * about to run, so that what was rejected or refused before takes nothing away. It counts in this process; a budget of
- * `calls` with a key and a window counts in a store, for all of them.
+ * A hook that refuses calls that come too often: the model learns when the next call is allowed. It counts calls that
+ * are about to run, so rejected and refused calls do not count. It counts in this process; to count in a store for
+ * all processes, use a budget of `calls` with a key and a window.
  *
- * @throws InvalidOptionsError (521) for wrong options.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts

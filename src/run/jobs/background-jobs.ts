@@ -8,10 +8,10 @@ type BegunJobs = Awaited<ReturnType<typeof beginJobs>>;
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
-/** How long the end of a process waits for an engine that is just being connected to. */
+/** How long the end of a process waits for a connection to an engine that is being opened. */
 const BEGIN_WITHIN_MS = 5_000;
 
-/** Does jobs as soon as the engine can be reached, however long that takes. */
+/** Runs jobs once the engine is reachable, however long that takes. */
 export class BackgroundJobs {
   readonly #closing = new AbortController();
   readonly #runner: Promise<BegunJobs | undefined>;
@@ -21,7 +21,7 @@ export class BackgroundJobs {
     this.#runner = this.#begin(options);
   }
 
-  /** Takes no more jobs, and resolves when those under way have ended. */
+  /** Takes no more jobs, and resolves when running jobs have ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     const begun = withinLimits(this.#runner, { signal: undefined, timeoutMs: BEGIN_WITHIN_MS });
@@ -29,7 +29,7 @@ export class BackgroundJobs {
     await runner?.close();
   }
 
-  /** Stops those that run, at once, and leaves them to others. */
+  /** Stops running jobs immediately, and leaves them to other processes. */
   leave(): void {
     this.#closing.abort();
     this.#begun?.leave();

@@ -3,26 +3,26 @@ import type { Logger } from '../../core/contract/ports.js';
 import { unlessAborted, withinLimits } from '../../core/kernel/async.js';
 import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 
-/** An engine, and how it is found out whether it answers. */
+/** An engine, and how to test whether it answers. */
 interface WatchedEngine {
   /** `BullMQ, queue 'toolwright' in Redis at 127.0.0.1:6379` */
   readonly name: string;
-  /** Of the engine itself: receives every error, once a minute. */
+  /** The engine's own logger: receives every error, once a minute. */
   readonly logger: Logger | undefined;
-  /** Resolves when the engine has answered something; may reject if it is away. */
+  /** Resolves when the engine has answered; may reject if it is unavailable. */
   readonly ask: () => Promise<unknown>;
 }
 
-/** How long an engine with an error may take to answer until it counts as away. */
+/** How long an engine with an error may take to answer before it counts as unavailable. */
 const ANSWERS_WITHIN_MS = 1_000;
 const ASK_AGAIN_MS = 500;
 
-/** Finds out whether an engine with an error still answers, and logs it for those who do jobs. */
+/** Determines whether an engine with an error still answers, and logs it for its workers. */
 export class EngineTrouble {
   readonly #engine: WatchedEngine;
   readonly #listeners = new Set<{ readonly logger: Logger | undefined }>();
   readonly #closed = new AbortController();
-  /** Aborted with the error while the engine is away. */
+  /** Aborted with the error while the engine is unavailable. */
   #away = new AbortController();
   #isLooking = false;
 
@@ -34,14 +34,14 @@ export class EngineTrouble {
     return this.#engine.name;
   }
 
-  /** `logger` receives what happens until the returned function is called; without one, the console. */
+  /** `logger` receives events until the returned function is called; without a logger, the console does. */
   logTo(logger: Logger | undefined): () => void {
     const listener = { logger };
     if (this.#engine.logger === undefined) this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Every connection reports the same trouble again and again: only the first report counts. */
+  /** Every connection repeats the same failure: only the first report counts. */
   occurred(error: unknown): void {
     const { logger, name } = this.#engine;
     if (logger !== undefined) logFailure(logger, { what: name, error });
@@ -52,7 +52,7 @@ export class EngineTrouble {
     });
   }
 
-  /** The answer to a request, which would wait as long as the engine is away; rejects then. */
+  /** The answer to a request; rejects if the engine becomes unavailable, because the request would wait. */
   unlessAway<Value>(request: Promise<Value>): Promise<Value> {
     return unlessAborted(request, this.#away.signal);
   }

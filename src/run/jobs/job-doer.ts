@@ -19,17 +19,17 @@ import type { ToolRegistry } from '../call/tool-registry.js';
 
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 30_000;
-/** So far apart many jobs return, as far as the longest delay allows: they must not take the time of the others. */
+/** The distance between returned jobs, up to the longest delay, so that many of them leave time for other jobs. */
 const APART_MS = 30;
-/** For how long other workers may have the tool of a job, as in a rolling deploy. */
+/** How long other workers may have the tool of a job, as in a rolling deploy. */
 const MISSING_TOOL_MS = 600_000;
-/** Jobs that are remembered. */
+/** The most remembered jobs. */
 const REMEMBERED = 10_000;
 
-/** The jobs that came to this process, which does not have their tools. */
+/** Jobs that arrived in this process without their tools. */
 class MissingTools {
   readonly #limitMs: number;
-  /** When each job came here first, by a clock that cannot be set. */
+  /** When each job first arrived here, by a monotonic clock. */
   readonly #since = new Map<string, number>();
   /** When the latest jobs were returned, for as long as the longest delay. */
   readonly #returned: number[] = [];
@@ -39,9 +39,9 @@ class MissingTools {
   }
 
   /**
-   * Milliseconds for which a job is returned to its queue: a second at first, then twice as long each time, and longer
-   * if many are returned. Between two delays it is returned at once: the end of a delay may always wake the same worker
-   * first. `undefined` if no other worker has taken it for too long.
+   * Milliseconds for which a job is returned to its queue: one second at first, then twice as long each time, and
+   * longer if many jobs are returned. Every second time it is returned immediately, because the end of a delay may
+   * always wake the same worker first. `undefined` if no other worker has taken it for too long.
    */
   delayOf(jobId: string, attempt: number): number | undefined {
     const now = performance.now();
@@ -59,13 +59,13 @@ class MissingTools {
   }
 }
 
-/** What came of a job. */
+/** The result of a job. */
 export interface JobCompletion {
   readonly job: Job;
   readonly result: ToolResult;
 }
 
-/** What jobs are done with. */
+/** The settings for running jobs. */
 interface JobWork {
   readonly engine: JobEngine;
   readonly jobs: JobStore;
@@ -77,24 +77,24 @@ interface JobWork {
   readonly missingToolMs?: number;
 }
 
-/** What came of one attempt. */
+/** The outcome of one attempt. */
 interface AttemptEnd {
   readonly result: ToolResult;
-  /** Another attempt may do better. */
+  /** Another attempt may succeed. */
   readonly isFailure: boolean;
   /** It was stopped before it had ended. */
   readonly isStopped?: boolean;
 }
 
-/** For how long a store that is away is waited for: with nothing done yet, and with a result that would be lost. */
+/** How long to wait for an unavailable store: before the job starts, and with a result that would be lost. */
 const BEGIN_WITHIN_MS = 30_000;
 const COMPLETE_WITHIN_MS = 300_000;
-/** How often a result is committed with the end of its job, before it is recorded by itself. */
+/** How often a result is committed with the end of its job, before it is recorded separately. */
 const MOST_COMMITS = 3;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 
-/** Does jobs as calls of a registry, and records what comes of each of them once. */
+/** Runs jobs as calls of a registry, and records the result of each once. */
 export class JobDoer {
   readonly #work: JobWork;
   readonly #log: SafeLog;
@@ -111,21 +111,21 @@ export class JobDoer {
     this.#missing = new MissingTools(work.missingToolMs);
   }
 
-  /** One attempt; rejects where it failed, so that the engine makes another one or keeps the job as a dead one. */
+  /** One attempt. Rejects if it failed, so that the engine tries again or lists the job as dead. */
   async handle(job: Job, attempt: JobAttempt): Promise<void> {
-    // Before anything is written: there may be thousands of them.
+    // Before any write, because there may be thousands of them.
     if (await this.#leaveToOthers(job, attempt)) return;
     const { tools } = this.#work;
     const background = tools.offered(job.tool)?.background;
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
     const leave = await this.#slots.enter(job.tool, concurrency);
     try {
-      // It has waited for its turn meanwhile, and has not begun.
+      // It has waited for a slot and has not started.
       if (this.#leaving.signal.aborted) return await attempt.giveBack();
       const beginning = await this.#begin(job, attempt);
       if (beginning === undefined) await attempt.giveBack();
       else if (beginning.status === 'run') await this.#attempt(job, attempt);
-      // Its worker died before the engine, or whoever listens, had heard of it.
+      // Its worker crashed before the engine and listeners had received the result.
       else if (beginning.status === 'settled') await this.#report(job, new ToolResult(beginning.result));
       else this.#log.warn('A job came that the store does not know; it is not done', { jobId: job.id });
     } finally {
@@ -133,18 +133,21 @@ export class JobDoer {
     }
   }
 
-  /** From now on a store that is away is not waited for: its jobs are left to others. */
+  /** From now on, an unavailable store is not waited for: its jobs are left to other processes. */
   close(): void {
     this.#closing.abort();
   }
 
-  /** Stops the jobs that run: they are given back, and others do them. */
+  /** Stops running jobs and returns them for other processes. */
   leave(): void {
     this.close();
     this.#leaving.abort(new DOMException('The process that did the job was closed', 'AbortError'));
   }
 
-  /** Whether a job was returned to its queue because its tool is missing here: in a rolling deploy another worker has it. */
+  /**
+   * Whether a job was returned to its queue because its tool is missing here: in a rolling deploy, another worker has
+   * it.
+   */
   async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
     const { tools } = this.#work;
     if (tools.offered(tool) !== undefined) return false;
@@ -163,7 +166,7 @@ export class JobDoer {
     await Promise.all(this.#reporting);
   }
 
-  /** `undefined` where the store cannot be asked: that uses up no attempt of the tool. */
+  /** `undefined` if the store is unavailable; that uses up no attempt of the tool. */
   async #begin(job: Job, { attempt, signal }: JobAttempt): Promise<JobBeginning | undefined> {
     const { jobs } = this.#work;
     try {
@@ -183,7 +186,7 @@ export class JobDoer {
     const { result, isFailure, isStopped } = await this.#run(job, attempt);
     const { signal } = attempt;
     if (isStopped && this.#leaving.signal.aborted && !signal.aborted) return attempt.giveBack();
-    // Somebody else has the job by now, and it is theirs to complete.
+    // Another worker has the job now, and must complete it.
     if (signal.aborted && !isCancelled(signal)) throw signal.reason;
     // With a logger, the call has logged it.
     if (isFailure && logger === undefined)
@@ -201,13 +204,13 @@ export class JobDoer {
       return await this.#insist(record, { signal, withinMs: COMPLETE_WITHIN_MS });
     } catch (error) {
       this.#logFailure('The result of a job could not be recorded', job, error);
-      // As if this process had died: another one does the work again.
+      // As if this process had crashed: another one repeats the work.
       if (this.#closing.signal.aborted && !signal.aborted) await attempt.giveBack();
       throw error;
     }
   }
 
-  /** What records a result, and may be called again where that failed. */
+  /** Creates a function that records a result, and can be called again after a failure. */
   #recorder(
     job: Job,
     { commit, signal }: JobAttempt,
@@ -230,7 +233,7 @@ export class JobDoer {
         await commit(async (transaction) => {
           isFirst = await jobs.completeJob(job.id, stored, { transaction, ...reported });
         });
-        // Somebody else may have recorded one.
+        // Another worker may have recorded a result.
         if (isFirst || (await hasResult())) return isFirst;
       } catch (error) {
         failures += 1;
@@ -250,7 +253,7 @@ export class JobDoer {
     };
   }
 
-  /** A store that is away uses up no attempt, and no work is repeated. Rejects with the last error of the store. */
+  /** An unavailable store uses up no attempt, and no work is repeated. Rejects with the last error of the store. */
   async #insist<Value>(
     work: () => Value | Promise<Value>,
     { signal, withinMs }: { readonly signal: AbortSignal; readonly withinMs: number },
@@ -274,7 +277,7 @@ export class JobDoer {
   async #report(job: Job, result: ToolResult): Promise<void> {
     const { engine, logger, onAsyncResult } = this.#work;
     await onAsyncResult?.({ job, result });
-    // Nobody needs to wait for it: whoever waits for the job looks into the store, too.
+    // Not awaited: processes that wait for the job check the store, too.
     const report = engine
       .publish({ type: 'end', jobId: job.id })
       .catch((error) => logSilence(engine, { logger, error }))
@@ -297,7 +300,7 @@ export class JobDoer {
     const request = { id, name, arguments: args, isTransformed, journal, idempotencyKey, startedBy };
     const options = {
       attempt: attempt.attempt,
-      // As for all started work: only the tool's own limit holds.
+      // As for all started work: only the tool's own limit applies.
       toolTimeoutMs: Number.POSITIVE_INFINITY,
       jobs: undefined,
       ...(policy ? { policy } : {}),
@@ -309,7 +312,9 @@ export class JobDoer {
     return endOf(invocation, { job, definition, signal: attempt.signal });
   }
 
-  /** What a job ends with whose tool would not get all of its arguments: each of them was one when it was started. */
+  /**
+   * The outcome of a job whose tool no longer accepts all of its arguments, which were accepted when it was started.
+   */
   async #lost(job: Job, definition: ToolDefinition): Promise<ToolResult | undefined> {
     if (whatChanged(job, definition).length === 0) return undefined;
     const checked = await this.#work.tools.check(job.tool, job.arguments, {
@@ -337,7 +342,7 @@ export class JobDoer {
   }
 }
 
-/** What is known of the approval of a job's call: of one from an older version, that whatever it needed was given. */
+/** The approval of a job's call; jobs of older versions count as approved. */
 function approvalOf({ approved = {} }: Job): Pick<CallJournal, 'approved' | 'given'> {
   if (approved === false) return {};
   const { answeredBy } = approved;
@@ -373,7 +378,7 @@ function isCancelled({ reason }: AbortSignal): boolean {
   return ToolwrightError.is(reason) && reason.name === 'TaskCancelled';
 }
 
-/** What a job ends with whose arguments fitted the tool that it was started with, and do not fit this one. */
+/** The outcome of a job whose arguments are no longer valid for the current tool. */
 function changedResult(
   job: Job,
   definition: ToolDefinition,
@@ -389,7 +394,7 @@ function changedResult(
   );
 }
 
-/** What of a tool is not as it was when a job was started. */
+/** The parts of a tool that changed since a job was started. */
 function whatChanged(job: Job, definition: ToolDefinition): readonly string[] {
   const [parameters, options] = job.fingerprint.split('.');
   const [parametersNow, optionsNow] = fingerprintOf(definition).split('.');
@@ -399,17 +404,17 @@ function whatChanged(job: Job, definition: ToolDefinition): readonly string[] {
   ];
 }
 
-/** How many jobs of a tool run at the same time, and who waits for one of them to end. */
+/** The number of running jobs of a tool, and the jobs that wait for a slot. */
 interface Slots {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-/** Keeps jobs of a tool waiting while as many run as its `concurrency` says. */
+/** Limits the running jobs of each tool to its `concurrency`. */
 class ToolSlots {
   readonly #tools = new Map<string, Slots>();
 
-  /** Resolves when the job may run; what it gives is called when it has ended. */
+  /** Resolves when the job may run; call the returned function when it has ended. */
   async enter(tool: string, concurrency = Number.POSITIVE_INFINITY): Promise<() => void> {
     const slots = this.#tools.get(tool) ?? { running: 0, waiting: [] };
     this.#tools.set(tool, slots);
@@ -418,7 +423,7 @@ class ToolSlots {
     return () => this.#leave(tool, slots);
   }
 
-  /** The slot goes to the next, or is free. */
+  /** The slot goes to the next job, or becomes free. */
   #leave(tool: string, slots: Slots): void {
     const next = slots.waiting.shift();
     if (next !== undefined) next();

@@ -34,19 +34,19 @@ interface Entry {
 interface Worker {
   readonly queue: string | undefined;
   readonly handle: JobHandler;
-  /** A job is done in the surroundings of its worker, not in those of the call that started it. */
+  /** A job runs in the async context of its worker, not in that of the call that started it. */
   readonly inContext: <Value>(work: () => Value) => Value;
   free: number;
   isOpen: boolean;
   readonly running: Set<Promise<void>>;
 }
 
-/** Ended jobs whose ids are remembered, and dead ones that are listed: the latest. */
+/** The most remembered ids of ended jobs, and listed dead jobs: the latest. */
 const REMEMBERED = 10_000;
 
 /**
  * Runs jobs in this process, as long as it lives: for tests, and for a single process whose started work need not
- * outlive it. It does what the engines on a broker do, in the same order of things.
+ * outlive it. It behaves like the engines with a broker, with the same order of events.
  *
  * @example
  * ```ts
@@ -55,7 +55,7 @@ const REMEMBERED = 10_000;
  * ```
  */
 export class MemoryJobEngine implements JobEngine {
-  /** What waits or runs, in the order in which it came. */
+  /** Waiting and running jobs, in order of arrival. */
   readonly #entries = new Map<string, Entry>();
   readonly #ended = new Set<string>();
   readonly #dead = new Map<string, DeadJob>();
@@ -156,7 +156,7 @@ export class MemoryJobEngine implements JobEngine {
         entry.state = 'running';
         entry.begun += 1;
         worker.free -= 1;
-        // The others come first the next time: what one gives back is not brought to it again and again.
+        // Moves the worker to the end, so that a job it returns does not always come back to it.
         this.#workers.delete(worker);
         this.#workers.add(worker);
         const running = worker

@@ -42,7 +42,7 @@ import { failedResult } from '../call/result-text.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 
-/** What workers do their jobs with. */
+/** The settings of a process's workers. */
 interface WorkOfQueues {
   readonly engine: JobEngine;
   readonly jobs: JobStore;
@@ -56,7 +56,7 @@ type QueueName = string | undefined;
 
 const PAGE = 1_000;
 
-/** The workers of a process: one for each queue in which jobs of its tools wait. */
+/** The workers of a process: one for each queue with jobs of its tools. */
 class QueueWorkers {
   readonly #given: WorkOfQueues;
   readonly #workers = new Map<QueueName, Promise<JobWorker | undefined>>();
@@ -66,7 +66,7 @@ class QueueWorkers {
     this.#given = given;
   }
 
-  /** Takes jobs of all queues that the tools name. Rejects, and takes none, if one of the queues cannot be reached. */
+  /** Takes jobs of all queues of the tools. Rejects, and takes none, if one of the queues is unreachable. */
   static async open(given: WorkOfQueues): Promise<QueueWorkers> {
     const workers = new QueueWorkers(given);
     const queues = queuesOf(given.tools.tools());
@@ -81,7 +81,7 @@ class QueueWorkers {
   }
 
   /**
-   * Takes jobs of the queue that a stored job waits in, if its tool is here: versions before may have enqueued it in
+   * Takes jobs of the queue that a stored job waits in, if its tool is here: earlier versions may have enqueued it in
    * another queue than its tool names now.
    */
   serve({ job, options: { queue } }: StoredJob): void {
@@ -109,7 +109,7 @@ class QueueWorkers {
     }
   }
 
-  /** What waits since before this version, so that no worker ends it meanwhile because it lacks the tool. */
+  /** Serves queues of jobs from earlier versions, so that no worker without the tool ends them. */
   async #serveLeft(): Promise<void> {
     const { jobs, logger } = this.#given;
     try {
@@ -129,7 +129,7 @@ class QueueWorkers {
 
 const UNREAD = 'Started work could not be looked through';
 
-/** Where jobs of the tools wait: without background tools in the queue of the engine. */
+/** The queues of the tools; without background tools, the queue of the engine. */
 function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
   const queues = tools.flatMap(({ background }) => {
     if (!background) return [];
@@ -138,14 +138,14 @@ function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
   return queues.length === 0 ? [undefined] : [...new Set(queues)];
 }
 
-/** What a process does that does jobs of these tools; if they name queues, also of which queues. */
+/** Describes the work of a process with these tools, with its queues if there are any. */
 export function jobWork(tools: readonly ToolDefinition[]): string {
   const queues = queuesOf(tools);
   if (queues.every((queue) => queue === undefined)) return 'jobs';
   return `jobs (queues: ${queues.map((queue) => queue ?? 'that of the engine').join(', ')})`;
 }
 
-/** What is swept, and how often. */
+/** The store to sweep, and how often. */
 interface Sweep {
   readonly engine: JobEngine;
   readonly jobs: JobStore;
@@ -157,10 +157,10 @@ interface Sweep {
 
 const BATCH = 100;
 const LONGEST_PAUSE_MS = 3_600_000;
-/** Each means more than ten deaths: it may be the work that workers die of. */
+/** Each revival means more than ten worker crashes: the work itself may crash workers. */
 const MOST_REVIVALS = 5;
 
-/** Enqueues what the store holds and no engine has: its process died in between, or a broker lost it. */
+/** Enqueues jobs of the store that no engine has: their process crashed in between, or a broker lost them. */
 class OutboxSweeper {
   readonly #sweep: Sweep;
   readonly #log: SafeLog;
@@ -194,7 +194,7 @@ class OutboxSweeper {
     }
   }
 
-  /** One after the other, and each for itself: a job that the engine cannot take keeps no others waiting. */
+  /** One after the other and independently: a job that the engine refuses does not block others. */
   async #settleAll(found: readonly StoredJob[], dead: ReadonlyMap<string, DeadJob>): Promise<number> {
     let failed = 0;
     for (const stored of found) {
@@ -255,8 +255,8 @@ class OutboxSweeper {
 }
 
 /**
- * As long as the job has been tried: what its workers die of comes ever more seldom, and where they died of something
- * else, no work is lost.
+ * The pause grows with the age of the job: work that crashes workers runs less and less often, and work whose workers
+ * crashed for other reasons is not lost.
  */
 function pauseBefore({ addedAt, changedAt, options: { delay = 0 } }: StoredJob): number {
   return Math.min(Math.max(0, changedAt - addedAt - delay), LONGEST_PAUSE_MS);
@@ -265,41 +265,41 @@ function pauseBefore({ addedAt, changedAt, options: { delay = 0 } }: StoredJob):
 /** Options of {@link runJobs}. */
 export interface RunJobsOptions {
   readonly engine: JobEngine;
-  /** The one that the jobs were started with, or another on the same database. */
+  /** The store with which the jobs were started, or another one on the same database. */
   readonly store: StoreWithJobs;
-  /** The tools that jobs name: of the same classes as where they were started. */
+  /** The tools of the jobs: the same classes as where the jobs were started. */
   readonly tools: ToolRegistry | readonly RegisteredTool[];
   /**
-   * The scope of a job: `data`, `container`, … of its owner (`job.scope.owner`). Channel, chat, conversation and owner
-   * are the job's own, whatever this gives.
+   * Returns the scope of a job: `data`, `container`, … of its owner (`job.scope.owner`). Channel, chat, conversation
+   * and owner are always the job's own.
    */
   readonly jobScope?: (job: Job) => CallScope | Promise<CallScope>;
-  /** Jobs of each queue at the same time; default 10. */
+  /** The most jobs of each queue at the same time; default: 10. */
   readonly concurrency?: number;
-  /** Decides about every job, beside the registry's policy: both must allow it. */
+  /** Decides about every job, in addition to the registry's policy: both must allow it. */
   readonly policy?: ToolPolicy;
   /**
-   * Hears of every result, once; after a crash it may hear of one again. One that throws or rejects lets the engine
-   * bring the job again.
+   * Receives every result once; after a crash, possibly again. If it throws or rejects, the engine delivers the job
+   * again.
    */
   readonly onAsyncResult?: (completion: JobCompletion) => unknown;
   readonly logger?: Logger;
-  /** How often jobs are looked for that no engine has, in milliseconds; default 5,000. */
+  /** How often to search for jobs that no engine has, in milliseconds; default: 5,000. */
   readonly sweepMs?: number;
-  /** How long nothing may be heard of a job that an engine had, before it is enqueued again; default 60,000. */
+  /** After how many milliseconds without news an enqueued job is enqueued again; default: 60,000. */
   readonly silentForMs?: number;
   /**
-   * For how long a job whose tool is missing here is returned to its queue, as other workers may have the tool; then it
-   * ends with the error that no worker has it. In milliseconds since it first came here, default 600,000.
+   * How long a job whose tool is missing here is returned to its queue, because other workers may have the tool; then
+   * it ends with an error. In milliseconds since it first arrived here; default: 600,000.
    */
   readonly missingToolMs?: number;
 }
 
-/** Does jobs, until it is closed. */
+/** Runs jobs until it is closed. */
 export interface JobRunner {
   /**
-   * Takes no more jobs, and resolves when those under way have ended, or were given back because the store cannot be
-   * reached. Engine and store stay open.
+   * Takes no more jobs. Resolves when running jobs have ended, or were returned because the store is unavailable.
+   * Engine and store stay open.
    */
   close(): Promise<void>;
 }
@@ -326,18 +326,19 @@ const OPTIONS = optionTable<RunJobsOptions>('runJobs', {
 const DEFAULT_CONCURRENCY = 10;
 
 /**
- * Does the work that calls have started on an engine, in this process: finds the tool by its name, holds the arguments
- * against it, asks the policies, and runs it as any call. A result is recorded once, also where two workers have the
- * same job; what failed is tried again as often as its tool says. Where the definition has changed since the call,
- * the work is done if its arguments still fit, and otherwise ends with `DefinitionChanged` (529).
+ * Runs the work that calls have started on an engine, in this process. It finds the tool by name, checks the
+ * arguments, evaluates the policies, and runs the tool like any call. A result is recorded once, even if two workers
+ * have the same job; failed work is tried again as often as its tool states. If the definition has changed since the
+ * call, the work runs if its arguments are still valid, and otherwise ends with `DefinitionChanged` (529).
  *
- * It takes jobs of the queues that its tools name (`background: { queue }`), of the engine's queue for those that name
- * none, and of any other queue in which the store has unfinished jobs of its tools, as after a tool got another queue.
+ * It takes jobs of the queues of its tools (`background: { queue }`), of the engine's queue for tools without a
+ * queue, and of any other queue in which the store has unfinished jobs of its tools, for example after a tool's queue
+ * was changed.
  *
- * It also enqueues what the store holds and no engine has, so that a broker that forgets loses nothing.
+ * It also enqueues jobs that are in the store but in no engine, so that nothing is lost if a broker forgets jobs.
  *
- * @throws InvalidOptionsError (521), also where the engine is transactional in another database than the store’s. What the
- *   engine throws where it cannot be reached, and the store, too, where the engine is transactional.
+ * @throws InvalidOptionsError (521), also if the engine is transactional in another database than the store’s. Errors
+ * of the engine if it is unreachable, and of the store if the engine is transactional.
  *
  * @example
  * ```ts
@@ -352,7 +353,7 @@ export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
   return beginJobs(options);
 }
 
-/** The same; `leave` stops the jobs that run, and leaves them to others. */
+/** The same; `leave` stops running jobs and leaves them to other processes. */
 export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobDoer, 'leave'>> {
   checkOptions(options, OPTIONS);
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
@@ -380,12 +381,12 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
   };
 }
 
-/** Where it is logged how jobs are done; `undefined` for the console. */
+/** The logger for running jobs; `undefined` for the console. */
 export function jobLogger({ logger, tools }: Pick<RunJobsOptions, 'logger' | 'tools'>): Logger | undefined {
   return logger ?? (tools instanceof ToolRegistry ? tools.logger : undefined);
 }
 
-/** Results would be written where they are not looked for, or nowhere. */
+/** Otherwise results would be written to a database where they are not read. */
 async function checkDatabase({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>): Promise<void> {
   const { commitsIn } = engine;
   if (commitsIn === undefined || (await store.jobs.isKeptIn?.(commitsIn)) !== false) return;
@@ -395,7 +396,7 @@ async function checkDatabase({ engine, store }: Pick<RunJobsOptions, 'engine' | 
   ]);
 }
 
-/** Which job is to be cancelled, and where it is. */
+/** Options to cancel a job. */
 export interface CancelJobOptions {
   readonly engine: JobEngine;
   readonly store: StoreWithJobs;
@@ -409,8 +410,8 @@ const CANCEL_OPTIONS = optionTable<CancelJobOptions>('cancelJob', {
 });
 
 /**
- * Ends started work as cancelled, wherever it waits or runs: it completes with `TaskCancelled` (519), and the signal of
- * its tool is aborted. `false` where there is no such job, or where it has its result already.
+ * Cancels started work, waiting or running: it completes with `TaskCancelled` (519), and the signal of its tool is
+ * aborted. Returns `false` if there is no such job, or if it already has its result.
  *
  * @throws InvalidOptionsError (521).
  *

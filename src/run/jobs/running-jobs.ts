@@ -2,7 +2,7 @@ import type { Job } from '../../core/contract/job-engine.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 
-/** Cancelled jobs that have not begun here, and are remembered because they may be about to. */
+/** The most remembered cancelled jobs that have not started here but may be about to. */
 const REMEMBERED = 1000;
 
 interface Running {
@@ -11,10 +11,16 @@ interface Running {
   isLost: boolean;
 }
 
-/** How the run of a job ended. `lost`: the engine has given it out again, so that how its work ended does not count. */
+/**
+ * How the run of a job ended. `lost`: the engine gave it to another worker, so that the result of its work does not
+ * count.
+ */
 export type RunEnd = 'ended' | 'lost';
 
-/** For how long a lost job is returned to its queue, if it still is this process's: the attempt before ends meanwhile. */
+/**
+ * How long a lost job is returned to its queue, if it still belongs to this process: the earlier attempt ends
+ * meanwhile.
+ */
 export const LOST_DELAY_MS = 1_000;
 
 /** The jobs that run in this process, so that they can be stopped. */
@@ -22,16 +28,16 @@ export class RunningJobs {
   readonly #running = new Map<string, Running>();
   readonly #cancelled = new Map<string, string | undefined>();
 
-  /** Runs a job. One that was cancelled has ended, however its work ends; what else the work throws, is thrown. */
+  /** Runs a job. A cancelled job has ended, whatever the result of its work; other errors of the work are thrown. */
   async run({ id }: Job, work: (signal: AbortSignal) => Promise<void>): Promise<RunEnd> {
-    // Its lease lapsed while this process was starved, and the attempt before has not noticed it yet.
+    // Its lease expired while this process was overloaded, and the earlier attempt has not noticed it yet.
     if (this.#running.has(id)) {
       this.lose(id);
       return 'lost';
     }
     const running: Running = { controller: new AbortController(), isCancelled: false, isLost: false };
     this.#running.set(id, running);
-    // The request came before the job.
+    // The cancellation came before the job.
     if (this.#cancelled.has(id)) this.cancel(id, this.#cancelled.get(id));
     this.#cancelled.delete(id);
     try {
@@ -56,7 +62,7 @@ export class RunningJobs {
     running.controller.abort(new ToolwrightError('TaskCancelled', reason ?? 'The job was cancelled.'));
   }
 
-  /** Somebody else has the job by now. */
+  /** Another worker has the job now. */
   lose(jobId: string): void {
     const running = this.#running.get(jobId);
     if (running === undefined) return;

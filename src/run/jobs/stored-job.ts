@@ -1,21 +1,21 @@
 import type { Job } from '../../core/contract/job-engine.js';
 
 /**
- * A job as queues in databases can keep it: PostgreSQL refuses a text with the character of code 0, or with half of a
- * surrogate pair, within JSON that it reads, and models write such texts.
+ * A job in a form that database queues can store. PostgreSQL refuses JSON with U+0000 or lone surrogates, and models
+ * write such texts.
  */
 export type StorableJob = Job | { readonly id: string; readonly json: string };
 
-/** Escapes that PostgreSQL does not take, as `JSON.stringify` writes them. */
+/** Escapes that PostgreSQL refuses, as `JSON.stringify` writes them. */
 const REFUSED = /\\u(?:0000|d[89a-f][\da-f]{2})/i;
 
-/** A job as it is, or as a text of its own where a database would refuse it. */
+/** The job itself, or its JSON text if a database would refuse it. */
 export function storableJob(job: Job): StorableJob {
   const json = JSON.stringify(job);
   return REFUSED.test(json) ? { id: job.id, json } : job;
 }
 
-/** The job that was kept. */
+/** The stored job. */
 export function jobOf(kept: StorableJob): Job {
   return 'json' in kept ? (JSON.parse(kept.json) as Job) : kept;
 }
