@@ -18,9 +18,9 @@ import { openWaits, restoredRecord } from '../loop/suspend.js';
 import { eventJson, type KeptEvent } from './events.js';
 
 /**
- * The events that readers of a turn have missed: what its run had stored and its process, which crashed, had not written
- * to the log. A process writes them in order, so that only the last can be missing. `emitted`: the events of the turn, as
- * far as the log still has them.
+ * The events that readers of a turn have missed: its run had stored them, but its process crashed before it wrote
+ * them to the log. A process writes them in order, so only the last ones can be missing. `emitted`: the events of the
+ * turn that the log still has.
  */
 function missedEvents(emitted: readonly JsonObject[], run: KeptRun): readonly KeptEvent[] {
   const steps = stepsOf(run);
@@ -44,7 +44,7 @@ function missedEvents(emitted: readonly JsonObject[], run: KeptRun): readonly Ke
   return replay.missed;
 }
 
-/** A reply that was stored, and its calls as they stand. */
+/** A stored reply with the current state of its calls. */
 interface StoredStep {
   readonly iteration: number;
   readonly content: string;
@@ -52,7 +52,7 @@ interface StoredStep {
   readonly calls: StoredCall[];
 }
 
-/** The steps that a run has stored since it began, or last went on. */
+/** The steps that a run has stored since its start or last resume. */
 function stepsOf({ state, entries }: KeptRun): StoredStep[] {
   const steps = state.open === undefined ? [] : [stepOf(state.iterations, state.open)];
   for (const entry of entries) {
@@ -71,8 +71,8 @@ function stepsOf({ state, entries }: KeptRun): StoredStep[] {
 }
 
 /**
- * The steps before those that have a call whose end was not reported. An empty reply is in no history: what came before
- * it may be reported as part of the step after it.
+ * The steps before those with a call whose end was not reported. The history contains no empty replies, so their
+ * events may be reported as part of the next step.
  */
 function stepsBefore(
   { messages, toolCalls, iterations, open }: KeptRun['state'],
@@ -98,22 +98,22 @@ function stepOf(iteration: number, { content, reasoning, calls }: RunState['open
   return { iteration, content, reasoning, calls: [...calls] };
 }
 
-/** Which events of a turn its readers have received, and which are emitted now. */
+/** The events of a turn that its readers have received, and those that are emitted now. */
 class EventReplay {
-  /** Of the step at which they are. */
+  /** The current step. */
   iteration = 0;
   /** Ids of its calls. */
   readonly begun = new Set<unknown>();
   readonly missed: KeptEvent[] = [];
   readonly #text = { 'reasoning-delta': '', 'text-delta': '' };
   readonly #ended: { readonly iteration: number; readonly id: unknown }[] = [];
-  /** Ids of what calls wait for. */
+  /** Ids of the waits of calls. */
   readonly #asked = new Set<unknown>();
 
   apply(event: JsonObject): void {
     switch (event.type) {
       case 'run-start':
-        // A step without calls is forgotten with the reply that was not stored.
+        // A step without calls is dropped with its reply, which was not stored.
         if (this.begun.size === 0) this.#forgetStep();
         return;
       case 'step-start':
@@ -147,7 +147,7 @@ class EventReplay {
     this.missed.push(stored);
   }
 
-  /** The rest of the text of a step. */
+  /** Emits the rest of the text of a step. */
   emitText({ iteration, content, reasoning = '' }: StoredStep): void {
     // Calls come after the text of their step.
     if (iteration !== this.iteration || this.begun.size > 0) return;
@@ -183,7 +183,7 @@ class EventReplay {
     return this.#ended.some((ended) => ended.id === id && ended.iteration === iteration);
   }
 
-  /** Of calls before a step, in the order of their steps, those whose ends were not reported: models use ids again. */
+  /** Calls before a step whose ends were not reported, in the order of their steps, because models reuse ids. */
   unreported(
     records: readonly StoredCallRecord[],
     before: StoredStep | undefined,
@@ -205,15 +205,15 @@ class EventReplay {
   }
 }
 
-/** Events that are read at once. */
+/** The most events per read. */
 const EVENTS = 500;
 
-/** This many events may wait to be written before the run waits for the log. */
+/** The most unwritten events before the run waits for the log. */
 const MAX_WAITING = 64;
 
-/** A conversation that belongs to this process while it renews its lease, which it does at every third of it. */
+/** A conversation that belongs to this process while it renews its lease, at every third of the lease. */
 export class ConversationClaim {
-  /** As it was when it was last read. */
+  /** Its state at the last read. */
   conversation: KeptConversation;
   readonly #log: ConversationLog;
   readonly #hold: ConversationHold;
@@ -261,19 +261,19 @@ export class ConversationClaim {
     return lease;
   }
 
-  /** Aborted when the conversation no longer belongs to this process; the reason is the error that says why. */
+  /** Aborted with the error when the conversation no longer belongs to this process. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
-  /** Ends the turn that begins to run now when its abort is asked for. A turn of a `lost` lease has not ended. */
+  /** A signal for a new turn, which aborts it on request. A turn whose lease is `lost` has not ended. */
   turnSignal(): AbortSignal {
     this.#stop = new AbortController();
     if (this.conversation.isAbortAsked) this.#stop.abort(abortAsked());
     return this.#stop.signal;
   }
 
-  /** Commits, and reads the conversation again. Events that were written before are read before. */
+  /** Commits, and reads the conversation again, after all earlier events are written. */
   async commit(commit: ConversationCommit): Promise<void> {
     await this.#flush();
     this.lost.throwIfAborted();
@@ -281,7 +281,10 @@ export class ConversationClaim {
     this.conversation = (await this.#log.read(this.#hold.conversationId)) ?? this.conversation;
   }
 
-  /** Writes an event after those before it; pieces of text are joined. A promise only if too many wait already. */
+  /**
+   * Writes an event after the earlier ones; pieces of text are joined. Returns a promise only if too many events
+   * wait.
+   */
   write(event: JsonObject): void | Promise<void> {
     if (this.lost.aborted) return;
     const last = this.#unwritten.at(-1);
@@ -292,36 +295,36 @@ export class ConversationClaim {
     if (this.#unwritten.length > MAX_WAITING) return this.#writing;
   }
 
-  /** Writes the events that are missing of a run that waits or has ended. */
+  /** Writes the missing events of a run that waits or has ended. */
   async emitMissedEvents(turn: OpenTurn, run: KeptRun): Promise<void> {
     for (const event of missedEvents(await this.eventsSince('turn-start', turn), run)) void this.write(event);
   }
 
-  /** The events that are missing of a run that goes on, to be written right after its `run-start`. */
+  /** The missing events of a run that continues, to be written right after its `run-start`. */
   async missedBy(turn: OpenTurn, run: KeptRun): Promise<readonly KeptEvent[]> {
     return missedEvents([...(await this.eventsSince('turn-start', turn)), { type: 'run-start' }], run);
   }
 
-  /** The last event of a turn that has this type and all after it; all events of the turn if none has it. */
+  /** The last event of a turn with this type and all later events; all events of the turn if there is none. */
   async eventsSince(type: string, { firstEvent = 1 }: OpenTurn): Promise<readonly JsonObject[]> {
     const { conversationId } = this.#hold;
     await this.#flush();
     const pages: (readonly JsonObject[])[] = [];
     let last = Math.max(this.conversation.lastEvent, this.#lastEvent);
-    // From the end, where it nearly always is.
+    // From the end, where it usually is.
     for (let limit = 1; last >= firstEvent; limit = EVENTS) {
       const after = Math.max(last - limit, firstEvent - 1);
       const page = await this.#log.events({ conversationId, after, limit: last - after });
       const found = page.findLastIndex(({ event }) => event.type === type);
       pages.unshift(page.slice(Math.max(found, 0)).map(({ event }) => event));
-      // Events before may have been removed.
+      // Earlier events may have been removed.
       if (found >= 0 || page[0]?.number !== after + 1) break;
       last = after;
     }
     return pages.flat();
   }
 
-  /** Gives the conversation back. `seen`: its revision up to which nothing is left to do. */
+  /** Releases the conversation. `seen`: the revision up to which all entries are processed. */
   async release(seen: number): Promise<void> {
     await this.#flush();
     this.#end();
@@ -337,7 +340,7 @@ export class ConversationClaim {
     return true;
   }
 
-  /** Leaves the conversation and its run as they are; another process takes over when their leases have ended. */
+  /** Leaves the conversation and its run unchanged; another process takes over when their leases have expired. */
   abandon(): void {
     if (this.#renewal.isOver) return;
     const message = `Conversation '${this.#hold.conversationId}' was left to others: no time was left for its turn.`;
@@ -375,7 +378,7 @@ export class ConversationClaim {
     return this.#endLost(error);
   }
 
-  /** Events that were not written by now are written by the next process. */
+  /** Events that are not written by now are written by the next process. */
   #endLost(error: ToolwrightError): ToolwrightError {
     this.#end();
     this.#unwritten = [];

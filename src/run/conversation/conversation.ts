@@ -41,13 +41,13 @@ import {
 import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
 
 /**
- * A conversation with a model: it owns the history, the system prompt, the tools and an inbox. Prompts and
- * completions of work that tools have started are handled in order of arrival, one turn at a time. While a run is
- * suspended, they wait until it is answered or aborted.
+ * A conversation with a model. It contains the history, the system prompt, the tools and an inbox. Prompts and
+ * completions of started work are processed in order of arrival, one turn at a time. While a run is suspended, they
+ * wait until it is answered or aborted.
  *
- * `subscribe` reports everything that happens; without a listener, the model's text is not streamed.
+ * `subscribe` reports all events; without a listener, the model's text is not streamed.
  *
- * @throws InvalidOptionsError (521) and ToolDeclarationError (502) for mistakes of its author, as `runToolLoop` does.
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) for mistakes of the author, as in `runToolLoop`.
  *
  * @example
  * ```ts
@@ -64,10 +64,10 @@ import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
  * ```
  */
 export class Conversation {
-  /** Also the `conversationId` that tools see. */
+  /** Also the `conversationId` of tool contexts. */
   readonly id: string;
   readonly #turns: MemoryTurns;
-  /** What was left of it when it was closed. */
+  /** Its snapshot when it was closed. */
   #closed: ConversationSnapshot | undefined;
 
   constructor(config: ConversationConfig) {
@@ -84,21 +84,23 @@ export class Conversation {
   }
 
   /**
-   * Goes on with a conversation from its snapshot, in this process or another. `config` is given again, except `id`
-   * and `messages`, which are the snapshot's. Everything begins with the next turn of the event loop, so that
-   * listeners can subscribe before.
+   * Continues a conversation from its snapshot, in this process or another. Pass `config` again, except `id` and
+   * `messages`, which come from the snapshot. Work starts in the next turn of the event loop, so that listeners can
+   * subscribe first.
    *
-   * - Work that was waiting or running completes once, as the error `TaskInterrupted` (520), in a turn of its own.
-   * - A turn that was in the middle goes on after the last message whose calls all had their answers: calls after
-   *   that may be made a second time. `turn-end` reports what came of it.
-   * - What waited is handled in its order, in the scope of `config`: a turn of another owner ends with the error
+   * - Work that was waiting or running completes once, with the error `TaskInterrupted` (520), in its own turn.
+   * - An interrupted turn continues after the last message whose calls all had their answers: later calls may be
+   *   executed a second time. `turn-end` reports the outcome.
+   * - Waiting entries are processed in order, in the scope of `config`: a turn of another owner ends with the error
    *   `RunNotAllowed` (523) and leaves no trace except `turn-end`.
-   * - A suspended run can be answered by the ids that it had, and keeps its prompt.
+   * - A suspended run can be answered with the same ids, and keeps its prompt.
    *
-   * One snapshot is to be restored once; guard that if two processes may restore it. With `config.store`, of two that
-   * answer the same suspended run one goes on; the other's `answer` rejects with `RunClaimed` or `RunNotFound`.
+   * Restore a snapshot only once, and guard against two processes restoring it. With `config.store`, if two
+   * conversations answer the same suspended run, the first continues; the other's `answer` rejects with `RunClaimed`
+   * or `RunNotFound`.
    *
-   * @throws ToolwrightError `InvalidState` (515) for a value that is no snapshot, was changed, or has another version.
+   * @throws ToolwrightError `InvalidState` (515) for a value that is not a snapshot, was changed, or has another
+   * version.
    *
    * @example
    * ```ts
@@ -120,33 +122,34 @@ export class Conversation {
   }
 
   /**
-   * The history, without the system prompt: at every moment each call in it has its answer, so that during a turn it
-   * ends with the last such message. Frozen, and a new array when it grows.
+   * The history, without the system prompt. Every call in it always has its answer, so during a turn it ends with the
+   * last such message. Frozen, and replaced by a new array when it grows.
    */
   get messages(): readonly Message[] {
     return this.#turns.messages;
   }
 
-  /** What a suspended run waits for; otherwise empty. */
+  /** The waits of a suspended run; otherwise empty. */
   get pending(): readonly PendingCall[] {
     return this.#turns.suspended?.state.pending ?? [];
   }
 
-  /** What its turns have spent, and a suspended one so far; only if they have a budget. */
+  /** The amounts spent by its turns, including a suspended one; only if they have a budget. */
   get spent(): Spending | undefined {
     return this.#turns.spent;
   }
 
-  /** Work that tools have started and that has not completed. */
+  /** Work that tools have started and that is not completed. */
   get tasks(): readonly BackgroundTask[] {
     return this.#turns.tasks;
   }
 
   /**
-   * Sends a message to the model: text, or parts as the provider takes them. Resolves with the result of its turn, as
-   * `runToolLoop` does, also if that is suspended. A tool that awaits a prompt of its own conversation waits for itself.
+   * Sends a message to the model: text, or parts in the provider's form. Resolves with the result of its turn, as
+   * `runToolLoop` does, also if the turn is suspended. A tool that awaits a prompt of its own conversation waits for
+   * itself.
    *
-   * @throws InvalidOptionsError (521) for content that is neither text nor a list of parts, and for wrong options.
+   * @throws InvalidOptionsError (521) for content that is neither text nor a list of parts, and for invalid options.
    */
   async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
@@ -161,11 +164,11 @@ export class Conversation {
   }
 
   /**
-   * Goes on from the history as it is, without a new message: after a turn that failed, was aborted or came to its
-   * limit. Otherwise like `prompt`.
+   * Continues from the history without a new message: after a turn that failed, was aborted or reached its limit.
+   * Otherwise like `prompt`.
    *
-   * @throws ToolwrightError `ConversationNotReady` (526) if a turn runs, waits for answers or is about to begin, or if
-   *   the last message is the model's.
+   * @throws ToolwrightError `ConversationNotReady` (526) if a turn runs, waits for answers or is about to start, or
+   * if the last message is the model's.
    *
    * @example
    * ```ts
@@ -181,11 +184,12 @@ export class Conversation {
   }
 
   /**
-   * Changes the provider, model, tools or system prompt from the next turn on. A suspended run keeps its model and its
-   * system prompt; its tools are looked up anew. A snapshot has none of this: `restore` is given it.
+   * Changes the provider, model, tools or system prompt, starting with the next turn. A suspended run keeps its model
+   * and its system prompt; its tools are looked up again. Snapshots do not contain these settings; pass them to
+   * `restore`.
    *
    * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs; InvalidOptionsError (521) and
-   *   ToolDeclarationError (502) as the constructor does. Nothing is changed then.
+   * ToolDeclarationError (502) as the constructor. Nothing changes then.
    *
    * @example
    * ```ts
@@ -204,11 +208,11 @@ export class Conversation {
   }
 
   /**
-   * Replaces the history by what `change` makes of a copy of it. It has to be valid as a whole: a call is edited
+   * Replaces the history by the result of `change`, which receives a copy. The new history must be valid: edit a call
    * together with its answers.
    *
-   * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs or waits for answers;
-   *   InvalidOptionsError (521), naming every place, for a history that is not valid. Nothing is changed then.
+   * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs or waits for answers; InvalidOptionsError
+   * (521), naming every place, for an invalid history. Nothing changes then.
    *
    * @example
    * ```ts
@@ -223,12 +227,13 @@ export class Conversation {
   }
 
   /**
-   * Answers what is pending; the run goes on, or stays suspended while answers are missing. Resolves with the result of
-   * the resumed run. `options.scope` overrides that of the turn and is its owner's; whoever answers for the owner is
-   * named in `options.answeredBy`.
+   * Answers pending calls; the run continues, or stays suspended while answers are missing. Resolves with the result
+   * of the resumed run. `options.scope` overrides the scope of the turn and must be its owner's; set
+   * `options.answeredBy` if another user answers for the owner.
    *
-   * @throws ToolwrightError `InvalidAnswer` (514) if nothing is pending or an answer is wrong, `RunNotAllowed` (523) for
-   *   the scope of another owner, and with a `store` `RunClaimed` (517) and `RunNotFound` (516). Nothing is changed then.
+   * @throws ToolwrightError `InvalidAnswer` (514) if nothing is pending or an answer is wrong, `RunNotAllowed` (523)
+   * for the scope of another owner, and with a `store` `RunClaimed` (517) and `RunNotFound` (516). Nothing changes
+   * then.
    */
   async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
@@ -237,8 +242,8 @@ export class Conversation {
   }
 
   /**
-   * Calls a listener for everything that happens from now on, at once and in order; what it returns ends that. What a
-   * listener throws changes nothing.
+   * Calls a listener for all later events, immediately and in order; the returned function removes it. Errors of a
+   * listener have no effect.
    */
   subscribe(listener: ConversationListener): () => void {
     checkArguments({ of: 'Conversation.subscribe', given: { listener }, rules: { listener: FUNCTION } });
@@ -246,36 +251,39 @@ export class Conversation {
   }
 
   /**
-   * Ends the turn that runs or is suspended with status `aborted`: its open calls are answered as aborted, and what waits
-   * is handled next. Work that a running turn has started is aborted too; that of a turn that is over or suspended goes
-   * on (`cancel`). Does nothing between turns.
+   * Ends the running or suspended turn with status `aborted`: its open calls are answered as aborted, and waiting
+   * entries are processed next. Work that a running turn has started is aborted too; work of a finished or suspended
+   * turn continues (`cancel`). Does nothing between turns.
    */
   abort(reason?: unknown): void {
     this.#turns.abort(reason);
   }
 
-  /** Ends work that a tool has started: it completes as the error `TaskCancelled` (519). `false` if there is no such work. */
+  /**
+   * Cancels work that a tool has started: it completes with the error `TaskCancelled` (519). Returns `false` if there
+   * is no such work.
+   */
   cancel(taskId: string, reason?: string): boolean {
     return this.#turns.cancel(taskId, reason);
   }
 
   /**
-   * Resolves when no turn runs and none could begin: while a run is suspended, what waits cannot. With
-   * `{ tasks: true }` also when all started work has completed, and the turns that led to are over.
+   * Resolves when no turn runs and none can start: while a run is suspended, waiting entries cannot start. With
+   * `{ tasks: true }`, also waits until all started work is completed, and the turns of its completions are over.
    */
   async idle(options: IdleOptions = {}): Promise<void> {
     checkOptions(options, IDLE_OPTIONS);
     return this.#turns.idle(options.tasks ?? false);
   }
 
-  /** The snapshot that `restore` takes: plain JSON that shares nothing with the conversation, which goes on. */
+  /** The snapshot for `restore`: independent plain JSON. The conversation continues. */
   toJSON(): ConversationSnapshot {
     return this.#closed ?? this.#turns.snapshot();
   }
 
   /**
-   * Ends the conversation in this process and gives the snapshot to restore it from: what runs is aborted and what waits
-   * is dropped, and neither shows in the snapshot. Listeners still receive what ends.
+   * Ends the conversation in this process and returns the snapshot to restore it from: running turns are aborted and
+   * waiting entries dropped, but the snapshot still contains them. Listeners still receive the end events.
    */
   close(): ConversationSnapshot {
     this.#closed ??= this.#turns.close();

@@ -22,22 +22,22 @@ import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.j
 /** The config of the runs of conversations, without their owner and store. */
 export interface ConversationsConfig
   extends Omit<ToolLoopConfig, 'store' | 'engine' | 'signal' | 'runId' | 'leaseMs' | 'checkpoint'> {
-  /** Put before the history in each request, and no part of `messages`. */
+  /** Added before the history in each request; not part of `messages`. */
   readonly systemPrompt?: string;
-  /** When a turn is stored while it runs; default `step`. */
+  /** When a running turn is stored; default: `step`. */
   readonly checkpoint?: 'step' | 'call';
 }
 
-/** Whose turn it is. */
+/** The conversation and owner of a turn. */
 export interface TurnOwner {
   readonly conversationId: string;
-  /** As the prompt named it. */
+  /** The owner of its prompt. */
   readonly owner?: unknown;
 }
 
-/** A turn that is about to run, or goes on. */
+/** A turn that is about to start or continue. */
 export interface NextTurn extends TurnOwner {
-  /** The messages before it: the same whenever the turn goes on. */
+  /** The messages before it: the same each time that the turn continues. */
   readonly messages: readonly Message[];
 }
 
@@ -46,76 +46,79 @@ export interface ConversationsStore extends CheckpointStore {
   readonly conversations: ConversationLog;
 }
 
-/** What {@link Conversations} are made from. */
+/** Options of {@link Conversations}. */
 export interface ConversationsOptions {
-  /** `PostgresRunStore` where several machines share it, `SqliteRunStore` for one, `MemoryRunStore` for one process. */
+  /** `PostgresRunStore` for several machines, `SqliteRunStore` for one machine, `MemoryRunStore` for one process. */
   readonly store: ConversationsStore;
-  /** How turns are run: the same for all, or for each conversation. */
+  /** The config of turns: the same for all, or for each conversation. */
   readonly config:
     | ConversationsConfig
     | ((turn: NextTurn) => ConversationsConfig | Promise<ConversationsConfig>);
-  /** Does the work that turns start (`@Tool({ background: … })`), in any process; the store keeps its jobs. */
+  /** Runs the work that turns start (`@Tool({ background: … })`), in any process; the store contains its jobs. */
   readonly engine?: JobEngine;
-  /** The tools of jobs, where `config` is a function; default: those of `config`. */
+  /** The tools of jobs, if `config` is a function; default: those of `config`. */
   readonly jobTools?: RunJobsOptions['tools'];
-  /** The scope of a turn or a job, in the process that runs it: `data`, `container`, … */
+  /** Returns the scope of a turn or a job, in the process that runs it: `data`, `container`, … */
   readonly scope?: (turn: TurnOwner) => CallScope | Promise<CallScope>;
-  /** Whether this process takes turns; with `false` it only prompts and reads, and others do. Default true. */
+  /**
+   * Whether this process takes turns; with `false`, it only prompts and reads, and other processes take the turns.
+   * Default: `true`.
+   */
   readonly takesTurns?: boolean;
-  /** Conversations whose turns run here at the same time; default 16. */
+  /** The most conversations whose turns run here at the same time; default: 16. */
   readonly maxConcurrency?: number;
-  /** Jobs of each queue of the engine that run here at the same time; default 10. `0`: none. */
+  /** The most jobs of each queue of the engine that run here at the same time; default: 10. `0`: none. */
   readonly jobConcurrency?: number;
-  /** What becomes of a call whose process died and whose outcome is unknown, as for `recoverRuns`; default `ask`. */
+  /** What happens to an interrupted call whose outcome is unknown, as in `recoverRuns`; default: `ask`. */
   readonly onUnknown?: OnUnknown;
-  /** Milliseconds after which another process goes on with a conversation whose process died; default 30,000. */
+  /** Milliseconds after which another process continues a conversation whose process crashed; default: 30,000. */
   readonly leaseMs?: number;
-  /** Milliseconds between two looks for conversations that were left, and for schedules; default: a third of the lease. */
+  /** Milliseconds between searches for abandoned conversations and due schedules; default: a third of the lease. */
   readonly pollMs?: number;
   readonly logger?: Logger;
 }
 
-/** What a prompt brings along. */
+/** Options of a prompt. */
 export interface PromptOptions {
-  /** The same key means the same prompt: sent again, it changes nothing. Default: a new one. */
+  /** A prompt with the same key is the same prompt: sent again, it changes nothing. Default: a new key. */
   readonly key?: string;
-  /** On whose behalf, any JSON: kept with the turn, and needed again for answers. */
+  /** The owner of the turn: any JSON. It is stored with the turn, and required again for answers. */
   readonly owner?: unknown;
-  /** Refuses the prompt where the conversation has another owner, who is that of its first prompt. Default false. */
+  /** Refuses the prompt if the conversation has another owner, which is that of its first prompt. Default: `false`. */
   readonly onlyOwner?: boolean;
   /**
-   * Key of an earlier prompt in the history (`history` of a snapshot): its turn and all after it are removed when this
-   * prompt's turn has ended, and the model is not shown them.
+   * Key of an earlier prompt in the history (`history` of a snapshot). Its turn and all later turns are removed when
+   * this prompt's turn has ended, and the model does not receive them.
    */
   readonly replaces?: string;
 }
 
-/** How a conversation is deleted. */
+/** Options to delete a conversation. */
 export interface ConversationDeleteOptions extends Pick<PromptOptions, 'owner' | 'onlyOwner'> {
   /**
-   * Removes all that the store has of it. Default `false`: it cannot be listed, read or continued, and its history and
-   * events stay in the database.
+   * Removes all its data from the store. Default: `false`: it can no longer be listed, read or continued, and its
+   * history and events stay in the database.
    */
   readonly erase?: boolean;
 }
 
-/** What answers bring along. */
+/** Options of answers. */
 export interface AnswersOptions extends Pick<PromptOptions, 'key' | 'owner'> {
-  /** Who answered, where that is not the owner: any JSON. */
+  /** Who answered, if not the owner: any JSON. */
   readonly answeredBy?: unknown;
 }
 
-/** Which events are read. */
+/** Selects events. */
 export interface EventsOptions {
-  /** Number of the last event that is known, such as `Last-Event-ID`; default 0: from the first that is kept. */
+  /** Number of the last event that the reader has, such as `Last-Event-ID`; default: 0, from the first stored event. */
   readonly after?: number;
-  /** Number of an event after which the reading ends; also where events up to it are no longer kept. */
+  /** Number of an event after which the reading ends, even if events up to it are no longer stored. */
   readonly upTo?: number;
   /** Ends the reading. */
   readonly signal?: AbortSignal;
 }
 
-/** How long is waited. */
+/** Options of the waiting. */
 export interface ConversationIdleOptions {
   /** Ends the waiting; its reason is thrown. */
   readonly signal?: AbortSignal;
@@ -124,13 +127,13 @@ export interface ConversationIdleOptions {
 /** How conversations are closed. */
 export interface ConversationsCloseOptions {
   /**
-   * Milliseconds after which the calls of turns and jobs that still run here are aborted, and the turns are left to other
-   * processes. Default: no limit.
+   * Milliseconds after which running calls of turns and jobs are aborted here; the turns are left to other processes.
+   * Default: no limit.
    */
   readonly timeoutMs?: number;
 }
 
-/** Whether a store keeps conversations, and the runs of their turns. */
+/** Whether a store supports conversations and the runs of their turns. */
 export function keepsConversations(store: unknown): store is ConversationsStore {
   return (
     CHECKPOINT_STORE.accepts(store) && CONVERSATION_LOG.accepts((store as ConversationsStore).conversations)
@@ -139,12 +142,12 @@ export function keepsConversations(store: unknown): store is ConversationsStore 
 
 const { store: _1, engine: _2, signal: _3, runId: _4, leaseMs: _5, ...RUN_RULES } = LOOP_RULES;
 
-/** What each option of the config of turns may be. */
+/** The rules for the config of turns. */
 export const TURN_RULES = { ...RUN_RULES, checkpoint: oneOf('step', 'call'), systemPrompt: TEXT };
 
 const BESIDE = 'beside config: new Conversations({ store, config, … })';
 
-/** No turn runs without a guard that its author believes in: what a function gives is checked at each turn. */
+/** A misspelled guard must not be ignored: the result of a config function is checked at each turn. */
 export const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conversations', TURN_RULES, {
   ...LOOP_ALIASES,
   store: `store ${BESIDE}`,
@@ -159,13 +162,13 @@ export const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conve
   id: 'nothing; a conversation is named where it is prompted: conversations.prompt(conversationId, content)',
 });
 
-/** What of the config of a run turns are run with; the rest stands beside it. */
+/** The options of a run's config that apply to turns; the other options are separate. */
 export function turnConfigOf(config: ToolLoopConfig): ConversationsConfig {
   const { store: _s, engine: _e, signal: _g, runId: _r, leaseMs: _l, checkpoint, ...given } = config;
   return checkpoint === 'call' ? { ...given, checkpoint } : given;
 }
 
-/** What each option may be that says how turns are taken. */
+/** The rules for the options of taking turns. */
 export const TAKING_RULES = {
   scope: protecting(FUNCTION),
   takesTurns: BOOLEAN,

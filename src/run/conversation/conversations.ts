@@ -87,7 +87,7 @@ const DEFAULT_CONCURRENCY = 16;
  * await conversations.close();
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 export class Conversations {
   readonly #options: ConversationsOptions;
@@ -96,9 +96,9 @@ export class Conversations {
   /** Conversations whose turns run in this process. */
   readonly #active = new Map<string, Promise<void>>();
   readonly #leases = new Set<ConversationClaim>();
-  /** Conversations to look at again, or as soon as there is room. */
+  /** Conversations to process again, or as soon as there is a free slot. */
   readonly #wanted = new Set<string>();
-  /** Of conversations whose answers come too late from some time on. */
+  /** Timers of conversations whose answers expire. */
   readonly #expiries = new Map<string, NodeJS.Timeout>();
   readonly #unwatch: () => void = () => {};
   readonly #jobs: BackgroundJobs | undefined;
@@ -143,11 +143,11 @@ export class Conversations {
   }
 
   /**
-   * Puts a prompt into the conversation, which begins with its first one; its turn is taken after all that entered
-   * before. Resolves as soon as it is stored.
+   * Adds a prompt to the conversation; the first prompt creates it. Its turn comes after all earlier entries.
+   * Resolves when the prompt is stored.
    *
    * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner,
-   *   `ConversationNotReady` (526) if the history has no turn that `replaces` began.
+   * `ConversationNotReady` (526) if the history has no turn with the key in `replaces`.
    */
   async prompt(
     conversationId: string,
@@ -172,11 +172,11 @@ export class Conversations {
   }
 
   /**
-   * Answers what the turn waits for, by the ids of `pending`; while some are missing, it waits on. Resolves as soon
-   * as the answers are stored. If other answers were quicker, the event `answers-refused` says so.
+   * Answers the waits of the turn, by the ids in `pending`; while answers are missing, it stays suspended. Resolves
+   * when the answers are stored. If other answers were faster, the event `answers-refused` reports it.
    *
-   * @throws ToolwrightError `InvalidAnswer` (514) for ids that nothing waits for and for answers that do not fit,
-   *   `RunNotAllowed` (523) for another owner than that of the turn; nothing is stored then.
+   * @throws ToolwrightError `InvalidAnswer` (514) for unknown ids and for answers that do not match, `RunNotAllowed`
+   * (523) for another owner than that of the turn; nothing is stored then.
    */
   async answer(
     conversationId: string,
@@ -203,12 +203,13 @@ export class Conversations {
   }
 
   /**
-   * Deletes a conversation: its open turn is aborted first, wherever it runs, and what waits is dropped. False if
-   * there is no such conversation. Without `erase` it is hidden: the next prompt with its id begins a new conversation.
-   * With `erase` the store removes everything of it, and of those that were hidden under its id before.
+   * Deletes a conversation: its open turn is aborted first, in any process, and waiting entries are dropped. Returns
+   * false if there is no such conversation. Without `erase`, it is hidden: the next prompt with its id creates a new
+   * conversation. With `erase`, the store removes all its data, and that of conversations that were hidden under its
+   * id.
    *
    * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner;
-   *   InvalidOptionsError (521) if the store deletes no conversations.
+   * InvalidOptionsError (521) if the store cannot delete conversations.
    *
    * @example
    * ```ts
@@ -241,14 +242,14 @@ export class Conversations {
           const message = 'It was not deleted: the conversation has another owner.';
           throw new ToolwrightError('RunNotAllowed', message);
         }
-        // Asked again, it would be news by itself.
+        // A repeated request would itself cause a notification.
         if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
         const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
         if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) {
           await eraseHidden();
           return true;
         }
-        // Its holder releases it when the turn has ended, and there is no news if that process dies.
+        // Its holder releases it when the turn has ended; if that process crashes, there is no notification.
         if (lease === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
       }
     } finally {
@@ -256,11 +257,11 @@ export class Conversations {
     }
   }
 
-  /** False if it has to be tried again: a turn has begun since its abort was asked for. */
+  /** Returns false if it must be tried again, because a turn has begun since the abort request. */
   async #remove(lease: ConversationClaim, how: 'hide' | 'erase'): Promise<boolean> {
     let isRemoved = false;
     try {
-      // What waits behind the aborted turn is left.
+      // Entries behind the aborted turn are not processed.
       if (lease.conversation.isAbortAsked) await new AbortedTurn(lease, this.#deps).process();
       isRemoved = lease.conversation.turn === undefined && (await lease.remove(how));
       return isRemoved;
@@ -270,8 +271,8 @@ export class Conversations {
   }
 
   /**
-   * The events of the conversation, in any process: first those that are stored after `after`, then those to come. It
-   * ends only with `signal`, with `upTo`, or when the reader leaves.
+   * The events of the conversation, in any process: first the stored events after `after`, then new ones. It ends
+   * only with `signal`, with `upTo`, or when the reader stops.
    */
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
     checkId('events', conversationId);
@@ -279,14 +280,14 @@ export class Conversations {
     return readEvents(this.#log, conversationId, options);
   }
 
-  /** The conversation as it is now; `undefined` if nothing ever entered it. */
+  /** The current state of the conversation; `undefined` if it does not exist. */
   async snapshot(conversationId: string): Promise<ConversationView | undefined> {
     checkId('snapshot', conversationId);
     const kept = await this.#log.read(conversationId);
     return kept && viewOf(kept, this.#options.store);
   }
 
-  /** Resolves with the conversation as soon as it is idle or suspended, wherever its turns are taken. */
+  /** Resolves with the conversation as soon as it is idle or suspended, whichever process takes its turns. */
   async idle(
     conversationId: string,
     options: ConversationIdleOptions = {},
@@ -309,11 +310,11 @@ export class Conversations {
   }
 
   /**
-   * Takes no more turns, and resolves when those that run here have ended or wait for answers, and the jobs that
-   * run here have ended. Until then, a process that takes turns out of a store that others write to does not exit.
+   * Takes no more turns, and resolves when the turns that run here have ended or wait for answers, and the jobs that
+   * run here have ended. Until then, a process that takes turns from a shared store does not exit.
    *
-   * With `timeoutMs`, a turn that lasts longer is left as it is stored: its calls are aborted here, and another process
-   * goes on with it when the lease has ended.
+   * With `timeoutMs`, a longer turn is left in its stored state: its calls are aborted here, and another process
+   * continues it when the lease has expired.
    *
    * @example
    * ```ts
@@ -354,7 +355,7 @@ export class Conversations {
     this.#processWanted();
   }
 
-  /** Begins with as many of the wanted conversations as there is room for. */
+  /** Starts processing as many wanted conversations as there are free slots. */
   #processWanted(): void {
     const { maxConcurrency = DEFAULT_CONCURRENCY } = this.#options;
     for (const id of this.#wanted) {
@@ -373,9 +374,9 @@ export class Conversations {
     try {
       const { leaseMs } = this.#deps;
       const lease = await ConversationClaim.acquire(this.#log, { conversationId, leaseMs });
-      // Another holder is notified of new entries, too.
+      // Another holder is also notified of new entries.
       if (lease === undefined) return;
-      // Until all is done, the conversation is due: if something fails, the next look finds it again.
+      // The conversation stays due until everything is done: if processing fails, the next search finds it again.
       let seen = NOTHING_SEEN;
       this.#leases.add(lease);
       try {
@@ -393,7 +394,7 @@ export class Conversations {
     }
   }
 
-  /** Looks at a conversation again when the first of its answers comes too late. */
+  /** Processes a conversation again when the first of its answers expires. */
   #expect(conversationId: string, pending: readonly PendingCall[]): void {
     clearTimeout(this.#expiries.get(conversationId));
     this.#expiries.delete(conversationId);
@@ -411,7 +412,7 @@ export class Conversations {
   async #look(): Promise<void> {
     try {
       for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
-      // Suspended turns with an answer that is too late, whose process would have looked in time but is gone.
+      // Suspended turns with an expired answer, whose process has gone.
       const expired = await this.#options.store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
       for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
     } catch (error) {
@@ -421,29 +422,29 @@ export class Conversations {
   }
 }
 
-/** How often a deletion looks whether it has its turn, without news. */
+/** How often a deletion checks for its turn without notifications. */
 const LOOK_MS = 1_000;
 
-/** No revision of a conversation. */
+/** Not a revision of a conversation. */
 const NOTHING_SEEN = -1;
 
-/** Conversations that are looked for at once. */
+/** The most conversations per search. */
 const MAX_DUE = 100;
 
-/** How long turns and jobs that are left may take to notice. */
+/** How long abandoned turns and jobs may take to notice it. */
 const GRACE_MS = 500;
 
-/** The open turn alone, which is to end: what waits behind it is left. */
+/** Ends only the open turn; entries behind it are not processed. */
 class AbortedTurn extends StoredTurns {
   override get isStopped(): boolean {
     return this.lease.conversation.turn === undefined;
   }
 }
 
-/** Events that are read at once. */
+/** The most events per read. */
 const PAGE = 256;
 
-/** The events of a conversation in order: those that are stored, then those to come, until the reader leaves. */
+/** The events of a conversation in order: stored events, then new ones, until the reader stops. */
 async function* readEvents(
   log: ConversationLog,
   conversationId: string,
@@ -472,9 +473,9 @@ async function* readEvents(
   }
 }
 
-/** News of one conversation: whether something has come since it was last expected. */
+/** Notifications about one conversation: whether there was one since `expect`. */
 class News {
-  /** Ends the watching. */
+  /** Ends the subscription. */
   readonly close: () => void;
   #next = Promise.withResolvers<void>();
 
@@ -488,7 +489,7 @@ class News {
     return this.#next.promise;
   }
 
-  /** From now on, `arrival` resolves with what comes next. */
+  /** From now on, `arrival` resolves with the next notification. */
   expect(): void {
     this.#next = Promise.withResolvers<void>();
   }
@@ -503,12 +504,12 @@ function checkId(method: string, conversationId: string): void {
   checkArguments({ of, given: { conversationId }, rules: { conversationId: STORED_ID } });
 }
 
-/** The owner that options name, as JSON. */
+/** The owner in options, as JSON. */
 function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
   return withoutUndefined({ owner: ownerOf({ owner }) });
 }
 
-/** Whether news may be of a conversation. */
+/** Whether a notification may concern a conversation. */
 function isNewsOf(conversationId: string, news: ConversationNews): boolean {
   return news.about === 'missed' || news.conversationId === conversationId;
 }
@@ -524,7 +525,7 @@ const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations',
   logger: LOGGER,
 });
 
-/** What the options of each method may be. */
+/** The rules for the options of each method. */
 const METHOD_OPTIONS = {
   prompt: optionTable<PromptOptions>('Conversations.prompt', {
     key: STORED_ID,
@@ -548,9 +549,9 @@ const METHOD_OPTIONS = {
 };
 
 /**
- * Checks what conversations are made from, and the config of their turns if it is the same for all.
+ * Checks the options of conversations, and the config of their turns if it is the same for all.
  *
- * @throws InvalidOptionsError (521) naming everything that is wrong.
+ * @throws InvalidOptionsError (521) with every problem.
  */
 function checkConversations(options: ConversationsOptions): void {
   const faults = [...invalidOptions(options, CONVERSATIONS_OPTIONS)];
@@ -567,11 +568,11 @@ function checkConversations(options: ConversationsOptions): void {
   refuseOptions(faults);
 }
 
-/** What does the jobs of turns: an engine, the store that has them, and their tools. */
+/** The parts that run the jobs of turns: an engine, the store with the jobs, and their tools. */
 type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;
 
 /**
- * What does the jobs of turns; `undefined` if none are done here.
+ * The parts that run the jobs of turns; `undefined` if no jobs run here.
  *
  * @throws InvalidOptionsError (521) if a part is missing.
  */

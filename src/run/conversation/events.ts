@@ -10,34 +10,33 @@ import { plainJson } from '../../core/kernel/json.js';
 import type { CompletedCall } from '../call/job-dispatch.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
-/** What waits for a turn of its own, or has begun one; plain JSON. */
+/** The reason for a turn; plain JSON. */
 export type TurnOrigin =
   /** A message to the model. */
   | { readonly kind: 'prompt'; readonly content: UserMessage['content'] }
-  /** Work that a tool had started has completed. */
+  /** Work that a tool had started is completed. */
   | {
       readonly kind: 'completion';
       readonly tool: string;
-      /** Of the call that started the work; models use such ids again. */
+      /** The call that started the work; models reuse such ids. */
       readonly callId: string;
       readonly taskId?: string;
       /** The message to the model. */
       readonly text: string;
     }
-  /** No message: the model goes on from the history as it is. */
+  /** No message: the model continues from the history. */
   | { readonly kind: 'continue' };
 
-/** A turn of a conversation: from what began it until the model has answered. */
+/** A turn of a conversation: from its origin until the model has answered. */
 export interface Turn {
-  /** Counts the turns of the conversation from 1. A turn that goes on keeps its number. */
+  /** Counts the turns of the conversation from 1. A turn that continues keeps its number. */
   readonly number: number;
   readonly origin: TurnOrigin;
-  /** Why it goes on, if it had begun before. */
+  /** Why it continues, if it had begun before. */
   readonly resumedBy?: 'answer' | 'abort' | 'restore';
 }
 
-/** What happens in a conversation, in the order in which it happens: all events of its runs and of
- * the work that they start, and these. */
+/** The events of a conversation, in order: all events of its runs and of the work that they start, and these. */
 export type ConversationEvent =
   | LoopEvent
   | TaskEvent
@@ -50,7 +49,7 @@ export type ConversationEvent =
       readonly error?: undefined;
     }
   | {
-      /** The turn's run rejected: `onLimit: 'throw'`, or a store that has given the run to another process. */
+      /** The turn's run rejected: `onLimit: 'throw'`, or the store gave the run to another process. */
       readonly type: 'turn-end';
       readonly turn: Turn;
       readonly result?: undefined;
@@ -62,21 +61,24 @@ export type ConversationEvent =
       readonly text: string;
       readonly tool: string;
       readonly callId: string;
-      /** Of work that the call started. */
+      /** Set for work that the call started. */
       readonly taskId?: string;
     };
 
-/** Receives what happens in a conversation; what it throws or returns changes nothing. */
+/** Receives the events of a conversation. Errors and return values have no effect. */
 export type ConversationListener = (event: ConversationEvent) => unknown;
 
-/** Emits every event to every listener, in one order: what a listener sets off is emitted after the event it received. */
+/**
+ * Emits every event to every listener, in the same order: events that a listener causes are emitted after the current
+ * one.
+ */
 export class EventHub {
   readonly #subscriptions = new Set<{ readonly listener: ConversationListener }>();
   readonly #waiting: ConversationEvent[] = [];
   readonly #onError: (error: unknown) => void;
   #isEmitting = false;
 
-  /** `onError` receives what listeners throw. */
+  /** `onError` receives errors of listeners. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
@@ -85,7 +87,7 @@ export class EventHub {
     return this.#subscriptions.size > 0;
   }
 
-  /** A listener that is subscribed twice is called twice. */
+  /** A listener that subscribes twice is called twice. */
   subscribe(listener: ConversationListener): () => void {
     const subscription = { listener };
     this.#subscriptions.add(subscription);
@@ -114,33 +116,33 @@ export function callOfContext(context: ToolContext | undefined): CompletedCall {
   return { tool: toolName, callId, taskId };
 }
 
-/** The message to the model of what began a turn; none if it only goes on. */
+/** The message to the model at the start of a turn; `undefined` if it only continues. */
 export function turnMessage(origin: TurnOrigin): UserMessage | undefined {
   if (origin.kind === 'continue') return undefined;
   if (origin.kind === 'prompt') return { role: 'user', content: origin.content };
   return { role: 'user', content: `[System: async:${origin.tool}] ${origin.text}` };
 }
 
-/** An error as readers in other processes get it. */
+/** An error for readers in other processes. */
 interface StoredError {
   readonly name: string;
   readonly message: string;
-  /** Of errors of this package. */
+  /** For errors of this package. */
   readonly code?: number;
 }
 
-/** What came of a run, without its history: that is the conversation's. */
+/** The outcome of a run, without its history, which is in the conversation. */
 interface StoredOutcome extends Omit<RunOutcome, 'error'> {
   readonly error?: StoredError;
 }
 
-/** What came of a run, as this process or a store has it. */
+/** The outcome of a run, in this process or a store. */
 type RunOutcome = Pick<
   ToolLoopResult,
   'status' | 'content' | 'output' | 'iterations' | 'usage' | 'spent' | 'pending'
 > & { readonly error?: unknown };
 
-/** How a call ended. Of edited arguments, also those that ran: `call-start` has the model's. */
+/** The end of a call. For edited arguments, it contains those that were used; `call-start` contains the model's. */
 interface StoredCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'taskId' | 'edited'> {
   readonly type: 'call-end';
   readonly callId: string;
@@ -151,7 +153,7 @@ interface StoredCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'task
 
 type RunEvent<Type extends LoopEvent['type']> = Extract<LoopEvent, { readonly type: Type }>;
 
-/** An event of a run: without what only its process can use. */
+/** An event of a run, without parts that only its process can use. */
 type StoredRunEvent =
   | Exclude<LoopEvent, { readonly type: 'call-end' | 'call-event' | 'run-end' | 'request-retry' }>
   | StoredCallEnd
@@ -159,7 +161,7 @@ type StoredRunEvent =
   | ({ readonly type: 'run-end' } & StoredOutcome)
   | (Omit<RunEvent<'request-retry'>, 'error'> & { readonly error: StoredError });
 
-/** A turn, the key of the entry that began it, and of which kind that was. */
+/** A turn, with the key and kind of its entry. */
 interface TurnPlace {
   readonly turn: {
     readonly number: number;
@@ -168,25 +170,25 @@ interface TurnPlace {
   };
 }
 
-/** What happens in a conversation, as readers in any process get it: plain JSON. */
+/** An event of a conversation for readers in any process: plain JSON. */
 export type KeptEvent = JsonObject &
   (
     | StoredRunEvent
     | ({ readonly type: 'turn-start' } & TurnPlace)
     /** The turn waits for answers. */
     | ({ readonly type: 'turn-suspended' } & TurnPlace & StoredOutcome)
-    /** One that could never be run has a status and an error alone. */
+    /** A turn that could never run has only a status and an error. */
     | ({ readonly type: 'turn-end' } & TurnPlace &
         Pick<StoredOutcome, 'status'> &
         Partial<Omit<StoredOutcome, 'status'>>)
-    /** The turn goes on with the answers that entered under this key, to what has these ids. */
+    /** The turn continues with the answers under this key, for the waits with these ids. */
     | {
         readonly type: 'answers-taken';
         readonly key: string;
         readonly ids: readonly string[];
         readonly answeredBy?: unknown;
       }
-    /** `isLate`: others were quicker, or the turn is over; otherwise the answers themselves are wrong. */
+    /** `isLate`: other answers were faster, or the turn is over; otherwise the answers themselves are wrong. */
     | {
         readonly type: 'answers-refused';
         readonly key: string;
@@ -196,12 +198,12 @@ export type KeptEvent = JsonObject &
     | Extract<ConversationEvent, { readonly type: 'user-message' }>
   );
 
-/** Something that happened in a conversation; numbers count from 1 without a gap. */
+/** An event of a conversation; numbers count from 1 without a gap. */
 export interface NumberedEvent extends LoggedEvent {
   readonly event: KeptEvent;
 }
 
-/** An event of a run as a log has it: JSON without what only this process can use. */
+/** An event of a run for a log: JSON without parts that only this process can use. */
 export function eventJson(event: LoopEvent): KeptEvent {
   return plainJson(storedOf(event)) as KeptEvent;
 }
@@ -212,7 +214,7 @@ function storedOf(event: LoopEvent): StoredRunEvent {
       const { type, callId, tool, record } = event;
       const { status, durationMs, result, taskId, edited, arguments: args } = record;
       const { forLLM, forUser, silent, isError, async, content, details } = result;
-      // All of a result that JSON can hold, except the error, which is for logs.
+      // Everything in a result that JSON can represent, except the error, which is for logs.
       const fields = { forLLM, forUser, silent, isError, async, content, details: plainJson(details) };
       const ran = edited === undefined ? {} : { arguments: args, edited };
       return { type, callId, tool, status, durationMs, result: fields as StoredResult, taskId, ...ran };
@@ -228,14 +230,14 @@ function storedOf(event: LoopEvent): StoredRunEvent {
   }
 }
 
-/** What came of a run, without its history: that is the conversation's. */
+/** The outcome of a run, without its history, which is in the conversation. */
 export function outcomeJson(result: RunOutcome): StoredOutcome {
   const { status, content, output, iterations, usage, spent, pending, error: given } = result;
   const error = given === undefined ? undefined : errorJson(given);
   return plainJson({ status, content, output, iterations, usage, spent, pending, error }) as StoredOutcome;
 }
 
-/** An error as readers in other processes get it. */
+/** An error for readers in other processes. */
 export function errorJson(error: unknown): StoredError {
   const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
   return { name: String(name), message: errorMessage(error), ...(typeof code === 'number' ? { code } : {}) };

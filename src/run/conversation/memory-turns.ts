@@ -32,28 +32,29 @@ import type {
   ValidSnapshot,
 } from './snapshot.js';
 
-/** The config of a conversation with what it left out. */
+/** The config of a conversation with all defaults. */
 interface ReadyConfig extends ConversationConfig {
   readonly id: string;
   readonly tools: ToolRegistry;
 }
 
-/** What waits for a turn of its own. */
+/** An entry that waits for its turn. */
 interface InboxEntry {
   readonly origin: TurnOrigin;
   readonly scope: CallScope;
   readonly signal?: AbortSignal | undefined;
-  /** Without it, only `turn-end` reports what came of the turn. */
+  /** Without it, only `turn-end` reports the outcome of the turn. */
   readonly outcome?: Outcome;
-  /** Runs the turn in the `AsyncLocalStorage` of its caller, not in that of the turn before. */
+  /** Runs the turn in the `AsyncLocalStorage` of its caller, not in that of the previous turn. */
   readonly within: <Result>(run: () => Result) => Result;
-  /** Ends the listening to the signal. */
+  /** Removes the listener of the signal. */
   readonly unfollow: () => void;
 }
 
 /**
  * Takes the turns of a conversation in the memory of this process. A turn opens and ends synchronously, and its
- * listeners are notified at once: what they read, and what they begin from within an event, is in line with that event.
+ * listeners are notified immediately: state that they read, and turns that they start in an event, are consistent
+ * with that event.
  */
 export class MemoryTurns {
   readonly events: EventHub;
@@ -61,18 +62,18 @@ export class MemoryTurns {
   #config: ReadyConfig;
   /** In order of arrival. */
   readonly #inbox = new Set<InboxEntry>();
-  /** What was said before the open turn. */
+  /** The messages before the open turn. */
   #history: HistoryView;
-  /** The turn that runs or is suspended. */
+  /** The running or suspended turn. */
   #turn: MemoryTurn | undefined;
   #isRunning = false;
-  /** The engine is at work. */
+  /** Turns are being processed. */
   #isProcessing = false;
-  /** Turns begun so far. */
+  /** The number of turns begun so far. */
   #count = 0;
   /** By turns that have ended. */
   #spent: Spending | undefined;
-  /** No turn begins, because the conversation was restored just now. */
+  /** No turn starts, because the conversation was just restored. */
   #isHeld = false;
   #isClosed = false;
   #idleWaiters: readonly { readonly tasks: boolean; readonly resolve: () => void }[] = [];
@@ -89,7 +90,7 @@ export class MemoryTurns {
     return (this.#turn?.history ?? this.#history).messages;
   }
 
-  /** What the open turn waits for, if it is suspended. */
+  /** The waits of the open turn, if it is suspended. */
   get suspended(): SuspendedStatus | undefined {
     return this.#isRunning ? undefined : this.#turn?.suspended;
   }
@@ -98,7 +99,7 @@ export class MemoryTurns {
     return addSpending(this.#spent, this.suspended?.state.spent);
   }
 
-  /** The work of the conversation that waits or runs, in the order in which it was started. */
+  /** The waiting and running work of the conversation, in the order in which it was started. */
   get tasks(): readonly BackgroundTask[] {
     return this.#taskQueue.tasks.filter(({ conversationId }) => conversationId === this.#config.id);
   }
@@ -116,7 +117,7 @@ export class MemoryTurns {
     return outcome.promise;
   }
 
-  /** A turn that begins with the last message of the history. */
+  /** A turn that starts with the last message of the history. */
   continue(options: TurnOptions): Promise<ToolLoopResult> {
     this.#checkFree('It was not continued');
     if (this.#inbox.size > 0) throw notReady('It was not continued', 'what waits for a turn comes first');
@@ -128,10 +129,10 @@ export class MemoryTurns {
     return this.enter({ kind: 'continue' }, options);
   }
 
-  /** A suspended run keeps its model and its prompt; its tools are looked up anew. */
+  /** A suspended run keeps its model and its prompt; its tools are looked up again. */
   update(changes: Partial<ReadyConfig>): void {
     if (this.#isRunning) throw notReady('It was not changed', RUNNING);
-    // Work that goes on stays visible, and can be cancelled.
+    // The queue stays, so that running work is still listed and can be cancelled.
     this.#config = { ...this.#config, ...changes, tasks: this.#taskQueue };
   }
 
@@ -152,9 +153,9 @@ export class MemoryTurns {
     const checking = resumeWith(this.#config, suspended.state, {
       answers,
       answeredBy,
-      // A scope that is given must name the owner, too.
+      // A given scope must contain the owner, too.
       scope: scope ?? turn.scope,
-      // Of a run in the store, the store's state decides in the end.
+      // For a run in the store, the stored state is authoritative.
       isCertain: turn.isCertain || suspended.isKept,
       isTrial: true,
     });
@@ -170,7 +171,7 @@ export class MemoryTurns {
     if (!(checking instanceof Promise)) return take();
     const refuse = (error: unknown): never => {
       const anew = askedAnew(error, this.#config.stateSecret);
-      // A run in the store is asked anew by whoever claims it there.
+      // For a run in the store, the process that claims it requests the approval again.
       if (anew !== undefined && !suspended.isKept && this.suspended === suspended)
         turn.status = { ...suspended, state: anew };
       throw error;
@@ -208,7 +209,7 @@ export class MemoryTurns {
     return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
   }
 
-  /** Goes on from a snapshot, with the next turn of the event loop. */
+  /** Continues from a snapshot, in the next turn of the event loop. */
   restore({ snapshot: { turns, turn, inbox, tasks, spent }, isCertain }: ValidSnapshot): void {
     this.#count = turns;
     this.#spent = spent;
@@ -256,10 +257,10 @@ export class MemoryTurns {
     });
   }
 
-  /** Nothing begins any more, what waits is dropped, and what runs is aborted; the snapshot shows nothing of it. */
+  /** Stops new turns, drops waiting entries and aborts running ones; the snapshot shows none of this. */
   close(): ConversationSnapshot {
     const stored = this.#turn?.stored();
-    // The aborted run takes itself out of the store when it ends.
+    // The aborted run removes itself from the store when it ends.
     const standing = stored?.standing.status === 'answered' && { ...stored.standing, isKept: false };
     const snapshot = this.snapshot(stored && standing ? { ...stored, standing } : stored);
     this.#isClosed = true;
@@ -276,7 +277,7 @@ export class MemoryTurns {
     return snapshot;
   }
 
-  /** A turn that has started goes on: when the conversation is closed, it ends. */
+  /** A turn that has started continues until its end after the conversation is closed. */
   get #isStopped(): boolean {
     return (this.#isHeld || this.#isClosed) && !this.#turn?.hasStarted;
   }
@@ -296,9 +297,9 @@ export class MemoryTurns {
     });
   }
 
-  /** Runs the open turn, and those that are opened when it ends. */
+  /** Runs the open turn, and the turns that are opened when it ends. */
   async #process(): Promise<void> {
-    // Whoever opened the turn goes on first.
+    // The caller that opened the turn continues first.
     await Promise.resolve();
     for (let turn = this.#turn; turn && this.#isRunning && !this.#isStopped; turn = this.#turn) {
       const running = turn;
@@ -315,7 +316,7 @@ export class MemoryTurns {
     }
   }
 
-  /** Answers that were not taken leave the turn suspended; all else ends it. */
+  /** If the answers were refused, the turn stays suspended; all other errors end it. */
   #fail(turn: MemoryTurn, error: unknown): void {
     turn.status = turn.untouched;
     this.#leave(turn, () => {
@@ -325,7 +326,7 @@ export class MemoryTurns {
     });
   }
 
-  /** Lets turns be taken as long as one can run. */
+  /** Starts the next turn if one can run. */
   #work(): void {
     const [entry] = this.#inbox;
     if (this.#turn === undefined && !this.#isStopped && entry !== undefined) {
@@ -353,7 +354,7 @@ export class MemoryTurns {
     this.#inbox.add(entry);
   }
 
-  /** Makes a turn the open one, in place of the suspended one that it goes on from; it runs or is suspended. */
+  /** Opens a turn, replacing the suspended turn that it continues; it runs or is suspended. */
   #open(parts: Omit<ConstructorParameters<typeof MemoryTurn>[0], 'hasStore'>): MemoryTurn {
     const { signal, scope, store } = this.#config;
     const joined = anySignal(signal, scope?.signal, parts.signal);
@@ -363,7 +364,7 @@ export class MemoryTurns {
     return turn;
   }
 
-  /** The open turn runs from now on, and listeners are notified at once. */
+  /** Starts the open turn and notifies listeners immediately. */
   #start(): void {
     if (this.#turn === undefined) return;
     this.#turn.hasStarted = true;
@@ -381,7 +382,7 @@ export class MemoryTurns {
   async #run(turn: MemoryTurn): Promise<ToolLoopResult> {
     const { begin, signal, history, scope } = turn;
     const { systemPrompt, store } = this.#config;
-    // A suspended run keeps the system prompt that it had.
+    // A suspended run keeps its system prompt.
     const promptLength =
       begin.status === 'running'
         ? Number(systemPrompt !== undefined)
@@ -410,7 +411,7 @@ export class MemoryTurns {
       onStep: turn.stepListener(promptLength),
     };
     const drive = async (): Promise<ToolLoopResult> => {
-      // Of two processes that resume a run in the store, one claims it. An aborted turn ends here in any case.
+      // If two processes resume a run in the store, only one claims it. An aborted turn ends here in any case.
       if (begin.status === 'answered' && begin.isKept && store !== undefined) {
         const { answers, answeredBy, state } = begin;
         const resumption = { answers, answeredBy, scope };
@@ -424,7 +425,7 @@ export class MemoryTurns {
       try {
         start = await startOf(turn, config);
       } catch (error) {
-        // An abort ends a turn also if its run cannot be gone on with; then there is nothing to begin.
+        // An abort ends a turn even if its run cannot continue; then there is nothing to start.
         if (!signal.aborted) throw error;
         return abortedBefore((begin.status === 'running' ? history : begin.state).messages, signal);
       }
@@ -435,7 +436,7 @@ export class MemoryTurns {
     return result;
   }
 
-  /** The run of a turn is over, as `report` says; the work that it has started goes on, whatever is aborted then. */
+  /** Ends the run of a turn and calls `report`; the work that it has started is no longer aborted with it. */
   #leave(turn: MemoryTurn, report: () => void): void {
     turn.leave();
     this.#isRunning = false;
@@ -448,7 +449,7 @@ export class MemoryTurns {
     });
   }
 
-  /** No turn is open any more, though its run may not have ended. */
+  /** Closes the open turn, though its run may not have ended. */
   #endTurn(): void {
     this.#history = this.#turn?.history ?? this.#history;
     this.#turn?.leave();
@@ -456,14 +457,14 @@ export class MemoryTurns {
     this.#isRunning = false;
   }
 
-  /** If nothing more is started and no work goes on, the queue has nothing to report. */
+  /** Unsubscribes from the queue if no turn runs and no work continues. */
   #restTasks(): void {
     if (this.#isRunning || this.tasks.length > 0) return;
     this.#unsubscribeTasks?.();
     this.#unsubscribeTasks = undefined;
   }
 
-  /** Work that a turn had started in this scope has completed. */
+  /** Handles the completion of work that a turn had started in this scope. */
   #complete(scope: CallScope, context: ToolContext | undefined, result: ToolResult): void {
     if (this.#isClosed) return;
     const call = callOfContext(context);
@@ -478,7 +479,7 @@ export class MemoryTurns {
     queueMicrotask(() => this.#work());
   }
 
-  /** The signal of a scope ends a turn, and not the work that the turn starts. */
+  /** The signal of a scope ends a turn, but not the work that the turn starts. */
   #scopeOf(outer: CallScope | undefined, scope?: CallScope): CallScope {
     const { signal: _, ...merged } = { ...outer, ...scope };
     return { ...merged, conversationId: this.#config.id };
@@ -494,7 +495,7 @@ export class MemoryTurns {
     for (const { resolve } of over) resolve();
   }
 
-  /** No turn runs or is suspended. */
+  /** Throws if a turn runs or is suspended. */
   #checkFree(what: string): void {
     if (this.suspended !== undefined) throw notReady(what, 'a turn waits for answers: answer or abort it');
     if (this.#turn !== undefined) throw notReady(what, RUNNING);
@@ -506,26 +507,26 @@ export class MemoryTurns {
   }
 }
 
-/** Receives what came of a turn. */
+/** Receives the outcome of a turn. */
 type Outcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
 
 interface TurnParts {
   readonly turn: Turn;
-  /** Without a signal: work that the turn starts outlives it. */
+  /** Without a signal, because work that the turn starts outlives it. */
   readonly scope: CallScope;
   readonly signal?: AbortSignal | undefined;
-  /** What the turn goes on from, in this process. */
+  /** The state from which the turn continues in this process. */
   readonly begin: TurnStatus;
-  /** The history with what began the turn. */
+  /** The history with the origin of the turn. */
   readonly history: HistoryView;
   /** Suspended runs of the turn are in a store. */
   readonly hasStore: boolean;
-  /** Whose the turn is, is certain: it began in this process, or its snapshot is signed. */
+  /** The owner of the turn is certain: it began in this process, or its snapshot is signed. */
   readonly isCertain: boolean;
   readonly outcome?: Outcome | undefined;
 }
 
-/** A turn that has begun in this process, how far it has come, and what a snapshot says of it. */
+/** A turn that has begun in this process, its progress, and its state for a snapshot. */
 class MemoryTurn {
   readonly turn: Turn;
   readonly scope: CallScope;
@@ -535,7 +536,7 @@ class MemoryTurn {
   readonly within = AsyncLocalStorage.snapshot();
   /** The history up to the last message whose calls all have their answers. */
   history: HistoryView;
-  /** What a snapshot goes on from; `undefined` once the run has ended. */
+  /** The state for a snapshot; `undefined` once the run has ended. */
   status: TurnStatus | (() => TurnStatus) | undefined;
   /** In this process. */
   hasStarted = false;
@@ -565,18 +566,18 @@ class MemoryTurn {
     this.#stop.abort(reason);
   }
 
-  /** Ends the listening to the signals that it was given. */
+  /** Removes the listeners of its signals. */
   leave(): void {
     this.#unfollow();
   }
 
-  /** What the run waits for, if it does. */
+  /** The waits of the run, if it has any. */
   get suspended(): SuspendedStatus | undefined {
     const { status } = this;
     return typeof status === 'object' && status.status === 'suspended' ? status : undefined;
   }
 
-  /** The suspended turn as it goes on with answers. */
+  /** The suspended turn with its answers. */
   resumedWith(
     answered: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
     resumedBy: 'answer' | 'abort',
@@ -587,21 +588,23 @@ class MemoryTurn {
     return { turn: { ...turn, resumedBy }, scope, begin, history, isCertain };
   }
 
-  /** What the turn was before its answers, if the run has not gone on with them. */
+  /** The state of the turn before its answers, if the run has not continued with them. */
   get untouched(): SuspendedStatus | undefined {
     const { begin, status } = this;
     if (status !== begin || begin.status !== 'answered') return undefined;
     return { status: 'suspended', state: begin.state, isKept: begin.isKept };
   }
 
-  /** Follows the steps of its run. `promptLength`: messages of the run that are no part of the history. */
+  /**
+   * Follows the steps of its run. `promptLength`: the number of messages of the run that are not part of the history.
+   */
   stepListener(promptLength: number): NonNullable<RunDeps['onStep']> {
     return (run, end) => {
       if (end?.status !== 'suspended') {
         this.history = new HistoryView(run.messages, promptLength);
         const { toolCalls, iterations, usage } = run;
         const { length } = toolCalls;
-        // Worked out when a snapshot asks. What the run counts after this step belongs to the next.
+        // Evaluated when a snapshot is made. Counts of the run after this step belong to the next one.
         const progress = (): TurnStatus => {
           const { messages: _, ...now } = progressOf(run);
           const calls = now.toolCalls.slice(0, length);
@@ -609,7 +612,7 @@ class MemoryTurn {
         };
         this.status = end === undefined ? progress : undefined;
       }
-      // With a store, the run is not safe there before it has ended.
+      // With a store, the run is only safe there after it has ended.
       else if (end.state !== undefined && !this.#hasStore)
         this.status = { status: 'suspended', state: end.state, isKept: false };
     };
@@ -624,7 +627,7 @@ class MemoryTurn {
     this.history = new HistoryView(messages, promptLength);
     const isKept = this.#hasStore && status === 'suspended';
     this.status = state && { status: 'suspended', state, isKept };
-    // Later turns append to the array of the run: whoever reads the result gets a copy.
+    // Later turns append to the array of the run, so readers of the result receive a copy.
     const { length } = messages;
     let copy: Message[] | undefined;
     const get = (): Message[] => {
@@ -634,7 +637,7 @@ class MemoryTurn {
     Object.defineProperty(result, 'messages', { get, enumerable: true, configurable: true });
   }
 
-  /** As a snapshot has it; `undefined` once the run has ended. */
+  /** The form for a snapshot; `undefined` once the run has ended. */
   stored(): StoredTurn | undefined {
     const status = typeof this.status === 'function' ? this.status() : this.status;
     if (status === undefined) return undefined;
@@ -644,14 +647,14 @@ class MemoryTurn {
   }
 }
 
-/** A part of an array that only grows; copied when it is asked for. */
+/** A part of an array that only grows; it is copied when it is read. */
 class HistoryView {
   readonly #source: Message[];
   readonly #from: number;
   readonly #to: number;
   #copy: readonly Message[] | undefined;
 
-  /** Messages before `from` are no part of the history. */
+  /** Messages before `from` are not part of the history. */
   constructor(source: Message[], from = 0) {
     this.#source = source;
     this.#from = from;
@@ -663,14 +666,14 @@ class HistoryView {
     return this.#copy;
   }
 
-  /** The messages of a run that begins here, which appends to them. */
+  /** The messages for a run that starts here, which appends to them. */
   get forRun(): readonly Message[] {
     return this.#source;
   }
 
   /**
-   * The history with messages after it, behind a system prompt. They are appended to the same array if it ends here and
-   * begins with that prompt: to copy a long history takes longer than a turn.
+   * The history with additional messages, after a system prompt. They are appended to the same array if it ends here
+   * and starts with that prompt, because copying a long history takes longer than a turn.
    */
   extended(systemPrompt: string | undefined, said: readonly Message[]): HistoryView {
     const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
@@ -707,7 +710,7 @@ function nothingAsked(): ToolwrightError {
   return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
 }
 
-/** Emits what a result says to the user: `forUser`, unless it is silent or empty. */
+/** Emits the message of a result for the user: `forUser`, unless it is silent or empty. */
 function emitUserMessage(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
   if (!forUser || silent) return;
   const { tool, callId, taskId } = of;

@@ -6,14 +6,14 @@ import { type RecoverOptions, recoverAll } from '../loop/recover-runs.js';
 /** How lost runs are continued. A store of conversations continues the runs of their turns itself. */
 interface RunRecoveryOptions
   extends Pick<RecoverOptions, 'store' | 'config' | 'scope' | 'leaseMs' | 'onUnknown'> {
-  /** Aborted, the runs that are continued here are left as they are, to other processes. */
+  /** When aborted, the runs that are continued here are left unchanged to other processes. */
   readonly left?: AbortSignal;
   readonly logger?: Logger;
 }
 
-/** Looks again and again for runs whose process died, and continues them. */
+/** Periodically searches for runs whose process crashed, and continues them. */
 export class RunRecovery {
-  /** Takes over no more runs, and resolves when those that are continued here have ended or are suspended. */
+  /** Takes over no more runs, and resolves when the runs that are continued here have ended or are suspended. */
   readonly close: () => Promise<void>;
 
   constructor({ logger, left, leaseMs = 30_000, ...others }: RunRecoveryOptions) {

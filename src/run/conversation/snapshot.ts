@@ -12,14 +12,14 @@ import { COUNT_SCHEMA, list, MESSAGES, object, PROGRESS, TEXT_SCHEMA } from '../
 import { isSignedWith, validateState } from '../loop/suspend.js';
 import type { TurnOrigin } from './events.js';
 
-/** After the last message that has all its answers; without `progress`, the model was not asked yet. */
+/** After the last message with all its answers; without `progress`, the model was not asked yet. */
 interface RunningStatus {
   readonly status: 'running';
   readonly owner?: unknown;
   readonly progress?: Omit<RunProgress, 'messages'>;
 }
 
-/** From an open message with these answers: its calls have not all ended. `isKept`: the run is in the store. */
+/** At an open message with these answers: its calls have not all ended. `isKept`: the run is in the store. */
 interface AnsweredStatus {
   readonly status: 'answered';
   readonly state: RunState;
@@ -28,17 +28,17 @@ interface AnsweredStatus {
   readonly isKept: boolean;
 }
 
-/** It waits for answers. `isKept`: the run is in the store. */
+/** The turn waits for answers. `isKept`: the run is in the store. */
 export interface SuspendedStatus {
   readonly status: 'suspended';
   readonly state: RunState;
   readonly isKept: boolean;
 }
 
-/** What waits for a turn, and on whose behalf it will be taken. */
+/** The origin of a waiting turn, with its owner. */
 export type StoredOrigin = TurnOrigin & { readonly owner?: unknown };
 
-/** Where a turn is, and what it goes on from there. */
+/** The state from which a turn continues. */
 export type TurnStatus = RunningStatus | AnsweredStatus | SuspendedStatus;
 
 /** A turn that has begun and is not over. */
@@ -47,28 +47,28 @@ export interface StoredTurn {
   readonly origin: TurnOrigin;
   /** It was aborted, and had not ended yet. */
   readonly isAborted: boolean;
-  /** What it goes on from. */
+  /** The state from which it continues. */
   readonly standing: TurnStatus;
 }
 
 /**
- * A conversation as plain JSON, which `Conversation.restore` goes on from, in this process or another. It contains all
- * messages and arguments: store it as safely as those, and give a `stateSecret` if others could change it.
+ * A conversation as plain JSON; `Conversation.restore` continues from it, in this process or another. It contains all
+ * messages and arguments: protect it accordingly, and set a `stateSecret` if others could change it.
  */
 export interface ConversationSnapshot {
-  /** Those of version 1 know no provider items. */
+  /** Version 1 has no provider items. */
   readonly version: 1 | 2;
   readonly id: string;
   /** A history in which every call has its answer; without the system prompt. */
   readonly messages: readonly Message[];
-  /** Turns begun so far. */
+  /** The number of turns begun so far. */
   readonly turns: number;
   readonly turn?: StoredTurn;
-  /** What waits for a turn, in order of arrival. */
+  /** Waiting entries, in order of arrival. */
   readonly inbox: readonly StoredOrigin[];
-  /** Work that was started and has not completed. */
+  /** Work that was started and is not completed. */
   readonly tasks: readonly BackgroundTask[];
-  /** What turns that have ended have spent; only where they had a budget. */
+  /** The amounts spent by turns that have ended; only if they had a budget. */
   readonly spent?: Spending;
   /** As that of a {@link RunState}. */
   readonly signature?: string;
@@ -76,17 +76,17 @@ export interface ConversationSnapshot {
 
 let checker: ResultChecker | undefined;
 
-/** A snapshot, and whether its owners can be trusted: it cannot have been changed elsewhere. */
+/** A snapshot, and whether its owners can be trusted because it cannot have been changed elsewhere. */
 export interface ValidSnapshot {
   readonly snapshot: ConversationSnapshot;
   readonly isCertain: boolean;
 }
 
 /**
- * Takes the snapshot of a conversation from outside; the copy is the conversation's own.
+ * Validates the snapshot of a conversation, which may come from outside, and returns a copy.
  *
- * @throws ToolwrightError `InvalidState` (515) where it is not a snapshot, or where it was changed: with a secret
- *   anywhere, without one as far as that shows.
+ * @throws ToolwrightError `InvalidState` (515) if it is not a snapshot, or if it was changed: with a secret in any
+ * part, without a secret as far as that can be detected.
  */
 export function validateSnapshot(snapshot: unknown, secret: string | undefined): ValidSnapshot {
   checker ??= createResultChecker(SNAPSHOT_SCHEMA);
@@ -125,7 +125,7 @@ const ORIGIN: JsonSchema = {
 const STATE: JsonSchema = { type: 'object' };
 const FLAG: JsonSchema = { type: 'boolean' };
 
-/** The states in it are checked as those of runs are. */
+/** The states in it are checked like those of runs. */
 const STATUS: JsonSchema = {
   type: 'object',
   anyOf: [
@@ -157,7 +157,7 @@ const SNAPSHOT = object({
   ),
 });
 
-/** The form of a conversation's snapshot: snapshots come from outside. */
+/** The schema of a conversation's snapshot, which may come from outside. */
 const SNAPSHOT_SCHEMA: JsonSchema = {
   ...SNAPSHOT,
   properties: { ...(SNAPSHOT.properties as object), turn: TURN },

@@ -42,39 +42,39 @@ import {
 } from './conversations-options.js';
 import { callOfContext, errorJson, eventJson, type KeptEvent, outcomeJson, turnMessage } from './events.js';
 
-/** What turns are taken with, beside their conversation. */
+/** The dependencies of turns, in addition to their conversation. */
 export interface TurnDeps {
   readonly options: ConversationsOptions;
   readonly leaseMs: number;
-  /** Aborted when no turn is to begin any more. */
+  /** Aborted when no more turns should start. */
   readonly closing: AbortSignal;
-  /** Aborted once all is closed: other processes then report what became of jobs. */
+  /** Aborted once everything is closed: other processes then report the results of jobs. */
   readonly followUntil: AbortSignal;
-  /** A conversation waits for these. */
+  /** Called when a conversation waits for answers. */
   readonly expect: (conversationId: string, pending: readonly PendingCall[]) => void;
-  /** Enters a completion; of two with the same key, the first. */
+  /** Adds a completion; with the same key, only the first is added. */
   readonly enter: (conversationId: string, key: string, content: InboxContent) => Promise<unknown>;
 }
 
-/** What a conversation stores of the outcome of a run, or reports. */
+/** The parts of a run's outcome that a conversation stores or reports. */
 type TurnResult = Pick<
   ToolLoopResult,
   'status' | 'content' | 'messages' | 'iterations' | 'usage' | 'spent' | 'output' | 'pending'
 > & { readonly error?: unknown };
 
-/** Entries that need no turn any more, and what is reported before the end of the turn. */
+/** Entries that no longer need a turn, and events before the end of the turn. */
 interface SettledEntries {
   readonly done: readonly number[];
   readonly events?: readonly KeptEvent[];
 }
 
-/** Takes the turns of a conversation out of its log; their runs are in a store, so that any process can continue them. */
+/** Takes the turns of a conversation from its log; their runs are in a store, so that any process can continue them. */
 export class StoredTurns {
   protected readonly lease: ConversationClaim;
   readonly #deps: TurnDeps;
-  /** The run of the open turn as it was inspected; `undefined` if it has not begun. */
+  /** The run of the open turn at its inspection; `undefined` if it has not begun. */
   #run: KeptRun | undefined;
-  /** The events that readers received since the turn last paused, that pause first. */
+  /** The events that readers received since the turn last paused, starting with that pause. */
   #emitted: readonly JsonObject[] = [];
 
   constructor(lease: ConversationClaim, deps: TurnDeps) {
@@ -82,7 +82,7 @@ export class StoredTurns {
     this.#deps = deps;
   }
 
-  /** Takes turns, one at a time and in order of arrival, until nothing is left to do for now. */
+  /** Takes turns, one at a time and in order of arrival, until there is nothing left to do for now. */
   async process(): Promise<void> {
     while (!this.isStopped) {
       const { turn, inbox } = this.lease.conversation;
@@ -125,7 +125,7 @@ export class StoredTurns {
     await this.lease.commit({ turn, done: [position], events });
   }
 
-  /** Whether the open turn can run now. Also reports what a crashed process had stored of the run and not reported. */
+  /** Whether the open turn can run now. Also reports events that a crashed process had stored but not reported. */
   async #inspect(turn: OpenTurn): Promise<'ready' | 'waiting' | 'over'> {
     const run = await this.#deps.options.store.read(turn.runId);
     this.#run = run;
@@ -142,14 +142,14 @@ export class StoredTurns {
     if (run.status === 'ended') return this.#commitEnded(turn, run, {});
     const { pending } = run.state as RunState;
     const { conversationId, isAbortAsked } = this.lease.conversation;
-    // The turn goes on without answers that are too late.
+    // If answers have expired, the turn continues without them.
     if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
     if (!isPaused) await this.#emitSuspended(turn, run);
     this.#deps.expect(conversationId, pending);
     return 'waiting';
   }
 
-  /** Runs the turn until it ends or waits for answers; `undefined` if it has to be inspected again. */
+  /** Runs the turn until it ends or waits for answers; `undefined` if it must be inspected again. */
   async #runTurn(turn: OpenTurn): Promise<TurnResult | undefined> {
     const lease = this.lease;
     const { options, leaseMs, followUntil, enter } = this.#deps;
@@ -180,7 +180,7 @@ export class StoredTurns {
     let missed: readonly KeptEvent[] = [];
     const sink = (event: LoopEvent) => {
       if (event.type !== 'run-start') return isPassing(event) ? undefined : lease.write(eventJson(event));
-      // Wrong answers are refused before.
+      // Wrong answers were refused earlier.
       if (answers !== undefined && !this.#wasTaken(answers)) void lease.write(answersJson(answers));
       void lease.write(eventJson(event));
       for (const event of missed) void lease.write(event);
@@ -208,12 +208,12 @@ export class StoredTurns {
     this.lease.lost.throwIfAborted();
     const answers = this.#answers;
     if (answers !== undefined && isRefusal(error)) {
-      // Answers that an earlier process has taken have done what they could.
+      // Answers that an earlier process applied have had their effect.
       if (this.#wasTaken(answers)) await this.lease.commit({ done: [answers.position], events: [] });
       else await this.#refuse(answers, error);
       return;
     }
-    // The store, or what the application gives, may be right the next time.
+    // The store, or a function of the application, may succeed the next time.
     if (!isFinal(error)) throw error;
     if (this.#run !== undefined) await this.lease.emitMissedEvents(turn, this.#run);
     await this.#failTurn(turn, error);
@@ -240,7 +240,7 @@ export class StoredTurns {
     return undefined;
   }
 
-  /** Commits a run that ended before the conversation had its end, and what became of answers that still wait. */
+  /** Commits a run that ended before its end was committed to the conversation, and settles answers that still wait. */
   async #commitEnded(turn: OpenTurn, run: KeptRun, failed: Partial<TurnResult>): Promise<'over'> {
     const { messages, iterations, usage, end } = foldRun(run);
     const result = { status: 'failed' as const, content: '', messages, iterations, usage, ...end, ...failed };
@@ -257,7 +257,7 @@ export class StoredTurns {
     return 'over';
   }
 
-  /** A turn waits whose process crashed after it had stored the run and before it reported so. */
+  /** Reports a suspended turn whose process crashed after it had stored the run and before it reported this. */
   async #emitSuspended(turn: OpenTurn, run: KeptRun): Promise<void> {
     const { pending } = run.state as RunState;
     const { messages, iterations, usage, spent, open } = foldRun(run);
@@ -288,7 +288,7 @@ export class StoredTurns {
     await this.lease.commit({ turn: null, history, done, events: [...events, ended] });
   }
 
-  /** Ends a turn that can never run as things are. */
+  /** Ends a turn that can never run. */
   async #failTurn(turn: OpenTurn, error: unknown): Promise<'over'> {
     this.#logFailed(error);
     const failed = { status: 'failed', error: errorJson(error) } as const;
@@ -298,23 +298,23 @@ export class StoredTurns {
 
   async #refuse(entry: InboxEntry, error: unknown): Promise<void> {
     const pending = this.#run?.status === 'suspended' ? (this.#run.state as RunState).pending : [];
-    // Others were quicker, or the turn is over; otherwise the answers themselves are wrong.
+    // Other answers were faster, or the turn is over; otherwise the answers themselves are wrong.
     const isLate = !answersIn(entry).every(({ id }) => pending.some((wait) => wait.id === id));
     await this.lease.commit({ done: [entry.position], events: [answersJson(entry, { error, isLate })] });
   }
 
-  /** The answers that the run gets next. */
+  /** The next answers for the run. */
   get #answers(): InboxEntry | undefined {
     if (this.#run === undefined) return undefined;
     return this.lease.conversation.inbox.find(({ content }) => content.kind === 'answers');
   }
 
-  /** Whether readers received that these answers were taken: from a process that crashed after that. */
+  /** Whether readers received that these answers were applied, from a process that crashed afterwards. */
   #wasTaken({ key }: InboxEntry): boolean {
     return this.#emitted.some((event) => event.type === 'answers-taken' && event.key === key);
   }
 
-  /** A client may choose the id of a conversation, and the id of another run may look like that of a turn. */
+  /** Clients may choose conversation ids, so the id of another run may look like that of a turn. */
   #faultOf({ runId, isNamed, entry }: OpenTurn, { state }: KeptRun): ToolwrightError | undefined {
     const isOwn = !isNamed || state.turnOf === this.lease.conversation.conversationId;
     if (isOwn && isSameOwner(state.owner, entry.content.owner)) return undefined;
@@ -329,25 +329,25 @@ export class StoredTurns {
   }
 }
 
-/** What an application gives for a turn, or why the turn cannot run here. */
+/** The application's config for a turn, or why the turn cannot run here. */
 type TurnConfig =
   | { readonly status: 'loaded'; readonly config: ConversationsConfig; readonly scope: CallScope }
-  /** The end of the turn was asked for. */
+  /** The end of the turn was requested. */
   | { readonly status: 'aborted' }
-  /** This process closes; another one asks again. */
+  /** This process closes; another one loads the config again. */
   | { readonly status: 'left' }
   | { readonly status: 'failed'; readonly error: Error };
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
-/** How long an aborted turn waits for its config: with the tools, more can be said about its calls. */
+/** How long an aborted turn waits for its config: with the tools, more can be stated about its calls. */
 const ABORTED_WITHIN_MS = 5_000;
 
 /**
- * Asks the application for the config and the scope of a turn: again and again if that fails, because a database may be
- * away for a moment, but no longer than a lease, because others wait behind the turn. An abort does not wait for them.
+ * Loads the config and the scope of a turn from the application. It retries failures, because a database may be
+ * unavailable for a moment, but no longer than a lease, because other turns wait. An abort does not wait for them.
  *
- * @throws InvalidOptionsError, ToolDeclarationError: asked again, they would say the same; the reason of `lost`.
+ * @throws InvalidOptionsError, ToolDeclarationError: retries would fail in the same way; the reason of `lost`.
  */
 async function loadTurnConfig(
   next: NextTurn,
@@ -401,12 +401,12 @@ function answersOf(entry: InboxEntry | undefined, owner: unknown) {
   return { answers, answeredBy };
 }
 
-/** What an agent inside a call writes, piece by piece: its answer is the result of the call. */
+/** Text deltas of an agent inside a call: its answer is the result of the call. */
 function isPassing(event: LoopEvent): boolean {
   return event.type === 'call-event' && /-delta$|^call-event$/.test(event.event.type);
 }
 
-/** A run that its store could not keep is not over: the next holder of the conversation goes on with it. */
+/** A run that its store could not save is not over: the next holder of the conversation continues it. */
 function stillOpenIfLost(result: ToolLoopResult): ToolLoopResult {
   const { error } = result;
   if (ToolwrightError.is(error) && (error.name === 'RunStoreFailed' || error.name === 'RunClaimed'))
@@ -419,7 +419,7 @@ function isRefusal(error: unknown): boolean {
   return ToolwrightError.is(error) && refusals.includes(error.name);
 }
 
-/** Whether the turn can never run: its author's options are wrong, or what it was to replace is gone. */
+/** Whether the turn can never run: its author's options are invalid, or the turn to replace no longer exists. */
 function isFinal(error: unknown): boolean {
   if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return true;
   return ToolwrightError.is(error) && error.name === 'ConversationNotReady';
@@ -433,39 +433,39 @@ function turnJson({ number, entry: { key, content } }: OpenTurn) {
   return { number, key, kind: content.kind };
 }
 
-/** A turn of a history, and where in its messages it begins. */
+/** A turn of a history, and its first index in the messages. */
 export interface HistoryTurn extends KeptTurn {
   readonly begins: number;
 }
 
-/** A conversation as anybody may read it. */
+/** A conversation for readers. */
 export interface ConversationView {
   readonly conversationId: string;
-  /** The owner of what entered it first. */
+  /** The owner of its first entry. */
   readonly owner?: unknown;
-  /** `running`: a turn runs or will; `suspended`: it waits for answers; `idle`: nothing is left to be done. */
+  /** `running`: a turn runs or is about to; `suspended`: it waits for answers; `idle`: there is nothing left to do. */
   readonly status: 'idle' | 'running' | 'suspended';
-  /** The messages of turns that have ended, and what began the one that runs or waits. */
+  /** The messages of finished turns, and the prompt of the current one. */
   readonly messages: readonly Message[];
-  /** The turns that have ended, and where in `messages` each begins; those of older versions are missing. */
+  /** The finished turns, and the first index of each in `messages`; turns of older versions are missing. */
   readonly history: readonly HistoryTurn[];
-  /** The turn that runs or waits, and where in `messages` it begins; turns that it replaces stand before it. */
+  /** The current turn, and its first index in `messages`; turns that it replaces come before it. */
   readonly turn?: OpenTurn & Pick<HistoryTurn, 'begins'>;
-  /** What the turn waits for. */
+  /** The waits of the turn. */
   readonly pending: readonly PendingCall[];
   /** Number of the turn's request to the model that made the calls of `pending`. */
   readonly iteration?: number;
-  /** What its turns have spent, also those that others have replaced; only if they have a budget. */
+  /** The amounts spent by its turns, including replaced ones; only if they have a budget. */
   readonly spent?: Spending;
-  /** What waits for a turn. */
+  /** The waiting entries. */
   readonly inbox: KeptConversation['inbox'];
-  /** Turns begun so far. */
+  /** The number of turns begun so far. */
   readonly turns: number;
-  /** Number of the last event: read on from here. */
+  /** Number of the last event: continue reading from here. */
   readonly lastEvent: number;
 }
 
-/** Separates messages and turns, which a log stores together: models are sent nothing about turns. */
+/** Separates messages and turns, which a log stores together: models receive no turn data. */
 function historyOf(kept: Pick<KeptConversation, 'messages'>) {
   const turns: HistoryTurn[] = [];
   const messages = kept.messages.map((stored, begins): Message => {
@@ -477,25 +477,25 @@ function historyOf(kept: Pick<KeptConversation, 'messages'>) {
   return { messages, turns };
 }
 
-/** The message to the model of what began a turn. */
+/** The message to the model at the start of a turn. */
 function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
   const said = content.kind === 'answers' ? undefined : turnMessage(content);
   return said === undefined ? [] : [said];
 }
 
-/** What the turns of a history have spent, those that they replaced, and the one that follows. */
+/** The amounts spent by the turns of a history, by replaced turns, and by the next turn. */
 function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): { readonly spent?: Spending } {
   return withoutUndefined({ spent: addSpending(turns.at(-1)?.spentSoFar, next) });
 }
 
-/** Messages that a turn has added, as a log stores them. */
+/** Messages that a turn has added, in the form of a log. */
 function messagesOfTurn(messages: readonly Message[], turn: KeptTurn): readonly KeptMessage[] {
   const [first, ...others] = messages;
   return first === undefined ? [] : [{ ...first, turn }, ...others];
 }
 
 /**
- * The messages before the turn that this content begins: all, or those before the turn that it replaces.
+ * The messages before the turn with this content: all, or those before the turn that it replaces.
  *
  * @throws ToolwrightError `ConversationNotReady` (526) if the history has no such turn.
  */
@@ -513,7 +513,7 @@ function messagesBefore(
 }
 
 /**
- * Checks that a prompt can take the place that it names; a prompt that was sent before may have taken it already.
+ * Checks that the turn that a prompt replaces exists; a prompt that was sent before may already have replaced it.
  *
  * @throws ToolwrightError `ConversationNotReady` (526).
  */
@@ -526,7 +526,7 @@ export function checkReplaced(
   if (!entries.some((entry) => entry?.key === key)) messagesBefore({ messages }, { replaces });
 }
 
-/** With what edited arguments and what is to be remembered are checked. */
+/** The config for checking edited arguments and remembered approvals. */
 type CheckConfig = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret' | 'logger'>;
 
 /** Answers before they enter a conversation. */
@@ -539,7 +539,7 @@ interface EnteringAnswers {
 }
 
 /**
- * Refuses at once what could only be refused later; what changes until then is reported as `answers-refused`.
+ * Refuses answers immediately if they could only be refused later; later changes are reported as `answers-refused`.
  *
  * @throws ToolwrightError `InvalidAnswer` (514), `RunNotAllowed` (523).
  */
@@ -566,7 +566,7 @@ export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
   await tryAnswers(entering, { run, messages: messagesBefore(kept, turn.entry.content) });
 }
 
-/** Tries the answers as the run would take them: their form, what the question asks for, and edited arguments. */
+/** Checks the answers as the run would: their form, the schema of the question, and edited arguments. */
 async function tryAnswers(
   { conversationId, content: { answers, owner, answeredBy }, config, store }: EnteringAnswers,
   { run, messages }: { readonly run: RunState; readonly messages: readonly Message[] },
@@ -576,14 +576,14 @@ async function tryAnswers(
   let checked: CheckConfig = {};
   if (answers.some(letsCallRun)) {
     const loading = (async () => (typeof config === 'function' ? config({ ...of, messages }) : config))();
-    // If the application cannot give its tools now, the turn checks a plain approval.
+    // If the application cannot load its tools now, the turn checks a plain approval.
     const needsTools = answers.some((answer) => 'arguments' in answer || 'remember' in answer);
     checked = await (needsTools ? loading : loading.catch((): CheckConfig => ({})));
   }
   try {
     await resumeWith({ ...checked, store }, run, trial);
   } catch (error) {
-    // A state of another version is for the process that takes the turn.
+    // The process that takes the turn handles a state of another version.
     if (ToolwrightError.is(error) && error.name === 'InvalidState') return;
     await saveAskedAnew(store, error, checked.stateSecret);
     throw error;
@@ -596,10 +596,11 @@ interface OperatorAnswers extends Pick<EnteringAnswers, 'conversationId' | 'cont
 }
 
 /**
- * Enters answers of an operator. The key is that of the (first) question: of two answers, one enters, whoever gave it.
- * One that was refused in the conversation may be given again. `check` throws if the run no longer waits for them.
+ * Enters answers of an operator. The key is that of the (first) question: of several answers, only the first enters,
+ * from any user. After an answer was refused in the conversation, another can be given. `check` throws if the run no
+ * longer waits for them.
  *
- * @throws ToolwrightError `InvalidAnswer` (514) if another answer was quicker.
+ * @throws ToolwrightError `InvalidAnswer` (514) if another answer was faster.
  */
 export async function enterAnswers(
   { conversationId, content, store, runId }: OperatorAnswers,
@@ -615,7 +616,7 @@ export async function enterAnswers(
       const message = `${runId} waits for no answer to '${same.id}': it was answered already${by}`;
       throw new ToolwrightError('InvalidAnswer', message);
     }
-    // After the inbox: answers leave it when the run has them.
+    // After reading the inbox, because answers leave it when the run has them.
     await check();
     const key = `answer ${count} to ${ids[0]}`;
     if ((await store.conversations.enter({ conversationId, key, content }))?.isNew) return;
@@ -623,8 +624,8 @@ export async function enterAnswers(
 }
 
 /**
- * Tells whoever sent answers, by their key, where the turn goes on with them, or that they were `refused`: they were
- * wrong, or too late.
+ * The event for the sender of answers, by their key: the turn continues with them, or they were `refused` because
+ * they were wrong or too late.
  */
 function answersJson(
   { key, content }: InboxEntry,
@@ -636,7 +637,7 @@ function answersJson(
   return plainJson({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy }) as KeptEvent;
 }
 
-/** A stored conversation with what the run of its turn waits for. */
+/** A stored conversation with the waits of its turn's run. */
 export async function viewOf(kept: KeptConversation, store: CheckpointStore): Promise<ConversationView> {
   const { conversationId, owner, inbox, turns, turn, lastEvent } = kept;
   const { messages, turns: history } = historyOf(kept);

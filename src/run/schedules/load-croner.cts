@@ -1,4 +1,4 @@
-/** croner, loaded with the first cron expression or local time. */
+/** Loads croner for the first cron expression or local time. */
 export function loadCroner(): typeof import('croner') {
   return require('croner');
 }

@@ -8,31 +8,31 @@ import { CONSOLE, logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import { loadCroner } from './load-croner.cjs';
 
-/** Schedules that are looked at in one page. */
+/** The most schedules per page. */
 const PAGE = 100;
 
-/** Failures after which a look ends: the store may be away. */
+/** The number of failures after which a search ends, because the store may be unavailable. */
 const MOST_FAILURES = 1_000;
 
-/** What due prompts are taken from, and where they go. */
+/** The source and target of due prompts. */
 interface ScheduleRunnerParts {
   readonly schedules: ScheduleStore;
   readonly conversations: ConversationLog;
-  /** Milliseconds between two looks, where nothing is due before. */
+  /** Milliseconds between searches, if nothing is due earlier. */
   readonly pollMs: number;
   readonly logger: Logger | undefined;
 }
 
 /**
- * Puts the prompts of schedules into their conversations when their time has come. Any number of processes may do so: the
- * key of a prompt names its schedule and its time, so that it enters once, even if a process dies before it has moved the
- * schedule on.
+ * Adds the prompts of due schedules to their conversations. Any number of processes may run it: the key of a prompt
+ * contains its schedule and its time, so that it enters once, even if a process crashes before it has moved the
+ * schedule.
  */
 export class ScheduleRunner {
   readonly #parts: ScheduleRunnerParts;
-  /** Schedules that are due and failed, those that were tried longest ago first: they keep no others waiting. */
+  /** Due schedules that failed, least recently tried first, so that they do not delay others. */
   readonly #failed = new Set<string>();
-  /** Looks no more, and resolves when what is being entered is stored. */
+  /** Stops, and resolves when current entries are stored. */
   readonly close: () => Promise<void>;
 
   constructor(parts: ScheduleRunnerParts) {
@@ -48,7 +48,7 @@ export class ScheduleRunner {
     });
   }
 
-  /** Enters all that is due, and returns the milliseconds until something else is. */
+  /** Enters all due prompts, and returns the milliseconds until the next is due. */
   async #enterDue(signal: AbortSignal): Promise<number> {
     const { schedules } = this.#parts;
     for (let failures = 0; failures < MOST_FAILURES && !signal.aborted; ) {
@@ -64,7 +64,7 @@ export class ScheduleRunner {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** A page of those that failed before and are still due. */
+  /** A page of schedules that failed before and are still due. */
   #takeFailed(due: readonly Schedule[]): readonly Schedule[] {
     const known = new Map(due.map((schedule) => [timeOf(schedule), schedule]));
     for (const time of this.#failed) if (!known.has(time)) this.#failed.delete(time);
@@ -81,7 +81,7 @@ export class ScheduleRunner {
     return failed.length;
   }
 
-  /** False where it failed; it is due until it did not. */
+  /** Returns false after a failure; the schedule then stays due. */
   async #enter(schedule: Schedule, now: number): Promise<boolean> {
     const { schedules, conversations, logger } = this.#parts;
     const { id, conversationId, dueAt, owner, timing } = schedule;
@@ -104,24 +104,27 @@ export class ScheduleRunner {
     }
   }
 
-  /** A conversation that waits for somebody would else find its inbox full of one schedule's prompts. */
+  /**
+   * Whether its last prompt still waits. Otherwise the inbox of a suspended conversation would fill with prompts of
+   * one schedule.
+   */
   async #isWaiting({ id, conversationId }: Schedule): Promise<boolean> {
     const kept = await this.#parts.conversations.read(conversationId);
     return kept?.inbox.some(({ key }) => key.startsWith(prefixOf(id))) ?? false;
   }
 }
 
-/** The key of a prompt: its schedule, and when it was due. */
+/** The key of a prompt: its schedule and due time. */
 function timeOf({ id, dueAt }: Pick<Schedule, 'id' | 'dueAt'>): string {
   return `${prefixOf(id)}${dueAt}`;
 }
 
-/** What the keys of a schedule's prompts begin with. */
+/** The common prefix of the keys of a schedule's prompts. */
 function prefixOf(id: string): string {
   return `schedule ${id} `;
 }
 
-/** When a schedule was due whose prompt is the last of it to have entered a conversation; nothing where none has. */
+/** The due time of the last prompt of a schedule that entered a conversation; `undefined` if there is none. */
 export function enteredTime(id: string, kept: KeptConversation | undefined): number | undefined {
   const { messages = [], turn, inbox = [] } = kept ?? {};
   const keys = [
@@ -133,23 +136,20 @@ export function enteredTime(id: string, kept: KeptConversation | undefined): num
   return last === undefined ? undefined : Number(last.slice(prefixOf(id).length));
 }
 
-/** The note for the model: the message did not come from the user just now. */
+/** Adds a note for the model that the message does not come from the user at this moment. */
 function promptOf({ id, text, dueAt }: Schedule): string {
   return `[System: schedule:${id}, due ${new Date(dueAt).toISOString()}] ${text}`;
 }
 
-/** A cron expression, and where its hours are. */
+/** A cron expression and its time zone. */
 type CronTiming = Extract<ScheduleTiming, { readonly kind: 'cron' }>;
 
-/** Something that was written, as times; or what is wrong with it, as a sentence without its full stop. */
+/** Parsed times, or the problem, as a sentence without its full stop. */
 type ReadTimes =
   | { readonly ok: true; readonly times: readonly number[] }
   | { readonly ok: false; readonly problem: string };
 
-/**
- * When a schedule that is due is due next: `undefined` where it has ended. Times that were missed since are not made up
- * for.
- */
+/** The next due time of a due schedule; `undefined` if it has ended. Missed times are skipped. */
 function nextDue({ timing, dueAt }: Schedule, now: number): number | undefined {
   const from = Math.max(now, dueAt);
   if (timing.kind === 'every')
@@ -159,7 +159,7 @@ function nextDue({ timing, dueAt }: Schedule, now: number): number | undefined {
   return read.ok ? read.times[0] : undefined;
 }
 
-/** The first times of a cron expression after a moment; none where it never comes. */
+/** The first times of a cron expression after a moment; empty if it never occurs. */
 export function cronTimes(
   { cron, timeZone }: CronTiming,
   { after, count }: { readonly after: number; readonly count: number },
@@ -180,7 +180,7 @@ export function cronTimes(
 
 const TIME = /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\s*(Z|[+-]\d\d:?\d\d)?$/i;
 
-/** A time of ISO 8601 as milliseconds since 1970; where it names no offset, it is the clock of the time zone. */
+/** A time in ISO 8601 as milliseconds since 1970; without an offset, it is local to the time zone. */
 export function readTime(text: string, timeZone: string): ReadTimes {
   const found = TIME.exec(text.trim());
   if (found === null || !isOnCalendar(found))
@@ -202,7 +202,7 @@ function read(time: number | undefined, text: string): ReadTimes {
   return { ok: true, times: [time] };
 }
 
-/** Whether there is such a day and such an hour: what `Date` makes of the 30th of February is in March. */
+/** Whether the day and the hour exist: `Date` converts February 30 to a day in March. */
 function isOnCalendar([, ...parts]: readonly (string | undefined)[]): boolean {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map((part) =>
     Number(part ?? 0),
@@ -213,7 +213,7 @@ function isOnCalendar([, ...parts]: readonly (string | undefined)[]): boolean {
   );
 }
 
-/** Whether a time zone has that name. */
+/** Whether the time zone exists. */
 export function isTimeZone(timeZone: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone });

@@ -18,7 +18,7 @@ import {
 } from './reasoning-marks.js';
 import { createLiteralIndex, type FoundLiteral, TextCursor } from './text-cursor.js';
 
-/** Every format, in the order in which those with the same opener are tried. */
+/** Every format; formats with the same opener are tried in this order. */
 const ALL_FORMATS: readonly TextCallFormat[] = [
   ...MARKED_JSON,
   ...TAG_FORMATS,
@@ -26,19 +26,19 @@ const ALL_FORMATS: readonly TextCallFormat[] = [
   ...PLAIN_JSON,
 ];
 
-/** A stretch of the scanned text: plain text as it stood there, or the calls that stood there. */
+/** A part of the scanned text: plain text, or calls. */
 export type ScannedPiece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
 
-/** What stands before calls and may make them an example. */
+/** The text before calls, which may make them an example. */
 interface CallContextText {
-  /** Nothing but white space stands before them in their line. */
+  /** Only white space comes before them in their line. */
   readonly startsLine: boolean;
   readonly isFenced: boolean;
-  /** What closes the quotation or inline code that their line is within. */
+  /** The closing mark of the quotation or inline code around their line. */
   readonly quotation: string | undefined;
-  /** What closes the quotation that begins right before them. */
+  /** The closing mark of the quotation that starts right before them. */
   readonly quote: string | undefined;
 }
 
@@ -48,10 +48,10 @@ const QUOTE_CLOSERS: ReadonlyMap<string, string> = new Map([
   ['«', '»'],
 ]);
 const FENCE = '```';
-/** What ends a line or stands around a quotation; `'` is left out, as it is mostly an apostrophe. */
+/** Line ends and quotation marks; `'` is omitted, because it is usually an apostrophe. */
 const MARKS = /```|[\n`"“”«»]/g;
 
-/** Follows a text as it is decided, in one pass, and remembers where in it calls would stand. */
+/** Follows the decided text in one pass, with the context for the next calls. */
 class ContextReader {
   #startsLine = true;
   #isFenced = false;
@@ -67,7 +67,7 @@ class ContextReader {
     };
   }
 
-  /** Takes text that is not empty, and in which no fence is cut in two. */
+  /** Adds text that is not empty and that does not cut a fence in two. */
   addText(text: string): void {
     for (const [mark] of text.matchAll(MARKS)) this.#addMark(mark);
     const blank = text.slice(text.trimEnd().length);
@@ -76,7 +76,7 @@ class ContextReader {
     this.#quote = text.endsWith('``') ? undefined : QUOTE_CLOSERS.get(text.at(-1) ?? '');
   }
 
-  /** Takes calls as they were written. */
+  /** Adds calls as they were written. */
   addCalls(written: string): void {
     if (written.startsWith(FENCE)) this.#isFenced = !written.endsWith(FENCE);
     this.#startsLine = false;
@@ -90,14 +90,14 @@ class ContextReader {
   }
 }
 
-/** A piece that is decided but for what comes behind it, and how it was written. */
+/** A piece that depends only on the following text, with its original text. */
 interface KeptPiece {
   readonly piece: ScannedPiece;
   readonly written: string;
   readonly place?: CallPlace;
 }
 
-/** What makes calls an example, depending on what follows. */
+/** The facts that make calls an example, depending on the following text. */
 interface CallPlace extends CallContextText, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
 
 const FORMATS = formatsByOpener(ALL_FORMATS);
@@ -105,25 +105,25 @@ const LITERALS = createLiteralIndex(
   [...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].filter((literal) => literal !== ''),
 );
 const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
-/** White space and marks that end something: `</answer>`, `<|im_end|>`. */
+/** White space and closing marks: `</answer>`, `<|im_end|>`. */
 const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
 const END_OF_LINE = /^[ \t]*\r?\n/;
 const OFTEN_UP_TO = 4096;
 const GROWTH = 1.125;
 
 /**
- * Splits a text that comes in pieces of any size into plain text and calls. The outcome does not depend on
- * where the pieces were cut: what may still become (part of) a call is held back until that is decided.
+ * Splits a text that arrives in pieces of any size into plain text and calls. The result does not depend on the cuts
+ * between the pieces: text that may still become (part of) a call is held back until that is decided.
  *
- * Nothing inside reasoning is a call. Where its opening mark stood in the prompt, only its closing mark tells
- * that all before it was reasoning: from the first call on, nothing is handed on before the text ends.
+ * Text inside reasoning is never a call. If its opening mark was part of the prompt, only the closing mark shows that
+ * all earlier text was reasoning: from the first call on, nothing is returned before the text ends.
  */
 export class CallScanner {
   readonly #tools: KnownTools;
   #held = '';
   #half = '';
   #scanFrom = 0;
-  /** Nothing but white space and reasoning came so far. */
+  /** Only white space and reasoning so far. */
   #isBlankSoFar = true;
   #reasoning: ReasoningMark | undefined;
   #context = new ContextReader();
@@ -134,18 +134,18 @@ export class CallScanner {
     this.#tools = tools;
   }
 
-  /** Takes more text; gives what is now decided. */
+  /** Adds text; returns the pieces that are now decided. */
   push(text: string): readonly ScannedPiece[] {
     const come = this.#half + text;
-    // Half of a surrogate pair is no character yet: neither to look at nor to hand on.
+    // Half of a surrogate pair is neither checked nor returned.
     this.#half = /[\ud800-\udbff]$/.test(come) ? come.slice(-1) : '';
     this.#held += come.slice(0, come.length - this.#half.length);
-    // A long call is not read again for every piece that comes: that would be quadratic.
+    // A long call is not read again for every new piece, because that would be quadratic.
     if (this.#held.length >= this.#scanFrom) this.#scan(false);
     return this.#takePieces();
   }
 
-  /** Ends the text; gives the rest. */
+  /** Ends the text; returns the rest. */
   end(): readonly ScannedPiece[] {
     this.#held += this.#half;
     this.#scan(true);
@@ -165,7 +165,7 @@ export class CallScanner {
     let at = 0;
     let firstAt = this.#firstAt(0);
     let isAtStart = firstAt >= 0 && this.#reasoning === undefined;
-    // No call comes from a part of what the text ends in; but reasoning may still end there.
+    // A call that is cut off at the end is not a call; but reasoning may still end there.
     let isOver = false;
     for (;;) {
       const found = isAtStart ? { literal: '', start: firstAt } : this.#nextLiteral(at);
@@ -211,13 +211,13 @@ export class CallScanner {
     return (CLOSERS.get(this.#reasoning!) ?? LITERALS).tailStart(this.#held, from);
   }
 
-  /** Where the answer begins, if all before it is blank. */
+  /** The start of the answer, if all text before it is blank. */
   #firstAt(from: number): number {
     if (!this.#isBlankSoFar) return -1;
     return this.#held.length - this.#held.slice(from).trimStart().length;
   }
 
-  /** What comes up to a closing mark; without an opening one, all that came before was reasoning too. */
+  /** Handles the text up to a closing mark; without an opening mark, all earlier text was reasoning too. */
   #endReasoning(text: string): void {
     if (this.#reasoning === undefined) {
       const written = this.#kept.map((kept) => kept.written).join('');
@@ -230,7 +230,7 @@ export class CallScanner {
     this.#context = new ContextReader();
   }
 
-  /** Gives the text up to `from`; keeps the rest. */
+  /** Returns the text up to `from`; holds back the rest. */
   #holdBack(decided: number, from: number): void {
     const text = this.#held.slice(decided, from);
     if (this.#reasoning === undefined) this.#addAnswer(text);
@@ -260,7 +260,7 @@ export class CallScanner {
   }
 }
 
-/** Calls that are examples are text. */
+/** Turns calls that are examples into text. */
 function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
   let behind = '';
   let isFollowed = false;
@@ -281,12 +281,12 @@ function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
   return pieces.reverse();
 }
 
-/** Whether calls that text follows may still be meant. */
+/** Whether calls with following text may still be meant. */
 function endsAsItMust({ mustEnd, startsLine }: CallPlace, behind: string): boolean {
   return mustEnd === undefined || (mustEnd === 'line' && startsLine && END_OF_LINE.test(behind));
 }
 
-/** Whether something stands in a code fence, within a quotation of its line, or as the text of a link in Markdown. */
+/** Whether calls are in a code fence, in a quotation on their line, or the text of a Markdown link. */
 function isCited({ isFenced, quotation }: CallPlace, behind: string): boolean {
   if (isFenced || behind.startsWith('(')) return true;
   const [line = ''] = behind.split('\n', 1);
@@ -294,8 +294,8 @@ function isCited({ isFenced, quotation }: CallPlace, behind: string): boolean {
 }
 
 /**
- * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, …,
- * continuing after the highest number among the ids that are taken.
+ * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, …, continuing after the highest
+ * number among existing ids.
  */
 export function numberDrafts(
   drafts: readonly DraftCall[],
@@ -326,7 +326,7 @@ function highestNumber(ids: Iterable<string>): number {
   return highest;
 }
 
-/** What stands in a text. */
+/** The calls and text of a scanned text. */
 interface ScannedText {
   readonly calls: readonly DraftCall[];
   /** The text before the first call, untrimmed; the whole text if there is none. */
@@ -349,18 +349,18 @@ export function scanText(
   return { calls, textBefore };
 }
 
-/** A place where a call may begin. */
+/** A position where a call may begin. */
 interface FoundOpener extends FoundLiteral {
-  /** The formats that begin so, in the order in which they are tried. */
+  /** The formats with this opener, in the order in which they are tried. */
   readonly formats: readonly TextCallFormat[];
 }
 
-/** What stands at an opener. */
+/** The result of reading at an opener. */
 type CallReading =
   | CallsReading
-  /** No call; the search goes on at `end`. */
+  /** No call; the search continues at `end`. */
   | { readonly kind: 'none'; readonly end: number }
-  /** Perhaps a call: the text ends too early to decide. */
+  /** Possibly a call: the text ends too early to decide. */
   | { readonly kind: 'open' };
 
 interface CallsReading {
@@ -368,20 +368,20 @@ interface CallsReading {
   readonly calls: readonly DraftCall[];
   readonly end: number;
   readonly looksLikeProse: boolean;
-  /** What they must end, or the line that they must fill, to be calls: nothing else tells that they are meant. */
+  /** They must end the message, or fill their line, to count as calls; nothing else shows that they are meant. */
   readonly mustEnd: 'message' | 'line' | undefined;
 }
 
-/** What the outcome depends on besides the text. */
+/** The context of a reading. */
 interface CallReadingContext {
   readonly tools: KnownTools;
-  /** Nothing but white space and reasoning stands before it. */
+  /** Only white space and reasoning come before it. */
   readonly isFirst: boolean;
-  /** No more text comes. */
+  /** The text is complete. */
   readonly isFinal: boolean;
 }
 
-/** The formats by what they begin with, in their order. */
+/** The formats by opener, in order. */
 function formatsByOpener(formats: readonly TextCallFormat[]): ReadonlyMap<string, readonly TextCallFormat[]> {
   const byLiteral = new Map<string, TextCallFormat[]>();
   for (const format of formats) {
@@ -390,7 +390,7 @@ function formatsByOpener(formats: readonly TextCallFormat[]): ReadonlyMap<string
   return byLiteral;
 }
 
-/** Asks the formats that begin with an opener, one after the other, what stands there. */
+/** Tries the formats with an opener, one after the other. */
 function readCallAt(text: string, opener: FoundOpener, context: CallReadingContext): CallReading {
   const { tools, isFirst, isFinal } = context;
   const { start, literal } = opener;
@@ -403,7 +403,7 @@ function readCallAt(text: string, opener: FoundOpener, context: CallReadingConte
     const tells = tools.tellsUnknown && format.looksLike === undefined;
     const known = found.filter(({ name }) => tools.has(name));
     const looksLikeProse = format.looksLike === 'prose';
-    // Prose has brackets too. What tells is the name of a known tool, or that nothing stands before them.
+    // Prose has brackets too. Calls are recognized by the name of a known tool, or if nothing comes before them.
     const isSure = !looksLikeProse || (literal !== '' && (isFirst || !tools.any));
     const mustEnd = isSure ? undefined : literal === '[' ? 'line' : 'message';
     if (known.length > 0)

@@ -1,13 +1,15 @@
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { TextCursor } from './text-cursor.js';
 
-/** A tool as a parser may receive it: its name, itself, its schema for providers, or anything alike. */
+/**
+ * A tool in any form that a parser accepts: its name, the tool itself, its schema for providers, or similar objects.
+ */
 type KnownTool =
   | string
   | { readonly name: string; readonly parameters?: JsonSchema }
   | { readonly function: { readonly name: string; readonly parameters?: JsonSchema } };
 
-/** The tools a parser accepts: a list, or a registry (anything with `list()`, and `get(name)` for types). */
+/** The tools that a parser accepts: a list, or a registry (anything with `list()`, and `get(name)` for types). */
 export type KnownToolSource =
   | readonly KnownTool[]
   | {
@@ -15,30 +17,30 @@ export type KnownToolSource =
       get?(name: string): { readonly parameters?: JsonSchema } | undefined;
     };
 
-/** Which names are tools, and what their arguments look like. */
+/** The names of tools, and the schemas of their arguments. */
 export interface KnownTools {
-  /** Every name counts as a tool, because none were given. */
+  /** Every name counts as a tool, because no tools were given. */
   readonly any: boolean;
   /** Calls of other tools are reported too, between marks that only calls have. */
   readonly tellsUnknown: boolean;
   has(name: string): boolean;
-  /** Whether what is called so is to be read further. */
+  /** Whether a call of this name should be read further. */
   mayBe(name: string): boolean;
-  /** Whether a tool may have a parameter of this name: where its schema is not known, any. */
+  /** Whether a tool may have a parameter of this name: any, if its schema is unknown. */
   takes(tool: string, name: string): boolean;
-  /** Schema of a parameter, where it is known. */
+  /** Schema of a parameter, if it is known. */
   parameter(tool: string, name: string): JsonSchema | undefined;
 }
 
-/** How calls of tools that were not given are taken. */
+/** How calls of unknown tools are handled. */
 export interface UnknownTools {
-  /** As text, the default; or as calls, where they stand between marks that nothing but calls has. */
+  /** As text, the default; or as calls, if they are between marks that only calls have. */
   readonly unknown?: 'text' | 'call';
 }
 
 const PLAUSIBLE = /^[\w.:-]{1,64}$/;
 
-/** Looks names up in what was given; a registry is asked anew each time this is called. */
+/** Looks up names in the given tools; a registry is read again each time that this is called. */
 export function knownTools(
   source: KnownToolSource | undefined,
   { unknown = 'text' }: UnknownTools = {},
@@ -49,7 +51,7 @@ export function knownTools(
   }
   // A Map, because names come from a model: `constructor` is found only if it is a tool.
   const schemas = new Map(entriesOf(source));
-  // Where nothing is offered, nothing is a call.
+  // Without offered tools, there are no calls.
   const tellsUnknown = unknown === 'call' && schemas.size > 0;
   const parameter = (tool: string, name: string) => {
     const properties = schemas.get(tool)?.()?.properties;
@@ -80,36 +82,36 @@ function entriesOf(source: KnownToolSource): [string, SchemaReader][] {
   });
 }
 
-/** What a format may want to know besides the text. */
+/** The context of a format's reading, in addition to the text. */
 interface FormatContext {
   readonly tools: KnownTools;
-  /** The opener that was found, and where it begins. */
+  /** The found opener, and its start. */
   readonly opener: string;
   readonly start: number;
 }
 
-/** One way in which models write calls. `ALL_FORMATS` of the scanner lists them. */
+/** A format in which models write calls. `ALL_FORMATS` of the scanner lists them. */
 export interface TextCallFormat {
-  /** What such a call begins with; the format is asked only there. `''` is the beginning of a message. */
+  /** The start of such a call; the format is tried only there. `''` is the beginning of a message. */
   readonly openers: readonly string[];
   /**
-   * What else looks like such a call: `data` are JSON of any kind, `prose` also code and examples, so that quotation
-   * marks and code fences make it text. Absent where nothing but calls has such marks.
+   * Other texts of the same form: `data` is JSON of any kind, `prose` includes code and examples, so that quotation
+   * marks and code fences make it text. Absent if only calls have such marks.
    */
   readonly looksLike?: 'data' | 'prose';
   /**
-   * Reads what follows the opener, and leaves the cursor behind it. Gives nothing where it is no call (the
-   * cursor's `ranOut` tells whether more text could make it one). What it gives must not depend on text
-   * behind it: a beginning of a text never holds a call that the whole does not.
+   * Reads the text after the opener, and leaves the cursor after the call. Returns `undefined` if it is not a call
+   * (the cursor's `ranOut` states whether more text could make it one). The result must not depend on later text: a
+   * prefix of a text must not contain a call that the whole text does not.
    */
   read(cursor: TextCursor, context: FormatContext): readonly DraftCall[] | undefined;
 }
 
-/** A call as it was found in text, before it has an id of its own. */
+/** A call that was found in text, before it has an id. */
 export interface DraftCall {
   readonly name: string;
-  /** An object, or the raw text where it is no strict JSON object: the read step repairs and records it. */
+  /** An object, or the raw text if it is not a strict JSON object: the read step repairs it and records the repair. */
   readonly arguments: JsonObject | string;
-  /** The id that the model wrote, if it wrote one. */
+  /** The id that the model wrote, if any. */
   readonly id?: string;
 }

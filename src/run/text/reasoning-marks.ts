@@ -1,10 +1,10 @@
-/** What models put around what they think aloud. Nothing that stands between is ever a call. */
+/** The marks around a model's reasoning. Text between them is never a call. */
 export interface ReasoningMark {
   readonly opens: readonly string[];
   readonly closes: readonly string[];
-  /** Plain words, which any text may hold: they count only as the beginning of a message. */
+  /** Plain words, which may occur in any text: they count only at the beginning of a message. */
   readonly isFirst?: boolean;
-  /** The closing marks also end other things: without an opening mark before them they mean nothing. */
+  /** The closing marks also end other parts: they count only after an opening mark. */
   readonly needsOpener?: boolean;
 }
 
@@ -21,16 +21,16 @@ const TAGS = [
   'seed:think',
   'mm:think',
   'longcat_think',
-  // Hunyuan 4 writes a suffix into all of its tags.
+  // Hunyuan 4 adds a suffix to all of its tags.
   'think:opensource',
 ];
 
-/** Small models are not certain of capitals. */
+/** Small models vary the case. */
 function spellings(tag: string): readonly string[] {
   return [tag, `${tag.slice(0, 1).toUpperCase()}${tag.slice(1)}`, tag.toUpperCase()];
 }
 
-/** All of them; a family that is not named uses one of the tags. */
+/** All marks; families that are not named use one of the tags. */
 export const REASONING_MARKS: readonly ReasoningMark[] = [
   ...TAGS.flatMap(spellings).map((tag) => ({ opens: [`<${tag}>`], closes: [`</${tag}>`] })),
   // Magistral.
@@ -46,7 +46,7 @@ export const REASONING_MARKS: readonly ReasoningMark[] = [
   { opens: ['[unused16]'], closes: ['[unused17]'] },
   // Gemma 4.
   { opens: ['<|channel>'], closes: ['<channel|>'] },
-  // gpt-oss. What is said in its analysis channel to a function is a call: that has `to=` before `<|message|>`.
+  // gpt-oss. A message to a function in its analysis channel is a call: it has `to=` before `<|message|>`.
   {
     opens: ['<|channel|>analysis<|message|>'],
     closes: ['<|end|>', '<|return|>', '<|call|>', '<|start|>'],
@@ -62,12 +62,12 @@ export const REASONING_MARKS: readonly ReasoningMark[] = [
   },
 ];
 
-/** Opening marks, each with what closes it. */
+/** Opening marks with their closing marks. */
 export const REASONING_OPENERS: ReadonlyMap<string, ReasoningMark> = new Map(
   REASONING_MARKS.flatMap((mark) => mark.opens.map((literal) => [literal, mark])),
 );
 
-/** Closing marks that tell by themselves that reasoning came before: its opening mark stood in the prompt. */
+/** Closing marks that are sufficient alone to end reasoning: its opening mark was part of the prompt. */
 export const REASONING_CLOSERS: ReadonlySet<string> = new Set(
   REASONING_MARKS.filter(({ needsOpener }) => !needsOpener).flatMap(({ closes }) => closes),
 );

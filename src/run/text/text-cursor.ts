@@ -2,7 +2,7 @@ import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { parseExactJson } from '../../tools/checking/exact-json.js';
 import { readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
 
-/** A JSON value that was read; `members` only where it was no strict JSON. */
+/** A JSON value that was read; `members` only if it was not strict JSON. */
 export interface ReadJson {
   readonly value: unknown;
   readonly members?: ReadonlyMap<string, Span>;
@@ -11,14 +11,14 @@ export interface ReadJson {
 const SPACE = /\s*/y;
 
 /**
- * A place in a text, moved on by a format as it recognises what stands there. Where something was missing
- * only because the text ends, `ranOut` is set: more text could still make it a call.
+ * A position in a text, which a format advances as it recognizes parts. `ranOut` is set if a part is missing only
+ * because the text ends: more text could still make it a call.
  */
 export class TextCursor {
   at: number;
-  /** What was looked for may begin with the last characters of the text. */
+  /** The wanted text may start with the last characters of the text. */
   ranOut = false;
-  /** A call was read, but what may belong to it reaches the end of the text. */
+  /** A call was read, but text that may belong to it reaches the end of the text. */
   tailOpen = false;
 
   constructor(
@@ -28,7 +28,7 @@ export class TextCursor {
     this.at = at;
   }
 
-  /** Passes over white space. */
+  /** Skips white space. */
   space(): void {
     SPACE.lastIndex = this.at;
     SPACE.test(this.text);
@@ -41,7 +41,7 @@ export class TextCursor {
     return this.text[this.at] ?? '';
   }
 
-  /** Passes over a literal, if it stands here. */
+  /** Skips a literal, if it is here. */
   take(literal: string): boolean {
     const found = this.text.startsWith(literal, this.at);
     if (found) this.at += literal.length;
@@ -49,7 +49,7 @@ export class TextCursor {
     return found;
   }
 
-  /** What a sticky pattern matches here; nothing if it reaches the end of the text, where it might go on. */
+  /** The match of a sticky pattern here; `undefined` if it reaches the end of the text, where it might continue. */
   match(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text)?.[0];
@@ -58,7 +58,7 @@ export class TextCursor {
     return this.ranOut ? undefined : found;
   }
 
-  /** The text up to a literal, which is passed over too. */
+  /** The text up to a literal, which is skipped too. */
   until(literal: string): string | undefined {
     const end = this.text.indexOf(literal, this.at);
     if (end < 0) {
@@ -70,7 +70,7 @@ export class TextCursor {
     return found;
   }
 
-  /** An object or array: strict JSON, or one of its dialects where `relaxed` allows them. */
+  /** An object or array: strict JSON, or one of its dialects if `relaxed` allows them. */
   json({ relaxed }: { readonly relaxed: boolean }): ReadJson | undefined {
     if (!'{['.includes(this.peek()) || this.ranOut) return undefined;
     const span = jsonSpan(this.text, this.at);
@@ -93,8 +93,8 @@ export class TextCursor {
   }
 
   /**
-   * Passes over closing marks as far as they are there, with the white space before them. Where the text
-   * ends first, all of it is passed over: a closing mark that is cut off is no text for people.
+   * Skips the closing marks that are present, with the white space before them. If the text ends first, all of it is
+   * skipped: a closing mark that is cut off is not text for people.
    */
   closers(literals: readonly string[]): void {
     for (;;) {
@@ -116,23 +116,25 @@ export class TextCursor {
   }
 }
 
-/** A literal that was found, and where it begins. */
+/** A found literal, and its start. */
 export interface FoundLiteral {
   readonly literal: string;
   readonly start: number;
 }
 
-/** Finds where one of many literals stands, or may begin. */
+/** Finds the positions where one of many literals starts, or may start. */
 interface LiteralIndex {
-  /** The next one at or after a place. */
+  /** The next one at or after a position. */
   next(text: string, from: number): FoundLiteral | undefined;
-  /** Whether the text from `start` on is only the beginning of some longer literal. */
+  /** Whether the text from `start` on is only the beginning of a longer literal. */
   endsInside(text: string, start: number): boolean;
-  /** Where the end of the text may be the beginning of a literal; its length if it is not. */
+  /**
+   * The position at which the end of the text may be the beginning of a literal; the text's length if there is none.
+   */
   tailStart(text: string, from: number): number;
 }
 
-/** The index, built with the first text: one pattern, so that a text is searched once. */
+/** The index, built for the first text: one pattern, so that a text is searched once. */
 export function createLiteralIndex(all: Iterable<string>): LiteralIndex {
   let built: Literals | undefined;
   const literals = (): Literals => {
@@ -164,7 +166,7 @@ interface Literals {
   readonly longest: number;
 }
 
-/** Of two that begin alike, the longer wins. */
+/** If one literal is the beginning of another, the longer wins. */
 function literalsOf(all: Iterable<string>): Literals {
   const literals = [...new Set(all)].sort((a, b) => b.length - a.length);
   return {
@@ -178,17 +180,17 @@ function beginningsOf(literal: string): string[] {
   return Array.from({ length: literal.length - 1 }, (_, index) => literal.slice(0, index + 1));
 }
 
-/** How far a strict JSON object or array reaches. */
+/** The extent of a strict JSON object or array. */
 type JsonSpan =
   | { readonly kind: 'closed'; readonly end: number }
   /** The text ends before the value does. */
   | { readonly kind: 'open' }
-  /** No JSON, whatever may follow; a search goes on at `resumeAt`. */
+  /** Not JSON, with any continuation; a search continues at `resumeAt`. */
   | { readonly kind: 'broken'; readonly resumeAt: number };
 
 type Expected = 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'comma or end';
 
-/** One token: where it ends and what may come next; `undefined` where the grammar does not allow it. */
+/** One token: its end, and what may come next; `undefined` if the grammar does not allow it. */
 type Step = { readonly end: number; readonly next: Expected } | 'open' | undefined;
 
 const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
@@ -197,8 +199,8 @@ const ESCAPE = /^(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/;
 const JSON_SPACE = new Set([' ', '\n', '\r', '\t']);
 
 /**
- * Finds the end of the object or array at `start` without building it, in one pass without recursion: the
- * text comes from a model and may be a megabyte of `{`.
+ * Finds the end of the object or array at `start` without building it, in one pass without recursion: the text comes
+ * from a model and may be a megabyte of `{`.
  */
 export function jsonSpan(text: string, start: number): JsonSpan {
   const closers: string[] = [];
@@ -218,7 +220,7 @@ export function jsonSpan(text: string, start: number): JsonSpan {
   }
 }
 
-/** A string right before the fault may have swallowed the beginning of a call: it is looked through again. */
+/** A string right before the error may contain the beginning of a call, so it is searched again. */
 function resumeAt(start: number, at: number, lastString: number): number {
   const from = lastString >= 0 ? lastString + 1 : at;
   return from > start ? from : start + 1;
@@ -288,7 +290,7 @@ function unfinished(escaped: string): 'open' | undefined {
 
 function endOfScalar(text: string, start: number): number | 'open' | undefined {
   SCALAR_LIKE.lastIndex = start;
-  // Such as `tru` or `12`: what follows decides.
+  // Incomplete tokens such as `tru` or `12`: the following text decides.
   if (SCALAR_LIKE.test(text) && SCALAR_LIKE.lastIndex === text.length) return 'open';
   SCALAR.lastIndex = start;
   return SCALAR.test(text) ? SCALAR.lastIndex : undefined;

@@ -6,7 +6,7 @@ import { parseExactJson } from '../../tools/checking/exact-json.js';
 import { numberDrafts, scanText } from './call-scanner.js';
 import type { KnownToolSource } from './known-tools.js';
 
-/** What a text holds. */
+/** The calls and text of a parsed text. */
 export interface ParsedText {
   /** The first call. */
   readonly toolCall?: ToolCall;
@@ -18,7 +18,7 @@ export interface ParsedText {
 
 /** Options of {@link ToolCallParser}. */
 export interface ToolCallParserOptions {
-  /** Names, tools, or a registry: nothing else is ever a call. Without it any name is. */
+  /** Names, tools, or a registry: only these can be called. Without it, any name can. */
   readonly tools?: KnownToolSource;
 }
 
@@ -27,9 +27,9 @@ const OPTIONS = optionTable<ToolCallParserOptions>('ToolCallParser', {
 });
 
 /**
- * Finds tool calls in what a model without native calling wrote: JSON objects with `name` and
- * `arguments`, bare, fenced or between the marks of the common model families. It never throws, and a call
- * that is cut off is no call. Tools with `parameters` give untyped formats their types.
+ * Finds tool calls in the text of a model without native calling: JSON objects with `name` and `arguments`, bare,
+ * fenced or between the marks of the common model families. It never throws, and a call that is cut off is not a
+ * call. Tools with `parameters` give untyped formats their types.
  *
  * @example
  * ```ts
@@ -47,7 +47,7 @@ export class ToolCallParser {
   }
 
   parse(text: string): ParsedText {
-    // Callers in plain JavaScript pass on what a provider left out.
+    // Callers in JavaScript may pass on missing content of a provider.
     if (typeof text !== 'string') return { toolCalls: [], textBefore: '' };
     const { calls, textBefore } = scanText(text, this.#tools);
     const toolCalls = numberDrafts(calls);
@@ -55,18 +55,18 @@ export class ToolCallParser {
   }
 }
 
-/** What a strict `tool_request` message asks for. */
+/** The request in a strict `tool_request` message. */
 export interface ToolRequest {
   readonly name: string;
-  /** `{}` where the message gave none. */
+  /** `{}` if the message contains none. */
   readonly arguments: JsonObject;
 }
 
 /**
  * Reads the strict `tool_request` protocol: the whole message is one JSON object
- * `{"tool_request":{"name":"…","arguments":{…}}}`, white space around it allowed; without `arguments` there
- * are none. Anything else (embedded, fenced, cut off, further keys, arguments that are no object, no text at
- * all) is plain text and gives `undefined`; it never throws.
+ * `{"tool_request":{"name":"…","arguments":{…}}}`, optionally with white space around it and without `arguments`.
+ * Everything else (embedded, fenced, cut off, further keys, arguments that are not an object, no text at all) is
+ * plain text and returns `undefined`; it never throws.
  *
  * @example
  * ```ts

@@ -32,10 +32,10 @@ const NO_PROVIDER: InvalidOption = {
 };
 
 /**
- * Gives tools to a model that has no native tool calling: they go into the prompt, calls are read from the
- * text of the answer, and calls and results of the history are written as text. The wrapped provider sees
- * plain messages and no tools; whoever uses the wrapper sees no difference to native calling. It streams
- * if the wrapped provider does: text is handed on at once, unless it may be the beginning of a call.
+ * Adds tools to a model without native tool calling: they are described in the prompt, calls are read from the text
+ * of the answer, and calls and results of the history are written as text. The wrapped provider receives plain
+ * messages and no tools; the wrapper behaves like a provider with native calling. It streams if the wrapped provider
+ * does: text is passed on immediately, unless it may be the beginning of a call.
  *
  * @example
  * ```ts
@@ -104,13 +104,15 @@ function toTextRequest(
   };
 }
 
-/** Servers refuse these where a request has no native tools. */
+/** Servers refuse these in a request without native tools. */
 function withoutToolOptions(options: LLMRequest['options']): LLMRequest['options'] {
   const { tool_choice: _, parallel_tool_calls: __, ...others } = options ?? {};
   return others;
 }
 
-/** Where nothing is offered, nothing is a call; a call of another tool is answered, so that the model can correct it. */
+/**
+ * Without offered tools, there are no calls; a call of an unknown tool is answered, so that the model can correct it.
+ */
 function toolsOf({ tools = [] }: LLMRequest) {
   return knownTools(tools, { unknown: 'call' });
 }
@@ -120,11 +122,11 @@ function callIds(messages: readonly Message[]): readonly string[] {
 }
 
 /**
- * A reply as it comes: splits it into the text for people and the calls. Text around calls is kept; the
- * white space that only set a call apart (before the first, and at the end) is not.
+ * A reply that is being received: splits it into text for people and calls. Text around calls stays; white space
+ * before the first call and at the end is removed.
  */
 class TextReply {
-  /** The reply as the model wrote it, as far as it came. */
+  /** The model's reply, as far as it was received. */
   received = '';
   readonly #scanner: CallScanner;
   readonly #drafts: DraftCall[] = [];
@@ -135,13 +137,13 @@ class TextReply {
     this.#scanner = new CallScanner(tools);
   }
 
-  /** Takes more of the reply; gives the text that can be shown now, `''` if there is none. */
+  /** Adds a part of the reply; returns the text that can be shown now, `''` if there is none. */
   push(text: string): string {
     this.received += text;
     return this.#take(this.#scanner.push(text));
   }
 
-  /** Ends the reply; gives the rest of the text. */
+  /** Ends the reply; returns the rest of the text. */
   end(): string {
     const text = this.#take(this.#scanner.end());
     if (this.#drafts.length > 0) return text;
@@ -149,7 +151,7 @@ class TextReply {
     return text + this.#space;
   }
 
-  /** The ended reply as the provider should have given it. Its own native calls, if any, come first. */
+  /** The ended reply in the provider's form. Its own native calls, if any, come first. */
   toResponse(response: LLMResponse, takenIds: Iterable<string>): LLMResponse {
     const native = response.toolCalls ?? [];
     const calls = [...native, ...numberDrafts(this.#drafts, [...takenIds, ...native.map(({ id }) => id)])];
@@ -164,7 +166,7 @@ class TextReply {
   }
 
   #take(pieces: readonly ScannedPiece[]): string {
-    // Collected apart: to cut it off the content would copy all of that for every piece.
+    // Collected separately: removing it from the content would copy the content for every piece.
     let shown = '';
     for (const piece of pieces) {
       if (piece.kind === 'calls') this.#addCalls(piece.calls, shown);
@@ -192,9 +194,8 @@ class TextReply {
 }
 
 /**
- * Writes calls and their results as the text that a model without native calling knows: calls as
- * `<tool_call>` in the assistant's message, results as `<tool_response>` in one user message. All other
- * messages are handed on as they are.
+ * Writes calls and their results as text for a model without native calling: calls as `<tool_call>` in the
+ * assistant's message, results as `<tool_response>` in one user message. Other messages do not change.
  */
 function rewriteHistory(messages: readonly Message[]): readonly Message[] {
   const names = new Map<string, string>();
@@ -219,7 +220,7 @@ function callsOf(message: Message): readonly { readonly id: string; readonly nam
   return (message.tool_calls ?? []).map(({ id, function: { name } }) => ({ id, name }));
 }
 
-/** One message for all results of a turn: many chat templates insist that user and assistant alternate. */
+/** One message for all results of a turn: many chat templates require alternating user and assistant messages. */
 function responseMessages(responses: readonly string[]): readonly Message[] {
   return responses.length === 0 ? [] : [{ role: 'user', content: responses.join('\n') }];
 }
@@ -238,13 +239,13 @@ function callText({ function: { name, arguments: args } }: MessageToolCall): str
 
 function responseText({ content }: ToolMessage, name: string | undefined): string {
   const json = JSON.stringify(name === undefined ? { content } : { name, content });
-  // JSON allows `<\/`, so that a result cannot close its own tag and speak for the user.
+  // JSON allows `<\/`, so that a result cannot close its own tag and imitate the user.
   return `<tool_response>\n${json.replaceAll('</', '<\\/')}\n</tool_response>`;
 }
 
 /**
- * What a model without native calling is told about its tools: the Hermes form, which most open models
- * have seen in training. The same tools give the same bytes, so that prompt caches hold.
+ * The instructions for a model without native calling: the Hermes form, which most open models have seen in training.
+ * The same tools give the same bytes, so that prompt caches stay valid.
  */
 function toolInstructions(tools: readonly ToolSchema[]): string {
   return [
@@ -269,8 +270,8 @@ function toolInstructions(tools: readonly ToolSchema[]): string {
 }
 
 /**
- * Puts instructions into the leading system message, or one of its own where there is none: many chat
- * templates accept only one system message, and only first. Messages that hold them already stay as they are.
+ * Adds instructions to the leading system message, or as a new one if there is none: many chat templates accept only
+ * one system message, and only at the start. Messages that already contain them do not change.
  */
 function addInstructions(messages: readonly Message[], instructions: string): readonly Message[] {
   const [first, ...others] = messages;
@@ -281,5 +282,8 @@ function addInstructions(messages: readonly Message[], instructions: string): re
   return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...others];
 }
 
-/** Marks a provider that reads calls from text, also for another copy of this package. Such models get fewer iterations. */
+/**
+ * Marks a provider that reads calls from text, also for another copy of this package. Such models get fewer
+ * iterations.
+ */
 export const TEXT_TOOLS: unique symbol = Symbol.for('toolwright.TextTools');

@@ -10,7 +10,7 @@ const bareJson: TextCallFormat = {
   looksLike: 'data',
   read(cursor, { opener, start }) {
     cursor.space();
-    // Most brackets in a text begin nothing that could be a call.
+    // Most brackets in a text cannot start a call.
     if (cursor.peek() !== (opener === '[' ? '{' : '"')) return undefined;
     const { text } = cursor;
     const span = jsonSpan(text, start);
@@ -27,7 +27,7 @@ const bareJson: TextCallFormat = {
 const LANGUAGE = /[\w-]*/y;
 const MEANS_JSON = /^(?:|json5?c?|tool_calls?|tool|function_call)$/i;
 
-/** A call as the first thing in a code fence; the fence belongs to it. */
+/** A call at the start of a code fence, which belongs to it. */
 const fencedJson: TextCallFormat = {
   openers: ['```'],
   looksLike: 'data',
@@ -45,7 +45,7 @@ const fencedJson: TextCallFormat = {
 
 const SEPARATOR = /\s*[;,]?\s*/y;
 
-/** Marks with JSON behind them, and what may close them. */
+/** Marks before JSON, and their possible closing marks. */
 const MARKS: ReadonlyMap<string, readonly string[]> = new Map([
   // Hermes, Qwen, Reka, older Granite.
   ['<tool_call>', ['</tool_call>']],
@@ -59,7 +59,7 @@ const MARKS: ReadonlyMap<string, readonly string[]> = new Map([
   ['<|START_ACTION|>', ['<|END_ACTION|>']],
 ]);
 
-/** JSON calls behind a mark: one object, several with `;` or `,` or nothing between them, or an array. */
+/** JSON calls after a mark: one object, several separated by `;`, `,` or nothing, or an array. */
 const taggedJson: TextCallFormat = {
   openers: [...MARKS.keys()],
   read(cursor, { opener }) {
@@ -133,27 +133,27 @@ function readNamed(cursor: TextCursor) {
   return call === undefined ? undefined : [id === undefined ? call : { ...call, id }];
 }
 
-/** The call of a name that was read, with the JSON object that stands here as its arguments. */
+/** The call of a name that was read, with the following JSON object as its arguments. */
 export function markedCall(cursor: TextCursor, name: string): DraftCall | undefined {
   cursor.space();
   if (cursor.peek() !== '{') return undefined;
   const start = cursor.at;
   const json = cursor.json({ relaxed: true });
   if (json === undefined) return undefined;
-  // Invalid JSON goes on as raw text: the read step repairs and records it.
+  // Invalid JSON stays raw text: the read step repairs it and records the repair.
   const raw = cursor.text.slice(start, cursor.at);
   return { name, arguments: json.members === undefined ? (json.value as DraftCall['arguments']) : raw };
 }
 
 /**
- * The calls that a JSON value is: `{ name, arguments }`, Llama's `parameters`, Command R's `tool_name`,
- * the OpenAI shapes with `function` and `tool_calls`, or an array of those.
+ * The calls in a JSON value: `{ name, arguments }`, Llama's `parameters`, Command R's `tool_name`, the OpenAI forms
+ * with `function` and `tool_calls`, or an array of those.
  */
 function callsInJson(json: ReadJson, { text, marked }: ShapeOptions): readonly DraftCall[] {
   const calls = callsInValue(json.value, marked);
   if (json.members === undefined) return calls;
-  // No strict JSON: the raw text goes on, so that the read step repairs it, records that it did so, and
-  // tools that refuse repaired arguments can.
+  // If it is not strict JSON, the raw text is used: the read step repairs it and records the repair, so that tools
+  // can refuse repaired arguments.
   const span = json.members.get('arguments') ?? json.members.get('parameters');
   const [call, ...others] = calls;
   if (call === undefined || others.length > 0 || Array.isArray(json.value)) return [];
@@ -219,15 +219,15 @@ function parseObject(text: string): JsonObject | undefined {
   }
 }
 
-/** How a JSON value is looked at. */
+/** How a JSON value is read. */
 interface ShapeOptions {
   readonly text: string;
-  /** A call may leave its arguments out: it stands between marks, so it is meant as one. */
+  /** A call may omit its arguments, because the marks show that it is a call. */
   readonly marked: boolean;
 }
 
 const DEEPSEEK_NAME = /[\w.-]{1,200}/y;
-// The tokens have full-width bars; some servers decode them to plain ones.
+// The tokens have full-width bars; some servers decode them to ASCII bars.
 const BARS = ['\uff5c', '|'];
 
 /** DeepSeek V3 and R1 (`function<sep>name`, arguments fenced) and V3.1 (`name<sep>{…}`). */
@@ -284,7 +284,7 @@ const WORDS = /[\s\w]{0,40}/y;
 
 /** gpt-oss: `to=functions.name<|channel|>commentary json<|message|>{…}<|call|>`, in either order. */
 const harmonyChannel: TextCallFormat = {
-  // What comes before it in the header of the message is no text for people.
+  // The preceding header of the message is not text for people.
   openers: [
     '',
     '<|channel|>commentary ',
@@ -310,8 +310,8 @@ const RECIPIENT = /[\w.-]{1,200}/y;
 const LINE_BREAK = /[ \t\r]*\n/y;
 
 /**
- * Functionary 3.2: `all` or a function, and on the next line what it is sent, again and again with `>>>` before it. The
- * first `>>>` mostly stands in the prompt; without it only a known name tells.
+ * Functionary 3.2: `all` or a function name, its content on the next line, and further parts after `>>>`. The first
+ * `>>>` is usually part of the prompt; without it, only a known name shows a call.
  */
 const functionaryTurns: TextCallFormat = {
   openers: ['>>>', ''],
@@ -319,7 +319,7 @@ const functionaryTurns: TextCallFormat = {
   read(cursor, { opener, tools, start }) {
     const call = opener === '' && tools.any ? undefined : readTurn(cursor, tools);
     if (call !== undefined) cursor.closers(['<|eot_id|>', '<|eom_id|>']);
-    // What begins here may still be a call of another format.
+    // Text that starts here may still be a call of another format.
     else cursor.at = start + opener.length;
     return call && [call];
   },
@@ -344,7 +344,7 @@ function plainName(name: string, tools: KnownTools): string {
   return name.slice(NAMESPACE.length);
 }
 
-/** Calls in JSON between marks of their own. */
+/** Calls in JSON between special marks. */
 export const MARKED_JSON: readonly TextCallFormat[] = [
   taggedJson,
   apertusTools,
@@ -355,5 +355,5 @@ export const MARKED_JSON: readonly TextCallFormat[] = [
   functionaryTurns,
 ];
 
-/** Calls in JSON that stands by itself. */
+/** Calls in JSON without marks. */
 export const PLAIN_JSON: readonly TextCallFormat[] = [fencedJson, bareJson];

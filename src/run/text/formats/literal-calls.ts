@@ -13,7 +13,7 @@ const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['<|python_tag|>', ['<|eom_id|>', '<|eot_id|>']],
   // Gemma 3.
   ['```tool_code', ['```']],
-  // OLMo 3, one call a line.
+  // OLMo 3, one call per line.
   ['<function_calls>', ['</function_calls>']],
 ]);
 
@@ -28,7 +28,7 @@ const pythonicCalls: TextCallFormat = {
   },
 };
 
-/** The list without marks, as Llama 4 writes it too. */
+/** The list without marks, which Llama 4 also writes. */
 const pythonicList: TextCallFormat = {
   openers: ['['],
   looksLike: 'prose',
@@ -46,7 +46,7 @@ function readPythonList(cursor: TextCursor, tools: KnownTools): readonly DraftCa
   return cursor.take(']') ? calls : undefined;
 }
 
-/** A call, and others on lines of their own. */
+/** A call, and further calls on separate lines. */
 function readLines(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
   const calls = readSingle(cursor, tools)?.slice();
   if (calls === undefined) return undefined;
@@ -63,7 +63,7 @@ function readLines(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] 
   }
 }
 
-/** Gemma prints what it calls: `print(default_api.f(a=1))`. */
+/** Gemma prints its calls: `print(default_api.f(a=1))`. */
 function readSingle(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
   const isPrinted = cursor.take('print(');
   cursor.take('default_api.');
@@ -97,7 +97,7 @@ const GEMMA_NAME = /[\w.-]{1,200}/y;
 const KEY = /[^\s:{}[\],<>"]{1,200}/y;
 const MOST_LEVELS = 100;
 
-/** What begins a call, what ends it, and what stands on either side of each text. */
+/** The start and end of a call, and the quotation marks of texts. */
 const MARKS: ReadonlyMap<string, { readonly closer: string; readonly quote: string }> = new Map([
   // Gemma 4.
   ['<|tool_call>', { closer: '<tool_call|>', quote: '<|"|>' }],
@@ -127,7 +127,7 @@ function readGemmaCall(cursor: TextCursor, quote: string, tools: KnownTools): Dr
   return args && { name, arguments: args };
 }
 
-/** The value that stands here; `undefined` where there is none, which no value is. */
+/** The value at the cursor; `undefined` if there is none, because no value is `undefined`. */
 function readValue(cursor: TextCursor, quote: string, level: number): unknown {
   cursor.space();
   if (level > MOST_LEVELS) return undefined;
@@ -172,5 +172,5 @@ function readGemmaList(cursor: TextCursor, quote: string, level: number): readon
   }
 }
 
-/** Calls as code writes them. */
+/** Calls in the form of code. */
 export const LITERAL_CALLS: readonly TextCallFormat[] = [gemmaCalls, pythonicCalls, pythonicList];

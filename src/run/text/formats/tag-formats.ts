@@ -18,8 +18,8 @@ const readValue = rawValueReader({
 });
 
 /**
- * `<function=name>` with JSON behind it (Llama 3.1), or with `<parameter=key>value</parameter>` in it
- * (Qwen3-Coder, Nemotron, StepFun, Seed-OSS), with or without `<tool_call>` around it.
+ * `<function=name>` with JSON after it (Llama 3.1), or with `<parameter=key>value</parameter>` in it (Qwen3-Coder,
+ * Nemotron, StepFun, Seed-OSS), with or without `<tool_call>` around it.
  */
 const functionTag: TextCallFormat = {
   openers: [...WRAPPERS, ...OPENERS],
@@ -45,7 +45,7 @@ function readFunction(cursor: TextCursor, tools: KnownTools): DraftCall | undefi
   const entries: [string, unknown][] = [];
   for (;;) {
     cursor.space();
-    // Models forget the inner closing tag; the outer one closes both.
+    // If the model omits the inner closing tag, the outer one closes both.
     const isClosed = CLOSERS.some((tag) => cursor.take(tag));
     if (isClosed) return { name, arguments: Object.fromEntries(entries) };
     if (!PARAMETERS.some((tag) => cursor.take(tag))) return undefined;
@@ -53,13 +53,13 @@ function readFunction(cursor: TextCursor, tools: KnownTools): DraftCall | undefi
     if (key === undefined || !cursor.take('>')) return undefined;
     const value = readValue(cursor, (next) => tools.takes(name, next));
     if (value === undefined) return undefined;
-    // Qwen's template puts each value on lines of its own: one line break on either side is not the value's.
+    // Qwen's template puts each value on separate lines: one line break on either side is not part of it.
     const text = value.replace(/^\n/, '').replace(/\n$/, '');
     entries.push([key, readParameterText(text, tools.parameter(name, key))]);
   }
 }
 
-/** One family's way of writing it: what its tags begin with, and what stands around the calls. */
+/** A model family's tags: their prefix, and the marks around the calls. */
 interface Dialect {
   readonly prefix: string;
   readonly before: readonly string[];
@@ -71,14 +71,14 @@ function tags(...names: readonly string[]): Pick<Dialect, 'before' | 'after'> {
   return { before: names.map((name) => `<${name}>`), after: names.map((name) => `</${name}>`) };
 }
 
-// DeepSeek's marks have full-width bars; some servers decode them to plain ones.
+// DeepSeek's marks have full-width bars; some servers decode them to ASCII bars.
 const BARS = ['｜', '|', '｜｜', '||'];
 const STEP_TOKENS = ['calls_begin', 'call_begin', 'sep', 'call_end', 'calls_end'].map(
   (word) => `<｜tool_${word}｜>`,
 );
 
 const INVOKE_DIALECTS: readonly Dialect[] = [
-  // MiniMax M2, and models that learnt it from others.
+  // MiniMax M2, and models that were trained on its output.
   { prefix: '', ...tags('minimax:tool_call', 'function_calls', 'tool_calls') },
   // DeepSeek V3.2 and V4.
   ...BARS.map((bar) => {
@@ -111,7 +111,7 @@ const invokeTags: TextCallFormat = {
   },
 };
 
-/** Further marks before the call, up to its opening tag. */
+/** Skips further marks before the call, up to its opening tag. */
 function passWrappers(cursor: TextCursor, { prefix, before, after }: Dialect): boolean {
   for (;;) {
     cursor.space();
@@ -133,7 +133,7 @@ function readInvoke(cursor: TextCursor, prefix: string, tools: KnownTools): Draf
     if (cursor.take(`</${prefix}invoke>`)) return { name, arguments: Object.fromEntries(entries) };
     if (!cursor.take(`<${prefix}parameter name=`)) return undefined;
     const key = tagName(cursor);
-    // DeepSeek tells strings from JSON.
+    // DeepSeek marks strings, to distinguish them from JSON.
     const isString = cursor.take('string="true"');
     if (!isString) cursor.take('string="false"');
     if (key === undefined || !cursor.take('>')) return undefined;
@@ -154,10 +154,10 @@ function valueReader(prefix: string) {
 }
 
 const KEY = /[^<>\n]{1,200}/y;
-// Hunyuan 4 writes a suffix into all of its tags.
+// Hunyuan 4 adds a suffix to all of its tags.
 const SUFFIXES = ['', ':opensource'];
 
-/** A family's tags, by what they are called. */
+/** Returns a family's tag by name. */
 type Tags = (name: string) => string;
 
 const ARG_KEY_DIALECTS = SUFFIXES.map((suffix) => {
@@ -172,7 +172,7 @@ const ARG_KEY_DIALECTS = SUFFIXES.map((suffix) => {
 
 /**
  * `<tool_call>name<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`: GLM 4.5 and later; Hunyuan, with
- * `<tool_calls>` around it and `<tool_sep>` behind the name, where its older models write JSON.
+ * `<tool_calls>` around it and `<tool_sep>` after the name; its older models write JSON instead.
  */
 const argKeyTags: TextCallFormat = {
   openers: ARG_KEY_DIALECTS.flatMap(({ tag }) => [tag('tool_call'), tag('tool_calls')]),
@@ -235,7 +235,7 @@ function readJson(cursor: TextCursor, { name, tag }: { readonly name: string; re
 
 const NAME = /[^\s"<>/{}[\]()=]{1,200}/y;
 
-/** The name in a tag such as `<function=name>`, quotes and white space around it left out. */
+/** The name in a tag such as `<function=name>`, without quotes and white space. */
 function tagName(cursor: TextCursor): string | undefined {
   cursor.space();
   if (cursor.take('"')) cursor.space();
@@ -246,9 +246,9 @@ function tagName(cursor: TextCursor): string | undefined {
 }
 
 /**
- * The value that the text between two tags stands for. The formats with one tag per parameter write text
- * without quotes, so only the schema can tell `"42"` from `42`; without one, what reads as a number,
- * literal, object or array is that.
+ * The value of the text between two tags. Formats with one tag per parameter write text without quotes, so only the
+ * schema can distinguish `"42"` from `42`. Without a schema, text in the form of a number, literal, object or array
+ * becomes that.
  */
 function readParameterText(text: string, schema: JsonSchema | undefined): unknown {
   const types = typesOf(schema);
@@ -261,12 +261,12 @@ function readParameterText(text: string, schema: JsonSchema | undefined): unknow
 function readLiteral(text: string): unknown {
   const trimmed = text.trim();
   if (!/^[-\d[{(tTfFnN]/.test(trimmed)) return undefined;
-  // The line break ends a number or word, which at the very end of a text could go on.
+  // The line break ends a number or word, which at the end of a text could continue.
   const reading = readRelaxedJson(`${trimmed}\n`, 0);
   return reading.kind === 'read' && reading.end === trimmed.length ? reading.value : undefined;
 }
 
-/** The JSON types that a schema allows; `undefined` where it does not say. */
+/** The JSON types that a schema allows; `undefined` if it states none. */
 function typesOf(schema: JsonSchema | undefined): ReadonlySet<string> | undefined {
   if (schema === undefined) return undefined;
   if (typeof schema.type === 'string') return new Set([schema.type]);
@@ -283,25 +283,25 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** What stands around values that are written as they are, between two tags. */
+/** The tags around values that are written without quotes. */
 interface RawValueTags {
-  /** What ends a value. */
+  /** The closing tag of a value. */
   readonly closer: string;
-  /** What begins the next one: models forget to close the one before it. */
+  /** The start of the next value, because models forget closing tags. */
   readonly next: RegExp;
-  /** What ends the call and stands behind the last value, if that was not closed. */
+  /** The end of the call, which follows the last value if that was not closed. */
   readonly outer: RegExp;
 }
 
-/** Reads the value at the cursor; `takes` tells whether a name may be the next value's. */
+/** Reads the value at the cursor; `takes` returns whether a name may be that of the next value. */
 type RawValueReader = (cursor: TextCursor, takes: (name: string) => boolean) => string | undefined;
 
 const CALL = '<[^\\s<>"/]{0,20}(?:tool_call|function|invoke)';
 
 /**
- * A reader of such values. Tags belong to a value only where they cannot be meant as tags: a parameter that the
- * tool has begins the next value. Where reasoning ends within a value and another call follows, the value was
- * only thought about, and is not a call: the search for calls goes on at that end.
+ * Creates a reader of such values. Tags belong to a value only if they cannot be meant as tags: an existing parameter
+ * of the tool starts the next value. If reasoning ends within a value and another call follows, the value was part of
+ * the reasoning and not a call: the search for calls continues at the end of the reasoning.
  */
 function rawValueReader(tags: RawValueTags): RawValueReader {
   const { closer } = tags;
@@ -345,5 +345,5 @@ function patternOf({ closer, next, outer }: RawValueTags): RegExp {
   return new RegExp([...parts, ...reasoning].join('|'), 'g');
 }
 
-/** Calls in tags; those with the same opener in the order in which they are tried. */
+/** Calls in tags; formats with the same opener are tried in this order. */
 export const TAG_FORMATS: readonly TextCallFormat[] = [functionTag, argKeyTags, invokeTags];
