@@ -28,7 +28,7 @@ import { addUsage, usageSince } from './loop-run.js';
 import { LOOP_RULES, type ToolLoopConfig } from './options.js';
 import { driveChild, driveRun } from './run.js';
 
-/** The options of the loop that an agent may set for itself; the run that it is in has the others. */
+/** The loop options that an agent may set itself; the enclosing run has the others. */
 const LOOP_OPTIONS = [
   ...(['provider', 'model', 'tools', 'output', 'maxIterations', 'llmOptions', 'maxRetries'] as const),
   ...(['maxConcurrency', 'toolTimeoutMs', 'onLimit', 'policy', 'fallback', 'compactHistory'] as const),
@@ -37,7 +37,7 @@ const LOOP_OPTIONS = [
 
 type AgentConfig = Pick<ToolLoopConfig, (typeof LOOP_OPTIONS)[number]>;
 
-/** What an agent receives about the call that it runs in. */
+/** An agent's information about the call that it runs in. */
 export type AgentContext = Pick<
   ToolContext,
   'channel' | 'chatId' | 'conversationId' | 'data' | 'scopes' | 'signal' | 'messages'
@@ -46,18 +46,18 @@ export type AgentContext = Pick<
 /** Options of {@link agentAsTool}. */
 export interface AgentAsToolOptions<Source extends SchemaSource = SchemaSource> extends AgentConfig {
   readonly name: string;
-  /** What the agent does, and when to call it. */
+  /** The purpose of the agent, and when to call it. */
   readonly description: string;
   readonly systemPrompt?: string;
   /** Default: `{ task: string }`. */
   readonly parameters?: Source;
-  /** What the agent is asked; default: the `task`, or the arguments as JSON. */
+  /** Returns the agent's user message; default: the `task`, or the arguments as JSON. */
   readonly prompt?: (args: ArgumentsOf<Source>) => string;
-  /** What was said before it is asked, such as the conversation that the call is in; default: nothing. */
+  /** Returns the messages before it, such as the conversation of the call; default: no messages. */
   readonly earlier?: (context: AgentContext) => readonly Message[];
-  /** So many agents may be in each other, this one included; default 4. */
+  /** The most agents nested in each other, including this one; default: 4. */
   readonly maxDepth?: number;
-  /** Milliseconds for a whole run of the agent; default: no limit but those of its requests and calls. */
+  /** Milliseconds for a whole run of the agent; default: no limit except those of its requests and calls. */
   readonly timeoutMs?: number;
   readonly approval?: Approval;
   readonly annotations?: ToolAnnotations;
@@ -92,14 +92,15 @@ const TASK = {
 const DEFAULT_DEPTH = 4;
 
 /**
- * A tool that is an agent: each call is a run of its own, with its own model, tools and prompt. What it answers is the
+ * A tool that is an agent: each call is a separate run with its own model, tools and prompt. Its answer is the
  * result: its text, or data of its `output`.
  *
- * The run takes place on behalf of the owner of the run that calls it, under that run's policy beside its own, within
- * its hooks, and its log tells no more than that of the run. What it waits for is in the `pending` of that run, with the `path` to it; answered there, it goes on where it was. Its usage
- * counts for that run, and its events come there as `call-event`.
+ * The run belongs to the owner of the calling run. The calling run's policy and hooks also apply, and its log shows
+ * no more than that of the calling run. Waits of the agent are in the `pending` of the calling run, with their
+ * `path`; answered there, the agent continues. Its usage counts for the calling run, and its events are reported
+ * there as `call-event`.
  *
- * @throws InvalidOptionsError (521) for options that are wrong, ToolDeclarationError (502) for tools that are none.
+ * @throws InvalidOptionsError (521) for invalid options, ToolDeclarationError (502) for invalid tools.
  *
  * @example
  * ```ts
@@ -138,7 +139,7 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
 
 const agents = new WeakMap<object, AgentAsToolOptions>();
 
-/** The call that an agent runs in, and what may end the agent, where that is not what ends the call. */
+/** The call that an agent runs in, and the signal that ends the agent, if it differs from that of the call. */
 interface AgentCall {
   readonly context: ToolContext;
   readonly signal?: AbortSignal;
@@ -154,7 +155,7 @@ export async function runAgentOf(
   return runAgent(options, args, call);
 }
 
-/** Tells of which agent's tools the calls are that runs within the calls of a tool wait for. */
+/** Records the tools of the agent that runs in calls of a tool. */
 export function noteAgents(
   tool: ToolDefinition,
   agentOf: (args: JsonObject) => ToolDefinition | undefined,
@@ -183,11 +184,11 @@ async function runAgent(
   const sink = outer?.run.sink;
   if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
   const { call, run } = outer;
-  // Whoever hears of the run hears nothing of what goes on behind an answered call: its completion tells of that.
+  // After the call was answered, its later events are not reported; its completion is.
   const told: RunSink = (event) =>
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
-  // The state around it contains it; behind an answered call, nobody could go on with it.
+  // The enclosing state contains it; after the call was answered, it could not be continued.
   const deps = { scope, ...watched, saveTo: { save: () => {} }, resultsOf: run.resultsOf };
   const { result, before } = await driveChild(outer, config, { start, deps });
   addUsage(run, usageSince(before, result.usage));
@@ -204,7 +205,7 @@ function runIdsOf(context: ToolContext): RunIds {
 
 type RunSink = NonNullable<ChildRuns['run']['sink']>;
 
-/** The policy and the hooks of the run that calls the agent apply to the agent, too. */
+/** The policy and the hooks of the calling run apply to the agent, too. */
 function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
   const given = LOOP_OPTIONS.filter((option) => options[option] !== undefined);
   const own = Object.fromEntries(given.map((option) => [option, options[option]]));
@@ -216,7 +217,7 @@ function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): To
   const hooks = [...all].filter((hook) => !tools.hooks.includes(hook));
   return {
     ...(logger === undefined ? {} : { logger }),
-    // For standing approvals: the run itself is part of the state of the run around it.
+    // For standing approvals: the run itself is part of the state of the enclosing run.
     ...(store === undefined ? {} : { store }),
     ...(own as unknown as ToolLoopConfig),
     tools,
@@ -225,7 +226,7 @@ function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): To
   };
 }
 
-/** By the registry of an agent and that of the run that calls it, so that what is worked out of them is so once. */
+/** Cached by the registry of an agent and that of the calling run, so that derived data is computed once. */
 const within = new WeakMap<ToolRegistry, WeakMap<ToolRegistry, ToolRegistry>>();
 
 function withinOf(registry: ToolRegistry, outer: ToolRegistry): ToolRegistry {
@@ -248,7 +249,7 @@ function messagesOf(
   return systemPrompt === undefined ? said : [{ role: 'system', content: systemPrompt }, ...said];
 }
 
-/** The surroundings of the call: the same owner, data and container. */
+/** The scope of the call: the same owner, data and container. */
 function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
   const { channel, chatId, conversationId, data, scopes } = context;
   const given = { channel, chatId, conversationId, data, scopes, signal };
@@ -257,7 +258,7 @@ function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: Ab
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
-/** What the model that called the agent gets of its run; the application finds the rest in `details`. */
+/** The result for the calling model; the application finds the rest in `details`. */
 function resultOf(name: string, run: ToolLoopResult): ToolResult {
   const { status, content, output, iterations, usage, error, state } = run;
   if (state !== undefined) return leftSuspended(name, state);

@@ -26,8 +26,8 @@ import { pendingOf, storedCall, suspendRun } from './suspend.js';
 type MaybePromise<Value> = Value | Promise<Value>;
 
 /**
- * Makes the calls of a message and answers them in call order; the end of the run, if it is one. Synchronous
- * without a sink if all calls are: a promise costs as much as a small tool.
+ * Makes the calls of a message and answers them in call order; returns the end of the run, if it ends. Synchronous
+ * without a sink if all calls are, because a promise costs as much as a small tool.
  */
 export function answerCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
   const { checkpointer } = run;
@@ -36,7 +36,7 @@ export function answerCalls(run: LoopRun, message: CallingMessage): MaybePromise
   return openCalls(run, message, checkpointer).then(() => makeCalls(run, message));
 }
 
-/** Saves the message and which of its calls begin: a call is made once that is committed. */
+/** Saves the message and which of its calls begin: a call is made only after this is committed. */
 function openCalls(run: LoopRun, message: CallingMessage, checkpointer: Checkpointer): Promise<void> {
   const { calls } = message;
   if (isTruncated(message)) {
@@ -51,7 +51,7 @@ function openCalls(run: LoopRun, message: CallingMessage, checkpointer: Checkpoi
   return checkpointer.open(run, message, new Set(begins));
 }
 
-/** Whether the body of a call may run this time, instead of only waiting for an answer or taking one. */
+/** Whether the body of a call may run this time, instead of only waiting for an answer or taking an answer. */
 function canRun({ tools }: LoopRun, call: ParsedCall): boolean {
   if (call.record !== undefined || call.suspension !== undefined) return false;
   const tool = tools.offered(call.name);
@@ -65,7 +65,7 @@ function isDecided({ journal }: ParsedCall): boolean {
   return refused !== undefined || result !== undefined || outcome?.status === 'done';
 }
 
-/** Makes every call of a message, and goes on with one outcome for each, in call order, whatever happens. */
+/** Makes every call of a message, and continues with one outcome for each, in call order, in every case. */
 function makeCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
   const withOutcomes = (outcomes: readonly CallEnding[]) => answerOrSuspend(run, message, outcomes);
   if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(withOutcomes);
@@ -91,7 +91,7 @@ function maxConcurrencyOf({ config }: LoopRun): number {
   return Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY);
 }
 
-/** A sequential call runs alone, after all before it, unless one of those waits: then it is held. */
+/** A sequential call runs alone, after all earlier calls; if one of those waits, it is held. */
 async function makeInGroups(
   run: LoopRun,
   scope: CallScope,
@@ -111,7 +111,7 @@ async function makeInGroups(
   return outcomes;
 }
 
-/** Makes calls side by side, as many at once as the config allows; outcomes are in the order of the calls. */
+/** Makes calls in parallel, up to the configured limit; outcomes are in the order of the calls. */
 function makeParallel(
   run: LoopRun,
   scope: CallScope,
@@ -145,7 +145,7 @@ function isTruncated({ finishReason }: CallingMessage): boolean {
   return finishReason === 'length' || finishReason === 'content_filter';
 }
 
-/** The answers to the calls of a reply that was cut off: none of them can be trusted. */
+/** The answers to the calls of a reply that was cut off: its calls cannot be trusted. */
 function truncatedCalls({ calls, finishReason }: CallingMessage): readonly CallRecord[] {
   return calls.map((call) => {
     const message = `The reply was cut off (${finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
@@ -196,7 +196,7 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromis
     : makeSaved(run, run.checkpointer, { scope, call });
 }
 
-/** The sink receives the end of a call once that is committed; the run itself need not wait for it. */
+/** The sink receives the end of a call once it is committed; the run itself does not wait for that. */
 async function makeSaved(
   run: LoopRun,
   checkpointer: Checkpointer,
@@ -211,11 +211,11 @@ async function makeSaved(
 }
 
 function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
-  // An answer to a call, as that it was done, counts for a run that ends, too.
+  // A reported outcome, such as that the call was done, also counts in a run that ends.
   if (scope.signal?.aborted && !isDecided(call)) return abortedCall(run, call);
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
-  // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
+  // A synchronous tool cannot have waited for its own run, and tracking costs more than a small tool.
   const isAlone = synchronous.has(call.name) && run.budget === undefined;
   const children = isAlone ? undefined : new ChildRuns(run, scope, call);
   const made = children
@@ -247,7 +247,7 @@ function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 
   return given.length === 0 ? {} : { answeredBy: given.at(-1)?.answeredBy, answers: given };
 }
 
-/** Answers the calls, or suspends the run until those can be answered that wait. */
+/** Answers the calls, or suspends the run if any of them wait. */
 function answerOrSuspend(
   run: LoopRun,
   message: CallingMessage,
@@ -268,7 +268,7 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
     const note = verdict?.notes?.get(record.id);
     const notes = note === undefined ? notesOf(record) : [...notesOf(record), note];
     const message = toolMessage(record.id, record.result, notes);
-    // Most results are a text and nothing more.
+    // Most results are only a text.
     messages.push(
       record.result.details === undefined ? message : { ...message, ...foundBy(record), ...handleIn(record) },
     );
@@ -292,7 +292,7 @@ function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopE
   return { status: 'completed', content: texts.join('\n') };
 }
 
-/** The answers to unanswered calls of a run that ends anyway, without a question; `undefined` if it goes on. */
+/** The answers to open calls of a run that ends anyway, without questions; `undefined` if it continues. */
 function closedCall(
   run: LoopRun,
   outcomes: readonly CallEnding[],
@@ -308,14 +308,14 @@ function closedCall(
   };
 }
 
-/** `undefined` if the run cannot be written as JSON; then the history is as it was. */
+/** `undefined` if the run cannot be written as JSON; the history is then unchanged. */
 function suspended(
   run: LoopRun,
   message: CallingMessage,
   outcomes: readonly CallEnding[],
 ): LoopEnd | undefined {
   const { messages, toolCalls } = run;
-  // The history of a suspended run ends before the message that is not answered yet.
+  // The history of a suspended run ends before the message with open calls.
   const open = messages.splice(-1);
   const stored = openMessage(message, (call, index) => storedCall(outcomes[index] as CallEnding, call));
   const state = suspendRun(run, run.budget === undefined ? stored : withQuestion(run, stored));
@@ -331,7 +331,7 @@ function recordsAmong(outcomes: readonly CallEnding[]): readonly CallRecord[] {
   return outcomes.filter((outcome): outcome is CallRecord => !isUnanswered(outcome));
 }
 
-/** The sink receives the end of every call, also of those that are answered for. */
+/** The sink receives the end of every call, including those that are answered without being executed. */
 async function answerForUnanswered(
   run: LoopRun,
   outcomes: readonly CallEnding[],
@@ -365,7 +365,7 @@ function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
   return withKey(run, call, notRun(call, 'aborted', result));
 }
 
-/** With the key of what the call may have done, if the steps of the run are saved. */
+/** Adds the key of the call's possible effect, if the steps of the run are saved. */
 function withKey({ checkpointer }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
   if (checkpointer === undefined || progressOf(call) !== 'begun') return record;
   const { journal } = call;
@@ -378,7 +378,7 @@ function unended({ tools }: LoopRun, call: ParsedCall): string {
   return unendedText({ name, annotations: tools.offered(name)?.annotations ?? call }, progressOf(call));
 }
 
-/** How far a call has come that has no result. */
+/** The progress of a call without a result. */
 function progressOf({
   hasBegun,
   suspension,

@@ -25,32 +25,32 @@ import { parseToolRequest } from '../text/tool-call-parser.js';
 export type Reply =
   /** `cost`: only with a budget and a trace. */
   | { readonly ok: true; readonly response: LLMResponse; readonly cost?: number }
-  /** `streamed` is the text that was streamed by then. */
+  /** `streamed` is the text that was streamed so far. */
   | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
   | {
       readonly ok: false;
       readonly reason: 'failed';
       readonly error: ToolwrightError;
-      /** A part of it was streamed by then. */
+      /** A part of it was already streamed. */
       readonly isTold?: boolean;
-      /** Another try would be no use, nor another provider. */
+      /** Neither a retry nor another provider would help. */
       readonly isFinal?: boolean;
     };
 
 type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
 
-/** Receives a reply while it is written; the provider waits for what it returns. */
+/** Receives a reply while it is written; the provider waits for the returned promise. */
 export type PartListener = (part: ReplyPart) => void | Promise<void>;
 
 export type Failure = Extract<Reply, { readonly reason: 'failed' }>;
 
 interface AskListeners {
   readonly onPart?: PartListener | undefined;
-  /** Decides what becomes of a failure; default: it is the reply. */
+  /** Handles a failure; default: it is the reply. */
   readonly onFailure?: ((failure: Failure) => Reply | Promise<Reply>) | undefined;
 }
 
-/** A request to a provider, and who is informed about the reply. */
+/** A request to a provider, and the listeners of its reply. */
 export interface ModelQuestion extends AskListeners {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
@@ -60,8 +60,8 @@ export interface ModelQuestion extends AskListeners {
 const NOBODY: AskListeners = {};
 
 /**
- * Asks the provider once; with a listener, its reply is streamed. An abort does not wait for a provider that
- * ignores its signal.
+ * Sends one request to the provider; with a listener, its reply is streamed. An abort does not wait for a provider
+ * that ignores its signal.
  */
 export async function askModel(
   provider: LLMProvider,
@@ -92,7 +92,7 @@ export async function askModel(
   }
 }
 
-/** A provider without `stream` gives its text in one piece. */
+/** A provider without `stream` returns its text as one piece. */
 async function streamReply(
   provider: LLMProvider,
   request: LLMRequest,
@@ -114,7 +114,7 @@ async function streamReply(
   throw new Error('the stream ended without a response');
 }
 
-/** Streams a reply that came in one piece, without its calls. */
+/** Streams a reply that arrived as one piece, without its calls. */
 export async function tellWhole(
   response: Partial<LLMResponse> | null | undefined,
   onPart: PartListener,
@@ -126,7 +126,7 @@ export async function tellWhole(
     await onPart({ type: 'attachment', attachment });
 }
 
-/** Empty pieces are left out, and calls that cannot be told apart; `begun` has the ids of those that can. */
+/** Drops empty pieces, and calls that cannot be distinguished; `begun` has the ids of the others. */
 function isUsable(part: ReplyPart, begun: Set<string>): boolean {
   switch (part.type) {
     case 'text-delta':
@@ -151,7 +151,7 @@ function isFilled(text: unknown): text is string {
   return typeof text === 'string' && text !== '';
 }
 
-/** Providers are other people's code: missing parts get their plain meaning. */
+/** Providers are third-party code: missing parts get defaults. */
 export function normalizeResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
@@ -164,7 +164,7 @@ export function normalizeResponse(response: Partial<LLMResponse> | null | undefi
     finishReason: typeof finishReason === 'string' ? finishReason : fallback,
     usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
   };
-  // Of most replies this is all, and spreading the rest costs more than all of it.
+  // Most replies have no other parts, and spreading them costs more than everything else.
   const { origin, providerItems, attachments: told } = response;
   const hasMore = rawFinishReason !== undefined || reasoning !== undefined || providerItems !== undefined;
   if (!hasMore && told === undefined && origin === undefined) return plain;
@@ -194,14 +194,14 @@ function normalizeOrigin({ id, model }: ReplyOrigin): ReplyOrigin {
   return { ...(isFilled(id) ? { id } : {}), ...(isFilled(model) ? { model } : {}) };
 }
 
-/** The run's own, as JSON: whatever the provider does with its object later, what goes back is what came. */
+/** A copy as JSON, so that later changes by the provider do not affect the data to send back. */
 function normalizeItems(items: unknown): { readonly providerItems?: ProviderItems } {
   if (items === undefined || items === null) return {};
   const kept = plainJson(items);
   return isRecord(kept) && Object.keys(kept).length > 0 ? { providerItems: kept } : {};
 }
 
-/** Counts are whole and not negative, whatever a server reports: they are summed, and stored with suspended runs. */
+/** Counts become whole and not negative, because they are summed and stored with suspended runs. */
 function normalizeUsage(usage: Partial<Usage>): Usage {
   const counts: Record<string, unknown> = {
     inputTokens: normalizeCount(usage.inputTokens),
@@ -215,7 +215,10 @@ function normalizeUsage(usage: Partial<Usage>): Usage {
   return counts as unknown as Usage;
 }
 
-/** Whether it has counts that only some providers report. By name: looking by a list of keys costs more than adding. */
+/**
+ * Whether it has counts that only some providers report. Checked by name, because a loop costs more than the
+ * addition.
+ */
 export function hasUsageParts({
   cacheReadTokens,
   cacheWriteTokens,
@@ -229,7 +232,7 @@ function normalizeCount(count: unknown): number {
   return Math.min(Math.max(0, Math.round(count as number)), Number.MAX_SAFE_INTEGER);
 }
 
-/** A call as the loop relies on it, from whoever found it. */
+/** A call in the form that the loop requires, from a provider or a detector. */
 function normalizeCall(call: Partial<ToolCall> | null | undefined): ToolCall {
   const { id, name, arguments: args, providerItems } = call ?? {};
   const normalized = {
@@ -240,7 +243,7 @@ function normalizeCall(call: Partial<ToolCall> | null | undefined): ToolCall {
   return providerItems === undefined ? normalized : { ...normalized, ...normalizeItems(providerItems) };
 }
 
-/** Arguments are text or plain JSON; what a `Date` or a `Map` is then, the tool's schema decides. */
+/** Arguments are text or plain JSON; the tool's schema decides about the JSON form of a `Date` or a `Map`. */
 function normalizeArguments(args: unknown): ToolCall['arguments'] {
   if (args === undefined || args === null) return {};
   const isPlain =
@@ -250,29 +253,29 @@ function normalizeArguments(args: unknown): ToolCall['arguments'] {
   return (isPlain ? args : (plainJson(args) ?? String(args))) as ToolCall['arguments'];
 }
 
-/** Calls that were found in a text; a call without an id is numbered by the loop. */
+/** Calls that were found in a text; the loop numbers calls without an id. */
 export interface DetectedCalls {
   readonly toolCalls: readonly (Omit<ToolCall, 'id'> & { readonly id?: string })[];
-  /** What of the text remains as the message's content; default: nothing. */
+  /** The text that remains as the message's content; default: none. */
   readonly content?: string;
 }
 
-/** Finds calls in the text of a reply that brought none; `undefined` where there are none. */
+/** Finds calls in the text of a reply without calls; `undefined` if there are none. */
 export type CallDetector = (
   content: string,
   offered: { readonly tools: ToolRegistry },
 ) => DetectedCalls | undefined;
 
 /**
- * Where the loop looks for calls beside the reply's own: `native` nowhere else, `tool_request` in a text that
- * is one strict request, `scan` in such a text and otherwise anywhere in it: for registered names, and between the marks
- * of calls for others too, which the model is told.
+ * Where the loop looks for calls in addition to those of the reply. `native`: nowhere. `tool_request`: in a text that
+ * is one strict request. `scan`: in such a text, and anywhere in other texts: for registered names, and between call
+ * marks for other names too, which are then reported to the model.
  */
 export type Detector = 'native' | 'tool_request' | 'scan' | CallDetector;
 
 /**
- * The reply with the calls that its text holds. Its own calls come first, and then its text is only text. A
- * detector that throws leaves no reply that could be used.
+ * Adds the calls in the text of a reply. If the reply has its own calls, its text is only text. If a detector throws,
+ * the reply cannot be used.
  */
 export function detectCalls(
   reply: Reply,
@@ -304,18 +307,18 @@ function detectorOf(detector: Exclude<Detector, 'native'>): CallDetector {
   };
 }
 
-/** A history, and the last number that was given to a call of it. */
+/** A history, and the last number that a call of it received. */
 interface NumberedCalls {
   readonly messages: readonly Message[];
   lastNumber?: number | undefined;
 }
 
 /**
- * Gives each call of a reply an id of its own. The provider's are kept; a call without one, or with one that stands
- * twice in the same reply, gets `call_1`, `call_2`, …, continuing from the history.
+ * Gives each call of a reply a unique id. The provider's ids stay; a call without an id, or with a repeated id in the
+ * same reply, gets `call_1`, `call_2`, …, continuing from the history.
  */
 export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls): readonly ToolCall[] {
-  // A call without an id has an empty one by now.
+  // A missing id is an empty string here.
   if (calls.length === 1 && calls[0]?.id !== '') return calls;
   if (calls.every(({ id }) => id !== '') && areDistinct(calls)) return calls;
   const seen = new Set<string>();
@@ -333,7 +336,7 @@ export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls)
 
 const FEW_CALLS = 16;
 
-/** Few ids are compared one by one, which takes half as long as a set of them. */
+/** Comparing few ids takes half as long as creating a set. */
 function areDistinct(calls: readonly ToolCall[]): boolean {
   if (calls.length > FEW_CALLS) return new Set(calls.map(({ id }) => id)).size === calls.length;
   return calls.every(({ id }, index) => calls.findIndex((other) => other.id === id) === index);
@@ -343,7 +346,7 @@ function highestNumber(history: readonly Message[]): number {
   let highest = 0;
   for (const message of history)
     if (message.role === 'assistant')
-      // Nine digits: longer ones are a provider's own ids, and past 2^53 they could no longer be counted on.
+      // Nine digits: longer ones are a provider's own ids, and beyond 2^53 counting is not exact.
       for (const { id } of message.tool_calls ?? [])
         highest = Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
   return highest;

@@ -33,13 +33,13 @@ export function wrongBudget({ option, problem, fix }: BudgetFault): InvalidOptio
   return new InvalidOptionsError([{ where: 'the loop’s config', option, problem, fix }]);
 }
 
-/** Whether anything in it counts what requests cost. */
+/** Whether any part counts the cost of requests. */
 export function countsCost({ prices, cost, conversation, by = [], children }: Budget): boolean {
   const limits = [cost, conversation?.cost, children?.cost, ...by.map((keyed) => keyed.cost)];
   return prices !== undefined || limits.some((limit) => limit !== undefined);
 }
 
-/** A model without a price: what it costs is not known, and not free. */
+/** The fault of a model without a price: its cost is unknown, and not zero. */
 export function missingPrice(prices: PriceTable | undefined, model: string): BudgetFault | undefined {
   try {
     priceOf(prices ?? PRICES, model);
@@ -53,7 +53,7 @@ export function missingPrice(prices: PriceTable | undefined, model: string): Bud
   }
 }
 
-/** What a request reserves of a part that is too small for it; the amounts as people read them. */
+/** The reservation of a request that is too large for the rest of a part; amounts formatted for people. */
 export interface RequestNeed {
   readonly option: string;
   readonly reserved: number;
@@ -67,12 +67,12 @@ function describeNeed({ reserved, inputTokens, outputTokens }: RequestNeed): str
 
 const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
 
-/** Why the next request is not made, and what would change that. */
+/** Why the next request is not made, and the fix. */
 export function nextRequest(need: RequestNeed): string {
   return `the next request ${describeNeed(need)}. Raise ${need.option}, ${RESERVE_LESS}.`;
 }
 
-/** A budget that has never had enough for a request. */
+/** The fault of a budget that was never enough for a request. */
 export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
   const { option, reserved } = need;
   return {
@@ -82,7 +82,7 @@ export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
   };
 }
 
-/** A budget that several runs share, and nothing that keeps it. */
+/** The fault of a shared budget without a store. */
 export const MISSING_LEDGER: BudgetFault = {
   option: 'budget.store',
   problem: 'a budget of a conversation or a key is stored, and no store is set',
@@ -91,7 +91,7 @@ export const MISSING_LEDGER: BudgetFault = {
 
 const PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
 
-/** Limits that ask for more, although there is nothing to grant. */
+/** The faults of limits that ask for more although nothing can be granted. */
 export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly BudgetFault[] {
   return [
     ...faultsOfAsking('budget', own),
@@ -126,7 +126,7 @@ function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly Budget
     }));
 }
 
-/** The faults of a budget whatever the run: models without a price, a missing store, questions for nothing. */
+/** The faults of a budget for any run: models without a price, a missing store, questions without amounts. */
 export function budgetFaults(
   budget: Budget,
   { models, store }: { readonly models: readonly string[]; readonly store: unknown },
@@ -142,15 +142,15 @@ export function budgetFaults(
   ];
 }
 
-/** What a run asks that came to a limit; amounts as ledgers count. */
+/** The question of a run that reached a limit; amounts in the units of ledgers. */
 export interface BudgetQuestion {
-  /** The place of the account. */
+  /** Identifies the account. */
   readonly account: string;
   readonly whose: string;
   readonly part: BudgetPart;
   readonly limit: number;
   readonly left: number;
-  /** Less would not be enough for what comes next. */
+  /** A smaller amount would not be enough for the next step. */
   readonly least: number;
   readonly most: number;
   readonly message: string;
@@ -170,12 +170,12 @@ export function shown(part: BudgetPart, amount: number): number {
 
 type AccountName = Pick<Account, 'place' | 'whose' | 'option'>;
 
-/** Something that a run spends from, and what may be granted beyond that. */
+/** An account from which a run spends, with its grants. */
 export abstract class Account {
-  /** The same in every process that goes on with the run. */
+  /** The same in every process that continues the run. */
   readonly place: string;
   readonly whose: string;
-  /** Where its limits stand: `budget.conversation`. */
+  /** The option with its limits: `budget.conversation`. */
   readonly option: string;
   readonly #limits: Partial<BudgetAmounts>;
   readonly #grantable: Partial<BudgetAmounts>;
@@ -194,19 +194,19 @@ export abstract class Account {
     return this.#granted === NO_AMOUNTS ? this.#limits : raisedBy(this.#limits, this.#granted);
   }
 
-  /** So much more may be granted; 0 if no question is asked. */
+  /** The amount that can still be granted; 0 if no question is asked. */
   grantable(part: BudgetPart): number {
     if (this.#isRefused) return 0;
     return Math.max(0, (this.#grantable[part] ?? 0) - this.#granted[part]);
   }
 
-  /** More than may be granted is not. */
+  /** Limits a grant to the amount that may be granted. */
   grant(part: BudgetPart, amount: number): void {
     const granted = Math.max(0, Math.min(amount, this.grantable(part)));
     this.#granted = addAmounts(this.#granted, { ...NO_AMOUNTS, [part]: granted });
   }
 
-  /** Nobody is asked about it any more. */
+  /** No further questions are asked about it. */
   refuse(): void {
     this.#isRefused = true;
   }
@@ -217,12 +217,12 @@ export abstract class Account {
   }
 }
 
-/** What one run may spend; parallel calls and runs within it take from it at the same time. */
+/** The account of one run; parallel calls and nested runs spend from it at the same time. */
 export class RunAccount extends Account {
   spent: BudgetAmounts;
   reserved: BudgetAmounts = NO_AMOUNTS;
 
-  /** `depth`: so many runs are around it. */
+  /** `depth`: the number of enclosing runs. */
   constructor(
     given: AskableLimits,
     {
@@ -240,10 +240,10 @@ export class RunAccount extends Account {
   }
 }
 
-/** What several runs may spend, as a ledger keeps it, together with what was granted beyond. */
+/** An account that several runs share, stored in a ledger with its grants. */
 export class SharedAccount extends Account {
   readonly key: string;
-  /** Keeps what was granted, for the same window: as much as may be granted in all is its limit. */
+  /** Stores the grants for the same window; its limit is the total amount that may be granted. */
   readonly grantedAccount: BudgetAccount;
   readonly #window: Pick<BudgetAccount, 'windowMs'>;
 
@@ -270,7 +270,7 @@ function raisedBy(limits: Partial<BudgetAmounts>, more: BudgetAmounts): Partial<
 /**
  * The accounts that several runs share.
  *
- * @throws InvalidOptionsError (521) where it is not said whose they are, or in a key that no store keeps.
+ * @throws InvalidOptionsError (521) if a key is missing, or invalid for stores.
  */
 export function sharedAccounts(
   { conversation, by = [] }: Budget,
@@ -296,7 +296,7 @@ export function sharedAccounts(
     try {
       key = keyOf(scope);
     } catch (error) {
-      // An author fault, too: a turn that is taken again and again would fail each time.
+      // Also a fault of the author: a turn that is retried would fail each time.
       problem = `the key says nobody, as it failed: ${errorMessage(error)}`;
     }
     if (typeof key !== 'string' || key === '') {
@@ -309,12 +309,12 @@ export function sharedAccounts(
   return accounts;
 }
 
-/** Ledgers take keys as stores take ids. */
+/** Ledger keys have the same limits as stored ids. */
 function checkKey(option: string, key: string): void {
   checkArguments({ of: 'the loop’s config', given: { [option]: key }, rules: { [option]: STORED_ID } });
 }
 
-/** Limits as ledgers count; none where there is none, as with `Infinity`. */
+/** Limits in the units of ledgers; without entries for missing and infinite limits. */
 function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partial<BudgetAmounts> {
   const limits = { tokens, cost: cost === undefined ? undefined : inBillionths(cost), calls, steps, timeMs };
   return Object.fromEntries(Object.entries(limits).filter(([, limit]) => Number.isFinite(limit)));
@@ -327,7 +327,7 @@ function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<B
 
 export type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'>;
 
-/** What was counted last may be older than the replies that are kept of a lost run. */
+/** The last count may be older than the stored replies of a lost run. */
 export function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
   if (before === undefined) return NO_AMOUNTS;
   const { spent, usage, iterations } = before;
@@ -341,7 +341,7 @@ export function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
   };
 }
 
-/** @throws RangeError for what is no cost; the call is refused then. */
+/** @throws RangeError for an invalid cost; the call is then refused. */
 export function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = {}): number {
   const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
   if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
@@ -350,7 +350,7 @@ export function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = 
 
 const HAS_RUN: readonly CallStatus[] = ['success', 'error', 'timed_out', 'aborted', 'started'];
 
-/** Whether the tool of a call that ended so has run, or may have. */
+/** Whether the tool of a call with this status has run, or may have run. */
 export function mayHaveRun(status: CallStatus): boolean {
   return HAS_RUN.includes(status);
 }
@@ -360,11 +360,11 @@ export interface Beyond {
   readonly part: BudgetPart;
   readonly limit: number;
   readonly used: number;
-  /** So much more may be granted. */
+  /** The amount that can still be granted. */
   readonly grantable: number;
 }
 
-/** Reserves in all accounts or in none; what was granted is only looked for where their own limits are passed. */
+/** Reserves in all accounts or in none; grants are looked up only if their own limits are exceeded. */
 export async function reserveShared(
   ledger: BudgetLedger,
   shared: readonly SharedAccount[],
@@ -393,7 +393,7 @@ export async function reserveShared(
     const { limits: _, ...account } = beyond.account.account;
     const { spent, reserved } = await ledger.balance(account);
     const all = addAmounts(spent, reserved);
-    // One key may have several windows; and more may be used than there was.
+    // A key may have several windows; and more may be used than the limit.
     if (partBeyond({ [part]: beyond.limit }, all, reservation.amounts)) return { ...beyond, used: all[part] };
   }
   return known[0];
@@ -408,12 +408,12 @@ async function grantedOf(
   return Object.values(reserved).some((amount) => amount > 0) ? reserved : NO_AMOUNTS;
 }
 
-/** How long a grant without a window counts. */
+/** The lifetime of a grant without a window. */
 const YEAR_MS = 31_536_000_000;
 
 /**
- * Stores a grant with an account, as far as so much may be granted in all: as a reservation that is never settled. The
- * id is the same if the same answer is taken twice: it is granted once.
+ * Stores a grant with an account, up to the total that may be granted: as a reservation that is never settled. The id
+ * is derived from the answer, so that the same answer is granted once.
  */
 export async function grantShared(
   ledger: BudgetLedger,

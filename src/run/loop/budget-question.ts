@@ -9,8 +9,8 @@ import { inBillionths } from './prices.js';
 import { openWaits, suspendRun } from './suspend.js';
 
 /**
- * The question as a call that waits, so that stores, conversations and whoever shows what is pending take it as any
- * other. No model has made it, and no history will have it.
+ * The question in the form of a waiting call, so that stores, conversations and pages handle it like others. It is
+ * not a call of a model, and never part of the history.
  */
 function questionCall({ part, ...asked }: BudgetQuestion, iteration: number): StoredWaitingCall {
   const [limit, left, least, most] = [asked.limit, asked.left, asked.least, asked.most].map((amount) =>
@@ -21,7 +21,7 @@ function questionCall({ part, ...asked }: BudgetQuestion, iteration: number): St
   const schema = { type: part === 'cost' ? 'number' : 'integer', minimum: least, maximum: most } as const;
   return {
     status: 'waiting',
-    // Who shows calls tells them by their ids: a run may ask before several of its steps.
+    // Pages identify calls by id, and a run may ask before several of its steps.
     id: `budget_${iteration}_${part}_${limit}`,
     name: 'budget',
     arguments: args,
@@ -31,12 +31,12 @@ function questionCall({ part, ...asked }: BudgetQuestion, iteration: number): St
   };
 }
 
-/** Whether what somebody watches is the question of a budget, and no call of a model. */
+/** Whether an observed call is the question of a budget, and not a call of a model. */
 export function isBudgetQuestion(callId: unknown, tool: unknown): boolean {
   return tool === 'budget' && /^budget_\d+_[a-zA-Z]+_/.test(String(callId));
 }
 
-/** A message with the question behind its calls, where the run asks one. */
+/** Appends the question to the calls of a message, if the run asks one. */
 export function withQuestion(run: LoopRun, open: RunState['open']): RunState['open'] {
   const question = run.budget?.question;
   return question === undefined
@@ -44,12 +44,12 @@ export function withQuestion(run: LoopRun, open: RunState['open']): RunState['op
     : { ...open, calls: [...open.calls, questionCall(question, run.iterations)] };
 }
 
-/** The step in which a suspended run asks: a question of its budget alone belongs to the request that was not made. */
+/** The step in which a suspended run asks: a question without other calls belongs to the request that was not made. */
 export function askingStep({ iterations, open: { calls } }: Pick<RunState, 'iterations' | 'open'>): number {
   return calls.length > 0 && calls.every(isQuestion) ? iterations + 1 : iterations;
 }
 
-/** The run is suspended before a request, until an answer states how much more it may spend. */
+/** Suspends the run before a request, until an answer grants a further amount. */
 export async function suspendedForBudget(run: LoopRun): Promise<LoopEnd | undefined> {
   if (run.budget?.question === undefined) return undefined;
   const state = suspendRun(run, withQuestion(run, { content: '', calls: [] }));
@@ -58,7 +58,7 @@ export async function suspendedForBudget(run: LoopRun): Promise<LoopEnd | undefi
   return { status: 'suspended', state };
 }
 
-/** Who watches sees the question as a call that begins, and waits. */
+/** Reports the question to observers as a call that begins, and waits. */
 export async function tellQuestion({ sink }: LoopRun, state: RunState): Promise<void> {
   const asked = state.open.calls.find(isQuestion);
   if (sink === undefined || asked === undefined) return;
@@ -72,12 +72,12 @@ function isQuestion(call: StoredCall): call is StoredWaitingCall {
   return call.status === 'waiting' && call.asks !== undefined;
 }
 
-/** The calls that a model has made, of a message that may have a question of its run among them. */
+/** The calls of a model, without a question of the run. */
 export function withoutQuestion(calls: readonly StoredCall[]): readonly StoredCall[] {
   return calls.filter((call) => !isQuestion(call));
 }
 
-/** Takes the answer to the question of a run that goes on; the sink receives it as the end of that call. */
+/** Applies the answer to the question of a continued run; the sink receives it as the end of that call. */
 export async function takeGrant(
   { budget, sink, runId, iterations: step }: LoopRun,
   calls: readonly StoredCall[],

@@ -12,35 +12,35 @@ import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
 import { keyOfCall, type ParsedCall } from './messages.js';
 
-/** The child runs of the call that runs here. */
+/** The child runs of the current call. */
 export const childRuns = new AsyncLocalStorage<ChildRuns>();
 
-/** The tools of the agents that tools are made of (`agentAsTool`), by the arguments of the call if need be. */
+/** The tools of the agents behind tools (`agentAsTool`), which may depend on the arguments of the call. */
 export const toolsOfAgents = new WeakMap<object, (args: JsonObject) => ToolRegistry | undefined>();
 
 interface ChildRun {
-  /** Where it was suspended, with the answers that it has since. */
+  /** The state in which it was suspended, with later answers. */
   state?: RunState | undefined;
-  /** Its outcome; one from before a suspension is not computed again. */
+  /** Its outcome; an outcome from before a suspension is not computed again. */
   result?: StoredRunResult | undefined;
 }
 
 /**
- * The runs that the tool of one call begins inside it (a sub-agent). If one stays suspended, the call waits for
- * what that run waits for; made again, its tool begins the same runs in the same order, and they go on where they were.
+ * The runs that the tool of one call starts (a sub-agent). If one of them is suspended, the call waits for its
+ * answers. If the call is executed again, its tool starts the same runs in the same order, and they continue.
  */
 export class ChildRuns {
   readonly run: LoopRun;
   readonly scope: CallScope;
   readonly call: ParsedCall;
-  /** How many calls with runs are around the runs of this one, itself included. */
+  /** How many calls with runs enclose the runs of this one, including itself. */
   readonly depth: number;
-  /** A field, so that calls without runs cost nothing else. */
+  /** A field, so that calls without runs have no further cost. */
   hasRuns = false;
   #runs: ChildRun[] | undefined;
   #begun = 0;
   #ids: RunIds | undefined;
-  /** Suspended runs that cannot be continued from here, because the tool holds them in another way. */
+  /** Suspended runs that cannot be continued from here, because the tool stores them in another way. */
   #others: Map<string, RunState> | undefined;
   #isClosed = false;
 
@@ -69,18 +69,18 @@ export class ChildRuns {
     return run;
   }
 
-  /** The id of a run that the tool itself begins. */
+  /** The id of a run that the tool itself starts. */
   idOf(messages: readonly Message[]): string {
     this.#ids ??= new RunIds(keyOfCall(this.call));
     return this.#ids.nextOf(messages);
   }
 
-  /** The outcome of a run, for now. */
+  /** Records the current outcome of a run. */
   end(run: ChildRun, result: ToolLoopResult): void {
     const { state } = result;
     if (state === undefined) run.state = undefined;
     else {
-      // The state around it is signed.
+      // The enclosing state is signed.
       const { signature: _, ...unsigned } = state;
       run.state = unsigned;
       this.#others?.delete(state.runId);
@@ -88,7 +88,7 @@ export class ChildRuns {
     run.result = state === undefined ? storedRun(result) : undefined;
   }
 
-  /** The outcome of a run that the tool may have continued itself. */
+  /** Records the outcome of a run that the tool may have continued itself. */
   note(result: ToolLoopResult, runId: string | undefined): void {
     const { state } = result;
     const id = state?.runId ?? runId;
@@ -98,12 +98,12 @@ export class ChildRuns {
     else if (id !== undefined) this.#others?.delete(id);
   }
 
-  /** What the runs wait for; nothing if one of them cannot be answered from here. */
+  /** The waits of the runs; empty if one of them cannot be answered from here. */
   get waits(): readonly Wait[] {
     return this.#others?.size || this.#runs === undefined ? NO_WAITS : waitsOf(this.#stored());
   }
 
-  /** The call waits: its runs as they are stored, without those that had not ended. */
+  /** Ends a waiting call: returns its runs in stored form, without those that had not ended. */
   close(): readonly StoredInnerRun[] | undefined {
     this.#isClosed = true;
     return this.#runs && this.#stored();
@@ -116,7 +116,7 @@ export class ChildRuns {
     });
   }
 
-  /** The record of the ended call; an error if it left a run suspended that cannot be answered from here. */
+  /** Ends a call: returns its record, or an error if it left a run suspended that cannot be answered from here. */
   finish(record: CallRecord): CallRecord {
     this.#isClosed = true;
     if (this.#runs === undefined && this.#others === undefined) return record;
@@ -133,7 +133,7 @@ export class ChildRuns {
 
 const NO_WAITS: readonly Wait[] = [];
 
-/** What stored runs wait for, as waits of the call that they are in. */
+/** The waits of stored runs, as waits of the call that contains them. */
 export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
   return runs.flatMap(({ run, state }) =>
     (state?.pending ?? []).map(({ id, callId, tool, arguments: args, path, ...wait }, index) => ({
@@ -152,14 +152,14 @@ function storedRun(result: ToolLoopResult): StoredRunResult {
   return plainJson(plain) as StoredRunResult;
 }
 
-/** A run that had ended when its call was made before, as its tool gets it when it is made again. */
+/** The outcome of a run that had ended in an earlier execution of the call, for its tool. */
 export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
   const records = toolCalls.map((record) => ({ ...record, result: new ToolResult(record.result) }));
   const told = error && Object.assign(new Error(error.message), { name: error.name });
   return { ...result, toolCalls: records, ...(told ? { error: told } : {}) } as ToolLoopResult;
 }
 
-/** What the runs of the call that runs here wait for. */
+/** The waits of the current call's runs. */
 export function childWaits(): readonly Wait[] {
   const runs = childRuns.getStore();
   return runs?.hasRuns ? runs.waits : NO_WAITS;

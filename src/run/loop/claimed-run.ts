@@ -31,14 +31,14 @@ export interface ClaimRequest<Store extends RunStore = RunStore> {
   readonly leaseMs: number;
 }
 
-/** One write about a claimed run; false if the claim no longer holds. */
+/** A write to a claimed run; false if the claim is no longer valid. */
 interface ClaimedWrite {
   readonly write: (claim: RunClaim) => boolean | Promise<boolean>;
-  /** Whether a write was done that had seemed to fail, and now is refused. */
+  /** Whether a refused write was already done although it had seemed to fail. */
   readonly wasDone?: () => Promise<boolean>;
 }
 
-/** A run whose holder this process is, as long as it renews its lease, which it does at every third of it. */
+/** A run that this process holds while it renews its lease, at every third of the lease. */
 export class ClaimedRun {
   readonly claim: RunClaim;
   readonly leaseMs: number;
@@ -64,7 +64,7 @@ export class ClaimedRun {
     });
   }
 
-  /** Aborted when the run is no longer this process's; the reason is the error that states why. */
+  /** Aborted with the error when this process no longer holds the run. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -74,8 +74,8 @@ export class ClaimedRun {
   }
 
   /**
-   * Writes, again and again if the store fails, for as long as the lease. Throws if that was in vain or another process
-   * has the run; then it is lost.
+   * Writes, and retries if the store fails, for as long as the lease. If that fails, or if another process has the
+   * run, it throws, and the run is lost.
    */
   async write({ write, wasDone }: ClaimedWrite): Promise<void> {
     const since = performance.now();
@@ -100,13 +100,16 @@ export class ClaimedRun {
     }
   }
 
-  /** Gives the run back with its new state; throws `RunClaimed` if another process has it by now. */
+  /** Releases the run with its new state; throws `RunClaimed` if another process has it now. */
   async release(state: RunState): Promise<void> {
     this.leave();
     if (!(await this.#store.release(this.claim, state))) throw await this.#takenOver();
   }
 
-  /** Gives the run back as it was, or with this state. If the store fails, it stays claimed until the lease ends. */
+  /**
+   * Releases the run unchanged, or with this state. If the store fails, the run stays claimed until the lease
+   * expires.
+   */
   async giveBack(state?: RunState): Promise<void> {
     this.leave();
     try {
@@ -114,13 +117,13 @@ export class ClaimedRun {
     } catch {}
   }
 
-  /** Removes the run; throws `RunClaimed` if another process has it by now. */
+  /** Removes the run; throws `RunClaimed` if another process has it now. */
   async remove(): Promise<void> {
     this.leave();
     if (!(await this.#store.remove(this.claim))) throw await this.#takenOver();
   }
 
-  /** Leaves the run to the process that takes it over when the lease has ended; nothing more is written. */
+  /** Leaves the run to the process that takes it over when the lease has expired; nothing more is written. */
   abandon(reason: unknown): void {
     this.leave();
     this.#lost.abort(reason);
@@ -130,7 +133,7 @@ export class ClaimedRun {
     this.#renewal.end();
   }
 
-  /** Another process has the run, or has ended it, as an operator does who cancels it. */
+  /** The error if another process has the run, or has ended it, as an operator does who cancels it. */
   async #takenOver(): Promise<ToolwrightError> {
     const { runId } = this.claim;
     let error = claimedByAnother(runId);
@@ -153,14 +156,14 @@ export function claimedByAnother(runId: string): ToolwrightError {
   return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
 }
 
-/** A run that this process has claimed as it stands. */
+/** A run that this process has claimed, in its stored state. */
 export interface SeizedRun {
   readonly claimed: ClaimedRun;
   readonly run: KeptRun;
 }
 
 /**
- * Claims a run, whatever its status.
+ * Claims a run of any status.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517).
  */
@@ -181,11 +184,11 @@ export async function seizeRun({
 
 interface RenewedLease<Renewal> {
   readonly leaseMs: number;
-  /** Asks the store for as much time again. */
+  /** Renews the lease in the store. */
   readonly renew: () => Renewal | Promise<Renewal>;
-  /** Receives what the store answered; false if another process has the lease by now. */
+  /** Receives the store's answer; false if another process has the lease now. */
   readonly take: (renewal: Renewal) => boolean;
-  /** The store could not be asked for so long that the lease has ended: another process may have taken it. */
+  /** The store was unavailable for so long that the lease has expired: another process may have taken it. */
   readonly fail: (cause: unknown) => void;
 }
 
@@ -204,13 +207,13 @@ export class LeaseRenewal<Renewal> {
     return this.#isOver;
   }
 
-  /** The lease was asked for at this time, by `performance.now()`. */
+  /** Starts with a lease that was requested at this time, by `performance.now()`. */
   begin(since: number): void {
     this.#renewedAt = since;
     this.#schedule();
   }
 
-  /** Renews it now; the answer of the store is taken only while the lease is not over. */
+  /** Renews it now; the answer of the store is used only while the lease is not over. */
   async renew(): Promise<void> {
     const { leaseMs, renew, take, fail } = this.#lease;
     const now = performance.now();
@@ -220,7 +223,7 @@ export class LeaseRenewal<Renewal> {
       this.#renewedAt = now;
     } catch (cause) {
       if (this.#isOver) return;
-      // The store may come back in time.
+      // The store may answer again in time.
       if (now - this.#renewedAt >= leaseMs) {
         fail(cause);
         return;
@@ -242,12 +245,12 @@ export class LeaseRenewal<Renewal> {
   }
 }
 
-/** How long a conversation is waited for that another process holds. */
+/** How long to wait for a conversation that another process holds. */
 const LOOK_FOR_MS = 3_000;
 
 /**
- * Makes a conversation due whose turn was ended from outside: if the turn waited for answers, nothing else would.
- * Its holder may have looked at the run a moment before. Nothing is done if the conversation's turn is over.
+ * Makes a conversation due whose turn was ended from outside: if the turn waited for answers, no other event would.
+ * Its holder may have inspected the run a moment before. Does nothing if the conversation's turn is over.
  */
 export async function lookAgain(
   store: CheckpointStore,
@@ -262,7 +265,7 @@ export async function lookAgain(
   for (;;) {
     if ((await log.read(conversationId))?.turn?.runId !== runId) return;
     const outcome = await log.hold({ ...hold, leaseMs: LOOK_FOR_MS });
-    // Less than its revision: as if something had entered since.
+    // Less than its revision, as if an entry had arrived since.
     if (outcome.status === 'held') await log.letGo(hold, outcome.conversation.revision - 1);
     if (outcome.status !== 'taken' || performance.now() > until) return;
     await pause(FIRST_PAUSE_MS);

@@ -36,32 +36,32 @@ import { checkOwner } from './run-owner.js';
 import { endStoredRun } from './stored-run.js';
 import { restoredCall, restoredRecord } from './suspend.js';
 
-/** With what the effects of a run are undone. */
+/** Options for undoing the effects of a run. */
 export interface CompensateOptions {
   /** The tools of the run. */
   readonly tools: ToolRegistry | readonly RegisteredTool[];
-  /** The surroundings of the compensations; its owner is the one that the run was kept with. */
+  /** The scope of the compensations; its owner must be the stored owner of the run. */
   readonly scope?: CallScope;
   /** Default: the registry's. */
   readonly logger?: Logger;
-  /** Milliseconds until another process may go on if this one crashes; default 30,000. */
+  /** Milliseconds until another process may continue if this one crashes; default: 30,000. */
   readonly leaseMs?: number;
 }
 
-/** What became of one effect of a run. */
+/** The outcome for one effect of a run. */
 export interface Compensation {
   readonly callId: string;
   readonly tool: string;
-  /** Of the effect. */
+  /** The key of the effect. */
   readonly idempotencyKey: string;
   /**
-   * `compensated` now, or `before`; `failed`, and those that come earlier in the run were left; `none`: its tool has no
-   * `compensate`, or says (`reconcile`) that the call was not done; `cancelled`: a job that nobody had begun, and nobody
-   * begins any more; `unknown`: the call was cut off, has failed or goes on, or `tools` does not have its tool, so that
-   * nobody knows whether there is an effect to undo.
+   * `compensated`: undone now; `before`: undone earlier; `failed`: the compensation failed, and effects of earlier
+   * calls were left; `none`: the tool has no `compensate`, or reports (`reconcile`) that the call was not executed;
+   * `cancelled`: a job that had not started was cancelled; `unknown`: the call was cut off, failed or continues, or
+   * `tools` does not have its tool, so that it is unknown whether there is an effect to undo.
    */
   readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'cancelled' | 'unknown';
-  /** What the compensation gave, or why it failed; of other calls, what is known. */
+  /** The result of the compensation, or why it failed; for other calls, the known facts. */
   readonly text?: string;
 }
 
@@ -75,16 +75,17 @@ const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
 const WHY = 'its effects are compensated';
 
 /**
- * Undoes what a run has done: calls the `compensate` of every tool whose call succeeded, the last call first, and keeps
- * that it was done; of a call that was cut off or has failed, where `reconcile` of its tool says that it was done. It
- * stops at one that fails; called again, it goes on there. A run that has not ended is ended by this: nobody goes on
- * with a run whose effects are undone. Jobs of the run that nobody has begun are cancelled first.
+ * Undoes the effects of a run. It calls the `compensate` of every tool whose call succeeded, last call first, and
+ * records each. For a call that was cut off or failed, it does so if `reconcile` of its tool reports that the call
+ * was executed. It stops at the first failure; called again, it continues there. A run that has not ended is ended
+ * first, so that it cannot continue after its effects are undone. Jobs of the run that have not started are cancelled
+ * first.
  *
- * A compensation is called at least once. Its `effect.idempotencyKey` names what is to be undone, and
- * `context.idempotencyKey` is its own.
+ * A compensation is called at least once. Its `effect.idempotencyKey` identifies the effect to undo, and
+ * `context.idempotencyKey` is its own key.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) if another process holds it, `RunNotAllowed` (523),
- *   `RunStoreFailed` (518).
+ * `RunStoreFailed` (518).
  *
  * @example
  * ```ts
@@ -112,7 +113,7 @@ export async function compensateRun(
   }
 }
 
-/** Claims a run that has ended; one that has not is ended first, as if it was cancelled. */
+/** Claims a run that has ended; otherwise ends it first, like a cancelled run. */
 async function claimEnded(
   request: ClaimRequest<CheckpointStore>,
   scope: CallScope = {},
@@ -170,15 +171,15 @@ async function compensateAll(
   return done;
 }
 
-/** A call that may have done something, by the key of what that is. */
+/** A call that may have had an effect, with the key of that effect. */
 interface UndoneCall extends Pick<CallRecord, 'id' | 'name' | 'rawArguments' | 'arguments'> {
   readonly idempotencyKey: string;
-  /** Of a call that never ended, because its run broke down: `begun`. */
+  /** `begun`: a call that never ended, because its run was interrupted. */
   readonly status: CallRecord['status'] | 'begun';
   readonly result?: ToolResult;
 }
 
-/** The last call first. */
+/** Last call first. */
 function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonly UndoneCall[] {
   const ended = toolCalls.map(restoredRecord).flatMap((record): readonly UndoneCall[] => {
     const { idempotencyKey, status } = record;
@@ -194,12 +195,12 @@ function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonl
   return [...ended, ...begun].reverse();
 }
 
-/** Of calls with a key, which those do not have that were aborted before they had begun. */
+/** Statuses of calls with a possible effect; calls that were aborted before they had begun have no key. */
 const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
   ...(['success', 'started', 'error', 'aborted', 'timed_out'] as const),
 ]);
 
-/** The jobs of calls, by the keys of these; those that nobody has begun are cancelled. */
+/** The jobs of calls, by key; jobs that have not started are cancelled. */
 async function jobsLeft(
   store: CheckpointStore,
   calls: readonly UndoneCall[],
@@ -214,13 +215,13 @@ async function jobsLeft(
     if (stored === undefined) continue;
     const isWaiting = stored.result === undefined && stored.attempt === 0;
     if (isWaiting) await completeJob(jobs, stored.job, cancelledResult(name, WHY));
-    // A worker may have begun it meanwhile; a job that has its result is never begun.
+    // A worker may have started it meanwhile; a job with a result never starts.
     found.set(idempotencyKey, (isWaiting && (await jobs.job(id))) || stored);
   }
   return found;
 }
 
-/** A call whose job has ended has done what the job did. */
+/** A call whose job has ended has the outcome of the job. */
 function withJob(call: UndoneCall, job: StoredJob | undefined): UndoneCall {
   if (job === undefined) return call;
   if (job.result === undefined) return { ...call, status: 'started' };
@@ -240,7 +241,7 @@ interface FoundEffect {
   readonly effect: Parameters<Compensate>[0];
 }
 
-/** What is reported of a call if there is nothing to undo, or if that is not known. */
+/** The report about a call if there is nothing to undo, or if that is unknown. */
 interface NoEffect extends Pick<Compensation, 'text'> {
   /** `nothing`: the call is not reported at all. */
   readonly status: Exclude<Compensation['status'], 'compensated' | 'failed'> | 'nothing';
@@ -253,7 +254,7 @@ async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffe
   if (tool === undefined)
     return { status: 'unknown', text: `\`tools\` has no '${name}', which may have something to undo.` };
   const { compensate, reconcile, annotations } = tool;
-  /** With the arguments as the tool gets them, also of a call that was cut off before they were stored. */
+  /** With the arguments in the tool's form, also for a call that was cut off before they were stored. */
   const effectOf = async (): Promise<Effect> => {
     if (call.arguments !== undefined) return { callId, idempotencyKey, arguments: call.arguments };
     const checked = await registry.check(name, rawArguments);
@@ -278,7 +279,10 @@ async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffe
 
 const RECONCILED = oneOf('done', 'not-done', 'unknown');
 
-/** Asks the tool about a call that was cut off or failed. If that throws, it is logged, and the answer is `unknown`. */
+/**
+ * Calls the tool's `reconcile` for a call that was cut off or failed. If it throws, the error is logged, and the
+ * answer is `unknown`.
+ */
 async function askTool(
   tool: ToolDefinition,
   reconcile: Reconcile,
@@ -300,13 +304,13 @@ async function askTool(
   return { status, result };
 }
 
-/** A function that a tool has beside its method, and the effect that it is about. */
+/** A companion function of a tool, and its effect. */
 interface BesideMethod extends Pick<ToolDefinition, 'execute' | 'returnsContent'> {
   readonly description: string;
   readonly effect: Pick<Effect, 'callId' | 'idempotencyKey'>;
 }
 
-/** Calls a function beside the method of a tool as a tool of its own: with a context, a time limit and the log. */
+/** Calls a companion function of a tool as a separate tool: with a context, a timeout and the log. */
 async function callBeside(
   { name, container, timeoutMs }: ToolDefinition,
   { run, scope, logger }: Undoing,

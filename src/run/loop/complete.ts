@@ -18,28 +18,28 @@ import { historyFaults } from './given-history.js';
 import { SentMessages } from './messages.js';
 import { askRecorded } from './request.js';
 
-/** A tool as `complete` takes it: only what a model is offered. */
+/** A tool for `complete`: only the parts that a model is offered. */
 export interface BareTool {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;
 }
 
-/** What is asked. */
+/** The request to the model. */
 export interface CompletionRequest {
   readonly messages: readonly Message[];
   readonly systemPrompt?: string;
   readonly tools?: readonly BareTool[];
 }
 
-/** One block of a reply. */
+/** A block of a reply. */
 export type CompletionBlock =
   | { readonly type: 'text'; readonly content: string }
   | {
       readonly type: 'toolCall';
       readonly toolCallId: string;
       readonly name: string;
-      /** An object; the raw text where it is no JSON object. */
+      /** An object; the raw text if it is not a JSON object. */
       readonly arguments: JsonObject | string;
     };
 
@@ -50,7 +50,7 @@ export interface Completion {
   readonly usage?: Usage;
 }
 
-/** Who is asked. */
+/** The provider and model of the request. */
 export interface CompletionModel {
   readonly provider: LLMProvider;
   readonly model: string;
@@ -75,9 +75,10 @@ const REQUEST = optionTable<CompletionRequest>('the request of complete', {
 });
 
 /**
- * One request to a model; the calls it makes are returned, and nothing is executed.
+ * Sends one request to a model and returns the reply with its calls; nothing is executed.
  *
- * @throws InvalidOptionsError for options that are none; ToolwrightError `ProviderFailed` with the provider's error as `cause`; on abort, the signal's reason.
+ * @throws InvalidOptionsError for invalid options; ToolwrightError `ProviderFailed` with the provider's error as
+ * `cause`; on abort, the signal's reason.
  *
  * @example
  * ```ts

@@ -14,7 +14,10 @@ import { type ParsedCall, parseCall } from './messages.js';
 import { CALL_TOOL, divide, READ_RESULT, SEARCH_PARAMETERS, SEARCH_TOOLS } from './offered-tools.js';
 import { type OwnTool, ownTool } from './own-tool.js';
 
-/** The calls of a reply, with searches answered, and calls of `call_tool` replaced by those of the tools that they name. */
+/**
+ * The calls of a reply, with answered searches, and with each `call_tool` replaced by the call of the tool that it
+ * names.
+ */
 export function resolveCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
   const { deferred } = divide(run.tools, run.config.deferAbove);
   return Promise.all(
@@ -29,7 +32,7 @@ export function resolveCalls(run: LoopRun, calls: readonly ParsedCall[]): Promis
   );
 }
 
-/** The call of the tool that a call names. Everything after this concerns that tool. */
+/** The call of the tool that a call names; all later steps concern that tool. */
 function resolved(call: ParsedCall): ParsedCall {
   const { id, read, place, text, providerItems } = call;
   const { name, arguments: args, ...others } = read.ok ? read.value : {};
@@ -72,7 +75,7 @@ interface SearchArguments {
 }
 
 const LIMIT = 5;
-/** So many times the limit are ranked: some are forbidden by a policy, and some are near by meaning only. */
+/** The multiple of the limit that is ranked, because policies forbid some tools, and some match only by meaning. */
 const WIDER = 8;
 
 async function findTools(run: LoopRun, { query, limit = LIMIT }: SearchArguments): Promise<ToolResult> {
@@ -125,7 +128,7 @@ async function withMeanings(
   }
 }
 
-/** Names of the tools that a call has found, for the message that answers it. */
+/** Names of the tools that a search found, for the message that answers it. */
 export function foundBy({ name, result: { details } }: CallRecord): Pick<ToolMessage, 'found'> {
   if (name !== SEARCH_TOOLS || !isRecord(details) || !Array.isArray(details.found)) return {};
   return { found: details.found.filter((item) => typeof item === 'string') };

@@ -40,7 +40,7 @@ import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 
-/** The one loop: ask, run the calls, answer them, ask again. */
+/** The loop: send a request, execute the calls, answer them, send the next request. */
 export async function driveLoop(
   config: ResumeConfig,
   start: RunStart,
@@ -61,7 +61,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   await sink?.({ type: 'run-start' });
   let end = record?.open && (await resumeCalls(run, record.open, record.pending));
   if (end === undefined) {
-    // Listened to once for all calls: signals take long to add a listener.
+    // One listener for all calls, because adding a listener to a signal is slow.
     const unfollow = signal && onAbort(signal, () => {});
     try {
       end = await iterate(run);
@@ -83,7 +83,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
       result = { ...result, status: 'failed', error };
     }
   if (result.status === 'failed') {
-    // Whoever has the result may show its user nothing of why.
+    // Logged here, because the application may not show its users the reason.
     const { conversationId } = run.scope;
     const at = { runId: run.runId, ...(conversationId === undefined ? {} : { conversationId }) };
     const { error } = result;
@@ -93,7 +93,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   return result;
 }
 
-/** The run with its watcher beside its own sink. Nobody streams from the model for a watcher alone. */
+/** Adds the watcher of the run to its own sink. A watcher alone does not cause streaming. */
 function watchedRun(run: LoopRun, watcher: RunWatcher): LoopRun {
   const { sink, hasReader = () => false } = run;
   const watch = watcher.aroundRun(run);
@@ -107,7 +107,7 @@ function watchedRun(run: LoopRun, watcher: RunWatcher): LoopRun {
   };
 }
 
-/** Guard, retries and budget see what was answered before the process died. */
+/** Applies the stored steps to guard, retries and budget after a crash. */
 function replaySteps(
   { guard, retries, budget, tools }: LoopRun,
   { steps = [], uncounted = new Map() }: RunRecord,
@@ -120,7 +120,7 @@ function replaySteps(
   }
 }
 
-/** Asks until the run ends. A run without a sink whose tools are synchronous awaits the model only. */
+/** Sends requests until the run ends. A run without a sink and with synchronous tools awaits only the model. */
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
   const { detector } = config;
@@ -130,7 +130,7 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     if (!reply.ok) return endWithoutReply(run, reply);
     const { response } = reply;
     addUsage(run, response.usage);
-    // Most sinks need not be waited for.
+    // Most sinks are synchronous.
     const taken = sink?.(endedReply(run, response));
     if (taken !== undefined) await taken;
     const ending = response.toolCalls.length === 0 ? answeredInText(run, response) : takeCalls(run, response);
@@ -161,12 +161,12 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
   })();
 }
 
-/** Whether the run ends with the last calls: they were its final answer, or its budget is spent. */
+/** Ends the run after the last calls if they were its final answer, or if its budget is spent. */
 function endAfterCalls(run: LoopRun, calls: number): LoopEnd | undefined {
   return run.output?.endWithCalls(run, calls) ?? run.budget?.ended;
 }
 
-/** Goes on with the message at which the run was suspended: its calls, unless some still wait. */
+/** Continues at the message at which the run was suspended: makes its calls, unless some still wait. */
 async function resumeCalls(
   run: LoopRun,
   open: RunState['open'],
@@ -194,7 +194,7 @@ async function resumeCalls(
   return end;
 }
 
-/** A reply without calls ends the run, unless it is empty: then the model is asked once more. */
+/** A reply without calls ends the run. If it is empty, the model is asked again once. */
 function answeredInText(run: LoopRun, response: LLMResponse): Ending {
   const { content, finishReason } = response;
   if (content.trim() !== '' || hasSpoken(run)) {
@@ -238,7 +238,8 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { content } = response;
   addUsage(run, response.usage);
   await sink?.(endedReply(run, response));
-  // Calls that come although none were offered are left out, with the provider's items of them: nobody answers them.
+  // Calls that arrive although none were offered are dropped, with the provider's items of them, because they are not
+  // answered.
   const { providerItems: _, ...spoken } = response;
   run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
   const end = { status: 'limit', content, error } as const;
@@ -275,8 +276,8 @@ const NO_NAMES: readonly string[] = [];
 const NO_FALLBACK: readonly ProviderTarget[] = [];
 
 /**
- * Prepares a run; throws only for mistakes of its author. No part of the object is spread: it would be made key by key
- * then, which takes several times as long.
+ * Prepares a run; throws only for mistakes of its author. Fields are not spread into the object, because building it
+ * key by key takes several times as long.
  */
 function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun {
   const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
@@ -345,13 +346,13 @@ function missingModel(): never {
   ]);
 }
 
-/** The options of most runs: always the same object, so that a registry makes one invoker for all of them. */
+/** The options of most runs: always the same object, so that a registry creates one invoker for all of them. */
 const PLAIN_OPTIONS: InvokeOptions = Object.freeze({
   toolTimeoutMs: TOOL_TIMEOUT_MS,
   innerWaits: childWaits,
 });
 
-/** What the run sets for its calls; the rest is the registry's. */
+/** The run's settings for its calls; the others are the registry's. */
 function callOptionsOf(
   config: ToolLoopConfig,
   tools: ToolRegistry,

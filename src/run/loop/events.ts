@@ -5,20 +5,20 @@ import type { RunState } from '../../core/contract/run-state.js';
 import type { ProgressUpdate } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 
-/** How the model ended one reply. */
+/** The end of one reply. */
 interface EndedReply {
   readonly iteration: number;
   readonly finishReason: FinishReason;
-  /** The provider's own name for it. */
+  /** The provider's own value. */
   readonly rawFinishReason?: string;
   readonly usage?: Usage;
 }
 
-/** What happens in a run, in the order in which it happens. */
+/** The events of a run, in order. */
 export type LoopEvent =
   | { readonly type: 'run-start' }
   | { readonly type: 'step-start'; readonly iteration: number }
-  /** The provider failed; after `delayMs` the request is made again, of this model. */
+  /** The provider failed; after `delayMs` the request to this model is retried. */
   | {
       readonly type: 'request-retry';
       readonly iteration: number;
@@ -27,11 +27,13 @@ export type LoopEvent =
       readonly error: Error;
     }
   | { readonly type: 'text-delta'; readonly text: string }
-  /** What the model thinks, as text for people. */
+  /** The model's reasoning, as text for people. */
   | { readonly type: 'reasoning-delta'; readonly text: string }
-  /** A source that the model names, or a file that it made. */
+  /** A source that the model cites, or a file that it created. */
   | { readonly type: 'attachment'; readonly attachment: ReplyAttachment }
-  /** The model begins to write a call; its arguments come as text, and `call-start` follows when they are whole. */
+  /**
+   * The model starts to write a call; its arguments arrive as text, and `call-start` follows when they are complete.
+   */
   | { readonly type: 'call-input-start'; readonly callId: string; readonly tool: string }
   | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }
   | { readonly type: 'call-input-end'; readonly callId: string }
@@ -47,7 +49,7 @@ export type LoopEvent =
       readonly callId: string;
       readonly tool: string;
       readonly arguments: unknown;
-      /** What the tool reported. */
+      /** The progress that the tool reported. */
       readonly update: ProgressUpdate;
     }
   | {
@@ -57,33 +59,33 @@ export type LoopEvent =
       readonly result: ToolResult;
       readonly record: CallRecord;
     }
-  /** The call waits for an answer, and the run will end as suspended; resumed, the call starts again. */
+  /** The call waits for an answer, and the run will end as suspended; when resumed, the call starts again. */
   | {
       readonly type: 'call-suspended';
       readonly callId: string;
       readonly tool: string;
-      /** What it waits for, as the suspended run's `pending` will say it. */
+      /** Its waits, as in `pending` of the suspended run. */
       readonly pending: readonly PendingCall[];
     }
-  /** What happens in the run of an agent that is a tool of this one (`agentAsTool`). */
+  /** An event of the run of an agent that is a tool of this run (`agentAsTool`). */
   | { readonly type: 'call-event'; readonly callId: string; readonly tool: string; readonly event: LoopEvent }
-  /** The reply is whole; its calls are made next. */
+  /** The reply is complete; its calls are made next. */
   | ({
       readonly type: 'reply-end';
-      /** What hooks did about its request; absent where they did nothing. */
+      /** Actions of hooks on its request; absent if there are none. */
       readonly hooks?: readonly HookNote[];
     } & EndedReply)
   /** Its calls are answered. */
   | ({
       readonly type: 'step-end';
-      /** What the run has spent so far; only where it has a `budget`. */
+      /** The amounts spent so far; only if the run has a `budget`. */
       readonly spent?: Spending;
     } & EndedReply)
   | { readonly type: 'run-end'; readonly result: ToolLoopResult };
 
 /**
- * Takes the events of a run. The run waits for what it returns, so that a slow reader slows the run
- * instead of filling memory; progress is not waited for, because tools report it in passing.
+ * Receives the events of a run. The run waits for the returned promise, so that a slow reader slows the run instead
+ * of filling memory. It does not wait for progress events, because tools report them synchronously.
  */
 export type EventSink = (event: LoopEvent) => void | Promise<void>;
 
@@ -93,44 +95,44 @@ export type LoopStatus = 'completed' | 'limit' | 'suspended' | 'aborted' | 'fail
 /** The outcome of a run. */
 export interface ToolLoopResult {
   /**
-   * The model's final text; of an `aborted` run, what was streamed of the reply that was cut off. Otherwise empty,
-   * unless answered at the limit.
+   * The model's final text; for an `aborted` run, the streamed text of the interrupted reply. Otherwise empty, unless
+   * answered at the limit.
    */
   readonly content: string;
-  /** The final answer as data that fits the config's `output`. */
+  /** The final answer as data that matches the config's `output`. */
   readonly output?: unknown;
-  /** Requests made to the model. */
+  /** The number of requests to the model. */
   readonly iterations: number;
   readonly status: LoopStatus;
   /**
-   * The whole history, the input included: always one that a strict provider accepts. That of a suspended run
-   * ends before the assistant message whose calls wait.
+   * The whole history, including the input: always valid for a strict provider. For a suspended run, it ends before
+   * the assistant message whose calls wait.
    */
   readonly messages: readonly Message[];
-  /** Every call that the model made and that has its result, rejected ones included, in order. */
+  /** Every call of the model that has its result, including rejected ones, in order. */
   readonly toolCalls: readonly CallRecord[];
-  /** Summed over all replies that reported theirs. */
+  /** The sum of all replies with usage. */
   readonly usage: Usage;
-  /** What the run has spent, with those that its tools began; only where it has a `budget`. */
+  /** The amounts spent by the run and the runs that its tools started; only if it has a `budget`. */
   readonly spent?: Spending;
-  /** Requests that were made again, or of another provider, because one had failed; absent where there were none. */
+  /** The number of requests that were retried, or sent to another provider, after a failure; absent if 0. */
   readonly providerRetries?: number;
-  /** The run's id in its store; only of a suspended run, and of a run whose steps are saved by `checkpoint`. */
+  /** The run's id in its store; only for a suspended run, or if its steps are saved by `checkpoint`. */
   readonly runId?: string;
-  /** What a suspended run waits for: one entry for each answer that `resumeToolLoop` takes. */
+  /** The waits of a suspended run: one entry for each answer of `resumeToolLoop`. */
   readonly pending?: readonly PendingCall[];
-  /** What `resumeToolLoop` goes on from; plain JSON. */
+  /** The state for `resumeToolLoop`; plain JSON. */
   readonly state?: RunState;
   /** Why the run did not complete. */
   readonly error?: Error;
 }
 
-/** The most unread progress reports; of more, the oldest are dropped. */
+/** The most unread progress reports; older ones are dropped. */
 const MAX_WAITING_PROGRESS = 256;
 
 type NextEvent = IteratorResult<LoopEvent, undefined>;
 
-/** Hands events from a run to one reader, one at a time: the writer goes on when the reader has taken it. */
+/** Passes events from a run to one reader, one at a time: the writer continues when the reader has taken it. */
 export class EventChannel {
   #waiting: { readonly event: LoopEvent; readonly taken: () => void }[] = [];
   #readers: ((next: NextEvent) => void)[] = [];
@@ -153,7 +155,7 @@ export class EventChannel {
     return new Promise((taken) => this.#waiting.push({ event, taken }));
   }
 
-  /** The next event, as soon as there is one. Who asks again before the answer gets the one after it. */
+  /** The next event, as soon as there is one. A second call before the answer returns the following event. */
   read(): Promise<NextEvent> {
     const event = this.#take(0);
     if (event !== undefined) return Promise.resolve({ value: event, done: false });
@@ -170,13 +172,13 @@ export class EventChannel {
     return next?.event;
   }
 
-  /** No more events will be written; those that wait can still be read. */
+  /** No more events will be written; waiting events can still be read. */
   end(): void {
     this.#isClosed = true;
     for (const reader of this.#readers.splice(0)) reader({ value: undefined, done: true });
   }
 
-  /** Nobody reads any more: whoever waits to be read goes on. */
+  /** The reader has stopped: waiting writers continue. */
   abandon(): void {
     this.end();
     for (const { taken } of this.#waiting) taken();
@@ -184,7 +186,7 @@ export class EventChannel {
   }
 }
 
-/** A run that is watched: iterate it for its events, await `result` for its outcome. */
+/** A streamed run: iterate it for its events, await `result` for its outcome. */
 export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
   /** The outcome; also after the iteration was left, which aborts the run. */
   readonly result: Promise<ToolLoopResult>;
@@ -197,12 +199,15 @@ interface ReadyRun {
   readonly drive: Drive;
 }
 
-/** Watches a run: one reader, whose leaving aborts it. What `prepare` throws rejects the reading and the result. */
+/**
+ * Streams a run to one reader, which aborts the run by leaving. Errors of `prepare` reject the reading and the
+ * result.
+ */
 export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
   const channel = new EventChannel();
   const left = new AbortController();
   let isRead = false;
-  /** An abort would reach only the work that the run has started, and that outlives it. */
+  /** After the end, an abort would only reach work that the run has started and that outlives it. */
   let isOver = false;
   let isHeard = false;
   let running: Promise<ToolLoopResult> | undefined;
@@ -211,7 +216,7 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
     return running;
   };
   const begin = async (): Promise<ToolLoopResult> => {
-    // After the caller's next step: `stream.result` may be asked for before `for await` begins.
+    // After the caller's next step, because `stream.result` may be read before `for await` begins.
     await Promise.resolve();
     if (!isRead) channel.abandon();
     try {
@@ -225,7 +230,7 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
       channel.end();
     }
   };
-  // One function for all events: an async one would take as long again as all that is done about an event.
+  // One function for all events: an async function would double the cost of an event.
   const given = (read: NextEvent): NextEvent | Promise<NextEvent> =>
     read.done ? start().then(() => read) : read;
   return {
@@ -237,7 +242,7 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
       isRead = true;
       return {
         next() {
-          // An author fault rejects the run; it is the reader's to see, once there is nothing left to read.
+          // An author fault rejects the run; the reader receives it when there are no more events.
           if (!isHeard) start().catch(() => {});
           isHeard = true;
           return channel.read().then(given);

@@ -15,7 +15,7 @@ import { strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import { type OwnTool, ownTool } from './own-tool.js';
 
-/** The tool that the model calls to answer, if its provider has no format for replies. */
+/** The tool that the model calls to answer, if its provider does not support response schemas. */
 const NAME = 'final_answer';
 
 const REQUEST = `Give your final answer now, by calling the tool '${NAME}' and nothing else.`;
@@ -34,8 +34,8 @@ interface AnswerEnd {
 }
 
 /**
- * The final answer of a run as data of a schema. A provider that has a format for replies is asked for it; any other
- * model is offered one more tool, whose arguments are the answer.
+ * The final answer of a run as data of a schema. If the provider supports response schemas, the request contains the
+ * schema; otherwise the model is offered an additional tool, whose arguments are the answer.
  */
 export class FinalAnswer {
   readonly #tool: ToolDefinition;
@@ -43,7 +43,7 @@ export class FinalAnswer {
   /** Whether the last request asked for a text in its format, and not for a call. */
   #isFormat = false;
 
-  /** @throws ToolDeclarationError for a schema that describes no object. */
+  /** @throws ToolDeclarationError for a schema that does not describe an object. */
   constructor(source: SchemaSource) {
     const description =
       'Gives the final answer and ends the conversation. Call it once, when all else is done.';
@@ -54,7 +54,7 @@ export class FinalAnswer {
     this.#call = ownTool(this.#tool);
   }
 
-  /** What a request carries so that its reply can be the answer. */
+  /** The part of a request that makes its reply a possible answer. */
   offer(
     provider: LLMProvider,
     model: string,
@@ -66,7 +66,7 @@ export class FinalAnswer {
     return { format: { type: 'json', schema: strict.isStrict ? strict.schema : parameters, name: NAME } };
   }
 
-  /** The calls of a reply, of which those that are the answer have their record. */
+  /** The calls of a reply; those that are the answer get their record. */
   async answered<Call extends ToolCall>(calls: readonly Call[]): Promise<readonly Call[]> {
     return Promise.all(
       calls.map(async (call) =>
@@ -75,12 +75,14 @@ export class FinalAnswer {
     );
   }
 
-  /** The end of a run whose model has answered in text; if that is no answer, the model is asked once more. */
+  /**
+   * The end of a run whose model has answered in text; if that is not a valid answer, the model is asked again once.
+   */
   async endWithText(run: AnsweringRun, text: string): Promise<AnswerEnd | undefined> {
     let args: ToolCall['arguments'] = text;
     const strict = this.#isFormat ? strictSchema(this.#tool.parameters) : undefined;
     const read = readArguments(text);
-    // From the strict form, in which the text was asked for, to that of the schema.
+    // Converts the strict form, in which the text was requested, to the original schema.
     if (strict?.isStrict && read.ok) args = strict.restore(read.value) as JsonObject;
     const record = await this.#call({ id: NAME, name: NAME, arguments: args }, {});
     const [end] = endOf(record);

@@ -9,16 +9,16 @@ const NEWEST_VERSION = 5;
 
 type Entry<Type extends RunEntry['type']> = Extract<RunEntry, { readonly type: Type }>;
 
-/** A stored run with all that it has done since its checkpoint. */
+/** A stored run with all entries since its checkpoint applied. */
 export interface FoldedRun extends Omit<RunCheckpoint, 'status' | 'version' | 'open'> {
   readonly open?: RunState['open'] | undefined;
   /** The settled calls of each message since its checkpoint. */
   readonly steps: readonly (readonly StoredCallRecord[])[];
-  /** Settled calls by their place, since the last count of what the run spent. */
+  /** Settled calls by index, since the last count of the spent amounts. */
   readonly uncounted: ReadonlyMap<number, StoredCallRecord>;
   /** How it ended, if it has; `open` then has calls whose outcome is unknown. */
   readonly end?: StoredEnd;
-  /** What became of its effects by their keys, if they were compensated. */
+  /** The outcome for its effects by key, if they were compensated. */
   readonly compensated: ReadonlyMap<string, Entry<'compensated'>>;
 }
 
@@ -35,18 +35,18 @@ const KEPT_RUN: OptionRule = {
     isRecord(value) &&
     isRecord(value.state) &&
     Array.isArray(value.entries) &&
-    // A newer version may have another form, and is refused for its version.
+    // A newer version may have another form, and is refused because of its version.
     (Number(value.state.version) > NEWEST_VERSION ||
       [value.state.messages, value.state.toolCalls].every(Array.isArray)),
   fix: 'what `await store.read(runId)` gives, where the store has the run',
 };
 
 /**
- * A run as it stands: its checkpoint or its state, and what it has done since. An entry that was written twice, because
- * its first write had seemed to fail, counts once.
+ * The current state of a stored run: its checkpoint or its state, with later entries applied. An entry that was
+ * written twice, because its first write had seemed to fail, counts once.
  *
- * @throws ToolwrightError `InvalidState` (515) for a run that a newer version of this package keeps; InvalidOptionsError
- *   (521) for what is no kept run.
+ * @throws ToolwrightError `InvalidState` (515) for a run that a newer version of this package stored;
+ * InvalidOptionsError (521) for a value that is not a stored run.
  */
 export function foldRun(kept: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
   checkArguments({ of: 'foldRun', given: { run: kept }, rules: { run: KEPT_RUN } });
@@ -94,7 +94,7 @@ function apply(run: Growing, entry: RunEntry): void {
       const { type: _, messages, ...end } = entry;
       const { iterations, usage, spent } = end;
       closeMessage(run);
-      // The last request began no calls, so that no step has counted it.
+      // The last request had no calls, so that no step has counted it.
       if (iterations > run.iterations)
         Object.assign(run, { iterations, usage, ...(spent === undefined ? {} : { spent }) });
       run.messages.push(...messages);
@@ -104,7 +104,7 @@ function apply(run: Growing, entry: RunEntry): void {
   }
 }
 
-/** The calls of the open message are answered: the next message came, or the end. */
+/** The calls of the open message are answered, because the next message arrived, or the end. */
 function closeMessage(run: Growing): void {
   if (run.open === undefined) return;
   const records = run.open.calls.flatMap((call) => (call.status === 'settled' ? [call.record] : []));
@@ -118,7 +118,7 @@ function putCall(run: Growing, index: number, change: (call: StoredCall) => Stor
   run.open = { ...run.open, calls };
 }
 
-/** A value counts for the arguments that it was made for, as all of a journal does. */
+/** A value is valid only for its arguments, like a whole journal. */
 function withOnce(call: StoredCall, entry: Entry<'once'>): StoredCall {
   if (call.status !== 'begun') return call;
   const { type: _type, index: _index, arguments: args, ...done } = entry;
@@ -129,14 +129,14 @@ function withOnce(call: StoredCall, entry: Entry<'once'>): StoredCall {
   return { ...call, journal: { ...known, once } };
 }
 
-/** The history states that the effect of the call was undone. */
+/** Adds to the history that the effect of the call was undone. */
 function noteCompensation(
   { messages, toolCalls }: Growing,
   { idempotencyKey, text }: Entry<'compensated'>,
 ): void {
   const index = toolCalls.findIndex((record) => record.idempotencyKey === idempotencyKey);
   const answers = messages.flatMap(({ role }, at) => (role === 'tool' ? [at] : []));
-  // Counted from the end: earlier turns have answers, too.
+  // Counted from the end, because earlier turns have answers, too.
   const at = index === -1 ? undefined : answers.at(index - toolCalls.length);
   const message = at === undefined ? undefined : messages[at];
   if (at === undefined || message?.role !== 'tool') return;

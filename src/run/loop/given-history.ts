@@ -10,7 +10,7 @@ import { isRecord } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { SafeLog } from '../call/log.js';
 
-/** What happens to an invalid history that a run is given: it is repaired with a note in the log, or refused. */
+/** How an invalid history is handled: it is repaired with a note in the log, or refused. */
 export type HistoryCare = 'repair' | 'refuse';
 
 const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool']);
@@ -23,10 +23,10 @@ const KEYS: ReadonlySet<string> = new Set(MESSAGE_KEYS);
 
 type Problem = readonly [problem: string, fix: string];
 
-/** `unclear`: its meaning is unknown; `odd`: answers and calls that fit nothing; `open`: something is missing. */
+/** `unclear`: its meaning is unknown; `odd`: answers and calls that do not match; `open`: something is missing. */
 type FaultKind = 'unclear' | 'odd' | 'open';
 
-/** Which faults count: those that cannot be repaired, those that no run of this framework leaves, or all. */
+/** Which faults count: those that cannot be repaired, those that runs of this framework never produce, or all. */
 const COUNTED = {
   repair: ['unclear'],
   state: ['unclear', 'odd'],
@@ -45,7 +45,7 @@ interface OpenCalls {
 const NO_CALLS: OpenCalls = { index: -1, ids: new Set(), answered: new Set() };
 const NONE: readonly unknown[] = [];
 
-/** What no provider would take of a history, and what is not clear in it. */
+/** The faults for which providers would refuse a history, and ambiguous parts of it. */
 export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 'state'): InvalidOption[] {
   const where = 'the history';
   if (!Array.isArray(messages)) {
@@ -97,7 +97,7 @@ export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 's
 
 function unclearProblem(message: unknown): Problem | undefined {
   if (!isRecord(message)) return ['is no message', "{ role: 'user', content: '…' }"];
-  // Providers have keys of their own, which go to them as they are; `toolCalls` would be a call that nobody sees.
+  // Providers may have further keys, which are passed on unchanged; but `toolCalls` would be a call that is ignored.
   for (const key in message) {
     if (KEYS.has(key)) continue;
     const meant = misspeltName(key, MESSAGE_KEYS);
@@ -148,7 +148,7 @@ export interface RepairedHistory {
   readonly repairs: readonly string[];
 }
 
-/** A call of a message, under the id that it has in the end, and its answer. */
+/** A call of a message, under its final id, and its answer. */
 interface CallSlot {
   readonly call: MessageToolCall;
   readonly entry: Entry;
@@ -156,7 +156,7 @@ interface CallSlot {
   answer?: ToolMessage | undefined;
 }
 
-/** A message that is no answer, with its calls. */
+/** A message that is not an answer, with its calls. */
 interface Entry {
   readonly message: Message;
   readonly index: number;
@@ -165,13 +165,14 @@ interface Entry {
   answered: number;
 }
 
-/** The answer of a call that has none; `undefined` leaves the call out. */
+/** The answer of a call without an answer; `undefined` removes the call. */
 type FindAnswer = (call: MessageToolCall, message: AssistantMessage) => ToolMessage | undefined;
 
 /**
- * A history as strict servers take it, out of one that is clear (`historyFaults(messages, 'repair')`): answers in
- * the order of their calls, one for each call. A late answer goes to its call, and what answers nothing is left
- * out. A call that nobody answered, as after a crash, may have been done or not: that is what it is answered with.
+ * Converts an unambiguous history (`historyFaults(messages, 'repair')`) to the form that strict servers accept:
+ * answers in the order of their calls, one for each call. A late answer is moved to its call, and an answer without a
+ * call is removed. A call without an answer, as after a crash, may or may not have been executed; its answer states
+ * this.
  */
 export function repairHistory(
   history: readonly Message[],
@@ -179,7 +180,7 @@ export function repairHistory(
 ): RepairedHistory {
   const repairs: string[] = [];
   const entries: Entry[] = [];
-  /** By the ids that the history has; of a later message with the same ids, those. */
+  /** By the ids in the history; ids of a later message replace equal ones. */
   const slotsOf = new Map<string, CallSlot[]>();
   for (const [index, message] of history.entries()) {
     if (message.role === 'tool') {
@@ -217,7 +218,7 @@ export function repairHistory(
   return { messages, repairs };
 }
 
-/** The calls of a message; the second one of the same id gets another. */
+/** The calls of a message; a repeated id is replaced. */
 function slotsIn(calls: readonly MessageToolCall[], entry: Entry, repairs: string[]): readonly CallSlot[] {
   const ids = new Set(calls.map(({ id }) => id));
   const seen = new Set<string>();
@@ -236,7 +237,7 @@ function slotsIn(calls: readonly MessageToolCall[], entry: Entry, repairs: strin
   return entry.slots;
 }
 
-/** Gives an answer to the first call of its id that has none. */
+/** Assigns an answer to the first call with its id and without an answer. */
 function placeAnswer(
   message: ToolMessage,
   slots: readonly CallSlot[] | undefined,
@@ -261,14 +262,14 @@ function placeAnswer(
   entry.answered = Math.max(entry.answered, position);
 }
 
-/** The history that a run begins with. */
+/** The history at the start of a run. */
 export interface GivenHistory {
   readonly messages: readonly Message[];
-  /** It was checked before. The run appends to this array, and the next run of the conversation goes on with it. */
+  /** It was checked before. The run appends to this array, and the next run of the conversation continues with it. */
   readonly isShared?: true;
 }
 
-/** The history that a caller gives, repaired; the caller may not know what it lacks, and the log reports it. */
+/** The repaired history of a caller; the log reports the repairs, because the caller may not be aware of the faults. */
 export function givenHistory(history: GivenHistory, logger: Logger | undefined): Message[] {
   const given = history.messages;
   if (history.isShared) return given as Message[];
@@ -278,7 +279,7 @@ export function givenHistory(history: GivenHistory, logger: Logger | undefined):
   return messages;
 }
 
-/** The message with these calls; nothing if it is empty then. Strict servers refuse an empty list. */
+/** The message with these calls; `undefined` if it is then empty. Strict servers refuse an empty list. */
 function withCalls(
   message: AssistantMessage,
   calls: readonly MessageToolCall[],

@@ -7,11 +7,11 @@ import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { COUNT_LIMIT, type OptionRule, objectOf } from '../../core/kernel/options.js';
 import { resultText } from '../call/result-text.js';
 
-/** When a run goes in circles: the same calls with the same results, and nothing new between them. */
+/** Options to detect a run that repeats itself: the same calls with the same results, without progress between them. */
 export interface LoopGuardOptions {
-  /** The model is warned at so many repeats; default 3. */
+  /** The number of repeats at which the model is warned; default: 3. */
   readonly tellAt?: number;
-  /** The run ends at so many; default 6. */
+  /** The number of repeats at which the run ends; default: 6. */
   readonly endAt?: number;
 }
 
@@ -36,38 +36,38 @@ export const LOOP_GUARD: OptionRule = {
   },
 };
 
-/** What the guard finds in the calls of one message. */
+/** The guard's findings for the calls of one message. */
 interface GuardVerdict {
   /** By call id: the note that the model receives beside the result. */
   readonly notes?: ReadonlyMap<string, string>;
   readonly error?: ToolwrightError;
 }
 
-/** A call that was seen, and how often since the model last made progress. */
+/** A repeated call, and how often it occurred since the model last made progress. */
 interface SeenCall {
   /** Absent for a call from before a suspension. */
   readonly record: CallRecord | undefined;
-  /** Worked out when a second call has the same outcome, and not before. */
+  /** Computed when a second call has the same outcome, and not before. */
   signature: string | undefined;
   count: number;
-  /** Counts of an earlier stretch are over. */
+  /** The stretch without progress that `count` belongs to. */
   stretch: number;
-  /** The last message that it was in. */
+  /** The last message that contained it. */
   message: number;
 }
 
 const NOTHING: GuardVerdict = {};
 
 /**
- * Counts how often a call came back with the same result. A message with a call that was never seen is
- * progress and starts the count anew, so that A/B/A/B is found and a poll between other work is not. Rejected
- * calls count against retries only.
+ * Counts how often a call was repeated with the same result. A message with a new call is progress and resets the
+ * counts, so that A/B/A/B is detected and polling between other work is not. Rejected calls count only against
+ * retries.
  */
 export class LoopGuard {
   readonly #tellAt: number;
   readonly #endAt: number;
   readonly #seen: SeenCall[] = [];
-  /** By tool and result: most results come once, and only those that come again are distinguished by arguments. */
+  /** By tool and result: most results occur once, and only repeated ones are distinguished by arguments. */
   readonly #byTool = new Map<string, Map<string, SeenCall | Map<string, SeenCall>>>();
   /** From before the run was suspended, by their signatures. */
   readonly #remembered = new Map<string, SeenCall>();
@@ -84,7 +84,7 @@ export class LoopGuard {
     }
   }
 
-  /** What the guard has seen so far, for the state of a suspended run. */
+  /** The guard's data for the state of a suspended run. */
   get memory(): NonNullable<RunState['guard']> {
     const byOutcome = Map.groupBy(this.#seen, outcomeOf);
     const calls = [...this.#remembered.values(), ...[...byOutcome.values()].flat()];
@@ -103,7 +103,7 @@ export class LoopGuard {
       const call = this.#find(record, next);
       if (call === undefined) continue;
       if (call.stretch === next) this.#stretch = next;
-      // A call that was never seen before has its count; most guards let one pass.
+      // A new call has its count; most guards allow one.
       if (call.record === record && this.#tellAt > 1 && this.#endAt > 1) continue;
       again ??= [];
       again.push({ call, record });
@@ -112,7 +112,7 @@ export class LoopGuard {
     const notes = new Map<string, string>();
     let error: ToolwrightError | undefined;
     for (const { call, record } of again) {
-      // Of the same calls in one message, all get the note and one is counted.
+      // If a message contains equal calls, all get the note and one is counted.
       const count = this.#countOf(call) + (call.message === this.#messages ? 0 : 1);
       Object.assign(call, { count, stretch: this.#stretch, message: this.#messages });
       const { id, name } = record;
@@ -131,7 +131,7 @@ export class LoopGuard {
     return stretch === this.#stretch ? count : 0;
   }
 
-  /** The call as it was seen before; otherwise one of the next stretch. `undefined` if it does not count. */
+  /** The earlier record of the call; otherwise one of the next stretch. `undefined` if it does not count. */
   #find(record: CallRecord, stretch: number): SeenCall | undefined {
     if (record.status === 'rejected' || record.status === 'not_run') return undefined;
     const call: SeenCall = { record, signature: undefined, count: 1, stretch, message: this.#messages };
@@ -163,7 +163,7 @@ export class LoopGuard {
 
 const NO_SIGNATURE = '';
 
-/** A run keeps what every call gave; of long texts only the digest. */
+/** A run stores the result of every call; of longer texts only the digest. */
 const LONG_TEXT = 500;
 
 function shortened(text: string): string {
@@ -173,13 +173,13 @@ function shortened(text: string): string {
 function outcomeOf({ record }: SeenCall): string | undefined {
   if (record === undefined) return undefined;
   const { name, result } = record;
-  // Two screenshots have the same text, and are not the same result.
+  // Two screenshots have the same text, but are not the same result.
   const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];
   const parts = pictures.length === 0 ? '' : JSON.stringify(pictures);
   return shortened(`${name}\n${resultText(result)}\n${parts}`);
 }
 
-/** Identifies calls, whatever the order of their arguments; `undefined` if JSON cannot represent them. */
+/** Identifies calls, independent of the order of their arguments; `undefined` if JSON cannot represent them. */
 function signatureOf(call: SeenCall): string | undefined {
   if (call.signature !== undefined || call.record === undefined) return call.signature;
   try {
@@ -188,24 +188,27 @@ function signatureOf(call: SeenCall): string | undefined {
   return call.signature;
 }
 
-/** Names that no tool has share one budget: a model can invent a new one each time. */
+/** Unknown names share one retry budget, because a model can invent a new name each time. */
 const UNKNOWN: unique symbol = Symbol('unknown tools');
 
 interface RetryBudgetOptions {
   /** Default: 2. */
   readonly maxRetries: number | undefined;
   readonly tools: { offered(name: string): ToolDefinition | undefined };
-  /** What a run that is resumed had spent before. */
+  /** The retries that a resumed run had used before. */
   readonly spent?: RunState['retries'];
 }
 
-/** All rejections of a run, in retries of a tool: a model that errs at every other call gets nowhere either. */
+/**
+ * The limit of all rejections of a run, in retries of a tool: a model that fails at every second call makes no
+ * progress either.
+ */
 const TOTAL_FACTOR = 10;
 
 /**
- * How often the model may still correct itself: so many rejections of a tool in a row, counted once for each
- * assistant message, and ten times as many in the whole run. A success of the tool ends its row; unknown names,
- * which have no successes, stand in one row for the whole run.
+ * How often the model may still correct itself: this many rejections of a tool in a row, counted once per assistant
+ * message, and ten times as many in the whole run. A success of the tool ends its row. Unknown names, which have no
+ * successes, share one row for the whole run.
  */
 export class RetryBudget {
   readonly #maxRetries: number;
@@ -221,7 +224,7 @@ export class RetryBudget {
     this.#total = spent?.total ?? [...this.#rejections.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** What was spent so far, for the state of a suspended run. */
+  /** The used retries, for the state of a suspended run. */
   get spent(): RunState['retries'] {
     return {
       byTool: [...this.#rejections].filter((entry): entry is [string, number] => entry[0] !== UNKNOWN),
@@ -230,19 +233,19 @@ export class RetryBudget {
     };
   }
 
-  /** The error that these records would lead to; nothing is counted yet. */
+  /** The error that these records would cause; does not count them. */
   foresee(records: readonly CallRecord[]): ToolwrightError | undefined {
     const now = { maxRetries: this.#maxRetries, tools: this.#tools, spent: this.spent };
     return new RetryBudget(now).spend(records);
   }
 
-  /** Which try of the model at this tool the next call is. */
+  /** The number of the model's next attempt at this tool. */
   attempt(name: string): number {
     if (this.#rejections.size === 0) return 1;
     return (this.#rejections.get(this.#keyOf(name)) ?? 0) + 1;
   }
 
-  /** Counts the calls of one assistant message; the error, if a budget is used up. */
+  /** Counts the calls of one assistant message; returns the error if a budget is used up. */
   spend(records: readonly CallRecord[]): ToolwrightError | undefined {
     let rejected: Map<string | typeof UNKNOWN, CallRecord> | undefined;
     for (const record of records) {

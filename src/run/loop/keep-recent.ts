@@ -3,13 +3,13 @@ import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js
 import { isRecord } from '../../core/kernel/json.js';
 import { COUNT_LIMIT, LIMIT, optionTable } from '../../core/kernel/options.js';
 
-/** How much of a history requests carry; at least one of them. */
+/** How much of a history requests contain; at least one limit is required. */
 export interface KeepRecentOptions {
-  /** The last turns; a turn begins with a message of the user. */
+  /** The last turns; a turn starts with a user message. */
   readonly turns?: number;
-  /** Tokens at most, estimated: four characters each, and a thousand for a picture or a file. */
+  /** The most tokens, estimated: four characters each, and a thousand for an image or a file. */
   readonly tokens?: number;
-  /** Characters of an old result of a tool; default 2,000. `Infinity` cuts none. */
+  /** The most characters of an old tool result; default: 2,000. `Infinity`: results are not cut. */
   readonly maxResultChars?: number;
 }
 
@@ -21,13 +21,13 @@ const OPTIONS = optionTable<KeepRecentOptions>('keepRecent', {
 
 /**
  * A `compactHistory` that keeps the end of the history: all system messages, and the last turns or as much as fits
- * into so many tokens. Old results of tools are cut first, and say so. A call stays with its answers; the last
- * message of the user and the last message stay whatever they take.
+ * into a number of tokens. Old tool results are cut first, with a note. A call stays with its answers. The last user
+ * message and the last message always stay.
  *
- * With `tokens` there is a cut only when there are too many, and then down to three quarters: until the next one
- * requests begin as those before, which is what caches of providers need.
+ * With `tokens`, the history is cut only when it exceeds the limit, and then to three quarters. Until the next cut,
+ * requests start with the same messages, as required by provider caches.
  *
- * @throws InvalidOptionsError (521) for options that are wrong, or none at all.
+ * @throws InvalidOptionsError (521) for invalid or missing options.
  *
  * @example
  * ```ts
@@ -42,7 +42,7 @@ export function keepRecent(options: KeepRecentOptions): (messages: readonly Mess
     ...invalidOptions(options, OPTIONS),
     ...(isEmpty ? [{ ...none, fix: 'keepRecent({ tokens: 60_000 })' }] : []),
   ]);
-  /** By the first message of each history: one that has grown is looked through from where it ended before. */
+  /** By the first message of each history: if it has grown, only the new part is read. */
   const known = new WeakMap<Message, RecentHistory>();
   return (messages) => {
     const [first] = messages;
@@ -58,10 +58,10 @@ export function keepRecent(options: KeepRecentOptions): (messages: readonly Mess
   };
 }
 
-/** The history of which a list of messages was kept: out of a valid one, it is valid, too. */
+/** The source history of compacted messages: if the source is valid, the compacted one is too. */
 export const keptFrom = new WeakMap<readonly Message[], readonly Message[]>();
 
-/** What is kept or dropped as one: a message, or one with calls and its answers. */
+/** Messages that are kept or dropped together: a message, or one with calls and its answers. */
 interface Unit {
   readonly index: number;
   readonly messages: readonly Message[];
@@ -76,12 +76,12 @@ interface Unit {
 
 const DEFAULT_RESULT_CHARS = 2_000;
 
-/** How much stays after a cut, so that the next one is some requests away. */
+/** The part that remains after a cut, so that the next cut is some requests away. */
 const KEPT_PART = 0.75;
 
 /**
- * The part of a growing history that is kept. Units are added one after the other, so that a longer history gets the
- * same cuts as it got before, and begins with the same messages.
+ * The kept part of a growing history. Units are added in order, so that a longer history has the same cuts as before,
+ * and starts with the same messages.
  */
 class RecentHistory {
   readonly #turns: number;
@@ -90,10 +90,10 @@ class RecentHistory {
   readonly #units: Unit[] = [];
   #kept: Unit[] = [];
   #followed: readonly Message[] = [];
-  /** The messages of the units that are kept, and whether something about these has changed since it was made. */
+  /** The messages of the kept units, and whether the units have changed since the list was built. */
   #messages: Message[] = [];
   #isStale = false;
-  /** Where turns begin that are kept; what comes before the first message of the user belongs to its turn. */
+  /** The starts of kept turns; messages before the first user message belong to its turn. */
   readonly #starts: number[] = [];
   #lastUser = -1;
   /** Units before this one have their results cut. */
@@ -106,7 +106,7 @@ class RecentHistory {
     this.#maxResultChars = maxResultChars ?? DEFAULT_RESULT_CHARS;
   }
 
-  /** Whether a history is the one that was followed, with further units or without. */
+  /** Whether a history is the same one, with or without further units. */
   isContinuedBy(messages: readonly Message[]): boolean {
     const { length } = this.#followed;
     if (messages.length < length || messages[length]?.role === 'tool') return false;
@@ -115,7 +115,7 @@ class RecentHistory {
     return true;
   }
 
-  /** Adds the units that are new, and gives the messages that are kept. */
+  /** Adds new units, and returns the kept messages. */
   follow(messages: readonly Message[]): readonly Message[] {
     for (let from = this.#followed.length, to = from; from < messages.length; from = to) {
       to = from + 1;
@@ -160,7 +160,7 @@ class RecentHistory {
     else if (this.#total > this.#tokens) this.#shrink(this.#tokens * KEPT_PART);
   }
 
-  /** Results, then turns, then what was done in the last turn, the oldest first. */
+  /** Drops results, then turns, then the oldest parts of the last turn. */
   #shrink(wanted: number): void {
     const last = this.#units.length - 1;
     for (const { isDropped, tokens, cutTokens } of this.#units.slice(this.#cutBefore, last))
@@ -194,7 +194,7 @@ class RecentHistory {
 }
 
 const CHARS_PER_TOKEN = 4;
-/** Of a picture or a file, whose data do not show how many tokens they take. */
+/** For an image or a file, whose data does not show how many tokens it has. */
 const ATTACHMENT_CHARS = 4_000;
 const FRAME_CHARS = 16;
 
@@ -225,7 +225,7 @@ function attachmentsOf({ parts = [] }: ToolMessage): readonly string[] {
   return parts.flatMap(({ type }) => (type === 'text' ? [] : [type]));
 }
 
-/** A long result of a tool, cut and marked; anything else as it is. */
+/** Cuts a long tool result and marks it; other messages do not change. */
 function withCutResult(message: Message, maxChars: number): Message {
   if (message.role !== 'tool') return message;
   const { parts, ...plain } = message;

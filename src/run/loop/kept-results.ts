@@ -17,13 +17,16 @@ import { READ_RESULT, READ_SCHEMA } from './offered-tools.js';
 import type { ResumeConfig } from './options.js';
 import { type OwnTool, ownTool } from './own-tool.js';
 
-/** Characters of a result that a model sees at most if the rest is stored. */
+/** The most characters of a result that a model receives if the rest is stored. */
 const SHOWN_CHARS = 32_000;
 
 /** Runs may wait for people that long. */
 const LIFE_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** Where a run stores large results, and how large those are; nowhere if the application has a tool of that name. */
+/**
+ * Where a run stores large results, and from which size on; `undefined` if the application has a tool with the same
+ * name.
+ */
 export function resultStoreOf(
   { store, maxResultChars }: ResumeConfig,
   tools: ToolRegistry,
@@ -34,13 +37,13 @@ export function resultStoreOf(
   return { results, maxResultChars: maxResultChars ?? limit };
 }
 
-/** Stores the whole of a result that was cut: the model gets its beginning, its shape, and a handle. */
+/** Stores the whole of a cut result: the model receives its beginning, its structure, and a handle. */
 export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallRecord): Promise<CallRecord> {
   const { results, runId, config } = run;
   const { forLLM, content, details } = record.result;
   if (results === undefined || !isCutDetails(details)) return record;
   const { full } = details;
-  // The same for the same call, also if it is made again.
+  // The same for the same call, also if it is executed again.
   const about = canonicalJson([runId, call.id, call.place.step, call.place.index]);
   const handle = `res_${nodeCrypto().hash('sha256', about, 'base64url').slice(0, 16)}`;
   try {
@@ -61,7 +64,7 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallR
   return { ...record, result };
 }
 
-/** Only the run that a result belongs to reads it, also if it is stored as one of the run around that. */
+/** Only the run that a result belongs to can read it, even if it is stored under the enclosing run. */
 function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey {
   const key = { runId: resultsOf, handle: resultsOf === runId ? handle : `${runId} ${handle}` };
   return owner === undefined ? key : { ...key, owner: canonicalJson(owner) };
@@ -70,14 +73,14 @@ function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey 
 const MOST_SHAPE = 1_500;
 const MARK = /\n\[(\d+) more characters were cut off\]$/;
 
-/** The part of the result that the model gets, and how it reads on. */
+/** The part of the result for the model, and how to read the rest. */
 function beginning(
   told: string,
   { full, handle }: { readonly full: string; readonly handle: string },
 ): string {
   const [mark = '', missing] = MARK.exec(told.slice(-100)) ?? [];
   const head = mark === '' ? told : told.slice(0, -mark.length);
-  // If files were taken out, places in what is shown are other places in the whole.
+  // If files were removed, positions in the shown text differ from those in the whole.
   const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
   const from = isPlain ? full.length - Number(missing) : 0;
   const cut = missing === undefined ? '' : `${missing} more characters were cut off. `;
@@ -96,7 +99,7 @@ export function handleIn({ result: { details } }: CallRecord): Pick<ToolMessage,
   return { kept: details.kept.handle };
 }
 
-/** The tools of each run that read on in results from outside and in others. */
+/** The reading tools of each run, for trusted and untrusted results. */
 const readers = new WeakMap<LoopRun, { outside?: OwnTool; inside?: OwnTool }>();
 
 export function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
@@ -107,7 +110,7 @@ export function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
   return made[place](call, run.scope);
 }
 
-/** Whether the tool whose result is read reaches outside, or a hook has marked it; of an unknown one, yes. */
+/** Whether the tool of the read result has `openWorld`, or a hook has marked the result; `true` if unknown. */
 function isFromOutside({ toolCalls, tools }: LoopRun, { read }: ParsedCall): boolean {
   const handle = read.ok ? read.value.handle : undefined;
   const record = toolCalls.find((known) => handleIn(known).kept === handle);
@@ -116,7 +119,7 @@ function isFromOutside({ toolCalls, tools }: LoopRun, { read }: ParsedCall): boo
   return isMarked === true || tools.offered(record.name)?.annotations?.openWorld === true;
 }
 
-/** Results are stored as the tool gave them: hooks that mark and mask results see what is read. */
+/** Results are stored as the tool returned them: hooks that mark and mask results run when they are read. */
 function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
   const { name, parameters, description } = READ_SCHEMA.function;
   const execute = (args: JsonObject) =>
@@ -143,7 +146,7 @@ async function readPart(
   const { results, runId, maxResultChars = SHOWN_CHARS } = run;
   const key = keyOf(run, handle);
   let text = await results?.readResult(key);
-  // The version before stored those of an agent under its own run.
+  // The previous version stored those of an agent under its own run.
   if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
   if (text === undefined)
     return errorResult(

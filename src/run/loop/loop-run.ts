@@ -17,46 +17,49 @@ import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
 
-/** Writes the entries of a run to a store while it goes on. A promise here resolves once they are committed, or the run is lost. */
+/**
+ * Writes the entries of a running run to a store. Its promises resolve once the entries are committed, or the run is
+ * lost.
+ */
 export interface Checkpointer {
-  /** Values of `context.once` are saved at once. */
+  /** Values of `context.once` are saved immediately. */
   readonly savesOnce: boolean;
-  /** The run begins or goes on. Rejects if it cannot be saved. */
+  /** The run starts or continues. Rejects if it cannot be saved. */
   begin(run: LoopRun): Promise<void>;
-  /** A message was taken, and is the last of the history; its calls at these indices begin. */
+  /** A message was accepted, and is the last of the history; its calls at these indices begin. */
   open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
   start(call: ParsedCall): Promise<void>;
   save(call: ParsedCall, outcome: CallEnding): Promise<void>;
-  /** A value of `context.once`; rejects if the run is lost. */
+  /** Saves a value of `context.once`; rejects if the run is lost. */
   saveOnce(call: ParsedCall, done: OnceValue): Promise<void>;
-  /** The run has ended or is suspended; gives the result, with the error of the store if there was one. */
+  /** The run has ended or is suspended; returns the result, with the error of the store if there was one. */
   end(run: LoopRun, result: ToolLoopResult): Promise<ToolLoopResult>;
 }
 
-/** Where a run takes place, and who watches it. */
+/** The environment of a run, and its observers. */
 export interface RunDeps {
   readonly scope: CallScope;
   readonly sink?: EventSink;
   readonly checkpointer?: Checkpointer | undefined;
-  /** What becomes of calls that had begun when their process died. */
+  /** How calls that were interrupted by a crash are handled. */
   readonly onUnknown?: OnUnknown;
-  /** Id of the conversation whose turn a new run is. */
+  /** Id of the conversation if a new run is a turn. */
   readonly turnOf?: string;
-  /** Aborted when this process may not go on with a stored run: the run is left for other processes. */
+  /** Aborted when this process may not continue a stored run: the run is left for other processes. */
   readonly left?: AbortSignal;
-  /** Aborted when this process does not need the results of started jobs any more. */
+  /** Aborted when this process no longer needs the results of started jobs. */
   readonly followUntil?: AbortSignal;
-  /** The run whose state contains that of an agent: large results of the agent are stored as its own. */
+  /** The run whose state contains that of an agent: large results of the agent are stored under it. */
   readonly resultsOf?: string;
   /** Where the run is saved when it is suspended; default: the config's store. */
   readonly saveTo?: Pick<RunStore, 'save'> | undefined;
-  /** Whether anybody reads the text while it is written, asked before each request; default: if there is a sink. */
+  /** Whether streamed text has a reader, called before each request; default: if there is a sink. */
   readonly hasReader?: () => boolean;
   /** Called whenever every call of the history has its answer; `end` if the run ends there. */
   readonly onStep?: (run: LoopRun, end: LoopEnd | undefined) => void;
 }
 
-/** How far a run has come at a moment when every call of its history has its answer; plain JSON. */
+/** The progress of a run when every call of its history has its answer; plain JSON. */
 export type RunProgress = Pick<
   RunState,
   | 'owner'
@@ -76,78 +79,78 @@ export type RunProgress = Pick<
 
 /**
  * A run is new, with a history, or continued from its record: a suspended state with the answers in its calls, the
- * folded entries of a run whose process died, or the progress of a turn in this process.
+ * folded entries of a run whose process crashed, or the progress of a turn in this process.
  */
 export type RunStart = GivenHistory | { readonly record: RunRecord };
 
-/** What a continued run starts from. A suspended run has `pending`; one whose process died has `steps`. */
+/** The start of a continued run. A suspended run has `pending`; a run whose process crashed has `steps`. */
 export type RunRecord = RunProgress &
   Partial<Pick<RunState, 'runId' | 'revision' | 'pending'>> &
   Partial<Pick<FoldedRun, 'open' | 'steps' | 'uncounted'>>;
 
-/** The hooks that see the requests of a run. */
+/** The hooks of the run's requests. */
 interface RunHooks {
   ask(run: LoopRun, question: ModelQuestion): Promise<Reply>;
-  /** What was done about requests since the last call. */
+  /** The notes about requests since the last call. */
   takeNotes(): readonly HookNote[];
 }
 
-/** A run: what its steps need, and how far it has come. */
+/** A run: the dependencies of its steps, and its progress. */
 export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'checkpointer'> {
   readonly config: ToolLoopConfig;
-  /** The same through its suspensions. */
+  /** It does not change when the run is suspended and resumed. */
   readonly runId: string;
   readonly owner: unknown;
   readonly turnOf: string | undefined;
   readonly tools: ToolRegistry;
   /** Names of the tools that it was offered before it was suspended. */
   readonly offered: readonly string[];
-  /** The definitions that its requests carry. */
+  /** The definitions in its requests. */
   offer: OfferedTools | undefined;
-  /** All that its requests carried until something changed. */
+  /** The definitions in its requests until something changed. */
   sentFirst: readonly ToolSchema[] | undefined;
-  /** Where results are stored that are too large for the model, and from which length on. */
+  /** The store of results that are too large for the model, and the size limit. */
   readonly results?: ResultStore | undefined;
   readonly maxResultChars?: number | undefined;
-  /** The run as whose they are stored: of an agent, the outermost one around it. */
+  /** The run under which they are stored: for an agent, the outermost enclosing run. */
   readonly resultsOf: string;
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;
-  /** The last number that was given to a call without an id. */
+  /** The last number that a call without an id received. */
   lastNumber: number | undefined;
   readonly maxIterations: number;
-  /** Asked one after the other when the provider before has failed; `failedOver` of them have been turned to. */
+  /** The providers to use after failures, in order; `failedOver` counts those in use. */
   readonly fallback: readonly ProviderTarget[];
   failedOver: number;
-  /** Requests that were made again, or of another provider. */
+  /** Requests that were retried, or sent to another provider. */
   providerRetries: number;
   readonly trace: RunTrace | undefined;
   readonly hooks: RunHooks | undefined;
-  /** Absent if nothing limits what the run may spend. */
+  /** Absent if the run has no limits. */
   readonly budget: RunBudget | undefined;
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
-  /** What the run was continued from. */
+  /** The record from which the run was continued. */
   readonly record: RunRecord | undefined;
-  /** Only ever appended to. */
+  /** Append-only. */
   readonly messages: Message[];
   readonly sent: SentMessages;
   readonly toolCalls: CallRecord[];
   iterations: number;
   usage: Usage;
-  /** If the run is to end with data. */
+  /** Set if the run must end with data. */
   readonly output: FinalAnswer | undefined;
-  /** The model has answered in another way, and was asked for the data. */
+  /** The model has answered in another form, and was asked for the data. */
   isAnswerAsked: boolean;
-  /** The last reply was empty, and the model is asked once more. */
+  /** The last reply was empty, and the model is asked again once. */
   isAskedAgain: boolean;
 }
 
-/** Sees the runs over a registry, too. */
+/** Also observes the runs with a registry. */
 export interface RunWatcher extends CallWatcher {
-  /** A run begins or goes on. The listener is called at once with each event, and changes nothing of the run. */
+  /** A run starts or continues. The listener is called with each event and cannot change the run. */
   aroundRun(run: LoopRun): (event: LoopEvent) => void;
 }
 
@@ -173,7 +176,7 @@ function sum(count: number, added: number): number {
   return Math.min(count + added, Number.MAX_SAFE_INTEGER);
 }
 
-/** What was used between two counts. */
+/** The usage between two counts. */
 export function usageSince(before: Usage, after: Usage): Usage {
   const since: Writable<Usage> = {
     inputTokens: after.inputTokens - before.inputTokens,
@@ -192,7 +195,7 @@ export interface LoopEnd {
   readonly content?: string;
   /** The final answer as data. */
   readonly output?: unknown;
-  /** Of a suspended run. */
+  /** Set for a suspended run. */
   readonly state?: RunState;
   readonly error?: Error;
 }
@@ -227,13 +230,13 @@ export function abortedBefore(messages: readonly Message[], signal: AbortSignal 
   return endRun(nothing, abortedRun(signal));
 }
 
-/** A run that its signal ended; `content` is what was streamed of the reply that this cut off. */
+/** The end of a run by its signal; `content` is the streamed text of the interrupted reply. */
 export function abortedRun(signal: AbortSignal | undefined, content = ''): LoopEnd {
   const error = new ToolwrightError('RunAborted', 'The run was aborted.', { cause: signal?.reason });
   return { status: 'aborted', content, error };
 }
 
-/** A run's scope with the history up to now, which is copied only when a tool asks for it. */
+/** A run's scope with the history so far, which is copied only when a tool reads it. */
 export class HistoryScope {
   readonly channel: CallScope['channel'];
   readonly chatId: CallScope['chatId'];
@@ -249,7 +252,7 @@ export class HistoryScope {
   readonly #length: number;
   #messages: readonly Message[] | undefined;
 
-  /** `history` only grows, so that its length identifies the part that there is now. */
+  /** `history` is append-only, so that its length identifies the current part. */
   constructor(
     scope: CallScope,
     history: readonly Message[],

@@ -19,10 +19,10 @@ import type { KeepOnce } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import { attachmentsText, resultText } from '../call/result-text.js';
 
-/** The parts of a reply that its message has beside the calls. */
+/** The parts of a reply in its message, except the calls. */
 type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;
 
-/** A reply as the history keeps it. */
+/** A reply as a message of the history. */
 export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[]): AssistantMessage {
   const { content, reasoning, providerItems } = reply;
   const message: AssistantMessage =
@@ -36,8 +36,8 @@ export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[
 function messageCall(call: ParsedCall): MessageToolCall {
   const { id, providerItems, wire } = call;
   const { name, text } = wire ?? call;
-  // Strict servers parse the history, and refuse the whole request for one broken call in it. What was
-  // really sent stands in the call's record and in its answer.
+  // Strict servers parse the history, and refuse the whole request if one call is broken. The original text is in the
+  // call's record and in its answer.
   const made = {
     id,
     type: 'function' as const,
@@ -46,7 +46,7 @@ function messageCall(call: ParsedCall): MessageToolCall {
   return providerItems === undefined ? made : { ...made, providerItems };
 }
 
-/** The answer to one call, and below it what else there is to say about the call. */
+/** The answer to one call, with further notes about the call. */
 export function toolMessage(
   toolCallId: string,
   result: ToolResult,
@@ -62,37 +62,37 @@ export function toolMessage(
 
 const NONE: readonly string[] = [];
 
-/** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
+/** Strict servers refuse the whole request for an invalid name; the record contains the original. */
 function legalName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
 }
 
-/** A call whose arguments were parsed: the history needs that, and so does the tool. */
+/** A call with parsed arguments, for the history and for the tool. */
 export interface ParsedCall extends ToolCall {
   readonly read: ReadArguments;
-  /** The arguments as text of a JSON object; absent where there is none that JSON could say. */
+  /** The arguments as JSON text of an object; absent if JSON cannot represent them. */
   readonly text: string | undefined;
-  /** Of a call that was suspended: what is known of it. */
+  /** The journal of a call that was suspended. */
   readonly journal?: CallJournal;
-  /** Of a call that has its answer from before the run was suspended. */
+  /** The record of a call that had its answer before the run was suspended. */
   readonly record?: CallRecord;
-  /** Of a call that waits still: it is not made. */
+  /** Set for a call that still waits: it is not executed. */
   readonly suspension?: Suspension;
-  /** The runs that its tool had begun when it was suspended. */
+  /** The runs that its tool had started when it was suspended. */
   readonly inner?: readonly StoredInnerRun[];
-  /** It was made when its process died, and what came of it is not known. */
+  /** It was running when its process crashed, and its outcome is unknown. */
   readonly hasBegun?: true;
   /** Whether it had begun as a job. */
   readonly asJob?: boolean;
-  /** Its tool only read when it had begun. */
+  /** Its tool was `readOnly` when it had begun. */
   readonly readOnly?: true;
   readonly place: CallPlace;
-  /** As the model made it, where it called this tool through another one. */
+  /** The original call, if the model called this tool through another one. */
   readonly wire?: WireCall;
   readonly keepOnce?: KeepOnce;
 }
 
-/** The key of what a call does, as its tool gets it. */
+/** The key of a call's effect, as its tool receives it. */
 export function keyOfCall({ place, name, journal, read }: ParsedCall): string {
   const sent = read.ok ? read.value : {};
   return effectKey({
@@ -108,7 +108,7 @@ export interface CallingMessage {
   readonly finishReason: FinishReason;
 }
 
-/** A message whose calls are not all answered, as a store keeps it. */
+/** A message with open calls, in the form for stores. */
 export function openMessage(
   { reply: { content, reasoning, providerItems }, calls }: CallingMessage,
   store: (call: ParsedCall, index: number) => StoredCall,
@@ -117,7 +117,7 @@ export function openMessage(
   return { content, calls: calls.map(store), ...kept };
 }
 
-/** Parses the arguments of a call, once. */
+/** Parses the arguments of a call once. */
 export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
   const { id, name, arguments: args, providerItems } = sent;
   const read = readArguments(args);
@@ -133,7 +133,7 @@ export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
   return providerItems === undefined ? call : { ...call, providerItems };
 }
 
-/** A call that has no answer yet: it waits for one, or (`held`) for calls that do. */
+/** A call without an answer: it waits for one, or (`held`) for calls that do. */
 interface UnansweredCall {
   readonly call: ParsedCall;
   /** Absent for a call that has not begun. */
@@ -148,26 +148,26 @@ export function isUnanswered(outcome: CallEnding): outcome is UnansweredCall {
 }
 
 /**
- * A history as requests carry it: without the reasoning that is for people, and of provider items only those of
- * the provider and model that are asked.
+ * A history in the form for requests: without the reasoning that is for people, and with provider items only of the
+ * requested provider and model.
  */
 export class SentMessages {
   readonly #history: readonly Message[];
   readonly #logger: Logger | undefined;
   #key: string | undefined;
-  /** Absent as long as the history can go as it is. */
+  /** Absent as long as the history can be sent unchanged. */
   #sent: Message[] | undefined;
   #looked = 0;
   #isToldOfItems = false;
   #isRepairReported = false;
 
-  /** `history` only grows. */
+  /** `history` is append-only. */
   constructor(history: readonly Message[], logger: Logger | undefined) {
     this.#history = history;
     this.#logger = logger;
   }
 
-  /** The messages as they are now, for whoever keeps its items under `key`; to be copied before more are added. */
+  /** The current messages for the provider whose items have this key; copy them before more are added. */
   for(key: string | undefined): readonly Message[] {
     if (key !== this.#key) this.#forget(key);
     const history = this.#history;
@@ -180,7 +180,7 @@ export class SentMessages {
     return this.#sent ?? history;
   }
 
-  /** Other messages than those of the history, likewise. */
+  /** The same for other messages than the history. */
   others(messages: readonly Message[], key: string | undefined): readonly Message[] {
     this.#forget(key);
     return messages.map((message) => this.#forRequest(message));
@@ -192,7 +192,7 @@ export class SentMessages {
     this.#looked = 0;
   }
 
-  /** A compacted history had to be repaired: reported once, not before each request. */
+  /** Repairs of a compacted history are reported once, not before each request. */
   reportRepairs(repairs: readonly string[]): void {
     if (repairs.length === 0 || this.#isRepairReported) return;
     this.#isRepairReported = true;
@@ -230,7 +230,7 @@ export class SentMessages {
 
 const SHARED = new WeakMap<readonly Message[], SentMessages>();
 
-/** Those of a history that runs append to one after the other, so that each run looks at new messages only. */
+/** Shared by runs that append to the same history, so that each run reads only new messages. */
 export function sharedMessages(history: readonly Message[], logger: Logger | undefined): SentMessages {
   const sent = SHARED.get(history) ?? new SentMessages(history, logger);
   SHARED.set(history, sent);

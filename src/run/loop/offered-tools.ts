@@ -3,36 +3,36 @@ import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ProviderTarget } from './options.js';
 
-/** The tools by which a model comes to those that it is not offered. */
+/** The tools through which a model finds and calls deferred tools. */
 export const SEARCH_TOOLS = 'search_tools';
 export const CALL_TOOL = 'call_tool';
 
-/** The parts of a run that determine what it offers. */
+/** The parts of a run that determine its offered tools. */
 interface OfferingRun {
   readonly config: { readonly deferAbove?: number };
   readonly messages: readonly Message[];
-  /** Names of the tools that it was sent before it was suspended, in their order. */
+  /** Names of the tools that were sent before it was suspended, in order. */
   readonly offered: readonly string[];
-  /** Where it stores large results, which can be read on. */
+  /** The store of its large results, which can be read later. */
   readonly results?: unknown;
-  /** Absent as long as it is offered the same tools, and all of them. */
+  /** Absent as long as all tools are offered and nothing has changed. */
   offer: OfferedTools | undefined;
-  /** What it was sent until then. */
+  /** The definitions that were sent until then. */
   sentFirst: readonly ToolSchema[] | undefined;
 }
 
-/** The definitions of a registry: those that every request carries, and those that are found by a search. */
+/** The definitions of a registry: those in every request, and those that are found by a search. */
 interface Division {
   readonly direct: readonly ToolSchema[];
   readonly deferred: ReadonlyMap<string, ToolSchema>;
 }
 
 const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
-/** Lists of definitions of which nothing is deferred: most of them are of this kind. */
+/** Lists of definitions without deferred tools, as most lists are. */
 const plainLists = new WeakSet<readonly ToolSchema[]>();
 const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
 
-/** Characters of JSON that make up a token, roughly, in all tokenizers. */
+/** The approximate characters of JSON per token, in all tokenizers. */
 const CHARS_PER_TOKEN = 4;
 
 export function offeredDefinitions(
@@ -54,12 +54,15 @@ export function offeredDefinitions(
   return run.offer.definitions(tools, provider.takesFoundTools?.(model) ?? false);
 }
 
-/** Names of the tools that a run was sent, in their order. */
+/** Names of the tools that were sent in a run, in order. */
 export function sentNames({ offer, sentFirst, offered }: OfferingRun): readonly string[] {
   return offer?.order ?? sentFirst?.map((definition) => definition.function.name) ?? offered;
 }
 
-/** Tools are deferred that ask for it, and if there are more tokens than `above`, all that do not refuse. */
+/**
+ * Defers tools that request it. If the definitions have more tokens than `above`, defers all tools that do not
+ * refuse.
+ */
 export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): Division {
   const definitions = tools.toProviderDefs();
   const others = divisions.get(definitions) ?? new Map<number, Division>();
@@ -98,11 +101,11 @@ interface LastOffer {
 }
 
 /**
- * The definitions that the requests of one run carry. What was sent once keeps its place, whatever is withheld, comes
- * back or is added later: providers read the beginning of a prompt from their cache as long as it stays the same.
+ * The definitions in the requests of one run. A definition keeps its position once it was sent, even if tools are
+ * withheld, return or are added: providers can cache the beginning of a prompt only while it does not change.
  */
 export class OfferedTools {
-  /** The last request offered a tool of ours. */
+  /** The last request offered one of our tools. */
   hasOurs = false;
   readonly #run: Pick<OfferingRun, 'config' | 'messages' | 'results'>;
   readonly #places: Map<string, number>;
@@ -112,20 +115,20 @@ export class OfferedTools {
   #helpers: readonly [ToolSchema, ToolSchema] | undefined;
   #last: LastOffer | undefined;
 
-  /** `before`: names of the tools that the run was sent before, in their order. */
+  /** `before`: names of the tools that were sent earlier in the run, in order. */
   constructor(run: Pick<OfferingRun, 'config' | 'messages' | 'results'>, before: readonly string[]) {
     this.#run = run;
     this.#places = new Map(before.map((name, place) => [name, place]));
   }
 
-  /** Names in the order in which the run was sent their definitions. */
+  /** Names in the order in which their definitions were sent. */
   get order(): readonly string[] {
     return [...this.#places.keys()];
   }
 
   /**
-   * The definitions of the next request; the same array as long as nothing changes. `takesFound`: the model takes
-   * definitions of found tools behind its prompt.
+   * The definitions of the next request; the same array as long as nothing changes. `takesFound`: the model accepts
+   * definitions of found tools after its prompt.
    */
   definitions(tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
     const { config, messages, results } = this.#run;
@@ -160,7 +163,7 @@ export class OfferedTools {
   }
 
   #deferred({ deferred }: Division, takesFound: boolean): readonly ToolSchema[] {
-    // As they were told first: what else there is later is found all the same.
+    // Unchanged after the first request; later tools are found all the same.
     this.#helpers ??= helpersFor(deferred);
     const [search, call] = this.#helpers;
     if (!takesFound) return [search, call];
@@ -171,7 +174,7 @@ export class OfferedTools {
     ];
   }
 
-  /** Looks through what was added to the history: for what was found, and whether something was kept. */
+  /** Reads the new messages of the history: for found tools, and stored results. */
   #look(messages: readonly Message[]): void {
     for (; this.#looked < messages.length; this.#looked += 1) {
       const message = messages[this.#looked];
@@ -184,7 +187,7 @@ export class OfferedTools {
 
 const MAX_NAMESPACES = 40;
 
-/** The tools by which deferred ones are found and called. */
+/** The tools to find and call deferred tools. */
 function helpersFor(deferred: ReadonlyMap<string, ToolSchema>): readonly [ToolSchema, ToolSchema] {
   const namespaces = new Set(Array.from(deferred.values(), ({ namespace }) => namespace));
   namespaces.delete(undefined);
@@ -229,7 +232,7 @@ const CALL_PARAMETERS = {
 
 export const READ_RESULT = 'read_result';
 
-/** The definition of the tool that reads on. It is offered from when there is something to read. */
+/** The definition of the tool that reads stored results. It is offered once there is a stored result. */
 export const READ_SCHEMA: ToolSchema = {
   type: 'function',
   function: {
@@ -256,7 +259,7 @@ export const READ_SCHEMA: ToolSchema = {
   },
 };
 
-/** What a run was offered before, as far as it is given now; and what is registered from now on. */
+/** The earlier offered tools that are still given, and tools that are registered from now on. */
 export function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
   const known = new Set(names);
   const others = given.list().filter((name) => !known.has(name));

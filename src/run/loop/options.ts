@@ -54,115 +54,127 @@ import { LOOP_GUARD, type LoopGuardOptions } from './guard.js';
 import { ownerFaults } from './run-owner.js';
 import { type CompactHistory, type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
-/** Who is asked; without a model, for the run's. */
+/** A provider and its model; without a model, for the run's. */
 export interface ProviderTarget {
   readonly provider: LLMProvider;
   readonly model?: string;
 }
 
-/** When a run is kept in its store. */
+/** When a run is stored. */
 export type Checkpoint = 'suspend' | 'step' | 'call';
 
-/** What a run needs. */
+/** The options of a run. */
 export interface ToolLoopConfig {
   /** Sends the requests to a model, such as `new OpenAIProvider()`. */
   readonly provider: LLMProvider;
-  /** The name of the model, as the provider knows it. */
+  /** The name of the model at the provider. */
   readonly model: string;
-  /** A registry, or tools to put into one; none: the model is offered no tools. */
+  /** A registry, or tools from which to create one; without it, the model is offered no tools. */
   readonly tools?: ToolRegistry | readonly RegisteredTool[];
-  /** Where calls are looked for beside the reply's own; default `native`: nowhere. */
+  /** Where calls are searched in addition to the reply's own; default: `native`, which means nowhere. */
   readonly detector?: Detector;
-  /** Requests to the model at most; default 20, under `withTextTools` 5. `0` makes none. */
+  /** The most requests to the model; default: 20, with `withTextTools` 5. `0`: no requests. */
   readonly maxIterations?: number;
-  /** Passed to the provider as they are: `max_tokens`, `temperature`, … */
+  /** Passed to the provider unchanged: `max_tokens`, `temperature`, … */
   readonly llmOptions?: Readonly<Record<string, unknown>>;
-  /** Which tools the model may or must call; one that forces a call does so until there was one. */
+  /** Which tools the model may or must call; a choice that forces a call applies until the first call. */
   readonly toolChoice?: ToolChoice;
-  /** Whether a reply may have several calls; default: the provider's, mostly `true`. */
+  /** Whether a reply may have several calls; default: the provider's, usually `true`. */
   readonly parallelToolCalls?: boolean;
   /**
-   * How often a request is made again that failed for a reason that may pass (`ProviderError.retryable`), after the
-   * pause that the server asked for, or growing ones; default 2. Tries that the provider made itself count.
+   * How often a request is retried after a temporary failure (`ProviderError.retryable`), after the pause that the
+   * server requested, or growing pauses; default: 2. Retries by the provider itself count.
    */
   readonly providerRetries?: number;
-  /** Tokens of definitions above which all tools are found by a search that do not say `defer: false`; default: none. */
+  /** Tokens of definitions above which all tools without `defer: false` are found by a search; default: none. */
   readonly deferAbove?: number;
-  /** Finds deferred tools by what they mean, too. */
+  /** Also finds deferred tools by meaning. */
   readonly toolEmbedder?: ToolEmbedder;
-  /** Who is asked from then on where the provider still fails; with a model of its own, or the run's. */
+  /**
+   * The providers to use if the provider still fails, each for the rest of the run; with their own model, or the
+   * run's.
+   */
   readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
-  /** An invalid history that the run is given is repaired, with a note in the log (default), or refused. */
+  /** Whether an invalid history is repaired, with a note in the log, or refused; default: `repair`. */
   readonly history?: HistoryCare;
-  /** Of an object: the run ends with such data, in `output` of its result; the model is asked for it twice at most. */
+  /**
+   * The schema of an object: the run ends with such data in `output` of its result. The model is asked for it twice
+   * at most.
+   */
   readonly output?: SchemaSource;
-  /** Decides before each request what of the history it carries, for example `keepRecent({ turns: 10 })`. */
+  /** Selects before each request the part of the history to send, for example `keepRecent({ turns: 10 })`. */
   readonly compactHistory?: CompactHistory;
-  /** Decides before each request what it is made with. */
+  /** Returns the settings of each request. */
   readonly prepareStep?: PrepareStep;
-  /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
+  /** How often the model may correct itself in a row, per tool; ten times as often in total; default: 2. */
   readonly maxRetries?: number;
-  /** Calls of one message that run at the same time; default: all. */
+  /** The most calls of one message that run at the same time; default: all. */
   readonly maxConcurrency?: number;
-  /** Milliseconds for tools that set no `timeoutMs`; default: the registry's, otherwise 120,000. */
+  /** Milliseconds for tools without a `timeoutMs`; default: the registry's, otherwise 120,000. */
   readonly toolTimeoutMs?: number;
-  /** At the limit: end with status `limit`, throw, or ask once more with tools switched off. */
+  /** At the limit: end with status `limit`, throw, or send a last request without tools. */
   readonly onLimit?: 'return' | 'throw' | 'answer';
-  /** Finds a model that goes in circles; on by default, `false` switches it off. */
+  /** Detects a model that repeats itself; `false` switches it off. */
   readonly loopGuard?: LoopGuardOptions | false;
-  /** Decides about every call of this run, beside the registry's policy: both must allow it. */
+  /** Decides about every call of this run; if the registry has another policy, both must allow the call. */
   readonly policy?: ToolPolicy;
-  /** Surround every call and every request of this run, behind those of the registry. */
+  /** Hooks around every call and every request of this run; they run after those of the registry. */
   readonly hooks?: readonly Hooks[];
-  /** What the run, its conversation and whoever it is for may spend: reserved before each request and each call. */
+  /** Limits of the run, its conversation and its owner; amounts are reserved before each request and each call. */
   readonly budget?: Budget;
-  /** Characters of a result that the model sees at most; default: the registry's. */
+  /** The most characters of a result that the model receives; default: the registry's. */
   readonly maxResultChars?: number;
-  /** Keeps the run where it is suspended, for `resumeStoredRun`. */
+  /** Stores the run when it is suspended, for `resumeStoredRun`. */
   readonly store?: RunStore;
   /**
-   * When the run is kept in its store: where it is suspended (default), at every step, or also with each value of
-   * `context.once` (`call`). What is kept at every step survives its process: `recoverRuns` goes on with it.
+   * When the run is stored: when it is suspended (`suspend`), at every step (`step`), or also at each value of
+   * `context.once` (`call`). Default: `suspend`. With stored steps, the run survives a crash of its process:
+   * `recoverRuns` continues it.
    */
   readonly checkpoint?: Checkpoint;
   /**
-   * Milliseconds until a run whose process has died can be recovered, with a `checkpoint` that keeps its steps; default
-   * 30,000. Renewed while it goes on.
+   * Milliseconds until a run whose process crashed can be recovered, with a `checkpoint` that stores its steps;
+   * default: 30,000. Renewed while the run continues.
    */
   readonly leaseMs?: number;
-  /** Id of the run; default: a UUID. A run whose steps are kept does not begin where its store has one of this id. */
+  /**
+   * Id of the run; default: a UUID. A run with stored steps cannot start if its store already has a run with this id.
+   */
   readonly runId?: string;
-  /** Milliseconds for answers, where neither tool nor question sets them (`expiresInMs`); default: no limit. */
+  /** Milliseconds for answers, if neither tool nor question sets them (`expiresInMs`); default: no limit. */
   readonly answerWithinMs?: number;
-  /** If a call was not answered in time, the model is informed (default), or the run ends (`AnswerExpired`). */
+  /**
+   * What happens if a call is not answered in time. `refuse`: the model is informed. `end`: the run ends
+   * (`AnswerExpired`). Default: `refuse`.
+   */
   readonly onExpiry?: 'refuse' | 'end';
   /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
   readonly stateSecret?: string;
-  /** Where the work of background tools goes, in place of this process; needs a `store` that keeps jobs. */
+  /** Runs the work of background tools outside this process; requires a `store` that stores jobs. */
   readonly engine?: JobEngine;
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
   readonly logger?: Logger;
   /** Records the run, its requests and its calls: `openTelemetry()`; default: the registry's. */
   readonly telemetry?: Telemetry;
-  /** What the agent is called in traces and metrics: `invoke_agent billing`. */
+  /** The agent's name in traces and metrics: `invoke_agent billing`. */
   readonly agentName?: string;
-  /** Hears of completions of work that tools started; with it, such tools answer at once. */
+  /** Receives completions of work that tools started; if set, such tools answer immediately. */
   readonly onAsyncResult?: AsyncCallback;
-  /** What the work that tools start goes through; default: the registry's. */
+  /** The queue of work that tools start; default: the registry's. */
   readonly tasks?: TaskQueue;
 }
 
 const FALLBACK = "{ provider, model: 'gpt-5' }";
 const TARGET = objectOf<ProviderTarget>({ provider: required(PROVIDER), model: MODEL }, { fix: FALLBACK });
 
-/** Tools, or a registry of them. */
+/** Tools, or a registry of tools. */
 export const TOOLS: OptionRule = {
   ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
   fix: 'a ToolRegistry, or [tool, …]',
 };
 
-/** What each option of the loop may be. */
+/** The rules for the options of the loop. */
 export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   provider: required(PROVIDER),
   model: required(MODEL),
@@ -209,7 +221,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
 };
 
-/** Names that other frameworks use, and what is meant here. */
+/** Names in other frameworks, and their equivalents. */
 export const LOOP_ALIASES = {
   messages: 'the second argument of the function',
   systemPrompt: "a first message { role: 'system', content: '…' }",
@@ -221,19 +233,19 @@ export const LOOP_ALIASES = {
   max_tokens: 'llmOptions: { max_tokens: … }',
 };
 
-/** The config of a resume: the run brings its model along. */
+/** The config of a resume: the model is stored with the run. */
 export interface ResumeConfig extends Omit<ToolLoopConfig, 'model'> {
-  /** Asked only where the state is of a version that kept no model. */
+  /** Used only if the state is of a version without a model. */
   readonly model?: string;
 }
 
-/** On whose behalf a run goes on, and who answered. */
+/** The owner of a continued run, and who answered. */
 export interface ResumeOptions {
-  /** The scope of the run's owner: never that of whoever answered for them. */
+  /** The scope of the run's owner, never that of a user who answered for them. */
   readonly scope?: CallScope;
   /** Who answered: any JSON. It is recorded with the calls, and grants no rights. */
   readonly answeredBy?: unknown;
-  /** Another model for the rest of the run; default: the one that it has asked so far. */
+  /** Another model for the rest of the run; default: the model so far. */
   readonly model?: string;
 }
 
@@ -244,14 +256,14 @@ const RESUME_OPTIONS = optionTable<ResumeOptions>(
   { owner: OWNERS_SCOPE, data: OWNERS_SCOPE },
 );
 
-/** The run brings its model along. */
+/** The model is stored with the run. */
 const RESUME_CONFIG = optionTable<ResumeConfig>(
   'the loop’s config',
   { ...LOOP_RULES, model: MODEL },
   LOOP_ALIASES,
 );
 
-/** A slip in the name of an option does not make a scope of the options. */
+/** Options with a misspelled name are not read as a scope. */
 function isOfResume(name: string): boolean {
   return (
     RESUME_OPTIONS.rules.has(name) ||
@@ -261,18 +273,18 @@ function isOfResume(name: string): boolean {
 
 const RESUME_NAMES = Array.from(RESUME_OPTIONS.rules.keys());
 
-/** What a resume is given beside the run and its answers. */
+/** The arguments of a resume, other than the run and its answers. */
 interface GivenResume {
   readonly config: ResumeConfig;
   readonly options: ResumeOptions | CallScope;
-  /** What else has been found wrong. */
+  /** Other faults that were already found. */
   readonly others?: readonly InvalidOption[];
 }
 
 /**
- * What the fourth argument of a resume says; a plain scope is the owner's.
+ * Reads the fourth argument of a resume; a plain scope is the owner's.
  *
- * @throws InvalidOptionsError (521) for options that are wrong, or that stand in a scope, and for a wrong config.
+ * @throws InvalidOptionsError (521) for invalid options, for options inside a scope, and for an invalid config.
  */
 export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
   const isScope = !(isRecord(options) && Object.keys(options).some(isOfResume));
@@ -297,7 +309,7 @@ interface GivenRun {
   readonly messages: readonly Message[];
 }
 
-/** What configs were when they were right: an application has few, and begins many runs with each. */
+/** Copies of configs that were valid: an application has few configs, and starts many runs with each. */
 const checkedConfigs = new WeakMap<object, Readonly<Record<string, unknown>>>();
 
 function isUnchanged(config: ToolLoopConfig): boolean {
@@ -309,16 +321,16 @@ function isUnchanged(config: ToolLoopConfig): boolean {
 }
 
 /**
- * Checks what a run is given before anything is asked.
+ * Checks the arguments of a run before any request.
  *
- * @throws InvalidOptionsError (521): a run cannot begin with a mistake of its author.
+ * @throws InvalidOptionsError (521): a run cannot start with a mistake of its author.
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'repair');
   const isKnown = isUnchanged(config);
   const lease = isKnown ? [] : leaseFaults(config);
   const isRight = isKnown || (areRight(config, RUN_CONFIG) && lease.length === 0);
-  // Getters of a class may give other values each time.
+  // Getters of a class may return other values each time.
   if (isRight && !isKnown && isPlainObject(config)) checkedConfigs.set(config, { ...config });
   if (isRight && areRight(scope, SCOPE) && scope?.owner === undefined && history.length === 0) return;
   refuseOptions([
@@ -330,7 +342,7 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
   ]);
 }
 
-/** Without saved steps no process can go on with a run whose lease has ended. */
+/** Without saved steps, no process can continue a run whose lease has expired. */
 function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
   const { checkpoint = 'suspend', leaseMs } = config ?? {};
   if (leaseMs === undefined || checkpoint !== 'suspend') return [];

@@ -3,9 +3,9 @@ import type { Usage } from '../../core/contract/llm-provider.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 
 /**
- * Prices of some models in dollars for a million tokens, as their makers listed them for direct use without batches in
- * November 2026; caches are written for five minutes. Models whose price depends on the length of the prompt are not in
- * it. Prices change: give your own where money depends on it.
+ * Prices of some models in dollars per million tokens: the list prices of November 2026 for direct use without
+ * batches, with cache writes for five minutes. Models whose price depends on the length of the prompt are not
+ * included. Prices change: set your own if money depends on it.
  *
  * Sources: platform.claude.com/docs/en/about-claude/pricing, developers.openai.com/api/docs/pricing,
  * ai.google.dev/gemini-api/docs/pricing.
@@ -47,10 +47,10 @@ export function priceOf(prices: PriceTable, model: string): ModelPrice {
   throw new ToolwrightError('PriceUnknown', message);
 }
 
-/** Billionths of a unit of the currency in one unit. */
+/** Billionths per unit of the currency. */
 const BILLION = 1_000_000_000;
 
-/** A cost in whole billionths, as ledgers count it; rounded up, so that nothing is free by being small. */
+/** A cost in whole billionths, as ledgers count it; rounded up, so that small costs are not free. */
 export function inBillionths(cost: number): number {
   return Math.min(Math.max(0, Math.ceil(cost * BILLION - 1e-6)), Number.MAX_SAFE_INTEGER);
 }
@@ -59,7 +59,7 @@ export function inUnits(billionths: number): number {
   return billionths / BILLION;
 }
 
-/** What tokens cost, in billionths. Prices are for a million, so that a token costs a thousand times as many billionths. */
+/** The cost of tokens, in billionths. Prices are per million, so a token costs a thousand times as many billionths. */
 export function costOf(price: ModelPrice, usage: Partial<Usage>): number {
   const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage;
   const { input, output, cachedInput = input, cacheWrite = input } = price;

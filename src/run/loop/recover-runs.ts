@@ -23,33 +23,36 @@ import { type ResumeConfig, readResume } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { driveSeizedRun } from './stored-run.js';
 
-/** What became of a run that was taken over. */
+/** The outcome of a run that was taken over. */
 export type RecoveredRun =
   /** It has ended, or is suspended. */
   | { readonly runId: string; readonly result: ToolLoopResult }
-  /** It could not go on here, or another process has taken it over; it is recovered again when the lease has ended. */
+  /**
+   * It could not continue here, or another process has taken it over; it is recovered again when the lease has
+   * expired.
+   */
   | { readonly runId: string; readonly error: unknown };
 
-/** How lost runs go on. */
+/** Options to continue lost runs. */
 export interface RecoverOptions {
   readonly store: CheckpointStore;
-  /** That of the runs, or one for each: its tools are those that a run gets, as far as it had them before. */
+  /** The config of the runs, or a function that returns it for each; a run gets only tools that it had before. */
   readonly config: ResumeConfig | ((run: KeptRun) => ResumeConfig | Promise<ResumeConfig>);
-  /** The surroundings of each run; its owner is the one that the run was kept with. */
+  /** Returns the scope of each run; its owner must be the stored owner of the run. */
   readonly scope?: (run: KeptRun) => CallScope | Promise<CallScope>;
   /**
-   * What becomes of a call that ran when its process died, of a tool that is neither `readOnly` nor `idempotent` and
-   * cannot tell: `ask` suspends the run until somebody says what came of it (default), `error` tells the model that
-   * nobody knows, `rerun` makes it again.
+   * What happens to a call that was running during a crash, if its tool is neither `readOnly` nor `idempotent` and
+   * cannot determine the outcome. `ask`: the run is suspended until a user states the outcome. `error`: the model is
+   * informed that the outcome is unknown. `rerun`: the call is executed again. Default: `ask`.
    */
   readonly onUnknown?: OnUnknown;
-  /** Runs that go on at the same time; default 4. */
+  /** The most runs that continue at the same time; default: 4. */
   readonly maxConcurrency?: number;
-  /** Milliseconds until a run can be recovered again where this process dies, too; default 30,000. */
+  /** Milliseconds until a run can be recovered again if this process crashes, too; default: 30,000. */
   readonly leaseMs?: number;
-  /** Aborted, no more runs are taken over; those under way go on. */
+  /** After an abort, no more runs are taken over; runs that were taken over continue. */
   readonly signal?: AbortSignal;
-  /** Hears of each run at once. */
+  /** Receives each run immediately. */
   readonly onResult?: (recovered: RecoveredRun) => void;
 }
 
@@ -65,14 +68,14 @@ const RECOVER_OPTIONS = optionTable<RecoverOptions>('recoverRuns', {
 });
 
 /**
- * Takes over every run whose process has died, and goes on with it where it stood: what is settled is not done again,
- * and the model is not asked again for a message that was kept. Resolves when all that were lost have ended or are
- * suspended. Call it at the start of a process, and now and then; any number of processes may do so at once.
+ * Takes over every run whose process crashed, and continues it: settled calls are not executed again, and stored
+ * messages are not requested again. Resolves when all lost runs have ended or are suspended. Call it at the start of
+ * a process, and periodically; any number of processes may do so at the same time.
  *
- * A run is lost when its lease has ended: `leaseMs` of its config after its process died. A suspended run of which an
- * answer has expired (`expiresAt` of its `pending`) goes on without that answer.
+ * A run is lost when its lease has expired: `leaseMs` of its config after its process crashed. A suspended run with
+ * an expired answer (`expiresAt` in its `pending`) continues without that answer.
  *
- * @throws InvalidOptionsError (521) for options that are none, and what the store throws while runs are looked for.
+ * @throws InvalidOptionsError (521) for invalid options, and errors of the store while it is searched.
  *
  * @example
  * ```ts
@@ -85,10 +88,10 @@ export async function recoverRuns(options: RecoverOptions): Promise<readonly Rec
   return recoverAll(options, undefined);
 }
 
-/** Suspended runs that one call looks at. */
+/** The most suspended runs that one call checks. */
 const MOST_EXPIRED = 1_000;
 
-/** The same; when `left` is aborted, what goes on here is left as it stands, to other processes. */
+/** The same; when `left` is aborted, runs that continue here are left unchanged to other processes. */
 export async function recoverAll(
   options: RecoverOptions,
   left: AbortSignal | undefined,
@@ -96,7 +99,7 @@ export async function recoverAll(
   checkOptions(options, RECOVER_OPTIONS);
   const { store, maxConcurrency = 4, signal, onResult } = options;
   const recovered: RecoveredRun[] = [];
-  /** Recovers the runs that `next` gives, until it gives none. */
+  /** Recovers the runs that `next` returns, until it returns none. */
   const recoverEach = (next: () => Promise<SeizedRun | 'none' | 'skip'>): Promise<unknown> => {
     const work = async (): Promise<void> => {
       while (!signal?.aborted) {
@@ -169,25 +172,25 @@ async function recover(
     const deps = { scope, ...(onUnknown && { onUnknown }), ...(left && { left }) };
     return { runId, result: await driveSeizedRun(config, seized, { store, deps }) };
   } catch (error) {
-    // Freed at once, a lost run would be taken over at once again; a suspended one may still be answered.
+    // A freed lost run would be taken over again immediately; a suspended one may still be answered.
     if (run.status === 'suspended') await claimed.giveBack();
     else claimed.leave();
     return { runId, error };
   }
 }
 
-/** A lost run that is to go on here if it has no holder, and who watches it. */
+/** A lost run to continue here if it has no holder, and its observers. */
 interface LostRunOptions {
   readonly store: CheckpointStore;
   readonly runId: string;
   readonly leaseMs: number;
   readonly deps: Pick<RunDeps, 'scope' | 'sink' | 'onUnknown' | 'left'>;
-  /** Sees the run before it goes on, when no other process can change it any more. */
+  /** Receives the run before it continues, when no other process can change it. */
   readonly onTaken: (run: KeptRun) => Promise<void>;
 }
 
 /**
- * Goes on with one lost run, as {@link recoverRuns} does; `undefined` if it has ended or was suspended meanwhile.
+ * Continues one lost run, as {@link recoverRuns} does; `undefined` if it has ended or was suspended meanwhile.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) if another process holds it.
  */

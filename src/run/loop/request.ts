@@ -35,7 +35,7 @@ import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
 
-/** What a hook returned, or the reply that ends the request instead. */
+/** The return value of a hook, or the reply that ends the request instead. */
 type Asked = { readonly said: HookAnswer } | { readonly said?: undefined; readonly reply: Reply };
 
 export class RequestHooks {
@@ -55,7 +55,7 @@ export class RequestHooks {
     return found.#before.length + found.#after.length + found.#onError.length === 0 ? undefined : found;
   }
 
-  /** What was done about requests since the last call. */
+  /** The notes about requests since the last call. */
   takeNotes(): readonly HookNote[] {
     const notes = this.#notes;
     this.#notes = [];
@@ -71,7 +71,7 @@ export class RequestHooks {
     const before = await this.#beforeRequest(run, about, given);
     if ('reply' in before) return before.reply;
     const { request } = before;
-    // What hooks may take back is not streamed before they have seen it.
+    // Parts that hooks may withhold are streamed only after the hooks have seen them.
     trace?.sent(request);
     const isHeld = this.#after.some(({ hook }) => hook.onlyReads !== true);
     let reply = await askModel(provider, request, { onPart: isHeld ? undefined : onPart });
@@ -79,7 +79,7 @@ export class RequestHooks {
     if (!reply.ok) return reply.reason === 'failed' && onFailure ? onFailure(reply) : reply;
     const after = await this.#afterResponse(run, { ...about, request }, reply.response);
     if (after.ok && isHeld && onPart) await tellWhole(after.response, onPart);
-    // It was paid for all the same.
+    // The reply was paid for all the same.
     if (!after.ok) addUsage(run, reply.response.usage);
     return after;
   }
@@ -124,7 +124,7 @@ export class RequestHooks {
     return { ok: true, response };
   }
 
-  /** The failure, or a reply that a hook gives instead. A hook that fails here has nothing to refuse. */
+  /** The failure, or a hook's reply instead. If a hook fails here, there is nothing to refuse. */
   async #onFailure(
     run: LoopRun,
     { about, request }: { readonly about: HookedRequest; readonly request: LLMRequest },
@@ -170,7 +170,9 @@ export class RequestHooks {
   }
 }
 
-/** The parts that end the request, limit it and identify it stay; servers refuse tool options in a request without tools. */
+/**
+ * The abort signal, the limits and the ids of a request stay; servers refuse tool options in a request without tools.
+ */
 function sendable(rewritten: LLMRequest, { signal, metadata, maxOutputTokens }: LLMRequest): LLMRequest {
   const { tools, toolChoice, parallelToolCalls, ...others } = rewritten;
   const limits = [maxOutputTokens, rewritten.maxOutputTokens].filter((limit) => limit !== undefined);
@@ -195,7 +197,7 @@ function refusedReply(moment: HookMoment, reason: string, cause?: unknown): Repl
   return { ok: false, reason: 'failed', error, isFinal: true };
 }
 
-/** Whether the model is offered the tools, and what else its request is made with. */
+/** Whether the model is offered the tools, and the settings of its request. */
 interface Offer {
   readonly withTools: boolean;
   readonly settings?: StepSettings;
@@ -205,7 +207,7 @@ const WITH_TOOLS: Offer = { withTools: true };
 
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
-/** Asks the model once: the settings of the request, the request, its reply. */
+/** Sends one request to the model: settings, request, reply. */
 export function requestReply(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
   const { config, sink, signal } = run;
   if (signal?.aborted) return Promise.resolve(ABORTED);
@@ -217,12 +219,12 @@ async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
   const { config, sink, signal } = run;
   const taken = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
   if (taken !== undefined) await taken;
-  // The reader may have aborted the run at this event; then nothing is asked.
+  // The reader may have aborted the run at this event; then no request is sent.
   if (signal?.aborted) return ABORTED;
   const { prepareStep, compactHistory } = config;
   const settings = prepareStep || compactHistory ? await prepareRequest(run) : undefined;
   if (signal?.aborted) return ABORTED;
-  // A promise that is returned takes longer to arrive than one that is awaited.
+  // A returned promise resolves later than an awaited one.
   return await send(run, settings === undefined ? offer : { ...offer, settings });
 }
 
@@ -257,7 +259,7 @@ async function endTrace(trace: RequestTrace, asking: Promise<Reply>): Promise<Re
   }
 }
 
-/** Asks the provider once, within the budget and the hooks of the run. The trace goes on: it may be asked again. */
+/** Sends one request to the provider, within the budget and the hooks of the run. The trace stays open for retries. */
 function ask(run: LoopRun, trace: RequestTrace | undefined, question: ModelQuestion): Promise<Reply> {
   if (trace !== undefined) {
     const onPart = tracedParts(trace, question.onPart);
@@ -293,21 +295,21 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
     run.sent.reportRepairs(repairs);
     return { ...settings, messages: carried };
   } catch (error) {
-    // What was to be prepared was interrupted with the run.
+    // The preparation was interrupted with the run.
     if (signal?.aborted) return undefined;
     throw error;
   }
 }
 
 function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
-  // An index of -1 is looked for as a name, which is slow.
+  // An index of -1 would be looked up as a name, which is slow.
   return failedOver === 0 ? config : (fallback[failedOver - 1] ?? config);
 }
 
 function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
   const { config, signal, sent } = run;
   const { provider, model: own = config.model } = targetOf(run);
-  // The model of one step is the provider's that it was chosen for.
+  // The model of a step applies only to the provider for which it was chosen.
   const model = run.failedOver > 0 ? own : (settings.model ?? own);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
   const answer = withTools ? run.output?.offer(provider, model) : undefined;
@@ -318,13 +320,13 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
   const key = provider.itemKey?.(model);
   const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
   const isLong = history.length >= LONG_HISTORY;
-  // A copy: providers and tests keep what they were given, and the history goes on growing.
+  // A copy, because providers and tests may store the array, and the history continues to grow.
   const messages = isLong ? [] : history.slice();
   const { scope, runId, iterations: step } = run;
   const { conversationId } = scope;
   const metadata: RequestMetadata =
     conversationId === undefined ? { runId, step } : { conversationId, runId, step };
-  // Most requests are of one of these forms. A request that gets its keys one by one costs twice as much.
+  // Most requests have one of these forms. Adding keys one by one costs twice as much.
   const request: Writable<LLMRequest> = hasTools
     ? { model, messages, options, tools: definitions, metadata }
     : { model, messages, options: withoutToolOptions(options), metadata };
@@ -352,15 +354,15 @@ function choiceFor(
   if (isAnswerAsked && answer !== undefined && 'tool' in answer) return { tool: answer.tool.function.name };
   const { toolChoice } = config;
   if (ofStep !== undefined || toolChoice === undefined || toolCalls.length === 0) return ofStep ?? toolChoice;
-  // A choice that forces a call is fulfilled by the first one: forced again and again, a run would never end.
+  // A choice that forces a call applies to the first call; otherwise the run would never end.
   if (typeof toolChoice === 'string') return toolChoice === 'required' ? 'auto' : toolChoice;
   return 'tool' in toolChoice ? 'auto' : { ...toolChoice, mode: 'auto' };
 }
 
-/** To copy so many messages takes longer than to make a key that copies them when it is read. */
+/** From this length on, copying is slower than a property that copies when it is read. */
 const LONG_HISTORY = 2_000;
 
-/** `history` only grows, so that its length says what it was. */
+/** `history` is append-only, so that its length identifies its state. */
 function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {
   const { length } = history;
   let messages: readonly Message[] | undefined;
@@ -377,7 +379,7 @@ function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {
   };
 }
 
-/** Servers refuse options about tools in a request that offers none. */
+/** Servers refuse tool options in a request without tools. */
 function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (!('tool_choice' in options) && !('parallel_tool_calls' in options)) return options;
   const { tool_choice: _, parallel_tool_calls: __, ...others } = options;
@@ -387,7 +389,7 @@ function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonl
 const DEFAULT_RETRIES = 2;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
-/** A server that asks for a longer wait than this is not waited for. */
+/** Longer requested pauses are not waited for. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
 interface FailedRequest extends Pick<ModelQuestion, 'onPart'> {
@@ -397,8 +399,8 @@ interface FailedRequest extends Pick<ModelQuestion, 'onPart'> {
 }
 
 /**
- * Makes a failed request once more if the failure may pass, then asks the next provider of the run, which is asked from
- * then on. Once a part of the reply was streamed nothing is tried again: it would be streamed twice.
+ * Retries a failed request if the failure may be temporary, then uses the next provider of the run, for the rest of
+ * the run. Once a part of the reply was streamed, there is no retry, because it would be streamed twice.
  */
 async function askAgain(
   run: LoopRun,
@@ -411,7 +413,7 @@ async function askAgain(
   for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold && !reply.isFinal; ) {
     const { error } = reply;
     const { cause } = error;
-    // A client that tries again by itself reports how often it did.
+    // A client with its own retries reports their number.
     tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
     const wait = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
     if (wait === undefined) {
@@ -435,7 +437,7 @@ async function askAgain(
     const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
     if (wait !== undefined) trace?.event({ type: 'request-retry', delayMs: wait, error: cause });
     else {
-      // Another model is another request.
+      // Another model is a separate request in the trace.
       trace?.end(requestEnd(reply));
       trace = startTrace(run, asked);
     }
@@ -445,19 +447,19 @@ async function askAgain(
   return reply;
 }
 
-/** Milliseconds until the same request may be made again; `undefined` where it would not help. */
+/** Milliseconds until the same request may be retried; `undefined` if that would not help. */
 function waitBefore(tries: number, cause: unknown): number | undefined {
-  // The AI SDK's errors say `isRetryable`.
+  // Errors of the AI SDK have `isRetryable`.
   if (!isRecord(cause) || !(cause.retryable ?? cause.isRetryable)) return undefined;
   const { retryAfterMs } = cause;
   if (typeof retryAfterMs === 'number' && retryAfterMs >= 0)
     return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : undefined;
   const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
-  // Clients that failed together would come back together.
+  // Clients that failed together would retry together.
   return longest * (0.5 + Math.random() / 2);
 }
 
-/** Records a run that begins or goes on, if anybody records. */
+/** Starts the trace of a run that starts or continues, if there is a recorder. */
 export function traceOfRun(
   telemetry: Telemetry | undefined,
   run: Pick<LoopRun, 'runId' | 'config' | 'scope'> & { readonly before: TracePlace | undefined },
@@ -468,7 +470,7 @@ export function traceOfRun(
   return telemetry.startRun({ runId, model, agent, conversationId: scope.conversationId, before });
 }
 
-/** Drives a run as a part of its trace, which ends with it. */
+/** Drives a run within its trace, which ends with it. */
 export async function driveTraced(
   run: LoopRun,
   trace: RunTrace,
@@ -502,7 +504,7 @@ export async function driveTraced(
   }
 }
 
-/** Tells the trace of each part of a streamed reply. */
+/** Adds each part of a streamed reply to the trace. */
 function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): PartListener | undefined {
   if (onPart === undefined) return undefined;
   return (part) => {
@@ -511,7 +513,7 @@ function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): Par
   };
 }
 
-/** One request that belongs to no run, recorded if anybody records. */
+/** Sends a request outside a run, and records it if there is a recorder. */
 export async function askRecorded(
   telemetry: Telemetry | undefined,
   { provider, request, onPart }: ModelQuestion,

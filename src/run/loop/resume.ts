@@ -35,16 +35,16 @@ import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
 import { isSignedWith, openWaits, signState, type ValidState, validateState } from './suspend.js';
 
-/** What a run is continued with. */
+/** The answers and options of a continued run. */
 export interface Resumption extends ResumeOptions {
   readonly answers: readonly Answer[];
   /** The state comes from this process or a store, so it cannot have been changed elsewhere. */
   readonly isCertain?: boolean;
-  /** The answers are only checked: nothing is stored, and without tools what needs them passes. */
+  /** The answers are only checked: nothing is stored, and without tools, answers that need them pass. */
   readonly isTrial?: boolean;
 }
 
-/** What of a config a resume needs before anything runs. */
+/** The parts of a config that a resume needs before anything runs. */
 type ResumedConfig = {
   readonly [Part in 'stateSecret' | 'tools' | 'store' | 'logger']?: ResumeConfig[Part] | undefined;
 };
@@ -55,14 +55,14 @@ export function resigned(state: RunState, stateSecret: string | undefined): RunS
   return signState(changed, { secret: stateSecret, isOwned: state.owner !== undefined });
 }
 
-/** The run with the questions as they are asked now, if answers were refused because tools have changed. */
+/** The run with its current questions, if answers were refused because tools have changed. */
 export function askedAnew(error: unknown, stateSecret: string | undefined): RunState | undefined {
   return error instanceof ToolsChanged ? resigned(error.state, stateSecret) : undefined;
 }
 
 /** Approvals whose tools have changed, so that they cannot be applied. */
 class ToolsChanged extends ToolwrightError {
-  // Private, so that no log shows the conversation with the error.
+  // Private, so that logs do not show the conversation with the error.
   readonly #state: RunState;
 
   constructor(message: string, state: RunState) {
@@ -70,18 +70,18 @@ class ToolsChanged extends ToolwrightError {
     this.#state = state;
   }
 
-  /** The run as it was before the answers, with the questions as its tools ask them now. */
+  /** The run before the answers, with the questions of its current tools. */
   get state(): RunState {
     return this.#state;
   }
 }
 
 /**
- * The state of a suspended run with the answers in its calls. A promise if calls were approved: who approved them, and
- * whether their tools still take them, is checked first.
+ * The state of a suspended run with the answers in its calls. Returns a promise if calls were approved: the approver,
+ * and whether the tools still accept the calls, are checked first.
  *
- * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) also for those who may not approve a call,
- *   `DefinitionChanged` (529), and `InvalidAnswer` (514), which names every answer that fits nothing.
+ * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) also for users who may not approve a call,
+ * `DefinitionChanged` (529), and `InvalidAnswer` (514) with every answer that does not match.
  */
 export function resumeWith(
   config: ResumedConfig,
@@ -108,7 +108,7 @@ export function resumeWith(
     answeredBy,
     isTrial,
     tools,
-    // The process that goes on with the run has the tools, and checks.
+    // The process that continues the run has the tools, and checks.
     isLeft: isTrial && tools === undefined,
     owner: state.owner,
     logger: config?.logger,
@@ -131,11 +131,11 @@ interface GivenAnswers {
   /** The calls that they approve, or let run again. */
   readonly approved: Map<StoredCall, AskedApproval>;
   readonly faults: string[];
-  /** The id that the caller gave, for messages. */
+  /** The id from the caller, for messages. */
   readonly label: (id: string) => string;
 }
 
-/** Puts answers into the calls that wait for them, also in runs inside calls; the given state stays as it is. */
+/** Writes answers into the calls that wait for them, also in nested runs; the given state does not change. */
 function applyAnswers(
   valid: ValidState,
   answers: readonly Answer[],
@@ -180,7 +180,7 @@ function answerCall(
     const answer = answers.get(pending.id);
     if (answer === undefined) {
       if (!isExpired(wait)) continue;
-      // The call ends with that: it waits for nothing else.
+      // The refusal ends the call, so it has no other waits.
       const refused = { reason: `${UNANSWERED[wait.kind]} until ${wait.expiresAt}`, expired: true } as const;
       current = { ...current, journal: { ...current.journal, refused }, waits: [] };
       continue;
@@ -191,7 +191,7 @@ function answerCall(
       continue;
     }
     const journal = withGiven(outcome.journal, wait, answeredBy);
-    // A refusal answers all of its call.
+    // A refusal answers the whole call.
     const left = journal.refused === undefined ? current.waits.filter((other) => other !== wait) : [];
     current = { ...current, journal, waits: left };
     if ((wait.kind === 'approval' || wait.kind === 'outcome') && letsCallRun(answer)) asked = wait;
@@ -213,7 +213,7 @@ function withGiven(journal: CallJournal, { kind, index }: Wait, answeredBy: unkn
   return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
 }
 
-/** The answers to what runs inside a call wait for; what they wait for then is what the call waits for. */
+/** Answers the waits of runs inside a call; their remaining waits become those of the call. */
 function answerChildren(
   call: StoredWaitingCall,
   waits: ValidState['waits'],
@@ -229,7 +229,7 @@ function answerChildren(
       if (answer !== undefined) answers.set(id, { ...answer, id });
     }
     const label = (id: string): string => given.label(ids.get(id) ?? id);
-    // It comes from outside, as the state around it does.
+    // It comes from outside, like the enclosing state.
     const valid = validateState(state, undefined);
     return { run, state: withCalls(valid.state, answerOpen(valid, { ...given, answers, label })) };
   });
@@ -241,7 +241,7 @@ function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[])
   return { ...call, inner, waits: [...own, ...waitsOf(inner)] };
 }
 
-/** A state with these calls, and what they wait for. */
+/** A state with these calls, and their waits. */
 function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
   const open = { ...state.open, calls };
   return { ...state, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
@@ -255,12 +255,12 @@ function invalidAnswers(faults: readonly string[]): ToolwrightError {
   );
 }
 
-/** Whether answers need the tools of their calls: edits are checked, and standing approvals are worked out. */
+/** Whether answers need the tools of their calls, to check edits and determine standing approvals. */
 function needTools(calls: readonly StoredCall[]): boolean {
   return calls.some((call) => {
     if (call.status !== 'waiting') return false;
     const { remember, standing } = call.journal;
-    // What a policy remembers, it remembers when the call is made.
+    // A policy stores its approvals when the call is made.
     const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
     if (isForStore || isUncheckedEdit(call)) return true;
     return call.inner?.some(({ state }) => state !== undefined && needTools(state.open.calls)) ?? false;
@@ -271,26 +271,26 @@ function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {
   return edited !== undefined && edited.isChecked === undefined;
 }
 
-/** The tools that the run was offered, as far as they are given now. */
+/** The tools that the run was offered and that are still given. */
 function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegistry | undefined {
   if (tools === undefined) return undefined;
   const registry = registryOf(tools);
   return names === undefined ? registry : registry.view({ allow: [...names] });
 }
 
-/** With what answers are finished, and what is found out about them. */
+/** The data for finishing answers, and its findings. */
 interface Checking extends Omit<Remembering, 'state'>, Pick<GivenAnswers, 'approved'> {
-  /** The tools are those of the process that goes on with the run, or of a tool that runs a model itself. */
+  /** Another process, which continues the run, has the tools, or a tool that runs a model itself. */
   readonly isLeft: boolean;
   readonly owner: unknown;
   readonly logger: Logger | undefined;
-  /** Calls that may not be approved by this person. */
+  /** Calls that this user may not approve. */
   readonly notAllowed: string[];
-  /** Approved calls whose tool no longer takes them, as they waited, and the question as it is asked now. */
+  /** Approved calls that their tool no longer accepts, as they waited, and the current question. */
   readonly changes: Map<StoredCall, { readonly asked: StoredCall; readonly change: string }>;
 }
 
-/** Everything that is wrong is reported before an approval for later calls is stored. */
+/** Reports all faults before an approval for later calls is stored. */
 async function finishAnswers(
   state: RunState,
   calls: readonly StoredCall[],
@@ -323,7 +323,7 @@ function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise
   );
 }
 
-/** Whether a call may be let run by the person who did, and whether its tool still takes what was approved. */
+/** Checks that the user may let a call run, and that its tool still accepts the approved arguments. */
 async function checkApproval(
   call: StoredWaitingCall,
   { call: before, wait }: AskedApproval,
@@ -346,7 +346,7 @@ async function checkApproval(
   if (problem !== undefined) {
     const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
     const told = changedSince(name, problem);
-    // Asked about with what would run. Answers and work of `once` were about other arguments.
+    // The question has the arguments that would run. Answers and `once` work belonged to other arguments.
     const asked = checked?.ok
       ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
       : before;
@@ -362,7 +362,7 @@ async function checkApproval(
   return ready;
 }
 
-/** The question as the tool asks it now; why a policy asks, which is part of the id, and until when, stay. */
+/** The current question of the tool; the reason of a policy, which is part of the id, and the deadline stay. */
 function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefinition | undefined): Wait {
   if (tool === undefined) return before;
   const { message, expiresAt } = before;
@@ -373,7 +373,7 @@ function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefin
   };
 }
 
-/** Why this person may not approve a call, without names. If a function decides that, its tool is needed. */
+/** Why this user may not approve a call, without names. If a function decides that, its tool is needed. */
 function approverFault(
   { name, id, journal }: StoredWaitingCall,
   { wait, tool }: { readonly wait: Wait; readonly tool: ToolDefinition | undefined },
@@ -404,13 +404,13 @@ function approverFault(
 async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {
   const { id, name, journal } = call;
   const checked = await tools?.check(name, journal.arguments, { transformed: true });
-  // The tool may have changed its mind since the question was asked.
+  // The tool may have changed its rule since the question was asked.
   const approval = tools?.offered(name)?.approval;
   const decisions = typeof approval === 'object' ? approval.decisions : undefined;
   let problem: string | undefined;
   if (checked === undefined) problem = 'they can be checked only where the tools are given';
   else if (!checked.ok) problem = checked.problem;
-  // A person means what they write: what the tool does not know is reported instead of taken away.
+  // Unknown keys in edited arguments are reported and not removed, because the user meant them.
   else if (checked.removed.length > 0) problem = `there is no ${checked.removed.join(', ')}`;
   else if (decisions?.includes('edit') === false) problem = 'its tool takes no edits';
   if (!checked?.ok || problem !== undefined) {
@@ -429,7 +429,7 @@ async function rememberedCalls(state: RunState, checking: Checking): Promise<rea
   );
 }
 
-/** Does the same to the calls of the runs inside a call, with the tools of its agent. */
+/** Applies the same to the calls of runs inside a call, with the tools of its agent. */
 async function withChildCalls(
   call: StoredWaitingCall,
   checking: Checking,
@@ -438,7 +438,7 @@ async function withChildCalls(
   if (call.inner === undefined) return call;
   const tool = checking.tools?.offered(call.name);
   const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
-  // The tools of a tool that runs a model itself are not known before they run: the calls are checked then.
+  // The tools of a tool that runs a model itself are unknown before they run: the calls are checked then.
   const isLeft = checking.isLeft || tools === undefined;
   const done = await Promise.all(
     call.inner.map(async (run) => {

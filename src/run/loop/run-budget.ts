@@ -44,14 +44,14 @@ import {
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 
-/** How long a reservation counts if its process dies, and how often that is put off. */
+/** When a reservation expires if its process crashes, and how often it is renewed. */
 const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
 /** How long the end of a run waits for reservations that an abort has left behind. */
 const GIVE_BACK_MS = 5_000;
 
 const MAX_OUTPUT_TOKENS = 8_192;
-/** A reply that may have fewer tokens is mostly cut off, and paid for: it is not asked for. */
+/** A smaller reply would usually be cut off, but paid for, so it is not requested. */
 const USEFUL_OUTPUT_TOKENS = 1_024;
 
 /** A reservation, to be settled once. */
@@ -59,7 +59,7 @@ interface Reserved {
   settle(spent: BudgetAmounts): void | Promise<void>;
 }
 
-/** A request that may be made, as it is to be sent, and what it takes at most. */
+/** A request that may be made, in the form to send, and its largest amounts. */
 interface ReservedRequest {
   readonly request: LLMRequest;
   readonly at: BudgetAmounts;
@@ -70,7 +70,7 @@ type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallb
 
 interface BudgetStart {
   readonly scope: CallScope;
-  /** The budget of the run whose call begins this run. */
+  /** The budget of the run whose call starts this run. */
   readonly parent: RunBudget | undefined;
   readonly before: CountedBefore | undefined;
 }
@@ -80,15 +80,15 @@ interface AskingRun {
   readonly usage: Usage;
 }
 
-/** What a run may spend, and has spent. */
+/** The limits of a run, and the amounts that it has spent. */
 export class RunBudget {
   readonly #budget: Budget;
   readonly #parent: RunBudget | undefined;
   readonly #own: RunAccount;
-  /** Its own, and those of the runs around it. */
+  /** Its own account, and those of enclosing runs. */
   readonly #accounts: readonly RunAccount[];
   readonly #shared: readonly SharedAccount[];
-  /** Those whose grants the state of this run contains. */
+  /** The accounts whose grants the state of this run contains. */
   readonly #granting: readonly Account[];
   readonly #ledger: BudgetLedger | undefined;
   readonly #isPriced: boolean;
@@ -100,12 +100,12 @@ export class RunBudget {
   #since = performance.now();
   /** Time that is not settled with the shared accounts yet. */
   #unsettledMs = 0;
-  /** The run is new, and has asked for nothing yet. */
+  /** The run is new, and has sent no request yet. */
   #isFresh: boolean;
   #end: ToolwrightError | undefined;
   #question: BudgetQuestion | undefined;
 
-  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing, or that asks for nothing. */
+  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing, or whose question has no amounts. */
   constructor(
     given: Budget | undefined,
     { scope, store, parent, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
@@ -134,7 +134,7 @@ export class RunBudget {
     if (own.length > 0 && this.#ledger === undefined) throw wrongBudget(MISSING_LEDGER);
   }
 
-  /** What a run within one of its calls may spend. */
+  /** The budget of runs inside its calls. */
   get forChildren(): Budget {
     const { children = {}, prices, countTokens, maxOutputTokens } = this.#budget;
     return {
@@ -145,22 +145,25 @@ export class RunBudget {
     };
   }
 
-  /** How the run ends if something was too much. */
+  /** The end of the run, if a limit was exceeded. */
   get ended(): { readonly status: 'budget'; readonly error: ToolwrightError } | undefined {
     return this.#end && { status: 'budget', error: this.#end };
   }
 
-  /** What is asked before the run goes on: something was too much, and more of it can be granted. */
+  /** The question before the run continues: a limit was exceeded, and more can be granted. */
   get question(): BudgetQuestion | undefined {
     return this.#end === undefined ? this.#question : undefined;
   }
 
-  /** Why the run ends although calls are held for a question: something else is spent. */
+  /** Why the run ends although calls are held for a question: another limit is used up. */
   get endInsteadOfAsking(): ToolwrightError | undefined {
     return this.#question && this.#end;
   }
 
-  /** The answer to its question: so much more, or a reason (maybe empty) for nothing, and then the run ends. */
+  /**
+   * Applies the answer to its question: a further amount; or a refusal with a reason (possibly empty), and the run
+   * ends.
+   */
   async answer(
     asked: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
     given: number | string,
@@ -184,7 +187,7 @@ export class RunBudget {
     return { spent: this.spending, ...(granted.length === 0 ? {} : { granted }) };
   }
 
-  /** What has been spent so far, runs within it included. */
+  /** The amounts spent so far, including nested runs. */
   get spending(): Spending {
     this.#lap();
     const { tokens, cost, calls, steps, timeMs } = this.#own.spent;
@@ -193,7 +196,7 @@ export class RunBudget {
     return { tokens, calls, steps, timeMs: Math.round(timeMs), ...priced, tools };
   }
 
-  /** Makes a request as far as the budget reaches; `ask` makes it, with what else surrounds it. */
+  /** Makes a request if the budget allows it; `ask` makes it, with everything else around it. */
   async ask(
     run: AskingRun,
     question: ModelQuestion,
@@ -204,7 +207,7 @@ export class RunBudget {
     try {
       before = await this.#reserveRequest(question.request);
     } catch (cause) {
-      // A mistake of the run's author is not the provider's failure.
+      // A mistake of the run's author is not a failure of the provider.
       if (cause instanceof InvalidOptionsError) throw cause;
       return notMade(run, question, notCounted('The request was not made', cause));
     }
@@ -212,7 +215,7 @@ export class RunBudget {
       return notMade(run, question, this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
     const { request, at, reserved } = before;
     const usedBefore = run.usage.totalTokens;
-    // A failure is settled apart: the request may be made again, and that is reserved anew.
+    // A failure is settled separately: a retry is reserved again.
     const once = { provider, request, ...(onPart ? { onPart } : {}), ...(trace ? { trace } : {}) };
     let reply: Reply;
     try {
@@ -238,10 +241,10 @@ export class RunBudget {
   }
 
   /**
-   * Reserves what a request may take at most; its reply may have fewer tokens if the budget affords no more.
+   * Reserves the largest amounts of a request; if the budget is not enough, its reply may have fewer tokens. Returns
    * `undefined` if it may not be made.
    *
-   * @throws InvalidOptionsError (521) for the first request of a run, if the budget has never had enough for it.
+   * @throws InvalidOptionsError (521) for the first request of a run, if the budget was never enough for it.
    */
   async #reserveRequest(request: LLMRequest): Promise<ReservedRequest | undefined> {
     const { countTokens } = this.#budget;
@@ -260,7 +263,7 @@ export class RunBudget {
     });
     let outputTokens = most;
     const lower = (beyond: Beyond): void => {
-      // Less each time: others may spend from the same budget meanwhile.
+      // Decreases each time, because others may spend from the same budget meanwhile.
       outputTokens = Math.min(this.#outputWithin(beyond, { model, inputTokens }), outputTokens - 1);
       if (outputTokens < least)
         this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, beyond, amountsOf(least));
@@ -275,7 +278,7 @@ export class RunBudget {
     return undefined;
   }
 
-  /** The tokens that a reply may have at most: if nothing limits it, and as the budget limits it. */
+  /** The most tokens of a reply: without a budget, and with it. */
   #outputOf({ model, options }: LLMRequest): { readonly unasked: number; readonly most: number } {
     const { max_completion_tokens, max_output_tokens, maxOutputTokens: camel, max_tokens } = options;
     const given = [max_completion_tokens, max_output_tokens, camel, max_tokens];
@@ -283,14 +286,14 @@ export class RunBudget {
     const { prices = PRICES, maxOutputTokens } = this.#budget;
     const known = this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined;
     const limits = [said, known].filter((limit) => limit !== undefined);
-    // For an unknown model a limit is assumed, and not sent: the model may not have it.
+    // For an unknown model, a limit is assumed but not sent, because the model may not support it.
     if (limits.length === 0 && maxOutputTokens === undefined)
       return { unasked: MAX_OUTPUT_TOKENS, most: MAX_OUTPUT_TOKENS };
     const unasked = Math.min(...limits);
     return { unasked, most: Math.min(unasked, maxOutputTokens ?? unasked) };
   }
 
-  /** The most tokens that a reply could have for what is left of a part. */
+  /** The most tokens of a reply that the rest of a part can pay for. */
   #outputWithin(
     { part, limit, used }: Beyond,
     { model, inputTokens }: { readonly model: string; readonly inputTokens: number },
@@ -303,7 +306,7 @@ export class RunBudget {
     return Math.floor(((left - ofInput) * 1_000_000) / ofMillion);
   }
 
-  /** What a request took: the reported usage, or what was reserved. */
+  /** The amounts of a request: the reported usage, or the reserved amounts. */
   #amountsOf(
     reply: Reply,
     {
@@ -324,11 +327,11 @@ export class RunBudget {
     if (withheld > 0) return { ...at, tokens: withheld };
     const streamed = reply.reason === 'aborted' ? (reply.streamed ?? '') : '';
     const hasBegun = streamed !== '' || (reply.reason === 'failed' && reply.isTold === true);
-    // A failure before the first token is not charged; a reply that broke off is.
+    // A failure before the first token is not charged; an interrupted reply is.
     return hasBegun ? { ...at, tokens: Math.max(at.tokens, tokensIn(streamed)) } : NO_AMOUNTS;
   }
 
-  /** Surrounds the calls of the run: the last of its hooks, called when nothing else prevents the call. */
+  /** Runs around the calls of the run: the last hook, called if nothing else prevents the call. */
   readonly hook: Hooks = {
     name: 'budget',
     beforeRun: (call) => {
@@ -361,14 +364,14 @@ export class RunBudget {
       return undefined;
     };
     const reserved = this.#reserve(amounts, (beyond) => this.#spent(beyond, amounts));
-    // A call beside this one may end the run instead of asking: that is known once all have begun.
+    // A parallel call may end the run instead of asking; this is known once all have begun.
     const isLater = reserved === undefined || reserved instanceof Promise;
     return isLater ? Promise.resolve(reserved).then(begun) : begun(reserved);
   }
 
   /**
-   * Gives back what was reserved for calls that wait for an answer, which are made again and counted then, and for those
-   * that an abort ended while the ledger was being asked.
+   * Returns the reservations of calls that wait for an answer, which are executed again and counted then, and of
+   * calls that an abort ended while the ledger was called.
    */
   async close(): Promise<void> {
     const beginning = Promise.allSettled(this.#beginning);
@@ -383,7 +386,10 @@ export class RunBudget {
       } catch {}
   }
 
-  /** Counts calls of a run whose process died, which its last count does not contain. Shared accounts do. */
+  /**
+   * Counts calls of a run whose process crashed that its last count does not contain. Shared accounts already contain
+   * them.
+   */
   countSettled(
     records: readonly StoredCallRecord[],
     find: (name: string) => ToolDefinition | undefined,
@@ -413,7 +419,7 @@ export class RunBudget {
     return this.#isPriced ? costOf(priceOf(this.#budget.prices ?? PRICES, model), usage) : 0;
   }
 
-  /** A promise only if the budget is shared with other runs. */
+  /** Returns a promise only if the budget is shared with other runs. */
   #reserve(
     amounts: BudgetAmounts,
     onBeyond: (beyond: Beyond) => void,
@@ -461,7 +467,7 @@ export class RunBudget {
       return undefined;
     }
     const renew = async () => ledger.renewReservation(id, LEASE_MS);
-    // A renewal that fails changes nothing here: at worst others may spend what is under way.
+    // A failed renewal has no effect here: at worst, others may spend the reserved amounts.
     const timer = setInterval(() => renew().catch(() => {}), RENEW_MS);
     timer.unref();
     return {
@@ -476,7 +482,7 @@ export class RunBudget {
     };
   }
 
-  /** Even the least useful request was too much. */
+  /** Even the smallest useful request exceeded the budget. */
   #spentByRequest(
     { isFirst, ...tokens }: Pick<RequestNeed, 'inputTokens' | 'outputTokens'> & { readonly isFirst: boolean },
     beyond: Beyond,
@@ -490,7 +496,7 @@ export class RunBudget {
     this.#spent(beyond, amounts, isReserved ? nextRequest(need) : undefined);
   }
 
-  /** Something was too much: the run ends, or asks for more. */
+  /** A limit was exceeded: the run ends, or asks for more. */
   #spent(beyond: Beyond, amounts: BudgetAmounts, next?: string): void {
     const { account, part, limit, used, grantable: most } = beyond;
     const left = Math.max(0, limit - used);
@@ -498,12 +504,12 @@ export class RunBudget {
     const spent = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
     const message = `${spent} what comes next may take more.`;
     const least = leastGrant(beyond, amounts);
-    // The person who grants more need not know how to ask for less.
+    // The user who grants more need not see how to reduce the request.
     if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', next ? `${spent} ${next}` : message);
     else this.#question ??= { account: place, whose, part, limit, left, least, most, message };
   }
 
-  /** Time passes once for the run, however many calls it makes at once; the run around it has its own clock. */
+  /** Time counts once for the run, with any number of parallel calls; the enclosing run has its own clock. */
   #lap(): void {
     const now = performance.now();
     const lap = now - this.#since;
@@ -514,9 +520,9 @@ export class RunBudget {
 }
 
 /**
- * What a run may spend, by its config or within the call of another run that has a budget; `undefined` if neither says.
+ * The budget of a run, from its config or from the enclosing run's call; `undefined` if there is none.
  *
- * @throws InvalidOptionsError (521) for one that cannot be kept, and for a model without a price.
+ * @throws InvalidOptionsError (521) for a budget that cannot be enforced, and for a model without a price.
  */
 export function budgetOf(
   { budget, store, model, fallback = [] }: BudgetedConfig,
@@ -528,29 +534,29 @@ export function budgetOf(
   return made;
 }
 
-/** How much more would be enough to go on. Time is not reserved: a little more than was used is. */
+/** The smallest sufficient grant. Time is not reserved: slightly more than the used time is enough. */
 function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): number {
   return used - limit + (part === 'timeMs' ? 1 : amounts[part]);
 }
 
-/** The request was counted as one of the run before it was clear that it cannot be made. */
+/** The request was counted before it was clear that it cannot be made. */
 function notMade(run: AskingRun, { onFailure }: ModelQuestion, error: ToolwrightError): Reply {
   if (onFailure !== undefined) run.iterations -= 1;
   return { ok: false, reason: 'failed', error, isFinal: true };
 }
 
-/** Without a store it is unknown what may be spent: fails closed. A missing price has its own error. */
+/** Without the store, the limits are unknown, so the request is refused. A missing price has its own error. */
 function notCounted(what: string, cause: unknown): ToolwrightError {
   if (ToolwrightError.is(cause)) return cause;
   return new ToolwrightError('RunStoreFailed', `${what}: ${errorMessage(cause)}`, { cause });
 }
 
-/** Characters of one token, at least: of English text a token has four, of JSON and code three. */
+/** The least characters per token: English text has four, JSON and code three. */
 const CHARS_PER_TOKEN = 3;
-/** What a message and a request have around their texts. */
+/** The overhead of a message and a request in addition to their texts. */
 const FRAME_TOKENS = 8;
 
-/** Tokens of messages and definitions, which every request of a run carries again. */
+/** Tokens of messages and definitions, which every request of a run contains again. */
 const tokensKnown = new WeakMap<object, number>();
 
 function tokensOf(part: Message | ToolSchema): number {
@@ -562,10 +568,13 @@ function tokensOf(part: Message | ToolSchema): number {
   return tokens;
 }
 
-/** Estimates the tokens of the requests of a run, rather too many than too few. A request mostly continues the last one. */
+/**
+ * Estimates the tokens of the requests of a run, rather too high than too low. A request usually continues the last
+ * one.
+ */
 class RequestTokens {
   #messages: readonly Message[] = [];
-  /** Tokens up to each message, itself included. */
+  /** Tokens up to and including each message. */
   readonly #sums: number[] = [];
 
   of({ messages, tools = [], responseFormat }: LLMRequest): number {

@@ -6,39 +6,39 @@ import { refuseUnknownScopes } from '../call/required-scopes.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { approverOf } from '../call/waits.js';
 
-/** Whose a run is, as far as that is known. */
+/** The owner of a run, as far as it is known. */
 interface Ownership {
   readonly owner?: unknown;
-  /** The owner is certain: it is this process's own, out of a store, or signed. */
+  /** The owner is certain: it comes from this process or a store, or is signed. */
   readonly isCertain: boolean;
-  /** Its state has a signature that is not right: an owner may have been taken out of it. */
+  /** Its state has an invalid signature: an owner may have been removed from it. */
   readonly isForged?: boolean;
 }
 
 /**
- * The owner that a scope names, as JSON.
+ * The owner in a scope, as JSON.
  *
- * @throws InvalidOptionsError (521) for what JSON would show as something else: an id that is `undefined` or
- *   `NaN` would make strangers the same owner.
+ * @throws InvalidOptionsError (521) for values that JSON would change: an id that is `undefined` or `NaN` would make
+ * different users the same owner.
  */
 export function ownerOf(scope: CallScope): unknown {
   refuseOptions(ownerFaults(scope));
   return scope.owner === undefined ? undefined : JSON.parse(JSON.stringify(scope.owner));
 }
 
-/** What is wrong with the owner that a scope names. */
+/** The faults of the owner in a scope. */
 export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
   const owner = scope?.owner;
   if (owner === undefined) return [];
   const odd = oddMembers(owner, 'owner', []);
-  // An id that was not found, as in `session.user ?? null`, would make all strangers one owner.
+  // An id that was not found, as in `session.user ?? null`, would make all users without an id one owner.
   const isAnybody = odd.length === 0 && isNobody(owner);
   const problems = isAnybody ? [`owner is ${JSON.stringify(owner)}, which is nobody`] : odd;
   const fix = "owner: JSON that says who it is: { user: 'u1' }";
   return problems.map((problem) => ({ where: 'scope', option: 'owner', problem, fix }));
 }
 
-/** Members that JSON would show as something else, or as nothing: a promise and a `Map` are both `{}` to it. */
+/** Members that JSON would change or omit, such as a promise or a `Map`, which both become `{}`. */
 function oddMembers(member: unknown, path: string, around: readonly unknown[]): readonly string[] {
   if (around.includes(member)) return [`${path} contains itself`];
   if (typeof member !== 'object' || member === null) {
@@ -59,8 +59,8 @@ function oddMembers(member: unknown, path: string, around: readonly unknown[]): 
 }
 
 /**
- * Lets a run go on only on behalf of its owner: owners compare as canonical JSON, and a missing one is the same
- * only as a missing one.
+ * Lets a run continue only for its owner. Owners are compared as canonical JSON; a missing owner equals only a
+ * missing owner.
  *
  * @throws ToolwrightError `RunNotAllowed` (523).
  */
@@ -75,8 +75,8 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
 }
 
 /**
- * The owner of a run. A new run without an owner is refused if tools say who may approve them, because its owner could
- * not be told from others; a new run without scopes is refused if tools need some.
+ * The owner of a run. A new run without an owner is refused if its tools restrict who may approve them, because its
+ * owner could not be distinguished from other users. A new run without scopes is refused if tools require some.
  *
  * @throws InvalidOptionsError (521) naming the tools.
  */
@@ -91,7 +91,7 @@ export function ownerOfRun(scope: CallScope, beginsWith: ToolRegistry | undefine
   throw new InvalidOptionsError([{ where: 'the scope', option: 'owner', problem, fix }]);
 }
 
-/** Whether two owners, as JSON, are one; a missing one is the same only as a missing one. */
+/** Whether two owners, as JSON, are equal; a missing owner equals only a missing owner. */
 export function isSameOwner(one: unknown, other: unknown): boolean {
   if (one === undefined || other === undefined) return one === other;
   return canonicalJson(one) === canonicalJson(other);

@@ -25,7 +25,7 @@ const RECORD = object({
   result: RESULT,
 });
 
-// Arguments are what the model sent, which may be anything.
+// Arguments are the model's text, which may be anything.
 const CALL = { id: TEXT_SCHEMA, name: TEXT_SCHEMA, arguments: {} };
 const ITEMS = { providerItems: { type: 'object' }, wire: object({ name: TEXT_SCHEMA, text: TEXT_SCHEMA }) };
 
@@ -74,7 +74,7 @@ const PROGRESS_PARTS = {
   retries: object({ byTool: COUNTS, unknown: COUNT_SCHEMA }, { total: COUNT_SCHEMA }),
 };
 
-/** States of version 1 know nothing of what a run is allowed; without a loop guard there is none. */
+/** States of version 1 have no permissions; without a loop guard, its data is absent. */
 const OPTIONAL_PARTS = {
   turnOf: TEXT_SCHEMA,
   tools: list(TEXT_SCHEMA),
@@ -91,10 +91,10 @@ const OPTIONAL_PARTS = {
   trace: object({ traceparent: TEXT_SCHEMA }, { tracestate: TEXT_SCHEMA, at: { type: 'number' } }),
 };
 
-/** How far a run has come, without its messages. */
+/** The progress of a run, without its messages. */
 export const PROGRESS: JsonSchema = object(PROGRESS_PARTS, OPTIONAL_PARTS);
 
-/** Their states are checked where they are gone on with. */
+/** Their states are checked when they are continued. */
 const INNER = list(object({ run: COUNT_SCHEMA }, { state: { type: 'object' }, result: { type: 'object' } }));
 
 const CALLS = list({
@@ -109,7 +109,7 @@ const CALLS = list({
   ],
 });
 
-/** The form of a run's state, as far as the loop relies on it: states come from outside. */
+/** The schema of a run's state, as far as the loop relies on it; states come from outside. */
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {

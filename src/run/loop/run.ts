@@ -31,20 +31,21 @@ import {
 import { askedAnew, resumeWith } from './resume.js';
 import { progressOf, stateVersion, storedCall } from './suspend.js';
 
-/** A run begins, goes on from its suspended state, or from the entries of a process that died. */
+/** A run starts, or continues from its suspended state or from the entries of a crashed process. */
 type RunOrigin = 'new' | 'suspended' | 'lost';
 
 interface CheckpointerOptions {
   readonly claimed: ClaimedRun;
   readonly store: CheckpointStore;
   readonly from: RunOrigin;
-  /** Values of `context.once` are saved at once, too. */
+  /** Values of `context.once` are saved immediately, too. */
   readonly savesOnce: boolean;
 }
 
 /**
- * Appends entries to a stored run while it goes on. Writes keep their order, and entries that come during a write make
- * up the next one. After a write that failed for good the run is lost: its signal is aborted, and nothing more is written.
+ * Appends entries to a stored run while it continues. Writes keep their order, and entries that arrive during a write
+ * form the next one. After a write that finally failed, the run is lost: its signal is aborted, and nothing more is
+ * written.
  */
 class StepCheckpointer implements Checkpointer {
   readonly savesOnce: boolean;
@@ -52,9 +53,9 @@ class StepCheckpointer implements Checkpointer {
   readonly #store: CheckpointStore;
   readonly #from: RunOrigin;
   #isUnderWay = false;
-  /** How many messages of the run are stored. */
+  /** The number of stored messages of the run. */
   #messages = 0;
-  /** Calls of the open message that have begun, and those whose outcome is in the queue or stored. */
+  /** Calls of the open message that have begun, and those whose outcome is queued or stored. */
   #begun = new Set<number>();
   #settled = new Set<number>();
   #queue: RunEntry[] = [];
@@ -70,12 +71,12 @@ class StepCheckpointer implements Checkpointer {
     this.savesOnce = savesOnce;
   }
 
-  /** Whether the store has the run as one under way. */
+  /** Whether the store has the run as running. */
   get isUnderWay(): boolean {
     return this.#isUnderWay;
   }
 
-  /** @throws ToolwrightError `RunClaimed` (517) if the id is taken, and `RunStoreFailed` (518). */
+  /** @throws ToolwrightError `RunClaimed` (517) if the id is already used, and `RunStoreFailed` (518). */
   async begin(run: LoopRun): Promise<void> {
     this.#messages = run.messages.length;
     this.#isUnderWay = this.#from === 'lost';
@@ -90,7 +91,7 @@ class StepCheckpointer implements Checkpointer {
         return true;
       } catch (error) {
         if (!ToolwrightError.is(error) || error.name !== 'RunClaimed') throw error;
-        // An earlier try may have been written although it failed. Otherwise the run is another one.
+        // An earlier attempt may have been written although it failed. Otherwise it is another run.
         if (await this.#store.renew(lease)) return true;
         this.#claimed.abandon(error);
         throw error;
@@ -144,7 +145,7 @@ class StepCheckpointer implements Checkpointer {
   }
 
   async saveOnce({ place }: ParsedCall, done: Parameters<Checkpointer['saveOnce']>[1]): Promise<void> {
-    // Work that outlives its call may come here when other calls are open.
+    // Work that outlives its call may arrive here when other calls are open.
     if (place.step !== this.#step || this.#settled.has(place.index)) return;
     this.#queue.push({ type: 'once', index: place.index, ...done });
     await this.#commit();
@@ -193,7 +194,7 @@ class StepCheckpointer implements Checkpointer {
     });
   }
 
-  /** What is in the queue is part of the state. */
+  /** Queued entries are part of the state. */
   async #suspend(state: RunState): Promise<void> {
     this.#queue = [];
     await this.#claimed.write({
@@ -229,7 +230,7 @@ class StepCheckpointer implements Checkpointer {
     else this.#queue.push({ type: 'calls', calls: [{ index, call }] });
   }
 
-  /** All entries so far are committed, or the run is lost. */
+  /** Resolves when all entries so far are committed, or the run is lost. */
   #commit(): Promise<void> {
     this.#last = this.#last.then(async () => {
       if (this.#queue.length === 0) return;
@@ -250,12 +251,15 @@ class StepCheckpointer implements Checkpointer {
   }
 }
 
-/** That a call was not done counts for one more beginning; if that is unknown again, it is asked again. */
+/**
+ * The answer that a call was not executed counts for one restart; if the outcome is unknown again, the question is
+ * asked again.
+ */
 function journalOfRerun({ outcome, ...known }: CallJournal): CallJournal {
   return outcome === undefined ? known : { ...known, reruns: (known.reruns ?? 0) + 1 };
 }
 
-/** A run as of now; without its last message if that is open. */
+/** The current state of a run; without its last message if that is open. */
 function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoint {
   const { runId, record } = run;
   const progress = { ...progressOf(run), messages: run.messages.slice(0, messages) };
@@ -270,10 +274,10 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
   throw new ToolwrightError('RunStoreFailed', 'The run cannot be kept: JSON cannot say its history.');
 }
 
-/** The outcome of a call, in any case as JSON: fields that JSON cannot represent are left out, and the others are not. */
+/** The outcome of a call, always as JSON: fields that JSON cannot represent are omitted, and the others are kept. */
 function jsonCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   const stored = storedCall(outcome, call);
-  // The store writes it as JSON at once.
+  // The store writes it as JSON immediately.
   const plain = isPlainData(stored) ? stored : plainJson(stored);
   if (plain !== undefined) return plain as StoredCall;
   const { id, name } = call;
@@ -287,7 +291,7 @@ function plainFields<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(plain.filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** An abort keeps the reason that was given for it, which is in the cause of the error. */
+/** For an abort, the given reason, which is in the cause of the error. */
 function storedError(error: unknown): NonNullable<StoredEnd['error']> {
   const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
   const isAbort = ToolwrightError.is(error) && error.name === 'RunAborted' && error.cause !== undefined;
@@ -300,10 +304,11 @@ function storedError(error: unknown): NonNullable<StoredEnd['error']> {
 /**
  * Runs the loop of model and tools until the model answers without calls.
  *
- * It returns and does not reject: what the model, a tool or the provider did wrong is in `status`, `error`
- * and `toolCalls`, and `messages` is a valid history on every path. The input array is not changed.
+ * It returns and does not reject: failures of the model, a tool or the provider are in `status`, `error` and
+ * `toolCalls`, and `messages` is always a valid history. The input array does not change.
  *
- * @throws InvalidOptionsError for options that are none, ToolDeclarationError for tools that are none, and `ToolLoopLimitReached` with `onLimit: 'throw'`.
+ * @throws InvalidOptionsError for invalid options, ToolDeclarationError for invalid tools, and `ToolLoopLimitReached`
+ * with `onLimit: 'throw'`.
  *
  * @example
  * ```ts
@@ -326,10 +331,10 @@ export async function runToolLoop<Source extends SchemaSource = SchemaSource>(
 }
 
 /**
- * Runs the loop and yields what happens as it happens: text as the model writes it, calls with their
- * progress and their ends. A slow reader slows the run; leaving the iteration aborts it, and `result` is
- * then the aborted run with a valid history. The run begins with the iteration, or when `result` is asked
- * for; without an iteration nothing waits for a reader.
+ * Runs the loop and yields its events: text as the model writes it, and calls with their progress and their ends. A
+ * slow reader slows the run. Leaving the iteration aborts the run, and `result` is then the aborted run with a valid
+ * history. The run starts with the iteration, or when `result` is read; without an iteration, it does not wait for a
+ * reader.
  *
  * @example
  * ```ts
@@ -355,20 +360,20 @@ export function streamToolLoop(
 }
 
 /**
- * Goes on with a suspended run. Answers come in any order, by the ids of `pending`; as long as
- * some are missing, the run stays suspended and nothing runs. Then the calls that waited are made, those that
- * had run are not made again, and the loop goes on. Tools are looked up anew by name, and the scope is given
- * again, so that another process can do this. A yes may come with other `arguments`: they are checked like a
- * model's before anything runs, and what is wrong with them is `InvalidAnswer`.
+ * Resumes a suspended run. Answers may come in any order, by the ids in `pending`; while answers are missing, the run
+ * stays suspended and nothing runs. Then the waiting calls are executed, finished calls are not executed again, and
+ * the loop continues. Tools are looked up by name and the scope is passed again, so that another process can resume
+ * the run. An approval may contain other `arguments`: they are checked like a model's before anything runs, and
+ * faults are reported as `InvalidAnswer`.
  *
- * The run keeps what it had: its model; of the given tools, those that it was offered before; and its owner, whose
- * scope must be given. Whoever answers for the owner is named apart: `{ scope, answeredBy }`.
+ * The run keeps its model; of the given tools, those that it was offered before; and its owner, whose scope must be
+ * passed. If another user answers for the owner, pass `{ scope, answeredBy }`.
  *
- * It returns and does not reject for the same things as `runToolLoop`.
+ * It returns and does not reject in the same cases as `runToolLoop`.
  *
- * @throws ToolwrightError `InvalidAnswer` (514) for unknown, repeated and unfitting answers, and `InvalidState`
- *   (515) for a state that was changed, `RunNotAllowed` (523) for a scope of another owner; all of them change
- *   nothing, and the state can be resumed again.
+ * @throws ToolwrightError `InvalidAnswer` (514) for unknown, repeated and invalid answers, and `InvalidState` (515)
+ * for a state that was changed, `RunNotAllowed` (523) for a scope of another owner. Nothing changes then, and the
+ * state can be resumed again.
  *
  * @example
  * ```ts
@@ -392,8 +397,8 @@ export async function resumeToolLoop(
 }
 
 /**
- * Goes on with a suspended run as `resumeToolLoop` does, and yields what happens as `streamToolLoop` does.
- * Calls that waited start again; those that had run are not reported a second time.
+ * Resumes a suspended run as `resumeToolLoop` does, and yields its events as `streamToolLoop` does. Calls that waited
+ * start again; finished calls are not reported a second time.
  *
  * Wrong answers and changed states reject the first read and `result`, with the same errors as there.
  *
@@ -421,7 +426,7 @@ export function streamResumedToolLoop(
   });
 }
 
-/** Drives a run that is new, or that the caller continues. Its steps are saved if the config asks for it. */
+/** Drives a run that is new, or that the caller continues. Its steps are saved if the config requests it. */
 export async function driveRun(
   config: ResumeConfig,
   start: RunStart,
@@ -447,15 +452,15 @@ interface ChildStart {
   readonly deps: RunDeps;
 }
 
-/** The outcome of a run inside a call, and what it had used before this call was made. */
+/** The outcome of a run inside a call, and its usage before this call was made. */
 interface ChildOutcome {
   readonly result: ToolLoopResult;
   readonly before: Usage;
 }
 
 /**
- * Drives a run that the tool of a call begins. If the call is made again, the run goes on where it was, and a run that
- * had ended is not repeated. The state around it contains it: it is not saved to a store of its own.
+ * Drives a run that the tool of a call starts. If the call is executed again, an unfinished run continues, and a
+ * finished run is not repeated. The enclosing state contains it: it is not saved to a store.
  */
 export async function driveChild(
   outer: ChildRuns,
@@ -466,7 +471,7 @@ export async function driveChild(
   if (run === undefined) return { result: await driveLoop(config, start, deps), before: NO_USAGE };
   const { state } = run;
   const known = run.result && restoredRun(run.result);
-  // Counted also if it has an id, so that the next one gets the id that it had.
+  // Also counted if it has an id, so that the next run keeps its id.
   const runId = config.runId ?? outer.idOf(start.messages);
   if (known !== undefined) return { result: known, before: known.usage };
   const resumption = { answers: [], scope: deps.scope, isCertain: true };
@@ -482,9 +487,9 @@ export function savesSteps(config: ResumeConfig | undefined): boolean {
 }
 
 /**
- * A store as one of runs under way.
+ * A store of running runs.
  *
- * @throws InvalidOptionsError (521) if it stores suspended runs only.
+ * @throws InvalidOptionsError (521) if it stores only suspended runs.
  */
 export function checkpointStore(store: RunStore | undefined): CheckpointStore {
   if (CHECKPOINT_STORE.accepts(store)) return store as CheckpointStore;
@@ -496,7 +501,7 @@ function wrong(what: string, fix: string): InvalidOptionsError {
   return new InvalidOptionsError([{ where: 'the loop’s config', option: 'checkpoint', problem, fix }]);
 }
 
-/** A run that this process holds while it goes on. */
+/** A run that this process holds while it continues. */
 interface HeldRun {
   readonly claimed: ClaimedRun;
   readonly store?: RunStore;
@@ -505,11 +510,11 @@ interface HeldRun {
 }
 
 /**
- * Drives a run that is claimed in a store to its end or its suspension. If its steps are saved, the store keeps the run
- * when it has ended; otherwise it is removed.
+ * Drives a claimed run to its end or its suspension. If its steps are saved, the store keeps the ended run; otherwise
+ * the run is removed.
  *
- * @throws ToolwrightError `RunClaimed` (517) if another process has taken it over, `RunStoreFailed` (518), and
- *   what `start` throws, and then the run is free again, as it was.
+ * @throws ToolwrightError `RunClaimed` (517) if another process has taken it over, `RunStoreFailed` (518), and errors
+ * of `start`; the run is then free again, unchanged.
  */
 export async function driveClaimed(
   config: ResumeConfig,
@@ -524,7 +529,7 @@ export async function driveClaimed(
     : undefined;
   const saveTo = checkpointer ? {} : { saveTo: { save: (state: RunState) => claimed.release(state) } };
   const signal = config.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
-  // An error at the limit would come before the end is saved.
+  // An error at the limit would be thrown before the end is saved.
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
   const { left } = deps;
   const leave = () => claimed.abandon(checkpointer ? left?.reason : leftSuspended(claimed.claim.runId));
@@ -539,7 +544,7 @@ export async function driveClaimed(
   } catch (error) {
     claimed.lost.throwIfAborted();
     if (checkpointer?.isUnderWay) await checkpointer.fail(error);
-    // A lost run that cannot go on here is not given back: it would be taken over at once again.
+    // A lost run that cannot continue here is not released: it would be taken over again immediately.
     else if (from === 'suspended') await claimed.giveBack(askedAnew(error, config.stateSecret));
     claimed.leave();
     throw error;
@@ -552,7 +557,7 @@ export async function driveClaimed(
   return result;
 }
 
-/** The answers can be given again, as if this process had died. */
+/** The answers can be given again, as if this process had crashed. */
 function leftSuspended(runId: string): ToolwrightError {
   const message = `Run '${runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
   return new ToolwrightError('RunClaimed', message);

@@ -18,12 +18,12 @@ interface Place {
   readonly conversationId: string | undefined;
 }
 
-/** A standing approval of a call, before anybody has given it. */
+/** A standing approval of a call, before it is given. */
 type Standing = Pick<StandingApproval, 'id' | 'tool' | 'pattern' | 'scope' | 'subject' | 'owner'>;
 
 /**
- * The standing approvals that would let a call through, one for each scope that its tool allows here. All of it is the
- * server's own: a changed definition, another owner or other arguments make another id.
+ * The standing approvals that would allow a call, one for each scope that its tool allows here. The server determines
+ * all of their fields: a changed definition, another owner or other arguments produce another id.
  */
 function standingsOf(
   tool: ToolDefinition,
@@ -38,7 +38,7 @@ function standingsOf(
   const pattern = plainJson(by === undefined ? args : parts);
   if (pattern === undefined) return [];
   const written = typeof by === 'function' ? String(by) : (by ?? null);
-  // What must not have changed since the approval: all that the approver could see of the tool.
+  // Everything that must not have changed since the approval: the facts about the tool that the approver could see.
   const definition = plainJson({ description, parameters, annotations, execution, approval, by: written });
   const { runId, owner, conversationId } = place;
   const subjects: Readonly<Record<RememberScope, string | undefined>> = {
@@ -56,7 +56,7 @@ function standingsOf(
   });
 }
 
-/** Looks for the standing approval of a call, if the store of the run keeps any. */
+/** Looks up the standing approval of a call, if the store of the run has any. */
 export function standingLookup(
   store: unknown,
   { runId, owner }: Pick<Place, 'runId' | 'owner'>,
@@ -65,7 +65,7 @@ export function standingLookup(
   return async ({ tool, arguments: args, conversationId, mayHaveGiven }) => {
     const ids = standingsOf(tool, args, { runId, owner, conversationId }).map(({ id }) => id);
     if (ids.length === 0) return undefined;
-    // Of several that stand, one may come from a person who cannot approve this call.
+    // If several are valid, one may come from a user who cannot approve this call.
     const groups = approverOf(tool.approval) === undefined ? [ids] : ids.map((id) => [id]);
     for (const group of groups) {
       const found = await store.approvals.findApproval(group);
@@ -90,7 +90,7 @@ export interface Remembering {
   readonly faults: string[];
 }
 
-/** Stores the approvals that count for later calls, and lets those other calls through that wait for the same. */
+/** Stores approvals for later calls, and allows other calls that wait for the same approval. */
 export async function rememberAnswers(
   calls: readonly StoredCall[],
   remembering: Remembering,
@@ -154,7 +154,7 @@ function standingsFor(
   }
 }
 
-/** A call beside the one that was answered, which waits for an approval of the same pattern. */
+/** Allows another call that waits for an approval of the same pattern. */
 function letThrough(
   call: StoredWaitingCall,
   given: ReadonlyMap<string, StandingYes>,

@@ -24,32 +24,32 @@ import {
 } from '../../core/kernel/options.js';
 import { historyFaults, type RepairedHistory, repairHistory } from './given-history.js';
 
-/** What is known before a request is made. */
+/** The facts before a request is made. */
 export interface StepContext {
   /** Number of the request in its run, from 1. */
   readonly step: number;
   /** The history so far. */
   readonly messages: readonly Message[];
-  /** Of the requests so far. */
+  /** The usage of the requests so far. */
   readonly usage: Usage;
-  /** The model that the run asks. */
+  /** The model of the run. */
   readonly model: string;
   readonly signal?: AbortSignal;
 }
 
-/** What one request is made with; what is left out is the run's. */
+/** The settings of one request; absent settings are the run's. */
 export interface StepSettings {
   readonly model?: string;
-  /** Names of the tools that are offered, out of the run's. */
+  /** Names of the offered tools, out of the run's. */
   readonly tools?: readonly string[];
   readonly toolChoice?: ToolChoice;
   readonly responseFormat?: ResponseFormat;
-  /** In place of the history, for this request only; calls without answers and answers without calls are repaired. */
+  /** Replaces the history for this request only; calls without answers and answers without calls are repaired. */
   readonly messages?: readonly Message[];
   readonly llmOptions?: Readonly<Record<string, unknown>>;
 }
 
-/** Decides what the next request of a run is made with; nothing leaves it as it would be. */
+/** Returns the settings of the next request; `undefined` changes nothing. */
 export type PrepareStep = (
   context: StepContext,
 ) => StepSettings | undefined | Promise<StepSettings | undefined>;
@@ -101,8 +101,8 @@ export async function settingsOf(
 }
 
 /**
- * Decides what of the history the next request of a run carries. It is given all of it, each time; the history
- * itself stays whole.
+ * Selects the part of the history for the next request of a run. It receives the whole history each time; the history
+ * itself does not change.
  */
 export type CompactHistory = (
   messages: readonly Message[],
@@ -110,10 +110,10 @@ export type CompactHistory = (
 ) => readonly Message[] | Promise<readonly Message[]>;
 
 /**
- * What a request carries where `returned` was made out of a history: a call that lost its answer gets it again, and
- * goes where it never had one; answers without their calls go.
+ * Repairs a compacted history for a request: a call that lost its answer gets it again, and a call that never had an
+ * answer is removed, as are answers without calls.
  *
- * @throws InvalidOptionsError (521) for what is no history.
+ * @throws InvalidOptionsError (521) for a value that is not a history.
  */
 export function compactedHistory(returned: readonly Message[], history: readonly Message[]): RepairedHistory {
   const where = 'what compactHistory returns';
@@ -121,7 +121,7 @@ export function compactedHistory(returned: readonly Message[], history: readonly
   return repairHistory(returned, (call, message) => answerIn(history, message, call));
 }
 
-/** Ids may stand in a history several times: a message that was not copied has the answers that come after it. */
+/** Ids may occur several times in a history: a message that was not copied has the answers that follow it. */
 function answerIn(
   history: readonly Message[],
   message: AssistantMessage,

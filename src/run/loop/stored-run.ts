@@ -37,14 +37,14 @@ import { askedAnew, type Resumption, resigned, resumeWith } from './resume.js';
 import { checkpointStore, driveClaimed, savesSteps } from './run.js';
 import { isSameOwner } from './run-owner.js';
 
-/** A suspended run that a store keeps. */
+/** A suspended run in a store. */
 export interface StoredRun {
   readonly store: RunStore;
   /** The `runId` of its state. */
   readonly runId: string;
   /**
-   * Milliseconds until the run can be claimed again where this process dies; default 30,000. The claim is
-   * renewed while the run goes on. Give more where tools compute for longer without awaiting anything.
+   * Milliseconds until the run can be claimed again if this process crashes; default: 30,000. The claim is renewed
+   * while the run continues. Use more if tools compute for longer without awaiting anything.
    */
   readonly leaseMs?: number;
 }
@@ -56,21 +56,22 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
 });
 
 /**
- * Goes on with a suspended run out of a store, as `resumeToolLoop` does. The run is claimed first: of
- * processes that resume it at the same moment one goes on, and the others get `RunClaimed`; their answers were
- * not taken. Afterwards a run that is suspended again is free with its new state, and one that has ended, in
- * whatever way, is gone from the store. `config.store` is not used.
+ * Resumes a suspended run from a store, as `resumeToolLoop` does. The run is claimed first: if several processes
+ * resume it at the same moment, one continues, and the others get `RunClaimed`; their answers are not applied.
+ * Afterwards, a run that is suspended again is free with its new state, and a run that has ended, in any way, is
+ * removed from the store. `config.store` is not used.
  *
- * Where the process dies in between, the claim runs out, and the run can be resumed again from the state
- * before: calls that had been answered by then run again. With `checkpoint: 'step'` every step is kept instead, no
- * such call runs again, `recoverRuns` goes on with the run, and the store keeps it when it has ended. A run that
- * another process has taken over meanwhile is aborted here.
+ * If the process crashes meanwhile, the claim expires, and the run can be resumed again from the earlier state: calls
+ * that had been answered since then run again. With `checkpoint: 'step'`, every step is stored instead: no such call
+ * runs again, `recoverRuns` continues the run, and the store keeps the ended run. A run that another process has
+ * taken over meanwhile is aborted here.
  *
- * Where the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and
- * the `state` for a run that is suspended again, otherwise with the status that the run ended with.
+ * If the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and the
+ * `state` for a run that is suspended again, otherwise with the status with which the run ended.
  *
- * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517); `InvalidAnswer` (514) and `InvalidState`
- *   (515), `RunNotAllowed` (523), and the run is free again, as it was. What the store throws while it is claimed is thrown as it is.
+ * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517); `InvalidAnswer` (514) and `InvalidState` (515),
+ * `RunNotAllowed` (523), and the run is then free again, unchanged. Errors of the store while the run is claimed are
+ * thrown unchanged.
  *
  * @example
  * ```ts
@@ -91,13 +92,13 @@ export async function resumeStoredRun(
   return driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
 }
 
-/** How a stored run goes on, and who watches it. */
+/** How a stored run continues, and its observers. */
 interface StoredResumption {
   readonly resumption: Resumption;
   readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
 }
 
-/** The same as {@link resumeStoredRun}, watched. */
+/** The same as {@link resumeStoredRun}, with observers. */
 export async function driveStoredRun(
   config: ResumeConfig,
   { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
@@ -139,11 +140,11 @@ async function claimSuspended(
 interface SeizedDrive {
   readonly store: RunStore;
   readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
-  /** Changes the state of a suspended run before it goes on. */
+  /** Changes the state of a suspended run before it continues. */
   readonly prepare?: (state: RunState) => Promise<RunState>;
 }
 
-/** Goes on with a run as it was seized: from its state if it was suspended, otherwise from its entries. */
+/** Continues a seized run: from its state if it was suspended, otherwise from its entries. */
 export function driveSeizedRun(
   config: ResumeConfig,
   { claimed, run }: SeizedRun,
@@ -160,19 +161,19 @@ export function driveSeizedRun(
   return driveClaimed(config, start, { claimed, store, from: 'suspended', deps });
 }
 
-/** A suspended run of a store that keeps runs under way, too. */
+/** A suspended run of a store that also stores running runs. */
 export interface AnsweredRun {
   readonly store: CheckpointStore;
   readonly runId: string;
 }
 
-/** What answers bring along. */
+/** Options of answers. */
 export interface AnswerStoredRunOptions {
-  /** On whose behalf the run takes place; it has to be the run's owner. */
+  /** The owner; it must be the run's owner. */
   readonly owner?: unknown;
-  /** Who answered, where that is not the owner: any JSON. */
+  /** Who answered, if not the owner: any JSON. */
   readonly answeredBy?: unknown;
-  /** That of the run's config, where it has one. */
+  /** The secret of the run's config, if it has one. */
   readonly stateSecret?: string;
   /** The tools of the run: edited arguments are checked against them, and refused without them. */
   readonly tools?: ResumeConfig['tools'];
@@ -190,10 +191,10 @@ const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
   tools: LOOP_RULES.tools,
 });
 
-/** How long other processes wait if this one dies in between. */
+/** How long other processes wait if this one crashes meanwhile. */
 const LEASE_MS = 10_000;
 
-/** Stores the questions as they are asked now, if answers were refused because tools have changed. */
+/** Stores the current questions, if answers were refused because tools have changed. */
 export async function saveAskedAnew(
   store: RunStore,
   error: unknown,
@@ -204,17 +205,17 @@ export async function saveAskedAnew(
   const { runId, revision } = anew;
   const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
   const outcome = await store.claim({ ...claimed.claim, leaseMs: LEASE_MS });
-  // Others have answered meanwhile, or do so now.
+  // Other users have answered meanwhile, or do so now.
   if (outcome.status !== 'claimed') return;
   await claimed.giveBack(outcome.state.revision < revision ? anew : undefined);
 }
 
 /**
- * Keeps answers of a suspended run without going on with it here. With the last of them the run is one under way that
- * nobody holds: the next `recoverRuns`, in whatever process, goes on with it. Gives what it still waits for.
+ * Stores answers of a suspended run without continuing it here. With the last answer, the run becomes running without
+ * a holder: the next `recoverRuns`, in any process, continues it. Returns the remaining waits.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `InvalidAnswer` (514), `RunNotAllowed` (523); the
- *   run is then as it was. InvalidOptionsError (521) for options that are wrong.
+ * run is then unchanged. InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -255,7 +256,7 @@ export async function answerStoredRun(
   }
 }
 
-/** A run with all its answers is one under way; freed, it can be recovered. */
+/** A run with all its answers becomes a running run; freed, it can be recovered. */
 async function leaveToOthers(
   store: CheckpointStore,
   { claim }: ClaimedRun,
@@ -269,7 +270,7 @@ async function leaveToOthers(
 export interface CancelledRun {
   readonly store: CheckpointStore;
   readonly runId: string;
-  /** Why; stands in the error of the run. */
+  /** The reason, for the error of the run. */
   readonly reason?: string;
 }
 
@@ -280,9 +281,9 @@ const CANCELLED_RUN = optionTable<CancelledRun>('cancelRun', {
 });
 
 /**
- * Ends a run of a store, also one that another process holds: it is taken from that process, whose writes are refused
- * from then on and which aborts it with `RunClaimed`. Calls without a result are answered as aborted, so that the
- * history is valid. False where the run had ended before.
+ * Ends a run of a store, even if another process holds it: the run is taken from that process, whose writes are
+ * refused from then on and which aborts it with `RunClaimed`. Calls without a result are answered as aborted, so that
+ * the history is valid. Returns false if the run had already ended.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunStoreFailed` (518); InvalidOptionsError (521).
  *
@@ -300,7 +301,7 @@ export async function cancelRun(options: CancelledRun): Promise<boolean> {
   return isEnded;
 }
 
-/** The same without a look at its conversation: `isEnded` is false if the run had ended before. */
+/** The same without notifying its conversation: `isEnded` is false if the run had already ended. */
 export async function endStoredRun({
   store,
   runId,
@@ -330,8 +331,8 @@ export async function endStoredRun({
 }
 
 /**
- * The state of a turn with the answers in its conversation's inbox that end calls: a call was done, with its result, or
- * is refused. The history of the ended run then states that.
+ * The state of a turn with the answers in its conversation's inbox that end calls, because they report a result or
+ * refuse the call. The history of the ended run then contains them.
  */
 async function withEnteredAnswers(store: CheckpointStore, given: RunState): Promise<RunState> {
   const { owner, turnOf } = given;

@@ -26,8 +26,8 @@ function stateFaults(state: unknown): ReturnType<ResultChecker> {
 }
 
 /**
- * The state of a run that waits: plain JSON that shares nothing with the run. `undefined` if JSON cannot represent it,
- * as with arguments that a model nested too deep, or if it would not be a valid state.
+ * The state of a run that waits, as independent plain JSON. Returns `undefined` if JSON cannot represent it, for
+ * example because of too deeply nested arguments, or if it would not be a valid state.
  */
 export function suspendRun(
   run: LoopRun,
@@ -46,27 +46,27 @@ export function suspendRun(
     };
     const key = { secret: config.stateSecret, isOwned: owner !== undefined };
     const state = signState(plainJson(written) as RunState, key);
-    // A state that could not be resumed is not given out: the calls are answered instead.
+    // A state that could not be resumed is not returned: the calls are answered instead.
     return stateFaults(state).length === 0 ? state : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Older versions know neither runs inside calls (4) nor budgets that ask (5). */
+/** The lowest version for a state: older ones support neither runs inside calls (4) nor budget questions (5). */
 export function stateVersion({ calls }: RunState['open']): 3 | 4 | 5 {
   if (calls.some((call) => 'asks' in call)) return 5;
   return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
 }
 
-/** How far a run has come; its parts are still the run's own. */
+/** The progress of a run; its parts are not copied. */
 export function progressOf(run: LoopRun): RunProgress {
   const { budget, owner, turnOf, tools, guard } = run;
   const place = run.trace?.place;
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(turnOf === undefined ? {} : { turnOf }),
-    // Those that were registered while it went on are its own, too.
+    // Tools that were registered during the run also belong to it.
     tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
     model: run.config.model,
     messages: run.messages,
@@ -80,10 +80,11 @@ export function progressOf(run: LoopRun): RunProgress {
   };
 }
 
-/** The outcome of a call, as the state of a run contains it. */
+/** The outcome of a call in the form for the state of a run. */
 export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   const { id, name, providerItems, wire, text } = call;
-  // As the model sent them, whatever the tool has done to the object since. What JSON cannot represent is left out.
+  // As the model sent them, even if the tool has changed the object since. Parts that JSON cannot represent are
+  // omitted.
   const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
   const args = (jsonPart(sent) ?? '') as ParsedCall['arguments'];
   const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
@@ -95,7 +96,7 @@ export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   return { status: 'waiting', id, name, arguments: args, ...suspension, ...runs, ...items };
 }
 
-/** A stored call, to be made again unless it has its answer. */
+/** A stored call, to be executed again unless it has its answer. */
 export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   const wire = stored.wire ? { wire: stored.wire } : {};
   if (stored.status === 'settled') {
@@ -126,25 +127,25 @@ function storedRecord(record: CallRecord): StoredCallRecord {
   };
 }
 
-/** A part of something that is written as JSON later; only what JSON would change or refuse is copied. */
+/** A part of a value that is later written as JSON; only parts that JSON would change or refuse are copied. */
 function jsonPart(value: unknown): unknown {
   if (typeof value === 'string') return value;
   return typeof value === 'object' && value !== null && isPlainData(value) ? value : plainJson(value);
 }
 
-/** The record of a call from the state of a run; its error, if it had one, is gone. */
+/** The record of a call from the state of a run; its error, if it had one, is lost. */
 export function restoredRecord({ result, ...record }: StoredCallRecord): CallRecord {
   return { ...record, result: new ToolResult(result) };
 }
 
-/** One wait of a suspended run, with the call that has it. */
+/** A wait of a suspended run, with its call. */
 interface OpenWait {
   readonly pending: PendingCall;
   readonly call: StoredWaitingCall;
   readonly wait: Wait;
 }
 
-/** What a state waits for, in the order of its calls. */
+/** The waits of a state, in the order of its calls. */
 export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>): readonly OpenWait[] {
   return state.open.calls.flatMap((call) =>
     call.status === 'waiting'
@@ -153,7 +154,7 @@ export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>
   );
 }
 
-/** What a call of a run under way waits for; nothing if JSON cannot represent it, because then it cannot wait. */
+/** The waits of a call of a running run; empty if JSON cannot represent the call, because it then cannot wait. */
 export function pendingOf(run: LoopRun, outcome: CallEnding, call: ParsedCall): readonly PendingCall[] {
   try {
     const open = { content: '', calls: [storedCall(outcome, call)] };
@@ -170,7 +171,7 @@ function pendingCall(
 ): PendingCall {
   const { kind, message, schema } = wait;
   const { arguments: args } = journal;
-  // The iteration: models use ids again, and an approval of one call must never count for a later one.
+  // Includes the iteration, because models reuse ids, and an approval of one call must never count for a later one.
   const place = [state.runId, state.iterations, callId, tool, args, kind, index];
   const about = inner === undefined ? [...place, message, schema] : [...place, message, schema, inner.id];
   const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
@@ -187,11 +188,11 @@ export interface ValidState {
 }
 
 /**
- * Takes the state of a suspended run from outside; the copy is the run's own, because tools may change what they are
- * given. Versions 1 to 5 are read.
+ * Validates the state of a suspended run, which comes from outside, and returns a copy, because tools may change
+ * their data. Versions 1 to 5 are accepted.
  *
- * @throws ToolwrightError `InvalidState` (515) if it is not a state, or if it was changed: with a secret
- *   anywhere, without one as far as `pending` shows it.
+ * @throws ToolwrightError `InvalidState` (515) if it is not a state, or if it was changed: with a secret in any part,
+ * without a secret as far as `pending` shows it.
  */
 export function validateState(given: unknown, secret: string | undefined): ValidState {
   if (given === undefined)
@@ -223,8 +224,8 @@ interface Signable {
 let madeSecret: string | undefined;
 
 /**
- * Signs what names owners if no secret is configured: this process recognizes what it gave out, and
- * the rest counts as unsigned. Made when it is needed: Workers allow no randomness before that.
+ * Signs data that contains owners if no secret is configured: this process recognizes its own states, and all others
+ * count as unsigned. Created on first use, because Workers allow no randomness before that.
  */
 function processSecret(): string {
   madeSecret ??= nodeCrypto().randomBytes(32).toString('base64url');
@@ -233,11 +234,11 @@ function processSecret(): string {
 
 interface SigningKey {
   readonly secret: string | undefined;
-  /** It names owners: it is signed without a secret, too. */
+  /** It contains owners: it is signed without a configured secret, too. */
   readonly isOwned: boolean;
 }
 
-/** The state with its signature; without one if it needs none and there is no secret. */
+/** The state with its signature; without a signature if it needs none and there is no secret. */
 export function signState<State extends Signable>(state: State, { secret, isOwned }: SigningKey): State {
   const { signature: _, ...unsigned } = state;
   const key = secret ?? (isOwned ? processSecret() : undefined);
@@ -245,7 +246,7 @@ export function signState<State extends Signable>(state: State, { secret, isOwne
   return { ...unsigned, ...signature } as State;
 }
 
-/** Whether the state is unchanged, as its signature shows; without a secret, whether this process signed it. */
+/** Whether the state is unchanged, according to its signature; without a secret, whether this process signed it. */
 export function isSignedWith({ signature, ...unsigned }: Signable, secret = processSecret()): boolean {
   if (typeof signature !== 'string') return false;
   const expected = Buffer.from(signatureOf(unsigned, secret));
