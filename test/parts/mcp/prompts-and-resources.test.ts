@@ -295,6 +295,17 @@ test('prompts and resources have scopes and can be public, as tools can', async 
       return `secret ${id}`;
     }
 
+    @Public()
+    @Prompt('Greets')
+    greet() {
+      return 'Hello';
+    }
+
+    @Completion('info://{id}', 'id')
+    secretIds(value: string) {
+      return [`${value}-secret`];
+    }
+
     @Prompt({ description: 'Reveals', scopes: ['secret'] })
     reveal() {
       return 'Reveal it';
@@ -307,17 +318,22 @@ test('prompts and resources have scopes and can be public, as tools can', async 
   const { listening } = await start({ oauth }, registry);
   const anybody = await connect(listening);
   expect((await anybody.listResources()).resources.map(({ uri }) => uri)).toEqual(['info://hours']);
-  expect((await anybody.listPrompts()).prompts).toEqual([]);
+  expect((await anybody.listPrompts()).prompts.map(({ name }) => name)).toEqual(['greet']);
   expect(await anybody.readResource({ uri: 'info://hours' })).toMatchObject({
     contents: [{ text: '9 to 18' }],
   });
   await expect(anybody.readResource({ uri: 'info://1' })).rejects.toThrow();
   await expect(anybody.getPrompt({ name: 'reveal' })).rejects.toThrow();
+  // A name beside the URI does not make the completion of a protected resource that of a public prompt.
+  const ref = { type: 'ref/resource' as const, uri: 'info://{id}', name: 'greet' };
+  const argument = { name: 'id', value: 'a' };
+  await expect(anybody.complete({ ref, argument })).rejects.toThrow();
   await anybody.close();
   const signedIn = await connect(listening, {}, await issuer.issue({ scope: 'secret' }));
   expect(await signedIn.readResource({ uri: 'info://1' })).toMatchObject({
     contents: [{ text: 'secret 1' }],
   });
+  expect((await signedIn.complete({ ref, argument })).completion.values).toEqual(['a-secret']);
   await signedIn.close();
 });
 

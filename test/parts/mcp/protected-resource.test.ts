@@ -1,7 +1,13 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { defineTool, discoverTools, Public, runToolLoop, Tool, ToolRegistry, Toolset } from 'toolwright';
-import { createMcpServer, jwks, type McpOAuthOptions, type McpToolServer } from 'toolwright/mcp';
+import {
+  createMcpServer,
+  jwks,
+  type McpOAuthOptions,
+  type McpServerOptions,
+  type McpToolServer,
+} from 'toolwright/mcp';
 import { ScriptedProvider } from 'toolwright/testing';
 import { ERAS, type Listening, listen } from './mcp-connections.js';
 import { HEADERS, INITIALIZE } from './raw-requests.js';
@@ -43,12 +49,17 @@ afterEach(async () => {
 });
 
 /** A protected server with the tools of the shop, or with those that nobody may use without a token. */
-async function protect(options: Partial<McpOAuthOptions> = {}, deny: readonly string[] = []) {
+async function protect(
+  options: Partial<McpOAuthOptions> = {},
+  deny: readonly string[] = [],
+  configure: McpServerOptions['configure'] = () => {},
+) {
   const registry = new ToolRegistry().register(...discoverTools({ toolsets: [ShopTools] })).view({ deny });
   const verify = jwks(issuer.keys);
   const listening = await listen(registry, {
     oauth: { resource: RESOURCE, issuer: issuer.issuer, verify, ...options },
     onError: () => {},
+    configure,
   });
   open.add(listening);
   return listening;
@@ -219,6 +230,21 @@ test('prompts, resources and other methods need a token also where tools are pub
   const listening = await protect();
   for (const method of ['prompts/get', 'resources/read', 'completion/complete', 'logging/setLevel'])
     expect((await send(listening, { method })).status).toBe(401);
+});
+
+test('names of methods that objects have by themselves are unknown methods, and no mistake of the server', async () => {
+  const listening = await protect();
+  for (const method of ['__proto__', 'constructor', 'toString'])
+    expect((await send(listening, { method })).status).toBe(401);
+});
+
+test('lists of what `configure` has added to the SDK need a token also where tools are public', async () => {
+  const listening = await protect({}, [], (server) => {
+    server.registerPrompt('internal', { description: 'Internal' }, () => ({ messages: [] }));
+  });
+  expect((await send(listening, { method: 'prompts/list' })).status).toBe(401);
+  const token = await issuer.issue();
+  expect((await send(listening, { method: 'prompts/list', token })).status).toBe(200);
 });
 
 test('keys that cannot be read are no reason to throw a token away: 503, reported once to the log', async () => {

@@ -19,7 +19,7 @@ import {
 import { missingScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { refuseRequest } from './host-guard.js';
-import { findResource } from './resource-uris.js';
+import { findResource, servedAs } from './resource-uris.js';
 import type { ExpectedToken, McpOAuthOptions } from './settings.js';
 
 const URL_TEXT: OptionRule = {
@@ -54,7 +54,7 @@ const NOT_ACCEPTED = { error: 'invalid_token', description: 'The token is not ac
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 /** Methods that callers without a token may use if something is public. Messages without a method are responses. */
 const OPEN_METHOD =
-  /^(?:initialize|ping|server\/discover|[a-z/]+\/list|resources\/unsubscribe|notifications\/.+)$/;
+  /^(?:initialize|ping|server\/discover|tools\/list|resources\/unsubscribe|notifications\/.+)$/;
 
 /** Authenticates callers and checks their scopes. */
 export class ProtectedResource {
@@ -127,14 +127,12 @@ export class ProtectedResource {
   /** A response if the caller may not send this message: 401 without a token, 403 if the token lacks scopes. */
   authorize(body: unknown, authInfo: AuthInfo | undefined): Response | undefined {
     const messages = (Array.isArray(body) ? body : [body]).filter(isRecord);
-    const named = messages.flatMap(
-      (message) => NAMED[String(message.method)]?.(message, this.#registry) ?? [],
-    );
+    const named = messages.flatMap((message) => NAMED.get(message.method)?.(message, this.#registry) ?? []);
     const scopes = [...new Set(named.flatMap(({ definition }) => definition?.scopes ?? []))];
     const call = messages.find(({ method }) => method === 'tools/call');
     if (authInfo === undefined) {
       const isOpen = messages.every(
-        ({ method }) => typeof method !== 'string' || method in NAMED || OPEN_METHOD.test(method),
+        ({ method }) => typeof method !== 'string' || NAMED.has(method) || this.#isOpen(method),
       );
       if (isOpen && named.every(({ definition }) => definition?.public)) return undefined;
       return this.#refuse({ ...this.#signIn(), ...(scopes.length > 0 && { scopes }) }, call);
@@ -145,6 +143,13 @@ export class ProtectedResource {
       return undefined;
     const description = `This needs the scopes ${scopes.join(', ')}`;
     return this.#refuse({ status: 403, error: 'insufficient_scope', description, scopes }, call);
+  }
+
+  /** Lists of prompts and resources that `configure` has added to the SDK's server leave nothing out: they need a token. */
+  #isOpen(method: string): boolean {
+    const [, part] = /^(prompt|resource)s\/(?:templates\/)?list$/.exec(method) ?? [];
+    if (part === undefined) return OPEN_METHOD.test(method);
+    return this.#registry.part(part as 'prompt' | 'resource').count() > 0;
   }
 
   /** Names of the tools, prompts or resources that a caller's list leaves out. */
@@ -208,28 +213,30 @@ interface Named {
 }
 
 /** The methods that refer to a tool, prompt or resource. */
-const NAMED: Readonly<Record<string, (message: Message, registry: ToolRegistry) => readonly Named[]>> = {
-  'tools/call': (message, registry) => [{ definition: registry.offered(nameIn(message)) }],
-  'prompts/get': (message, registry) => [{ definition: registry.part('prompt').offered(nameIn(message)) }],
-  'resources/read': resourceIn,
-  'resources/subscribe': resourceIn,
-  'completion/complete': ({ params }, registry) => {
-    const { ref } = recordOf(params);
-    const { name, uri } = recordOf(ref);
-    const prompt = registry.part('prompt').offered(String(name));
-    const resources = registry.part('resource').tools();
-    const resource = resources.find(({ served }) => served?.kind === 'resource' && served.uri === uri);
-    return [{ definition: prompt ?? resource }];
-  },
-  'subscriptions/listen': ({ params }, registry) => {
-    const { notifications } = recordOf(params);
-    const { resourceSubscriptions } = recordOf(notifications);
-    const uris = Array.isArray(resourceSubscriptions) ? resourceSubscriptions : [];
-    return uris.map((uri) => ({
-      definition: findResource(registry.part('resource'), String(uri))?.resource,
-    }));
-  },
-};
+const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => readonly Named[]>([
+  ['tools/call', (message, registry) => [{ definition: registry.offered(nameIn(message)) }]],
+  ['prompts/get', (message, registry) => [{ definition: registry.part('prompt').offered(nameIn(message)) }]],
+  ['resources/read', resourceIn],
+  ['resources/subscribe', resourceIn],
+  ['completion/complete', completedIn],
+  ['subscriptions/listen', subscribedIn],
+]);
+
+/** Reads the reference as the completion itself does: by its type alone. */
+function completedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
+  const { type, name, uri } = recordOf(recordOf(params).ref);
+  if (type === 'ref/prompt') return [{ definition: registry.part('prompt').offered(String(name)) }];
+  const resources = registry.part('resource').tools();
+  return [{ definition: resources.find((resource) => servedAs(resource).uri === uri) }];
+}
+
+function subscribedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
+  const { resourceSubscriptions } = recordOf(recordOf(params).notifications);
+  const uris = Array.isArray(resourceSubscriptions) ? resourceSubscriptions : [];
+  return uris.map((uri) => ({
+    definition: findResource(registry.part('resource'), String(uri))?.resource,
+  }));
+}
 
 function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
   const uri = String(recordOf(params).uri);
