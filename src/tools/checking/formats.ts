@@ -94,7 +94,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   'json-pointer': new RegExp(`^${POINTER}$`),
   'json-pointer-uri-fragment': /^#(?:\/(?:[a-z0-9_\-.!$&'()*+,;:=@]|%[0-9a-f]{2}|~0|~1)*)*$/i,
   'relative-json-pointer': new RegExp(`^(?:0|[1-9][0-9]*)(?:#|${POINTER})$`),
-  byte: /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/m,
+  byte: /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
   int32: { isNumber: (value) => Number.isInteger(value) && Math.abs(value + 0.5) < 2 ** 31 },
   int64: { isNumber: Number.isInteger },
   float: ANY_NUMBER,
