@@ -7,8 +7,12 @@ import {
   type Message,
   ProviderError,
 } from 'toolwright';
-import { type ProviderConformanceOptions, providerConformance } from 'toolwright/testing';
-import { overChat, PROVIDERS } from './conformance-backends.js';
+import {
+  type ProviderBackend,
+  type ProviderConformanceOptions,
+  providerConformance,
+} from 'toolwright/testing';
+import { overAnthropic, overChat, PROVIDERS } from './conformance-backends.js';
 import { type Spoiler, spoiled } from './spoiled-provider.js';
 
 /** A way to be wrong in a case, and what the case says of it. */
@@ -16,6 +20,8 @@ interface Breach {
   /** The end of the case’s title. */
   readonly title: string;
   readonly spoiler: () => Spoiler;
+  /** Default: OpenAIProvider with Chat Completions. */
+  readonly over?: (spoiler: Spoiler) => Promise<ProviderBackend>;
   /** Of `chat` and of `stream`; one where both say the same. */
   readonly words: RegExp | readonly [RegExp | undefined, RegExp | undefined];
   /** Where nothing ever comes. */
@@ -44,6 +50,28 @@ const withoutRequest = (...names: (keyof LLMRequest)[]): Spoiler => ({
 const messages = (change: (message: Message) => Message): Spoiler => ({
   request: (request) => ({ ...request, messages: request.messages.map(change) }),
 });
+
+/** Calls of the history with other arguments. */
+const withArguments = (change: (text: string) => string): Spoiler =>
+  messages((message) =>
+    message.role === 'assistant' && message.tool_calls
+      ? {
+          ...message,
+          tool_calls: message.tool_calls.map((call) => ({
+            ...call,
+            function: { ...call.function, arguments: change(call.function.arguments) },
+          })),
+        }
+      : message,
+  );
+
+/** Only the text of user messages is sent. */
+const withoutUserParts = () =>
+  messages((message) =>
+    message.role === 'user' && typeof message.content !== 'string'
+      ? { ...message, content: message.content.slice(0, 1) }
+      : message,
+  );
 
 const withoutParts = () =>
   messages((message) => (message.role === 'tool' ? { ...message, parts: undefined } : message));
@@ -118,6 +146,21 @@ const BREACHES: readonly Breach[] = [
     words: [/the arguments of the call is {}, and should be "{/, /the input told of call_a1 is/],
   },
   {
+    title: 'preserves the digits of long integers in arguments',
+    spoiler: () => ({
+      response: ({ toolCalls, ...response }) => ({
+        ...response,
+        toolCalls: toolCalls.map((call) => ({ ...call, arguments: JSON.parse(String(call.arguments)) })),
+      }),
+    }),
+    words: /the arguments of the call are .*12345678901234567000.*lost digits/,
+  },
+  {
+    title: 'reports the id and the model of a reply',
+    spoiler: () => ({ response: ({ origin, ...response }) => response }),
+    words: /origin is absent, and should be {"id":"reply_7","model":"test-model-2026-02-28"}/,
+  },
+  {
     title: 'tells that a reply is cut, also one with calls',
     spoiler: () => ({
       response: (response) => ({
@@ -187,6 +230,49 @@ const BREACHES: readonly Breach[] = [
     words: /the calls that Result number 0 names is \["call_b2"\], and should be \["call_a1"\]/,
   },
   {
+    title: 'sends the results of parallel calls in one message',
+    // Chat Completions has a message for each result; an API such as Anthropic’s refuses that.
+    spoiler: () => ({}),
+    words: /the results of two calls of one reply are sent in separate messages/,
+  },
+  {
+    title: 'marks results that are errors',
+    spoiler: () =>
+      messages((message) => (message.role === 'tool' ? { ...message, isError: undefined } : message)),
+    over: (spoiler) => overAnthropic((provider) => spoiled(provider, spoiler)),
+    words: /the model is sent the same for a result with `isError: true` as without/,
+  },
+  {
+    title: 'sends the arguments of earlier calls as its API has them',
+    spoiler: () => withArguments((text) => JSON.stringify(JSON.parse(text))),
+    words: /it throws “.*JSON/,
+  },
+  {
+    title: 'preserves the digits of long integers in earlier calls',
+    spoiler: () => withArguments((text) => JSON.stringify(JSON.parse(text))),
+    words: /the model is not sent the digits 12345678901234567891 of an earlier call/,
+  },
+  {
+    title: 'sends system messages',
+    spoiler: () => ({
+      request: (request) => ({
+        ...request,
+        messages: request.messages.filter(({ role }) => role !== 'system'),
+      }),
+    }),
+    words: /the model is not sent "Answer in Norwegian"/,
+  },
+  {
+    title: 'sends the images of user messages',
+    spoiler: withoutUserParts,
+    words: /the model is not sent the image of a user message/,
+  },
+  {
+    title: 'sends the files of user messages',
+    spoiler: withoutUserParts,
+    words: /the model is not sent the file of a user message/,
+  },
+  {
     title: 'sends the images of results',
     spoiler: withoutParts,
     words: /the model is not sent the image of the result/,
@@ -214,6 +300,17 @@ const BREACHES: readonly Breach[] = [
           : message,
       ),
     words: /the model is sent the `reasoning` of a message/,
+  },
+  {
+    title: 'sends the options of the request',
+    spoiler: () => withoutRequest('options'),
+    words:
+      /the model is sent the same with {"options":{"seed":7}} as with {"options":{"temperature":0.5,"seed":7}}/,
+  },
+  {
+    title: 'limits the tokens of the reply',
+    spoiler: () => withoutRequest('maxOutputTokens'),
+    words: /the model is sent the same with {"maxOutputTokens":2049} as with {"maxOutputTokens":1025}/,
   },
   {
     title: 'tells which tools the model may call',
@@ -336,7 +433,20 @@ const quiet = through((body) => {
   });
 });
 
+/** Takes an error within a stream for its end. */
+const deaf = through((body) =>
+  body
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(
+      new TransformStream<string, string>({
+        transform: (text, controller) => controller.enqueue(text.replace(/^data: {"error".*$/m, ': ignored')),
+      }),
+    )
+    .pipeThrough(new TextEncoderStream()),
+);
+
 const DECODER = 'reads a reply that arrives cut at any byte';
+const DEAF = 'throws an error that the server reports within a stream';
 
 /** What the case of a title says of a provider; `chat` where there is no other. */
 async function verdict(title: string, options: Omit<ProviderConformanceOptions, 'name'>): Promise<string> {
@@ -352,16 +462,21 @@ async function verdict(title: string, options: Omit<ProviderConformanceOptions, 
 
 const TITLES = providerConformance({ name: 'P', backend: () => overChat() }).map(({ title }) => title);
 
+function overSpoiledChat(spoiler: Spoiler): Promise<ProviderBackend> {
+  return overChat((provider) => spoiled(provider, spoiler));
+}
+
 describe('providerConformance', () => {
-  const all = BREACHES.flatMap(({ title, spoiler, words, timeoutMs }) => {
+  const all = BREACHES.flatMap(({ title, spoiler, over, words, timeoutMs }) => {
     const [chat, stream] = words instanceof RegExp ? [words, words] : words;
     const one = (method: string, expected: RegExp | undefined) =>
-      expected ? [{ title: `P.${method} ${title}`, expected, spoiler, timeoutMs }] : [];
+      expected ? [{ title: `P.${method} ${title}`, expected, spoiler, over, timeoutMs }] : [];
     return [...one('chat', chat), ...one('stream', stream)];
   });
 
   test.each(all)('providerConformance finds what is wrong: $title', async ({ title, expected, ...how }) => {
-    const backend = () => overChat((provider) => spoiled(provider, how.spoiler()));
+    const { over = overSpoiledChat } = how;
+    const backend = () => over(how.spoiler());
     const said = await verdict(title, { backend, timeoutMs: how.timeoutMs ?? 60_000 });
     expect(said).toMatch(expected);
     expect(said).toMatch(/\nRule: .+\.$/);
@@ -370,6 +485,7 @@ describe('providerConformance', () => {
   test.each([
     ['P.chat', piecewise, DECODER, /content is/],
     ['P.stream', piecewise, DECODER, /content is/],
+    ['P.stream', deaf, DEAF, /a stream that reports an error ends with a reply/],
     ['P.stream', quiet, 'throws where a reply breaks off at any byte', /content is|toolCalls is/],
   ])('providerConformance finds a %s whose bytes are read wrongly', async (method, fetch, title, words) => {
     const said = await verdict(`${method} ${title}`, { backend: () => overChat(undefined, { fetch }) });
@@ -377,7 +493,12 @@ describe('providerConformance', () => {
   });
 
   test('providerConformance has a broken provider for each of its cases here', () => {
-    const tried = [...all.map(({ title }) => title), `P.chat ${DECODER}`, `P.stream ${DECODER}`];
+    const tried = [
+      ...all.map(({ title }) => title),
+      `P.chat ${DECODER}`,
+      `P.stream ${DECODER}`,
+      `P.stream ${DEAF}`,
+    ];
     expect([...TITLES].sort()).toEqual(tried.sort());
     expect(new Set(TITLES).size).toBe(TITLES.length);
   });

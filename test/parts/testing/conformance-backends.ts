@@ -4,7 +4,7 @@ import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-
 import { APICallError } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
 import { type LLMProvider, ProviderError } from 'toolwright';
-import { fromAiSdk } from 'toolwright/ai-sdk';
+import { type AiSdkProvider, fromAiSdk } from 'toolwright/ai-sdk';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
 import {
@@ -34,6 +34,7 @@ export function overChat(
   options: OpenAIProviderOptions = {},
 ): Promise<ProviderBackend> {
   return httpBackend({
+    options: { temperature: 0.5, seed: 7 },
     create: (url) => change(new OpenAIProvider({ baseURL: `${url}/v1`, maxRetries: 0, ...options })),
     encode: chatCompletions,
   });
@@ -41,6 +42,7 @@ export function overChat(
 
 function overResponses(): Promise<ProviderBackend> {
   return httpBackend({
+    options: { temperature: 0.5, top_p: 0.9 },
     create: (url) => new OpenAIProvider({ baseURL: `${url}/v1`, maxRetries: 0, api: 'responses' }),
     encode: responses,
   });
@@ -55,10 +57,15 @@ function overAiSdk(): Promise<ProviderBackend> {
   });
 }
 
-function overAnthropic(): Promise<ProviderBackend> {
+/** Anthropic’s Messages on loopback, asked by the provider, or by what is made of it. */
+export function overAnthropic(
+  change: (provider: AiSdkProvider) => LLMProvider = (provider) => provider,
+): Promise<ProviderBackend> {
   return httpBackend({
     model: 'claude-sonnet-4-5',
-    create: (url) => fromAiSdk(createAnthropic({ baseURL: `${url}/v1`, apiKey: 'k' }), { maxRetries: 0 }),
+    options: { temperature: 0.5, stopSequences: ['END'] },
+    create: (url) =>
+      change(fromAiSdk(createAnthropic({ baseURL: `${url}/v1`, apiKey: 'k' }), { maxRetries: 0 })),
     encode: messages,
   });
 }
@@ -101,6 +108,7 @@ function backendOf(provider: ProviderBackend['provider'], script: ScriptedModel)
   return {
     provider,
     model: MODEL,
+    options: { temperature: 0.5 },
     sent: script.sent,
     script(turn) {
       script.turn = turn;
@@ -226,6 +234,7 @@ function resultOf(reply: ModelReply): Generated {
       })),
     ],
     ...endOf(reply),
+    response: { id: reply.id, modelId: reply.model },
     warnings: [],
   };
 }
@@ -239,6 +248,7 @@ function partsOf(reply: ModelReply): LanguageModelV4StreamPart[] {
   ];
   return [
     { type: 'stream-start', warnings: [] },
+    { type: 'response-metadata', id: reply.id, modelId: reply.model },
     ...(reasoning ? block('reasoning', reasoning.text, { providerMetadata: signed(reasoning.sealed) }) : []),
     ...(text === '' ? [] : block('text', text)),
     ...calls.flatMap(({ id, name, arguments: input }): LanguageModelV4StreamPart[] => [
@@ -247,20 +257,25 @@ function partsOf(reply: ModelReply): LanguageModelV4StreamPart[] {
       { type: 'tool-input-end', id },
       { type: 'tool-call', toolCallId: id, toolName: name, input },
     ]),
-    { type: 'finish', ...endOf(reply) },
+    reply.error === undefined
+      ? { type: 'finish', ...endOf(reply) }
+      : { type: 'error', error: { type: 'overloaded_error', message: reply.error } },
   ];
 }
 
+/** Each result is a message of its own, without a field for errors. */
+const OPENAI_LACKS = ['result-errors', 'merged-results'] as const;
+
 /** Every provider of this package, and what each is without. */
 export const PROVIDERS: readonly TestedProvider[] = [
-  { name: 'OpenAIProvider (Chat Completions)', backend: () => overChat(), without: [] },
-  { name: 'OpenAIProvider (Responses)', backend: overResponses, without: [] },
-  { name: 'fromAiSdk (@ai-sdk/openai)', backend: overAiSdk, without: [] },
+  { name: 'OpenAIProvider (Chat Completions)', backend: () => overChat(), without: OPENAI_LACKS },
+  { name: 'OpenAIProvider (Responses)', backend: overResponses, without: OPENAI_LACKS },
+  { name: 'fromAiSdk (@ai-sdk/openai)', backend: overAiSdk, without: OPENAI_LACKS },
   {
     name: 'fromAiSdk (@ai-sdk/anthropic)',
-    backend: overAnthropic,
+    backend: () => overAnthropic(),
     // Arguments are objects on its wire, thinking is not counted, and JSON needs a schema.
-    without: ['raw-arguments', 'reasoning-tokens', 'json-format'],
+    without: ['raw-arguments', 'long-integers', 'reasoning-tokens', 'json-format'],
   },
   { name: 'fromAiSdk (a mock model)', backend: mockBackend, without: ['parallel-choice'] },
   {
@@ -269,7 +284,10 @@ export const PROVIDERS: readonly TestedProvider[] = [
     without: [
       'call-input',
       'raw-arguments',
+      'long-integers',
       'wire',
+      'stream-errors',
+      'origin',
       'reasoning',
       'provider-items',
       // What it is asked goes nowhere.
@@ -286,6 +304,7 @@ export const PROVIDERS: readonly TestedProvider[] = [
       'call-ids',
       'waiting',
       'errors',
+      'origin',
       'usage',
       'reasoning',
       'provider-items',

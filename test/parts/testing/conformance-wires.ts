@@ -19,7 +19,9 @@ function events(chunks: readonly unknown[], ending = ''): HttpBackendBody {
 
 /** Chat Completions, with the reasoning as OpenRouter tells it. */
 export function chatCompletions(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
-  const base = { id: 'c1', object: body.stream ? 'chat.completion.chunk' : 'chat.completion', created: 1 };
+  const { id, model } = reply;
+  const object = body.stream ? 'chat.completion.chunk' : 'chat.completion';
+  const base = { id, object, created: 1, model };
   const usage = chatUsage(reply.usage);
   if (!body.stream) {
     const message = { role: 'assistant', ...wholeMessage(reply) };
@@ -33,8 +35,9 @@ export function chatCompletions(reply: ModelReply, { body }: HttpBackendRequest)
     [
       chunk({ role: 'assistant', content: '' }),
       ...deltasOf(reply).map((delta) => chunk(delta)),
-      chunk({}, reply.finishReason),
-      { ...base, choices: [], usage },
+      ...(reply.error === undefined
+        ? [chunk({}, reply.finishReason), { ...base, choices: [], usage }]
+        : [{ error: { message: reply.error, type: 'server_error', code: 503 } }]),
     ],
     'data: [DONE]\n\n',
   );
@@ -94,7 +97,7 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
 
 /** Responses; nothing is kept by the server. */
 export function responses(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
-  const { text, calls, reasoning, usage } = reply;
+  const { id, model, text, calls, reasoning, usage } = reply;
   const reason = INCOMPLETE[reply.finishReason];
   const response = responseOf(
     [
@@ -103,8 +106,9 @@ export function responses(reply: ModelReply, { body }: HttpBackendRequest): Http
       ...calls.map(({ id, name, arguments: args }) => functionCall(id, args, { name })),
     ],
     {
+      id,
       created_at: 1,
-      model: body.model,
+      model,
       error: null,
       incomplete_details: reason === undefined ? null : { reason },
       status: reason === undefined ? 'completed' : 'incomplete',
@@ -120,7 +124,17 @@ export function responses(reply: ModelReply, { body }: HttpBackendRequest): Http
       },
     },
   );
-  return body.stream ? events(eventsOf(response, reply.deltas)) : json(response);
+  if (!body.stream) return json(response);
+  const chunks = eventsOf(response, reply.deltas);
+  if (reply.error === undefined) return events(chunks);
+  const error = {
+    type: 'error',
+    code: 'server_error',
+    message: reply.error,
+    param: null,
+    sequence_number: 1,
+  };
+  return events([...chunks.slice(0, -1), error]);
 }
 
 function thoughtItem({ text, sealed }: NonNullable<ModelReply['reasoning']>): Item {
@@ -137,16 +151,20 @@ const STOPS: Readonly<Record<ModelReply['finishReason'], string>> = {
 
 /** Anthropic’s Messages. */
 export function messages(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
-  const { finishReason, usage } = reply;
+  const { id, model, finishReason, usage } = reply;
   const tokens = {
     input_tokens: usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens,
     cache_creation_input_tokens: usage.cacheWriteTokens,
     cache_read_input_tokens: usage.cacheReadTokens,
     output_tokens: usage.outputTokens,
   };
-  const { model } = body;
-  const message = anthropicMessage(blocksOf(reply), { model, stop: STOPS[finishReason], usage: tokens });
-  return body.stream ? events(anthropicEvents(message, reply.deltas)) : json(message);
+  const blocks = blocksOf(reply);
+  const message = { ...anthropicMessage(blocks, { model, stop: STOPS[finishReason], usage: tokens }), id };
+  if (!body.stream) return json(message);
+  const chunks = anthropicEvents(message, reply.deltas);
+  if (reply.error === undefined) return events(chunks);
+  const error = { type: 'error', error: { type: 'overloaded_error', message: reply.error } };
+  return events([...chunks.slice(0, -2), error]);
 }
 
 function blocksOf({ text, calls, reasoning }: ModelReply): readonly Item[] {

@@ -1,5 +1,4 @@
 import type { LLMProvider, LLMRequest, LLMResponse, LLMStreamPart } from 'toolwright';
-import type { OpenAIProvider } from 'toolwright/openai';
 
 /** What a provider does wrong. */
 export interface Spoiler {
@@ -11,7 +10,10 @@ export interface Spoiler {
 }
 
 /** A provider that does something wrong, and all the rest right. */
-export function spoiled(provider: OpenAIProvider, spoiler: Spoiler): LLMProvider {
+export function spoiled(
+  provider: LLMProvider & Required<Pick<LLMProvider, 'stream'>>,
+  spoiler: Spoiler,
+): LLMProvider {
   const {
     request: asked = (request) => request,
     response: given = (response) => response,
@@ -19,7 +21,7 @@ export function spoiled(provider: OpenAIProvider, spoiler: Spoiler): LLMProvider
     failure: thrown = (error) => error,
   } = spoiler;
   return {
-    itemKey: (model) => provider.itemKey(model),
+    ...(provider.itemKey && { itemKey: provider.itemKey.bind(provider) }),
     async chat(request) {
       try {
         return given(await provider.chat(asked(request)));

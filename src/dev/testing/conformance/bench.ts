@@ -50,6 +50,8 @@ export type ReplyDraft = Partial<ModelReply>;
 /** Completes a reply with default values. */
 function completed({ calls = [], ...draft }: ReplyDraft): ModelReply {
   return {
+    id: 'reply_1',
+    model: 'test-model-2026-01-31',
     text: '',
     usage: USAGE,
     calls,
@@ -81,6 +83,16 @@ export class Bench {
   get itemKey(): string | undefined {
     const { provider, model } = this.#backend;
     return provider.itemKey?.(model);
+  }
+
+  /** The `options` of the backend, which all requests have. */
+  get options(): LLMRequest['options'] {
+    const { options } = this.#backend;
+    if (options === undefined)
+      throw new BrokenRule(
+        "the backend has no `options` to send: give it some, for example { temperature: 0.5 }, or declare it without: ['options']",
+      );
+    return options;
   }
 
   /** The last request to the model. */
@@ -200,12 +212,15 @@ export const CAPABILITIES = [
   'call-input',
   'any-reply',
   'raw-arguments',
+  'long-integers',
   'parallel-calls',
   'call-ids',
   'waiting',
   'wire',
   'errors',
   'retry-after',
+  'stream-errors',
+  'origin',
   'usage',
   'cache-read-tokens',
   'cache-write-tokens',
@@ -215,6 +230,10 @@ export const CAPABILITIES = [
   'sent',
   'images',
   'files',
+  'result-errors',
+  'merged-results',
+  'options',
+  'output-limit',
   'tool-choice',
   'parallel-choice',
   'response-format',

@@ -19,6 +19,7 @@ export async function errorOf(reply: Promise<unknown>, problem: string): Promise
   try {
     await reply;
   } catch (error) {
+    if (error instanceof BrokenRule) throw error;
     return error;
   }
   throw new BrokenRule(problem);

@@ -23,11 +23,17 @@ export interface ModelReasoning {
 
 /** A reply of the scripted model. */
 export interface ModelReply {
+  /** The server's id of the reply. */
+  readonly id: string;
+  /** The name that the server reports for the model, which may differ from the requested one. */
+  readonly model: string;
   readonly text: string;
   readonly reasoning?: ModelReasoning;
   readonly calls: readonly ModelCall[];
   readonly finishReason: Exclude<FinishReason, 'other'>;
   readonly usage: Required<Omit<Usage, 'raw'>>;
+  /** If set, the stream reports this error after the text and the calls, and not that the reply is complete. */
+  readonly error?: string;
   /** Cuts the text, the reasoning, or a call's arguments into the pieces of a stream. */
   deltas(text: string): readonly string[];
 }
@@ -67,7 +73,7 @@ export interface ProviderBackend {
   /** Must not retry by itself. */
   readonly provider: LLMProvider;
   readonly model: string;
-  /** `options` of each request; default: none. */
+  /** `options` of each request that the API receives, for example `{ temperature: 0.5 }`; default: none. */
   readonly options?: LLMRequest['options'];
   /** What the model received, one value per request: the body as JSON, or the prompt. */
   readonly sent?: readonly unknown[];

@@ -22,6 +22,7 @@ import {
 import { BrokenRule, errorOf, expectSame, expectThat, failureIn } from './expectations.js';
 import type { ModelCall, ProviderBackend } from './provider-backend.js';
 import { REQUEST_CASES } from './request-cases.js';
+import { SETTING_CASES } from './setting-cases.js';
 import { ABORT_CASES, STREAM_CASES } from './stream-cases.js';
 
 /** Options of {@link providerConformance}. */
@@ -76,7 +77,7 @@ const METHODS: readonly Method[] = ['chat', 'stream'];
  * const cases = providerConformance({
  *   name: 'OfflineProvider',
  *   backend: () => ({ provider: new OfflineProvider(), model: 'offline', script: () => undefined }),
- *   without: ['streaming', 'any-reply', 'waiting', 'errors', 'usage', 'reasoning', 'sent'],
+ *   without: ['streaming', 'any-reply', 'waiting', 'errors', 'origin', 'usage', 'reasoning', 'sent'],
  * });
  * const results = await Promise.allSettled(cases.map(({ run }) => run()));
  * console.log(results, cases.leftOut);
@@ -85,7 +86,14 @@ const METHODS: readonly Method[] = ['chat', 'stream'];
 export function providerConformance(options: ProviderConformanceOptions): ProviderConformance {
   checkOptions(options, OPTIONS);
   const absent = new Set(options.without);
-  const drafts = [...REPLY_CASES, ...STREAM_CASES, ...REQUEST_CASES, ...FAILURE_CASES, ...ABORT_CASES];
+  const drafts = [
+    ...REPLY_CASES,
+    ...STREAM_CASES,
+    ...REQUEST_CASES,
+    ...SETTING_CASES,
+    ...FAILURE_CASES,
+    ...ABORT_CASES,
+  ];
   const all = METHODS.flatMap((method) =>
     drafts
       .filter(({ methods = METHODS }) => methods.includes(method))
@@ -134,6 +142,9 @@ const TEXT = 'Grüße, 世界 👩‍👩‍👧!\n\t"quoted" \\n \\ \u2028 </s>
 const { name } = LOOK_UP.function;
 const OSLO = { id: 'call_a1', name, arguments: '{"city":"Oslo","days":3}' };
 const ROME = { id: 'call_b2', name, arguments: '{"city":"Rome","days":5}' };
+
+const DIGITS = '12345678901234567891';
+const LONG_INTEGER = `{"city":"Oslo","days":${DIGITS}}`;
 
 const THOUGHT = { text: 'Oslo first.\nThen “Rome” 🤔', sealed: 'c2VhbGVk+/==' };
 
@@ -234,6 +245,29 @@ const REPLY_CASES: readonly CaseDraft[] = [
         const { toolCalls } = await bench.reply({ calls: [{ ...OSLO, arguments: text }] });
         expectSame('the arguments of the call', toolCalls[0]?.arguments, text);
       }
+    },
+  },
+  {
+    title: 'preserves the digits of long integers in arguments',
+    rule: '`arguments` of a call is the raw text if it has integers that a number cannot represent',
+    needs: ['any-reply', 'long-integers'],
+    async run(bench) {
+      const { toolCalls } = await bench.reply({ calls: [{ ...OSLO, arguments: LONG_INTEGER }] });
+      const args = toolCalls[0]?.arguments;
+      const text = typeof args === 'string' ? args : JSON.stringify(args);
+      expectThat(
+        text?.includes(DIGITS) === true,
+        `the arguments of the call are ${text}, and lost digits of ${DIGITS}`,
+      );
+    },
+  },
+  {
+    title: 'reports the id and the model of a reply',
+    rule: '`origin` of LLMResponse is the server’s id of the reply and the model that created it',
+    needs: ['origin'],
+    async run(bench) {
+      const origin = { id: 'reply_7', model: 'test-model-2026-02-28' };
+      expectSame('origin', (await bench.reply({ text: 'Hello', ...origin })).origin, origin);
     },
   },
   {

@@ -3,20 +3,21 @@ import type {
   LLMRequest,
   LLMResponse,
   Message,
-  ResponseFormat,
   ToolCall,
-  ToolChoice,
+  ToolMessage,
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
-import { canonicalJson, isRecord, plainJson } from '../../../core/kernel/json.js';
+import { canonicalJson, isRecord, jsonType, parsedJson, plainJson } from '../../../core/kernel/json.js';
 import { type Bench, type CaseDraft, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
-import { expectSame, expectThat } from './expectations.js';
+import { BrokenRule, expectSame, expectThat } from './expectations.js';
+import { pathIn, placeIn, smallestWith, valueAt } from './sent-values.js';
 
 const { name } = LOOK_UP.function;
 const CALLS = [
   { id: 'call_a1', name, arguments: '{"city":"Oslo","days":3}' },
   { id: 'call_b2', name, arguments: '{"city":"Rome","days":5}' },
-];
+] as const;
+const DIGITS = '12345678901234567891';
 /** Base64 and texts that a faulty copy would change. */
 const SEALED = ['gAAAAAB+/x==\u2028"\\ é🔏', 'second+/=='] as const;
 const PNG =
@@ -56,8 +57,30 @@ async function expectAttached(bench: Bench, part: ContentPart & { readonly data:
   expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
 }
 
+async function expectShown(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
+  const content = [{ type: 'text', text: 'What is this?' }, part];
+  await bench.reply({ text: 'Done' }, { messages: [{ role: 'user', content }] });
+  expectSent(bench, 'What is this?');
+  expectThat(
+    placeIn(bench.lastSent, part.data) >= 0,
+    `the model is not sent the ${part.type} of a user message`,
+  );
+}
+
+/** A reply with a call whose arguments are this text. */
+function replyWith(text: string): LLMResponse {
+  const toolCalls = [{ id: 'call_a1', name, arguments: text }];
+  return { content: '', toolCalls, finishReason: 'tool_calls' };
+}
+
+/** Whether a value is these arguments, as an object or as text. */
+function sameArguments(value: unknown, text: string): boolean {
+  const read = typeof value === 'string' ? parsedJson(value) : value;
+  return isRecord(read) && canonicalJson(read) === canonicalJson(parsedJson(text));
+}
+
 /** Cases about the messages that a model receives. */
-const SENT_CASES: readonly CaseDraft[] = [
+export const REQUEST_CASES: readonly CaseDraft[] = [
   {
     title: 'offers the tools of the request, and none of earlier ones',
     rule: '`tools` of LLMRequest are what the model is offered: name, description and parameters',
@@ -118,6 +141,110 @@ const SENT_CASES: readonly CaseDraft[] = [
         );
       }
     },
+  },
+  {
+    title: 'sends the results of parallel calls in one message',
+    rule: 'if an API requires the results of all calls of a reply in one message, the provider merges their tool messages',
+    needs: ['sent', 'parallel-calls', 'merged-results'],
+    async run(bench) {
+      const reply = await bench.reply({ calls: CALLS });
+      const [first = '', second = ''] = reply.toolCalls.map((_, at) => `Result number ${at}`);
+      const ids = reply.toolCalls.map(({ id }) => id);
+      await askNext(
+        bench,
+        historyAfter(reply, ({ id }) => ({ content: ids.indexOf(id) === 0 ? first : second })),
+      );
+      expectSent(bench, String(QUESTION.content), first, second);
+      const together = smallestWith(bench.lastSent, first, [second]);
+      expectThat(
+        together?.includes(String(QUESTION.content)) === false,
+        'the results of two calls of one reply are sent in separate messages',
+      );
+    },
+  },
+  {
+    title: 'marks results that are errors',
+    rule: '`isError` of a tool message says that its content describes an error: a provider sends it if its API has a field for it',
+    needs: ['sent', 'result-errors'],
+    async run(bench) {
+      const reply = await bench.reply({ calls: CALLS.slice(0, 1) });
+      const sent: unknown[] = [];
+      for (const isError of [true, false]) {
+        await askNext(
+          bench,
+          historyAfter(reply, () => ({ content: 'No such city', ...(isError && { isError }) })),
+        );
+        expectSent(bench, 'No such city');
+        sent.push(bench.lastSent);
+      }
+      const [failed, succeeded] = sent.map(canonicalJson);
+      expectThat(
+        failed !== succeeded,
+        'the model is sent the same for a result with `isError: true` as without',
+      );
+    },
+  },
+  {
+    title: 'sends the arguments of earlier calls as its API has them',
+    rule: '`arguments` of a call in the history is what the model wrote, which need not be a JSON object: an API for texts is sent the text or a JSON object as text, an API for objects is sent an object',
+    needs: ['sent'],
+    async run(bench) {
+      const [{ arguments: valid }] = CALLS;
+      await askNext(bench, historyAfter(replyWith(valid)));
+      const path = pathIn(bench.lastSent, (value) => sameArguments(value, valid));
+      if (path === undefined)
+        throw new BrokenRule(`the model is not sent the arguments ${valid} of an earlier call`);
+      const form = jsonType(valueAt(bench.lastSent, path));
+      for (const text of ['{"city": "Oslo"', 'Oslo', '["Oslo"]', '']) {
+        await askNext(bench, historyAfter(replyWith(text)));
+        const sent = valueAt(bench.lastSent, path);
+        const isReadable =
+          typeof sent === 'string' ? sent === text || isRecord(parsedJson(sent)) : isRecord(sent);
+        expectThat(
+          isReadable && jsonType(sent) === form,
+          `the arguments ${JSON.stringify(text)} of an earlier call are sent as ${JSON.stringify(sent)}, and valid arguments as ${form}`,
+        );
+      }
+    },
+  },
+  {
+    title: 'preserves the digits of long integers in earlier calls',
+    rule: '`arguments` of a call in the history may have integers that a number cannot represent: an API for objects is sent their digits as text',
+    needs: ['sent'],
+    async run(bench) {
+      await askNext(bench, historyAfter(replyWith(`{"city":"Oslo","days":${DIGITS}}`)));
+      expectThat(
+        placeIn(bench.lastSent, DIGITS) >= 0,
+        `the model is not sent the digits ${DIGITS} of an earlier call`,
+      );
+    },
+  },
+  {
+    title: 'sends system messages',
+    rule: '`messages` of LLMRequest may begin with system and developer messages, whose instructions the model receives',
+    needs: ['sent'],
+    async run(bench) {
+      const instructions = [
+        { role: 'system', content: 'Answer in Norwegian' },
+        { role: 'developer', content: 'Use degrees Celsius' },
+      ] as const;
+      await bench.reply({ text: 'Done' }, { messages: [...instructions, QUESTION] });
+      expectSent(bench, String(QUESTION.content));
+      for (const { content } of instructions) expectSent(bench, content);
+    },
+  },
+  {
+    title: 'sends the images of user messages',
+    rule: "`content` of a user message may have parts: `{ type: 'image', data, mimeType }` is an image in base64",
+    needs: ['sent', 'images'],
+    run: (bench) => expectShown(bench, { type: 'image', data: PNG, mimeType: 'image/png' }),
+  },
+  {
+    title: 'sends the files of user messages',
+    rule: "`content` of a user message may have parts: `{ type: 'file', data, mimeType, filename }` is a file in base64",
+    needs: ['sent', 'files'],
+    run: (bench) =>
+      expectShown(bench, { type: 'file', data: PDF, mimeType: 'application/pdf', filename: 'map.pdf' }),
   },
   {
     title: 'sends the images of results',
@@ -200,80 +327,10 @@ function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMRespons
   }
 }
 
-/** Checks that the model receives different requests for different settings. */
-async function expectTold(bench: Bench, settings: readonly Partial<LLMRequest>[]): Promise<void> {
-  const seen = new Map<string, Partial<LLMRequest>>();
-  for (const setting of settings) {
-    await bench.reply({ text: 'Done' }, setting);
-    const sent = canonicalJson(bench.lastSent);
-    const other = seen.get(sent);
-    expectThat(
-      other === undefined,
-      `the model is sent the same with ${JSON.stringify(setting)} as with ${JSON.stringify(other)}`,
-    );
-    seen.set(sent, setting);
-  }
-}
-
-const CHOICES: readonly ToolChoice[] = ['none', 'required', { tool: name }];
-const FORMAT: ResponseFormat = {
-  type: 'json',
-  name: 'forecast',
-  schema: {
-    type: 'object',
-    properties: { degrees_in_oslo: { type: 'number' } },
-    required: ['degrees_in_oslo'],
-    additionalProperties: false,
-  },
-};
-
-/** Cases about the settings of a request. */
-const SETTING_CASES: readonly CaseDraft[] = [
-  {
-    title: 'tells which tools the model may call',
-    rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
-    needs: ['sent', 'tool-choice'],
-    run: (bench) => expectTold(bench, [{}, ...CHOICES.map((toolChoice) => ({ toolChoice }))]),
-  },
-  {
-    title: 'tells of which tools the model may call one',
-    rule: '`toolChoice: { tools }` of LLMRequest says which of the offered tools the model may call',
-    needs: ['sent', 'tool-choice'],
-    run: (bench) =>
-      expectTold(bench, [
-        {},
-        { toolChoice: { tools: [name] } },
-        { toolChoice: { tools: [name], mode: 'required' } },
-      ]),
-  },
-  {
-    title: 'tells whether a reply may have several calls',
-    rule: '`parallelToolCalls` of LLMRequest says whether a reply may have several calls',
-    needs: ['sent', 'parallel-choice'],
-    run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
-  },
-  {
-    title: 'tells that the reply is to be JSON',
-    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
-    needs: ['sent', 'json-format'],
-    run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),
-  },
-  {
-    title: 'tells the schema of the reply',
-    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
-    needs: ['sent', 'response-format'],
-    async run(bench) {
-      await expectTold(bench, [{}, { responseFormat: FORMAT }]);
-      const place = placeIn(bench.lastSent, 'degrees_in_oslo');
-      expectThat(place >= 0, 'the model is not sent the schema of its reply');
-    },
-  },
-];
-
 /** A reply as histories store it, serialized as by stores, with a result for each of its calls. */
 function historyAfter(
   response: LLMResponse,
-  answer: (call: ToolCall) => Pick<Extract<Message, { role: 'tool' }>, 'content' | 'parts'> = ({ name }) => ({
+  answer: (call: ToolCall) => Pick<ToolMessage, 'content' | 'parts' | 'isError'> = ({ name }) => ({
     content: `Result of ${name}`,
   }),
 ): readonly Message[] {
@@ -294,32 +351,3 @@ function historyAfter(
   const answers = toolCalls.map((call) => ({ role: 'tool', tool_call_id: call.id, ...answer(call) }));
   return JSON.parse(JSON.stringify([message, ...answers])) as readonly Message[];
 }
-
-/** The position of a text in what a model received, counted in its keys and strings; -1 if it is absent. */
-function placeIn(sent: unknown, text: string): number {
-  return textsIn(sent).findIndex((candidate) => candidate.includes(text));
-}
-
-/**
- * The smallest part of what a model received that contains a text and one of the others, as text; `undefined` if there
- * is none.
- */
-function smallestWith(sent: unknown, text: string, others: readonly string[]): string | undefined {
-  const texts = textsIn(sent);
-  const has = (wanted: string): boolean => texts.some((candidate) => candidate.includes(wanted));
-  if (typeof sent !== 'object' || sent === null || !has(text) || !others.some(has)) return undefined;
-  for (const inner of Object.values(sent)) {
-    const found = smallestWith(inner, text, others);
-    if (found !== undefined) return found;
-  }
-  return JSON.stringify(sent);
-}
-
-function textsIn(value: unknown): readonly string[] {
-  if (typeof value === 'string') return [value];
-  if (Array.isArray(value)) return value.flatMap(textsIn);
-  return isRecord(value) ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]) : [];
-}
-
-/** Cases about what a model receives. */
-export const REQUEST_CASES = [...SENT_CASES, ...SETTING_CASES];

@@ -1,4 +1,5 @@
 import type { LLMResponse, LLMStreamPart } from '../../../core/contract/llm-provider.js';
+import { errorMessage } from '../../../core/kernel/error-message.js';
 import { randomFrom } from '../faulty-fetch.js';
 import { type Bench, type CaseDraft, inPieces, LOOK_UP, type ReplyDraft } from './bench.js';
 import { errorOf, expectSame, expectThat, failureIn } from './expectations.js';
@@ -103,7 +104,24 @@ export const STREAM_CASES: readonly CaseDraft[] = [
       for (const at of placesToBreak()) await expectBroken(bench, at);
     },
   },
+  {
+    title: 'throws an error that the server reports within a stream',
+    rule: 'implementations throw if they receive no reply, also if the stream began well; the message contains what the server reports',
+    needs: ['streaming', 'stream-errors'],
+    methods: ['stream'],
+    async run(bench) {
+      const failed = bench.reply({ text: TEXT, error: OVERLOADED });
+      const error = await errorOf(failed, 'a stream that reports an error ends with a reply');
+      const message = errorMessage(error);
+      expectThat(
+        message.includes(OVERLOADED),
+        `the error is “${message}”, and the server reported “${OVERLOADED}”`,
+      );
+    },
+  },
 ];
+
+const OVERLOADED = 'The model is overloaded';
 
 async function expectBroken(bench: Bench, at: (length: number) => number): Promise<void> {
   const wait = () => Promise.reject(lostConnection());
