@@ -22,7 +22,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'just-bash': /^src\/toolbox\/virtual-shell\//,
   unbash: /^src\/toolbox\/shell\//,
   croner: /^src\/run\/schedules\//,
-  diff: /^src\/toolbox\/files\//,
+  diff: /^src\/(toolbox\/files|dev\/cli)\//,
   yaml: /^src\/toolbox\/skills\//,
   'ipaddr.js': /^src\/toolbox\/network\//,
   '@mdream/js': /^src\/toolbox\/web\//,

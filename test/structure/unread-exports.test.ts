@@ -5,8 +5,8 @@ import { readSource } from './source-tree.js';
 
 /** Exports that only tests read, and why they do. */
 const READ_BY_TESTS: Readonly<Record<string, string>> = {
-  'src/dev/cli/chat-printer.ts colouredDifference': 'line by line, without a terminal',
-  'src/dev/cli/chat-printer.ts hasColours': 'the same',
+  'src/dev/cli/terminal.ts colouredDifference': 'line by line, without a terminal',
+  'src/dev/cli/terminal.ts hasColours': 'the same',
   'src/tools/checking/formats.ts FORMATS': 'format by format',
   'src/tools/checking/hydration/create-hydrator.ts HydrationSource': 'hydration without a tool',
   'src/run/loop/events.ts EventChannel': 'its order under slow readers',

@@ -29,9 +29,8 @@ import { isWithin } from '../../toolbox/paths/folder-path.js';
 import type { PermissionMode, PermissionRule, Permissions } from '../../toolbox/permissions/index.js';
 import { PERMISSIONS_OPTIONS } from '../../toolbox/permissions/permissions.js';
 import { AgentSessions, stateFolder } from './agent-sessions.js';
-import { ChatPrinter } from './chat-printer.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { askAll, TerminalLines } from './terminal-questions.js';
+import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
+import { askAll, ChatPrinter, TerminalLines } from './terminal.js';
 
 interface AgentTalkParts {
   readonly id: string;
@@ -166,9 +165,9 @@ export class AgentTalk {
   async #prompt(text: string): Promise<void> {
     const { conversations, id, sessions, folder } = this.#parts;
     const known = sessions.read(id);
-    const told = (known?.undone ?? []).map((about) => `[The user has taken back: ${about}]\n`).join('');
+    const undone = (known?.undone ?? []).map((about) => `[The user has taken back: ${about}]\n`).join('');
     await this.#turn(async () => {
-      await conversations.prompt(id, told + text);
+      await conversations.prompt(id, undone + text);
       sessions.note({ id, folder, title: known?.title || text.slice(0, 60), undone: [] });
     });
   }
@@ -185,7 +184,8 @@ export class AgentTalk {
         await this.#answer(view);
         view = await this.#settled();
       }
-      const { status = 'completed', error } = this.#ended();
+      // TypeScript does not see that events have set the end meanwhile.
+      const { status = 'completed', error } = (this.#end as JsonObject | undefined) ?? {};
       this.#lastStatus = String(status);
       const message = isRecord(error) ? { error: { message: String(error.message) } } : {};
       printer.end({ status: this.#lastStatus, ...message });
@@ -207,10 +207,6 @@ export class AgentTalk {
     return view;
   }
 
-  #ended(): JsonObject {
-    return this.#end ?? {};
-  }
-
   /** Answers the pending calls; without an answer they are refused. */
   async #answer({ pending }: ConversationView): Promise<void> {
     const { conversations, id, lines, printer, environment, isAnswered } = this.#parts;
@@ -228,7 +224,7 @@ export class AgentTalk {
         }).finally(() => leaving.abort())
       : undefined;
     if (answers === undefined) {
-      if (!isAnswered) for (const one of pending) printer.wait(one);
+      if (!isAnswered) for (const call of pending) printer.wait(call);
       const view = await conversations.snapshot(id);
       // The turn was aborted meanwhile.
       if (view?.status !== 'suspended') return;
@@ -260,14 +256,14 @@ export class AgentTalk {
     const [name = '', ...words] = line.slice(1).split(/\s+/);
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     try {
-      if (command === undefined) this.#tell(`there is no /${name}; /help lists the commands`);
+      if (command === undefined) this.#report(`there is no /${name}; /help lists the commands`);
       else await this[command.method](words);
     } catch (error) {
-      this.#tell(errorMessage(error));
+      this.#report(errorMessage(error));
     }
   }
 
-  #tell(text: string): void {
+  #report(text: string): void {
     this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
   }
 
@@ -303,11 +299,11 @@ export class AgentTalk {
     }
     if (word === 'skip') {
       const left = files.forget();
-      this.#tell(left === undefined ? 'nothing was changed' : `left as it is: ${left.about}`);
+      this.#report(left === undefined ? 'nothing was changed' : `left as it is: ${left.about}`);
       return;
     }
     if (word !== undefined) {
-      this.#tell('/undo, /undo list or /undo skip');
+      this.#report('/undo, /undo list or /undo skip');
       return;
     }
     let undone: Awaited<ReturnType<JournaledFileSystem['undo']>>;
@@ -315,11 +311,11 @@ export class AgentTalk {
       undone = await files.undo();
     } catch (error) {
       const newest = files.changes().at(-1)?.about ?? '';
-      this.#tell(`${newest}: ${errorMessage(error)} /undo skip leaves it as it is.`);
+      this.#report(`${newest}: ${errorMessage(error)} /undo skip leaves it as it is.`);
       return;
     }
     if (undone === undefined) {
-      this.#tell('nothing was changed that could be undone');
+      this.#report('nothing was changed that could be undone');
       return;
     }
     const about = `${undone.about} (${undone.paths.join(', ')})`;
@@ -334,7 +330,7 @@ export class AgentTalk {
     const { permissions, environment } = this.#parts;
     if (word === 'revoke') {
       const isGone = id !== undefined && permissions.revoke(id);
-      this.#tell(isGone ? `${id} stands no more` : '/yes revoke <id>: one of those that /yes lists');
+      this.#report(isGone ? `${id} stands no more` : '/yes revoke <id>: one of those that /yes lists');
       return;
     }
     const yeses = permissions.remembered();
@@ -377,7 +373,7 @@ const OPTIONS = {
   interactive: { type: 'boolean' },
 } as const;
 
-type AgentArguments = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+type AgentArguments = LineValues<typeof OPTIONS>;
 
 /** `toolwright agent [folder]`: an assistant on the terminal that works in a folder. */
 export const agentCommand: Command = {

@@ -39,11 +39,11 @@ export function stateFolder(): string {
 /** The sessions of this user, each in a folder of its own with access for this user only. */
 export class AgentSessions {
   readonly #root: string;
-  readonly #tell: (sentence: string) => void;
+  readonly #warn: (sentence: string) => void;
 
-  /** `tell` receives messages about unreadable sessions. */
-  constructor(tell: (sentence: string) => void, root: string = join(stateFolder(), 'agent')) {
-    this.#tell = tell;
+  /** `warn` receives messages about unreadable sessions. */
+  constructor(warn: (sentence: string) => void, root: string = join(stateFolder(), 'agent')) {
+    this.#warn = warn;
     this.#root = root;
   }
 
@@ -60,7 +60,7 @@ export class AgentSessions {
       .flatMap((id) => {
         const found = ID.test(id) ? this.#find(id) : { status: 'missing' as const };
         if (found.status === 'broken')
-          this.#tell(`${found.path} cannot be read: ${found.why}; --session ${id} goes on with it`);
+          this.#warn(`${found.path} cannot be read: ${found.why}; --session ${id} goes on with it`);
         return found.status === 'known' ? [found.session] : [];
       })
       .filter((session) => folder === undefined || session.folder === folder)
@@ -80,8 +80,8 @@ export class AgentSessions {
       const { folder, used, title = '', undone } = isRecord(session) ? session : {};
       if (typeof folder !== 'string' || typeof used !== 'string')
         return { status: 'broken', path, why: 'it is not what a session is kept as' };
-      const told = Array.isArray(undone) ? undone.map(String) : [];
-      return { status: 'known', session: { id, folder, used, title: String(title), undone: told } };
+      const reverted = Array.isArray(undone) ? undone.map(String) : [];
+      return { status: 'known', session: { id, folder, used, title: String(title), undone: reverted } };
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
@@ -108,7 +108,7 @@ export class AgentSessions {
   open(id: string, folder: string): () => void {
     const place = this.placeOf(id);
     const lock = join(place, 'lock');
-    this.#alone(id, () => {
+    this.#withLock(id, () => {
       const found = this.#find(id);
       const known = found.status === 'known' ? found.session : undefined;
       if (known !== undefined && known.folder !== folder)
@@ -116,11 +116,11 @@ export class AgentSessions {
       refuseHeld(lock, id);
       mkdirSync(place, { recursive: true, mode: 0o700 });
       writeFileSync(lock, String(process.pid), { mode: 0o600 });
-      const title = found.status === 'broken' ? this.#keepBroken(found) : '';
+      const title = found.status === 'broken' ? this.#renameBroken(found) : '';
       this.note({ id, folder, title: known?.title ?? title, undone: known?.undone ?? [] });
     });
     return () =>
-      this.#alone(id, () => {
+      this.#withLock(id, () => {
         if (readHolder(lock) !== process.pid) return;
         // The session was never used.
         if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
@@ -129,15 +129,15 @@ export class AgentSessions {
   }
 
   /** Renames an unreadable session file; the conversation in its store is intact. */
-  #keepBroken({ path, why }: FoundSession & { readonly status: 'broken' }): string {
-    const kept = `${path}.broken-${Date.now()}`;
-    renameSync(path, kept);
-    this.#tell(`${path} cannot be read, and is kept as ${basename(kept)}: ${why}`);
+  #renameBroken({ path, why }: FoundSession & { readonly status: 'broken' }): string {
+    const renamed = `${path}.broken-${Date.now()}`;
+    renameSync(path, renamed);
+    this.#warn(`${path} cannot be read, and is kept as ${basename(renamed)}: ${why}`);
     return '(title lost)';
   }
 
   /** Runs `work` while no other process opens or closes the same session. */
-  #alone(id: string, work: () => void): void {
+  #withLock(id: string, work: () => void): void {
     const place = this.placeOf(id);
     try {
       mkdirSync(this.#root, { recursive: true, mode: 0o700 });

@@ -1,3 +1,5 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+
 /** The environment of a command. */
 export interface CommandEnvironment {
   /** The folder for relative paths on the command line. */
@@ -27,4 +29,77 @@ export class UserFault extends Error {
     super(message);
     this.exitCode = exitCode;
   }
+}
+
+/** Options of a command line, as `parseArgs` takes them. */
+type LineOptions = NonNullable<ParseArgsConfig['options']>;
+
+/** The values of options that a user may give. */
+export type LineValues<Options extends LineOptions> = ReturnType<
+  typeof parseArgs<{ readonly options: Options }>
+>['values'];
+
+/** Reads the line of a command with exactly one argument besides its options. */
+export function readLine<const Options extends LineOptions>(
+  args: readonly string[],
+  options: Options,
+  usage: string,
+): { readonly name: string; readonly values: LineValues<Options> } {
+  const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const [name, second] = positionals;
+  if (name === undefined || second !== undefined) throw new UserFault(usage);
+  return { name, values };
+}
+
+/** Checks that an option has one of a few values. */
+export function oneOfValues<Value extends string>(
+  option: string,
+  value: string | undefined,
+  values: readonly Value[],
+): Value | undefined {
+  if (value === undefined || values.some((one) => one === value)) return value as Value | undefined;
+  throw new UserFault(`${option} is ${values.join(', ')}, not '${value}'`);
+}
+
+/** Calls back when the user or the system ends the process, or the command's signal is aborted. */
+export function onEnd(
+  { signal }: Pick<CommandEnvironment, 'signal'>,
+  end: (reason: string) => void,
+): () => void {
+  const abort = () => end('aborted');
+  signal?.addEventListener('abort', abort);
+  for (const name of SIGNALS) process.once(name, end);
+  return () => {
+    for (const name of SIGNALS) process.off(name, end);
+  };
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** Loads the part of a command that needs an optional package. */
+export async function loadPart<Part>(load: () => Promise<Part>, advice: string): Promise<Part> {
+  try {
+    return await load();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new UserFault(advice, 1);
+  }
+}
+
+/** Rows with aligned columns: the first `texts` columns are text, the others numbers. A cell wider than `widest` shifts its row. */
+export function alignedRows(
+  rows: readonly (readonly string[])[],
+  { texts = Infinity, widest = Infinity }: { readonly texts?: number; readonly widest?: number } = {},
+): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0).filter((length) => length <= widest)),
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column < texts ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd(),
+  );
 }

@@ -15,7 +15,7 @@ import type { ToolLoopConfig } from '../../run/loop/options.js';
 import type { Compiler } from '../typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { generate } from '../typegen/generate.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
 import {
   counted,
   type GenerateTarget,
@@ -36,7 +36,7 @@ interface Diagnosis {
 
 const OPTIONS = { ...TARGET_OPTIONS, store: { type: 'string' }, module: { type: 'string' } } as const;
 
-type DoctorOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+type DoctorOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright doctor`: checks the requirements of the package, and prints a line for each check. */
 export const doctorCommand: Command = {

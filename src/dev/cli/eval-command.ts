@@ -22,7 +22,7 @@ import { type Completion, type CompletionBlock, complete } from '../../run/loop/
 import { historyFaults } from '../../run/loop/given-history.js';
 import { type Checker, createChecker } from '../../tools/checking/checker.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { alignedRows, type Command, type CommandEnvironment, loadPart, UserFault } from './command.js';
 import {
   type ModuleSettings,
   type OpenModule,
@@ -470,7 +470,8 @@ function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandEnvir
   };
   const rows = [...byTool].map(([tool, cases]) => row(tool, cases));
   const foot = row(`${run.cases.length} in all`, run.cases);
-  for (const line of aligned([['expected', 'passed', 'failed'], ...rows, foot])) out(`${line}\n`);
+  for (const line of alignedRows([['expected', 'passed', 'failed'], ...rows, foot], { texts: 1 }))
+    out(`${line}\n`);
   const imperfect = run.cases.filter(({ passed, runs }) => passed < runs);
   if (imperfect.length > 0) out('\n');
   for (const one of imperfect)
@@ -491,17 +492,6 @@ function comparisonLines(run: EvalRun, { baseline, ...changes }: RunComparison):
     ...worse.map((line) => `  worse: ${line}`),
     ...better.map((line) => `  better: ${line}`),
   ];
-}
-
-function aligned(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join('  '),
-  );
 }
 
 /** How to ask the model. */
@@ -567,17 +557,11 @@ async function providerOf({ url }: AskOptions, { provider }: ModuleSettings): Pr
     throw new UserFault(
       'eval needs a provider: an export `config` with a provider, --url, or OPENAI_API_KEY',
     );
-  const { OpenAIProvider } = await loadOpenAI();
+  const { OpenAIProvider } = await loadPart(
+    () => import('../../models/openai/index.js'),
+    'eval needs the package openai for --url: npm install openai',
+  );
   return new OpenAIProvider(url === undefined ? {} : { baseURL: url });
-}
-
-async function loadOpenAI() {
-  try {
-    return await import('../../models/openai/index.js');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new UserFault('eval needs the package openai for --url: npm install openai', 1);
-  }
 }
 
 interface Running extends Pick<AskOptions, 'runs' | 'concurrency'> {

@@ -12,13 +12,14 @@ import {
 } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { structuredPatch } from 'diff';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import type { Finding } from '../typegen/analysis/class-draft.js';
 import { type Compiler, type CompilerView, mappedFolders } from '../typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { unifiedDiff } from './unified-diff.js';
+import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
 
 /** The project, and the file to generate. */
 export interface GenerateTarget {
@@ -65,7 +66,7 @@ function generateAgain(
   try {
     return generateOnce(compiler, options, environment);
   } catch (error) {
-    environment.error(`toolwright: ${error instanceof Error ? error.message : String(error)}\n`);
+    environment.error(`toolwright: ${errorMessage(error)}\n`);
     return { libraries: [] };
   }
 }
@@ -92,7 +93,7 @@ export const TARGET_OPTIONS = {
   'import-ending': { type: 'string' },
 } as const;
 
-type TargetOptions = ReturnType<typeof parseArgs<{ options: typeof TARGET_OPTIONS }>>['values'];
+type TargetOptions = LineValues<typeof TARGET_OPTIONS>;
 
 /** @throws UserFault for an invalid project or file. */
 export function readTarget(
@@ -269,7 +270,7 @@ function writeGeneratedFile({ outFile, text }: Generated, folder: string): boole
     mkdirSync(dirname(outFile), { recursive: true });
     replaceFile(before === undefined ? outFile : realpathSync(outFile), text);
   } catch (error) {
-    throw new UserFault(`${path} cannot be written: ${error instanceof Error ? error.message : error}`, 1);
+    throw new UserFault(`${path} cannot be written: ${errorMessage(error)}`, 1);
   }
   return true;
 }
@@ -318,4 +319,40 @@ export function readIfThere(path: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Two versions of a file. */
+interface FileStates {
+  readonly path: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** A diff with more edits takes too long to compute: it shows that all lines were replaced. */
+const MOST_EDITS = 2_000;
+
+/** A diff of two texts in the format of `diff -u`. */
+export function unifiedDiff({ path, before, after }: FileStates): string {
+  const patch = structuredPatch(path, path, endedText(before), endedText(after), undefined, undefined, {
+    context: 3,
+    maxEditLength: MOST_EDITS,
+  });
+  const hunks = patch?.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
+    `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
+    ...lines,
+  ]);
+  return [`--- ${path}`, `+++ ${path} (generated now)`, ...(hunks ?? replacedLines(before, after)), ''].join(
+    '\n',
+  );
+}
+
+function endedText(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+}
+
+function replacedLines(before: string, after: string): readonly string[] {
+  const removed = endedText(before).split('\n').slice(0, -1);
+  const added = endedText(after).split('\n').slice(0, -1);
+  const head = `@@ -1,${removed.length} +1,${added.length} @@`;
+  return [head, ...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)];
 }

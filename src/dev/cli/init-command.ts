@@ -5,8 +5,8 @@ import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { unifiedDiff } from './generate-command.js';
 import { generateProject } from './generate-project.js';
-import { unifiedDiff } from './unified-diff.js';
 
 /** A plugin to add to a configuration file in code. */
 interface CodeAddition {

@@ -1,8 +1,18 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { relative, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  type LineValues,
+  onEnd,
+  readLine,
+  UserFault,
+} from './command.js';
 import {
   type OpenModule,
   openModule,
@@ -11,6 +21,7 @@ import {
   toolsOfModule,
 } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
+import { packageFile } from './package-manifest.js';
 import { personOf } from './runs-command.js';
 import { endAsked } from './worker-command.js';
 
@@ -23,15 +34,16 @@ const OPTIONS = {
   'allow-in-production': { type: 'boolean' },
 } as const;
 
-type InspectOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+type InspectOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright inspect <module>`: serves a page about the tools of a module until it is stopped. */
 export const inspectCommand: Command = {
   async run(args, environment) {
-    const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
-    const [name, second] = positionals;
-    if (name === undefined || second !== undefined)
-      throw new UserFault('inspect takes one module: toolwright inspect dist/tools.js');
+    const { name, values } = readLine(
+      args,
+      OPTIONS,
+      'inspect takes one module: toolwright inspect dist/tools.js',
+    );
     if (values.port !== undefined && !/^\d{1,5}$/.test(values.port))
       throw new UserFault(`--port is a number from 0 to 65535, not '${values.port}'`);
     const ended = endAsked(environment);
@@ -77,7 +89,7 @@ async function listen(inspector: Inspector, port = '0'): Promise<{ readonly url:
   try {
     return await inspector.listen({ port: Number(port) });
   } catch (error) {
-    throw new UserFault(`--port ${port}: ${error instanceof Error ? error.message : String(error)}`, 1);
+    throw new UserFault(`--port ${port}: ${errorMessage(error)}`, 1);
   }
 }
 
@@ -166,3 +178,31 @@ function nameOf(exports: OpenModule['exports'], value: unknown): string | undefi
   const names = Object.keys(exports).filter((name) => exports[name] === value);
   return names.find((name) => name !== 'default') ?? names[0];
 }
+
+/** A fixed port, so that an open page works after a restart. */
+const PORT = '4747';
+
+/**
+ * `toolwright dev <module>`: `toolwright inspect`, restarted whenever a loaded file changes. The page shows the tools,
+ * the runs and a chat.
+ */
+export const devCommand: Command = {
+  async run(args, environment) {
+    if (args[0] === undefined || args[0].startsWith('-'))
+      throw new UserFault('dev takes one module: toolwright dev dist/tools.js');
+    const port = args.includes('--port') ? [] : ['--port', PORT];
+    const inspect = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args, ...port];
+    const child = spawn(process.execPath, ['--watch', '--watch-preserve-output', ...inspect], {
+      cwd: environment.folder,
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: {
+        ...process.env,
+        TOOLWRIGHT_INSPECTOR_TOKEN:
+          process.env.TOOLWRIGHT_INSPECTOR_TOKEN ?? randomBytes(24).toString('base64url'),
+      },
+    });
+    onEnd(environment, () => child.kill());
+    const [code] = await once(child, 'exit');
+    return typeof code === 'number' ? code : 0;
+  },
+};

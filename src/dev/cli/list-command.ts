@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import type { ClassType, ToolsetTitle } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -13,7 +12,7 @@ import {
   type ToolsetPlan,
 } from '../../tools/discovery/plan-toolset.js';
 import { type StrictNote, strictSchema } from '../../tools/schema/strict/strict-schema.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { alignedRows, type Command, type CommandEnvironment, readLine, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule } from './open-module.js';
 
 /**
@@ -22,14 +21,11 @@ import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule
  */
 export const listCommand: Command = {
   async run(args, environment) {
-    const { positionals, values } = parseArgs({
-      args: [...args],
-      options: { strict: { type: 'boolean' }, schema: { type: 'boolean' } },
-      allowPositionals: true,
-    });
-    const [name, second] = positionals;
-    if (name === undefined || second !== undefined)
-      throw new UserFault('list takes one module: toolwright list dist/main.js');
+    const { name, values } = readLine(
+      args,
+      { strict: { type: 'boolean' }, schema: { type: 'boolean' } },
+      'list takes one module: toolwright list dist/main.js',
+    );
     if (values.strict && values.schema) throw new UserFault('--strict and --schema: write one of them');
     return withModule(name, environment, (module) => {
       if (values.schema) {
@@ -82,7 +78,7 @@ function printTools(tools: readonly ListedTool[], { out }: CommandEnvironment): 
   const total = tools.reduce((sum, { characters }) => sum + characters, 0);
   const head = ['tool', 'method', 'schema from', 'characters', '~tokens'];
   const foot = [`${tools.length} in all`, '', '', String(total), String(tokensOf(total))];
-  for (const row of aligned([head, ...rows, foot], 3)) out(`${row}\n`);
+  for (const row of alignedRows([head, ...rows, foot], { texts: 3 })) out(`${row}\n`);
 }
 
 function tokensOf(characters: number): number {
@@ -99,7 +95,9 @@ function printStrict(tools: readonly ListedTool[], { out }: CommandEnvironment):
   );
   const strict = forms.filter(({ form }) => form.isStrict);
   const foot = [`${strict.length} of ${forms.length}`, '', '', ''];
-  for (const row of aligned([['tool', 'strict', 'rewritten', 'only checked'], ...rows, foot], 2))
+  for (const row of alignedRows([['tool', 'strict', 'rewritten', 'only checked'], ...rows, foot], {
+    texts: 2,
+  }))
     out(`${row}\n`);
   for (const { name, form } of forms) {
     const lines = form.isStrict
@@ -123,19 +121,6 @@ function noteLine({ what, places }: StrictNote): string {
 
 function checkedLine(note: StrictNote): string {
   return `only checked at the call: ${noteLine(note)}`;
-}
-
-/** The first columns are text, the others numbers. */
-function aligned(rows: readonly (readonly string[])[], texts: number): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) =>
-        column < texts ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join('  ')
-      .trimEnd(),
-  );
 }
 
 /** A tool of the list. */

@@ -1,11 +1,13 @@
-import { basename } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
-import { type Command, UserFault } from './command.js';
-import { checkMcp } from './mcp-check.js';
-import { writeServerJson } from './mcp-server-json.js';
+import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
+import { type Command, type CommandEnvironment, loadPart, onEnd, readLine, UserFault } from './command.js';
 import { requiredRegistry, withModule } from './open-module.js';
 import { packageManifest } from './package-manifest.js';
 
@@ -18,7 +20,6 @@ interface McpOptions {
 
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
- * `mcp check` and `mcp server-json` have files of their own.
  */
 export const mcpCommand: Command = {
   async run(args, environment) {
@@ -27,7 +28,10 @@ export const mcpCommand: Command = {
     if (first === 'server-json') return writeServerJson(rest, environment);
     const options = readOptions(args);
     const output = keepStandardOutput();
-    const { createMcpServer } = await loadBridge();
+    const { createMcpServer } = await loadPart(
+      () => import('../../surfaces/mcp/index.js'),
+      'mcp needs @modelcontextprotocol/server: npm install @modelcontextprotocol/server',
+    );
     return withModule(options.module, environment, async (module) => {
       const registry = visibleTools(requiredRegistry(options.module, module), options);
       const mcp = createMcpServer(registry, {
@@ -37,9 +41,7 @@ export const mcpCommand: Command = {
       });
       const connection = mcp.stdio({ output });
       environment.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
-      const end = () => void connection.close();
-      environment.signal?.addEventListener('abort', end);
-      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
+      onEnd(environment, () => void connection.close());
       await connection.closed;
       await mcp.close();
       return 0;
@@ -48,18 +50,15 @@ export const mcpCommand: Command = {
 };
 
 function readOptions(args: readonly string[]): McpOptions {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    options: {
+  const { name: module, values } = readLine(
+    args,
+    {
       name: { type: 'string' },
       allow: { type: 'string', multiple: true },
       deny: { type: 'string', multiple: true },
     },
-    allowPositionals: true,
-  });
-  const [module, second] = positionals;
-  if (module === undefined || second !== undefined)
-    throw new UserFault('mcp takes one module: toolwright mcp dist/tools.js');
+    'mcp takes one module: toolwright mcp dist/tools.js',
+  );
   const { allow, deny, name = basename(module).replace(/\.[cm]?[jt]s$/, '') } = values;
   return { module, name, ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
 }
@@ -77,18 +76,6 @@ function keepStandardOutput(): Writable {
   return output.setMaxListeners(0);
 }
 
-async function loadBridge() {
-  try {
-    return await import('../../surfaces/mcp/index.js');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new UserFault(
-      'mcp needs @modelcontextprotocol/server: npm install @modelcontextprotocol/server',
-      1,
-    );
-  }
-}
-
 /** A pattern without a match is refused: with a typo in `--deny`, the tool would be served. */
 function visibleTools(registry: ToolRegistry, { allow, deny }: McpOptions): ToolRegistry {
   const unmet = Object.entries({ allow, deny }).flatMap(([option, names = []]) =>
@@ -99,4 +86,345 @@ function visibleTools(registry: ToolRegistry, { allow, deny }: McpOptions): Tool
   if (unmet.length === 0) return registry.view(withoutUndefined({ allow, deny }));
   const verb = unmet.length === 1 ? 'matches' : 'match';
   throw new UserFault(`${unmet.join(' and ')} ${verb} no tool; there are ${registry.list().join(', ')}`);
+}
+
+const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
+const REGISTRY_NAME = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/;
+
+/**
+ * `toolwright mcp server-json`: writes the data for the official MCP registry, from the folder's package.json. The
+ * registry verifies the name with `mcpName` of the published package.
+ */
+async function writeServerJson(args: readonly string[], environment: CommandEnvironment): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { name: { type: 'string' }, url: { type: 'string' } },
+  });
+  const manifest = readPackage(environment.folder);
+  const name = values.name ?? manifest.mcpName;
+  if (typeof name !== 'string' || !REGISTRY_NAME.test(name))
+    throw new UserFault(
+      'the registry needs a name: "mcpName": "io.github.<user>/<server>" in package.json, or --name',
+      1,
+    );
+  if (manifest.mcpName !== name)
+    environment.error(
+      `toolwright: the registry compares: "mcpName": "${name}" must be in the published package.json\n`,
+    );
+  const { version = '0.0.0', description = '', repository, private: isPrivate } = manifest;
+  const { url } = values;
+  const repositoryUrl = repositoryOf(repository);
+  const server = withoutUndefined({
+    $schema: SCHEMA,
+    name,
+    description,
+    version,
+    repository: repositoryUrl && {
+      url: repositoryUrl,
+      source: repositoryUrl.includes('github.com') ? 'github' : 'git',
+    },
+    packages: isPrivate
+      ? undefined
+      : [{ registryType: 'npm', identifier: manifest.name, version, transport: { type: 'stdio' } }],
+    remotes: url === undefined ? undefined : [{ type: 'streamable-http', url }],
+  });
+  if (isPrivate && url === undefined)
+    throw new UserFault('a private package is in no registry: --url https://… of the remote server', 1);
+  environment.out(`${JSON.stringify(server, null, 2)}\n`);
+  return 0;
+}
+
+function readPackage(folder: string): Readonly<Record<string, unknown>> {
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    if (isRecord(manifest)) return manifest;
+  } catch {}
+  throw new UserFault('there is no package.json here that can be read', 1);
+}
+
+function repositoryOf(repository: unknown): string | undefined {
+  const given = isRecord(repository) ? repository.url : repository;
+  if (typeof given !== 'string') return undefined;
+  const [, short] = /^(?:github:)?([\w.-]+\/[\w.-]+)$/.exec(given) ?? [];
+  return short === undefined
+    ? given.replace(/^git\+/, '').replace(/\.git$/, '')
+    : `https://github.com/${short}`;
+}
+
+/** A finding. A `problem` prevents hosts from connecting or directories from listing the server; `advice` does not. */
+interface Finding {
+  readonly state: 'ok' | 'problem' | 'advice';
+  readonly text: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * `toolwright mcp check <url | module>`: checks what hosts find when they connect, and what the directories of Claude
+ * and ChatGPT would refuse.
+ */
+async function checkMcp(args: readonly string[], environment: CommandEnvironment): Promise<number> {
+  const { name: target, values } = readLine(
+    args,
+    { token: { type: 'string' }, json: { type: 'boolean' } },
+    'mcp check takes one address or module: toolwright mcp check https://api.example.org/mcp',
+  );
+  const isAddress = /^https?:\/\//.test(target);
+  const findings: Finding[] = [];
+  if (isAddress) for await (const found of checkServer(new URL(target), values.token)) findings.push(found);
+  else {
+    const failed = await withModule(target, environment, (module) => {
+      const tools = requiredRegistry(target, module).tools();
+      findings.push(...toolFindings(tools.map((tool) => listedTool(tool, false))));
+      return 0;
+    });
+    if (failed !== 0) return failed;
+  }
+  if (values.json) environment.out(`${JSON.stringify(findings)}\n`);
+  else for (const { state, text } of findings) environment.out(`${state.padEnd(7)}  ${visibleLine(text)}\n`);
+  return findings.some(({ state }) => state === 'problem') ? 1 : 0;
+}
+
+const MAX_NAME = 64;
+/** Characters of the instructions that ChatGPT reads. */
+const MAX_INSTRUCTIONS = 512;
+
+/** Requirements of the directories for every tool (Claude: connector review; ChatGPT: apps and plugins). */
+function toolFindings(tools: readonly unknown[]): readonly Finding[] {
+  const findings = tools.filter(isRecord).flatMap(({ name, title, description, annotations }) => {
+    const {
+      title: inner,
+      readOnlyHint,
+      destructiveHint,
+      openWorldHint,
+    } = isRecord(annotations) ? annotations : {};
+    const tool = `the tool ${String(name)}`;
+    const found: Finding[] = [];
+    const must = (holds: boolean, text: string, state: Finding['state'] = 'problem') =>
+      holds || found.push({ state, text: `${tool} ${text}` });
+    must(String(name).length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters: shorten it`);
+    must(Boolean(description), 'has no description: say what it does, and when to use it');
+    must(Boolean(title ?? inner), "has no title: annotations: { title: 'Cancel an order' }");
+    must(
+      readOnlyHint === true || destructiveHint !== undefined,
+      'does not say whether it changes something: annotations: { readOnly: true }, or { destructive: true or false }',
+    );
+    must(
+      [readOnlyHint, destructiveHint, openWorldHint].every((hint) => hint !== undefined),
+      'lacks one of the hints that ChatGPT requires: annotations: { readOnly, destructive, openWorld }',
+      'advice',
+    );
+    return found;
+  });
+  const count = `${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
+  return findings.length > 0
+    ? findings
+    : [{ state: 'ok', text: `${count}: what directories ask of them is there` }];
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly message: Json;
+}
+
+/** A 2025-11-25 client, like most hosts. */
+class Probe {
+  readonly #url: URL;
+  readonly #token: string | undefined;
+  #session: string | undefined;
+
+  constructor(url: URL, token: string | undefined) {
+    this.#url = url;
+    this.#token = token;
+  }
+
+  async send(method: string, params: Json = {}): Promise<Answer> {
+    const isNotification = method.startsWith('notifications/');
+    const response = await fetch(this.#url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+        ...(this.#session !== undefined && { 'mcp-session-id': this.#session }),
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', method, params, ...(!isNotification && { id: 1 }) }),
+    });
+    this.#session = response.headers.get('mcp-session-id') ?? this.#session;
+    return { status: response.status, headers: response.headers, message: jsonIn(await response.text()) };
+  }
+}
+
+/** The last message of a body, which may be an event stream. */
+function jsonIn(text: string): Json {
+  const lines = text.match(/^data: ?(.+)$/gm);
+  try {
+    const value: unknown = JSON.parse(lines?.at(-1)?.replace(/^data: ?/, '') ?? text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Finding> {
+  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
+  if (url.protocol !== 'https:' && !isLocal)
+    yield { state: 'problem', text: `${url} is no HTTPS address: Claude and ChatGPT connect to no other` };
+  const probe = new Probe(url, token);
+  let first: Answer;
+  try {
+    first = await probe.send('initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'toolwright', version: '1' },
+    });
+  } catch (error) {
+    yield { state: 'problem', text: `${url} cannot be reached: ${errorMessage(error)}` };
+    return;
+  }
+  const { status, headers, message } = first;
+  const result = isRecord(message.result) ? message.result : undefined;
+  if (status === 401) yield* checkSignIn(url, headers.get('www-authenticate'));
+  else if (result === undefined)
+    yield { state: 'problem', text: `${url} answers initialize with ${status}: ${problemIn(message)}` };
+  else {
+    yield { state: 'ok', text: `connects ${token === undefined ? 'without a token' : 'with the token'}` };
+    const { instructions } = result;
+    if (typeof instructions === 'string' && instructions.length > MAX_INSTRUCTIONS)
+      yield {
+        state: 'advice',
+        text: `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
+      };
+    await probe.send('notifications/initialized');
+    yield* checkList(probe);
+    if (token === undefined && (await readJson(metadataAddresses(url)[0] as URL)) !== undefined)
+      yield* checkSignIn(url, null);
+  }
+}
+
+function problemIn({ error }: Json): string {
+  return isRecord(error) ? String(error.message) : 'no message of MCP';
+}
+
+async function* checkList(probe: Probe): AsyncGenerator<Finding> {
+  const tools: unknown[] = [];
+  let cursor: unknown;
+  do {
+    const { status, message } = await probe.send('tools/list', cursor === undefined ? {} : { cursor });
+    const { result } = message;
+    if (!isRecord(result) || !Array.isArray(result.tools)) {
+      yield { state: 'problem', text: `tools/list answers ${status}: ${problemIn(message)}` };
+      return;
+    }
+    tools.push(...result.tools);
+    cursor = result.nextCursor;
+  } while (cursor !== undefined);
+  yield* toolFindings(tools);
+}
+
+/** At the path of the server, and at the root (RFC 9728, section 3.1). */
+function metadataAddresses(url: URL): readonly URL[] {
+  const path = '/.well-known/oauth-protected-resource';
+  return [new URL(`${path}${url.pathname === '/' ? '' : url.pathname}`, url), new URL(path, url)];
+}
+
+async function readJson(url: URL | string): Promise<Json | undefined> {
+  try {
+    const response = await fetch(url, { headers: { accept: 'application/json' } });
+    const value: unknown = response.ok ? await response.json() : undefined;
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Follows the sign-in of hosts from 401 towards a token, as far as possible without an account. */
+async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<Finding> {
+  if (challenge !== null && !/^Bearer\b/i.test(challenge))
+    yield { state: 'problem', text: 'WWW-Authenticate does not begin with Bearer' };
+  const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? [];
+  if (challenge !== null && named === undefined)
+    yield {
+      state: 'problem',
+      text: 'WWW-Authenticate names no resource_metadata: hosts have to guess where it is',
+    };
+  const addresses = named === undefined ? metadataAddresses(url) : [new URL(named)];
+  let resource: Json | undefined;
+  for (const address of addresses) resource ??= await readJson(address);
+  if (resource === undefined) {
+    const places = addresses.join(' and ');
+    yield {
+      state: 'problem',
+      text: `there is no metadata of the protected resource at ${places} (RFC 9728)`,
+    };
+    return;
+  }
+  if (String(resource.resource).replace(/\/$/, '') !== url.href.replace(/\/$/, ''))
+    yield {
+      state: 'problem',
+      text: `the metadata is that of ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
+    };
+  const [issuer] = Array.isArray(resource.authorization_servers) ? resource.authorization_servers : [];
+  if (typeof issuer !== 'string') {
+    yield { state: 'problem', text: 'the metadata names no authorization server' };
+    return;
+  }
+  yield { state: 'ok', text: `the metadata of the protected resource names ${issuer}` };
+  yield* checkAuthorizationServer(issuer);
+}
+
+async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Finding> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname === '/' ? '' : pathname.replace(/\/$/, '');
+  const addresses = [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    `${origin}${path}/.well-known/openid-configuration`,
+  ];
+  let metadata: Json | undefined;
+  for (const address of addresses) metadata ??= await readJson(address);
+  if (metadata === undefined) {
+    yield {
+      state: 'problem',
+      text: `there is no metadata of the authorization server at ${addresses.join(', ')}`,
+    };
+    return;
+  }
+  if (metadata.issuer !== issuer)
+    yield {
+      state: 'problem',
+      text: `the authorization server calls itself ${String(metadata.issuer)}, not ${issuer}`,
+    };
+  if (!includes(metadata.code_challenge_methods_supported, 'S256'))
+    yield {
+      state: 'problem',
+      text: 'the authorization server does not announce PKCE with S256, which every host needs',
+    };
+  const hasDocuments =
+    metadata.client_id_metadata_document_supported === true &&
+    includes(metadata.token_endpoint_auth_methods_supported, 'none');
+  const registers = typeof metadata.registration_endpoint === 'string';
+  const ways = [
+    ...(hasDocuments ? ['a client metadata document'] : []),
+    ...(registers ? ['dynamic registration'] : []),
+  ];
+  for (const [host, documents] of HOSTS) {
+    const way = (documents ? ways : ways.filter((one) => one === 'dynamic registration'))[0];
+    yield way === undefined
+      ? { state: 'advice', text: `${host} needs a client id that you register by hand and enter there` }
+      : { state: 'ok', text: `${host} registers by ${way}` };
+  }
+}
+
+/** Hosts, and whether they support client ID metadata documents. */
+const HOSTS = [
+  ['Claude', true],
+  ['ChatGPT', true],
+  ['VS Code', false],
+  ['Cursor', false],
+] as const;
+
+function includes(list: unknown, wanted: string): boolean {
+  return Array.isArray(list) && list.includes(wanted);
 }

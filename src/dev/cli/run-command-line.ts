@@ -37,7 +37,7 @@ const RUNS_OPTIONS = {
     'recover: what becomes of calls of which nobody knows whether they were made',
 };
 
-/** Each command is in a file of its own, which is loaded when it is called. */
+/** The module of a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   agent: {
     usage:
@@ -59,7 +59,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   dev: {
     usage: 'dev <module> [--port n] [the options of inspect]',
     summary: 'serves the inspector for a module, with a chat, and restarts it whenever a file changes',
-    load: async () => (await import('./dev-command.js')).devCommand,
+    load: async () => (await import('./inspect-command.js')).devCommand,
   },
   doctor: {
     usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',

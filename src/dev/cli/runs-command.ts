@@ -23,7 +23,14 @@ import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { recoverRuns } from '../../run/loop/recover-runs.js';
 import { answerStoredRun, cancelRun } from '../../run/loop/stored-run.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import {
+  alignedRows,
+  type Command,
+  type CommandEnvironment,
+  type LineValues,
+  oneOfValues,
+  UserFault,
+} from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
@@ -44,7 +51,7 @@ export const ANSWER_FLAGS = {
   by: { type: 'string' },
 } as const;
 
-type AnswerOptions = ReturnType<typeof parseArgs<{ options: typeof ANSWER_FLAGS }>>['values'];
+type AnswerOptions = LineValues<typeof ANSWER_FLAGS>;
 
 /** A run with an answer to it. */
 interface AnswerCall {
@@ -175,8 +182,8 @@ function checkWaits(run: KeptRun, id: string): void {
     ...(isUnderWay ? ['it is under way'] : []),
     ...(answered === undefined ? [] : [`it was answered already${by(answered)}`]),
   ];
-  const told = [waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ');
-  throw new UserFault(visibleLine(`${run.runId} ${told}`), 1);
+  const problem = [waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ');
+  throw new UserFault(visibleLine(`${run.runId} ${problem}`), 1);
 }
 
 /** Who gave an answer, if it is known. */
@@ -278,20 +285,16 @@ function answerOf(id: string, options: AnswerOptions): Answer {
   throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
 }
 
-const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
-
 /** The future calls for which an approval is remembered. */
 function rememberOf({ approve, remember: scope, until }: AnswerOptions): Pick<ApprovalAnswer, 'remember'> {
-  if (scope === undefined) {
-    if (until !== undefined) throw new UserFault('--until goes with --remember');
-    return {};
-  }
-  if (!approve) throw new UserFault('--remember goes with --approve');
-  if (!SCOPES.includes(scope)) throw new UserFault(`--remember is ${SCOPES.join(', ')}, not '${scope}'`);
+  if (scope === undefined && until !== undefined) throw new UserFault('--until goes with --remember');
+  if (scope !== undefined && !approve) throw new UserFault('--remember goes with --approve');
+  const remembered = oneOfValues<RememberScope>('--remember', scope, ['run', 'conversation', 'user']);
+  if (remembered === undefined) return {};
   if (until !== undefined && Number.isNaN(Date.parse(until)))
     throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
   const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
-  return { remember: { scope: scope as RememberScope, ...expires } };
+  return { remember: { scope: remembered, ...expires } };
 }
 
 function objectOf(option: string, text: string): JsonObject {
@@ -329,7 +332,7 @@ const OPTIONS = {
   'on-unknown': { type: 'string' },
 } as const;
 
-type RunsOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+type RunsOptions = LineValues<typeof OPTIONS>;
 
 /** A part of the command. */
 interface RunsPart {
@@ -413,29 +416,25 @@ function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] 
   }
 }
 
-const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
-
-async function listRuns({ store, options, say, environment }: RunsCall): Promise<number> {
-  const { status, after, limit = '50', json } = options;
-  if (status !== undefined && !STATUSES.includes(status))
-    throw new UserFault(`--status is ${STATUSES.join(', ')}, not '${status}'`);
+async function listRuns(call: RunsCall): Promise<number> {
+  const { store, options, environment } = call;
+  const { after, limit = '50' } = options;
+  const status = oneOfValues<RunStatus>('--status', options.status, ['running', 'suspended', 'ended']);
   if (!/^([1-9]\d{0,2}|1000)$/.test(limit))
     throw new UserFault(`--limit is a whole number from 1 to 1000, not '${limit}'`);
   const query = {
     limit: Number(limit),
-    ...(status === undefined ? {} : { status: status as RunStatus }),
+    ...(status === undefined ? {} : { status }),
     ...(after === undefined ? {} : { after }),
   };
   const { runs, next } = await store.list(query);
-  if (json) {
-    for (const run of runs) say(JSON.stringify(run));
-  } else {
-    const rows = runs.map(({ runId, status: state, changedAt, leaseEnd }) => [
+  sayItems(call, runs, {
+    head: ['run', 'status', 'changed', ''],
+    row: ({ runId, status: state, changedAt, leaseEnd }) => [
       ...[runId, state, new Date(changedAt).toISOString()],
       state === 'running' ? holderOf(leaseEnd) : '',
-    ]);
-    sayTable(say, [['run', 'status', 'changed', ''], ...rows]);
-  }
+    ],
+  });
   if (next !== undefined) environment.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
   return 0;
 }
@@ -451,11 +450,10 @@ async function showRun(call: RunsCall): Promise<number> {
   const { messages, open, toolCalls, iterations, usage, owner, model, end } = folded;
   const pending = 'pending' in run.state ? run.state.pending : [];
   const { runId, status, generation, changedAt } = run;
-  const compensated = Array.from(folded.compensated.values(), ({ type: _, ...entry }) => entry);
-  const kept = { runId, status, generation, changedAt, owner, model, iterations, usage, messages };
-  const told = { ...kept, open, toolCalls, pending, end, compensated };
   if (options.json) {
-    say(JSON.stringify(told));
+    const stored = { runId, status, generation, changedAt, owner, model, iterations, usage, messages };
+    const compensated = Array.from(folded.compensated.values(), ({ type: _, ...entry }) => entry);
+    say(JSON.stringify({ ...stored, open, toolCalls, pending, end, compensated }));
     return 0;
   }
   say(
@@ -512,18 +510,14 @@ function headOf(text: string): string {
 }
 
 /** Lists the standing approvals. */
-async function listApprovals({ store, options, say }: RunsCall): Promise<number> {
-  const standing = await store.approvals.listApprovals();
-  if (options.json) {
-    for (const approval of standing) say(JSON.stringify(approval));
-    return 0;
-  }
-  const rows = standing.map(({ id, tool, scope, subject = '', owner, pattern, answeredBy, expiresAt }) => [
-    ...[id, tool, `${scope} ${subject}`.trim(), owner === undefined ? '' : JSON.stringify(owner)],
-    ...[JSON.stringify(pattern), answeredBy === undefined ? '' : JSON.stringify(answeredBy)],
-    expiresAt === undefined ? '' : new Date(expiresAt).toISOString(),
-  ]);
-  sayTable(say, [['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'], ...rows]);
+async function listApprovals(call: RunsCall): Promise<number> {
+  sayItems(call, await call.store.approvals.listApprovals(), {
+    head: ['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'],
+    row: ({ id, tool, scope, subject = '', owner, pattern, answeredBy, expiresAt }) => [
+      ...[id, tool, `${scope} ${subject}`.trim(), jsonText(owner), jsonText(pattern), jsonText(answeredBy)],
+      expiresAt === undefined ? '' : new Date(expiresAt).toISOString(),
+    ],
+  });
   return 0;
 }
 
@@ -534,17 +528,14 @@ async function revokeApproval({ store, named, say }: RunsCall): Promise<number> 
 }
 
 /** Lists prompts that enter conversations later. */
-async function listSchedules({ store, options, say }: RunsCall): Promise<number> {
-  const scheduled = await store.schedules.listSchedules({ limit: 1_000 });
-  if (options.json) {
-    for (const schedule of scheduled) say(JSON.stringify(schedule));
-    return 0;
-  }
-  const rows = scheduled.map(({ id, conversationId, owner, timing, dueAt, text }) => [
-    ...[id, conversationId, owner === undefined ? '' : JSON.stringify(owner)],
-    ...[new Date(dueAt).toISOString(), timingOf(timing), JSON.stringify(text)],
-  ]);
-  sayTable(say, [['schedule', 'conversation', 'owner', 'due', 'again', 'text'], ...rows]);
+async function listSchedules(call: RunsCall): Promise<number> {
+  sayItems(call, await call.store.schedules.listSchedules({ limit: 1_000 }), {
+    head: ['schedule', 'conversation', 'owner', 'due', 'again', 'text'],
+    row: ({ id, conversationId, owner, timing, dueAt, text }) => [
+      ...[id, conversationId, jsonText(owner), new Date(dueAt).toISOString()],
+      ...[timingOf(timing), jsonText(text)],
+    ],
+  });
   return 0;
 }
 
@@ -566,16 +557,12 @@ async function cancel({ store, named: runId, options, say }: RunsCall): Promise<
   return isCancelled ? 0 : 1;
 }
 
-const UNKNOWN: readonly string[] = ['ask', 'error', 'rerun'];
-
 async function recover({ store, named, options, say, environment }: RunsCall): Promise<number> {
-  const onUnknown = options['on-unknown'] ?? 'ask';
-  if (!UNKNOWN.includes(onUnknown))
-    throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
+  const onUnknown = oneOfValues('--on-unknown', options['on-unknown'], ['ask', 'error', 'rerun']) ?? 'ask';
   const module = await openModule(named, environment.folder, 'operator');
   try {
     const { recovery = { config: configOfModule(named, module.exports) } } = module;
-    const recovered = await recoverRuns({ store, ...recovery, onUnknown: onUnknown as 'ask' });
+    const recovered = await recoverRuns({ store, ...recovery, onUnknown });
     for (const item of recovered)
       say(`${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}`);
     return recovered.every((item) => 'result' in item) ? 0 : 1;
@@ -593,14 +580,17 @@ async function readRun({ store, named: runId }: RunsCall): Promise<KeptRun> {
 /** A wider cell shifts only the rest of its own line. */
 const WIDEST = 40;
 
-function sayTable(say: RunsCall['say'], given: readonly (readonly string[])[]): void {
-  const rows = given.map((row) => row.map(visibleLine));
-  const widths = (rows[0] ?? []).map((_, column) => {
-    const lengths = rows.map((row) => row[column]?.length ?? 0);
-    return Math.max(...lengths.filter((length) => length <= WIDEST));
-  });
-  for (const row of rows) {
-    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
-    say(cells.join('  ').trimEnd());
-  }
+/** Prints items, each as a line of JSON or as a row of a table. */
+function sayItems<Item>(
+  { options, say }: RunsCall,
+  items: readonly Item[],
+  { head, row }: { readonly head: readonly string[]; readonly row: (item: Item) => readonly string[] },
+): void {
+  const rows = [head, ...items.map(row)].map((cells) => cells.map(visibleLine));
+  const lines = options.json ? items.map(jsonText) : alignedRows(rows, { widest: WIDEST });
+  for (const line of lines) say(line);
+}
+
+function jsonText(value: unknown): string {
+  return JSON.stringify(value) ?? '';
 }

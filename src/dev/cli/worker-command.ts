@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
 import type { LogFields, Logger } from '../../core/contract/ports.js';
@@ -29,7 +28,7 @@ import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs } from '../../run/jobs/background-jobs.js';
 import { jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, onEnd, readLine, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 
@@ -46,14 +45,11 @@ const KEEP_ALIVE_MS = 2 ** 30;
 /** `toolwright worker <module>`: processes waiting work until it is stopped. */
 export const workerCommand: Command = {
   async run(args, environment) {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      options: { store: { type: 'string' } },
-      allowPositionals: true,
-    });
-    const [name, second] = positionals;
-    if (name === undefined || second !== undefined)
-      throw new UserFault('worker takes one module: toolwright worker dist/app.module.js');
+    const { name, values } = readLine(
+      args,
+      { store: { type: 'string' } },
+      'worker takes one module: toolwright worker dist/app.module.js',
+    );
     const over = new AbortController();
     const { signal = over.signal } = environment;
     // Listen to signals before the worker starts, because turns run as soon as it does.
@@ -71,22 +67,15 @@ export const workerCommand: Command = {
   },
 };
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-
 /** Resolves with what requested the end; keeps the process alive until then. A second signal ends it immediately. */
-export async function endAsked({ signal }: Pick<CommandEnvironment, 'signal'>): Promise<string> {
+export async function endAsked(environment: Pick<CommandEnvironment, 'signal'>): Promise<string> {
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
-  let hear = (_: string): void => {};
-  try {
-    return await new Promise((resolve) => {
-      hear = resolve;
-      for (const name of SIGNALS) process.once(name, hear);
-      signal?.addEventListener('abort', () => resolve('aborted'));
-    });
-  } finally {
-    for (const name of SIGNALS) process.off(name, hear);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const stop = onEnd(environment, resolve);
+  return await promise.finally(() => {
+    stop();
     clearInterval(alive);
-  }
+  });
 }
 
 /** The module, and the store from the command line. */
@@ -160,8 +149,8 @@ const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
 function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports {
   const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
   if (faults.length === 0) return exports;
-  const told = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);
-  throw new UserFault(`${name}: ${told.join('; ')}`, 1);
+  const mistakes = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);
+  throw new UserFault(`${name}: ${mistakes.join('; ')}`, 1);
 }
 
 /** Writes warnings and errors, one line each. */

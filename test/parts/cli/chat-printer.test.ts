@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { colouredDifference, hasColours } from '../../../src/dev/cli/chat-printer.js';
+import { colouredDifference, hasColours } from '../../../src/dev/cli/terminal.js';
 
 const colourOf = (line: string) =>
   line.startsWith('\u001b[') ? line.slice(2, line.indexOf('m')) : undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { unifiedDiff } from '../../../src/dev/cli/unified-diff.js';
+import { unifiedDiff } from '../../../src/dev/cli/generate-command.js';
 
 test('shows what is gone and what is new, with three lines around it', () => {
   const before = 'a\nb\nc\nd\ne\nf\ng\nh\n';
