@@ -19,6 +19,7 @@ import { savesSteps } from '../../run/loop/run.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import { isSignedWith, validateState } from '../../run/loop/suspend.js';
 import type { RunningCalls } from './calls.js';
+import { RequestContainer, type RequestContexts } from './calls.js';
 import {
   type OwnedRun,
   type OwnerScope,
@@ -27,8 +28,7 @@ import {
   type RunOptions,
   type ToolwrightModuleOptions,
 } from './options.js';
-import { RequestContainer, type RequestContexts } from './requests.js';
-import type { ToolVisibility } from './tool-caller.js';
+import type { ToolVisibility } from './pipeline.js';
 
 /** The caller of a run. */
 interface Asker {

@@ -16,6 +16,7 @@ import {
 import type { TaskQueue } from '../../run/call/task-queue.js';
 import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../../run/call/tool-registry.js';
 import { boundMethodOf, toolOfMethod } from '../../tools/discovery/discover-tools.js';
+import { RequestContainer } from './calls.js';
 import {
   type CallTarget,
   type PlannedHandler,
@@ -26,9 +27,8 @@ import {
 } from './handlers.js';
 import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
+import type { ToolCaller } from './pipeline.js';
 import { createErrorDescriber, nestLogger } from './pipeline.js';
-import { RequestContainer } from './requests.js';
-import type { ToolCaller } from './tool-caller.js';
 
 /** A provider's tool, with its provider. */
 interface FoundHandler extends PlannedHandler {

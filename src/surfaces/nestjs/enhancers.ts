@@ -12,6 +12,7 @@ import { catchError, isObservable } from 'rxjs';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { onAbort } from '../../core/kernel/async.js';
 import { CallContext } from '../../run/call/context.js';
+import { RequestInterceptor } from './calls.js';
 import type { CallTarget, TargetInContext } from './handlers.js';
 import {
   ExternalExceptionFilterContext,
@@ -22,7 +23,6 @@ import {
   isStatic,
   NestEnhancers,
 } from './nest-internals.js';
-import { RequestInterceptor } from './requests.js';
 
 /** The enhancers of a target's calls, in Nest's order: global, class, method. */
 export interface TargetEnhancers {

@@ -4,8 +4,7 @@ import type { JobEngine } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { InspectorOptions } from '../inspector/options.js';
-import { Application } from './application.js';
-import { type ApplicationFleet, holdingBack } from './application-fleet.js';
+import { Application, type ApplicationFleet, holdingBack } from './application.js';
 
 /** The root module of an application. */
 export type NestModule = Type | DynamicModule;

@@ -19,16 +19,19 @@ import { visibleText } from '../../core/kernel/visible-text.js';
 import { CallContext, CallSuspended } from '../../run/call/context.js';
 import { loggedFields } from '../../run/call/log.js';
 import { planOf } from '../../run/call/plan.js';
-import type { Redaction } from '../../run/call/redact.js';
+import { createRedaction, type Redaction } from '../../run/call/redact.js';
 import { drain, isToolResultLike } from '../../run/call/result-form.js';
 import { type DescribeError, failedResult } from '../../run/call/result-text.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { listFaults } from '../../tools/checking/faults.js';
-import { SHUTDOWN, type ToolCallInfo } from './calls.js';
+import { type CallOrigin, type RequestContexts, type RunningCalls, SHUTDOWN, ToolCallInfo } from './calls.js';
 import { type Enhancers, enhancerThatThrew, lastValue, type TargetEnhancers } from './enhancers.js';
-import type { TargetInContext } from './handlers.js';
+import type { CallTarget, TargetInContext } from './handlers.js';
 import {
   GuardsConsumer,
   InterceptorsConsumer,
+  instanceIn,
+  isStatic,
   PipesConsumer,
   toolExecutionContext,
 } from './nest-internals.js';
@@ -88,7 +91,7 @@ function internalError(thrown: unknown, tool: string): string {
  * A log message with fields, in two forms. Loggers for data (`json: true`, pino, winston) find its own properties.
  * Nest's console logger inspects objects and gets one line of text, followed by the stack of an unexpected error.
  */
-export class LogEntry {
+class LogEntry {
   readonly message: string;
   /** The error itself if `error` contains its message; pino has a serializer for this name. */
   declare readonly err?: Error;
@@ -149,10 +152,10 @@ function enhancerName(enhancer: object): string {
 }
 
 /** A value, or a promise of it. */
-export type Awaitable<Value> = Value | Promise<Value>;
+type Awaitable<Value> = Value | Promise<Value>;
 
 /** A call with its injection context and instance. */
-export interface OpenedCall {
+interface OpenedCall {
   readonly at: TargetInContext;
   readonly around: TargetEnhancers;
   readonly call: ToolCallInfo;
@@ -479,4 +482,171 @@ function filteredResult(answer: unknown, exception: unknown): ToolResult {
 function filteredText(answer: unknown): string {
   if (ToolResult.is(answer)) return answer.forLLM;
   return typeof answer === 'string' ? answer : JSON.stringify(answer);
+}
+
+interface CallerParts {
+  readonly enhancers: Enhancers;
+  readonly pipeline: CallPipeline;
+  readonly requests: RequestContexts;
+  readonly running: RunningCalls;
+  readonly visibility: ToolVisibility;
+}
+
+/** A tool call from the registry, with validated arguments. */
+type RequestedCall = Omit<ToolCallInfo, 'request'>;
+
+interface PreparedCall {
+  readonly origin: CallOrigin;
+  readonly opened: OpenedCall | Promise<OpenedCall>;
+  /** The guards have accepted it. */
+  isAdmitted: boolean;
+}
+
+/**
+ * Makes tool calls through Nest: finds the injection context, creates the instance, asks the guards and runs the method
+ * with its enhancers. The registry's policy asks the guards first, before an approval is requested. Calls that bypass
+ * the policy (of a tool taken out of the registry) are checked here.
+ */
+export class ToolCaller {
+  readonly #parts: CallerParts;
+  /** Also by target, because a tool may pass its context to another tool, which has its own guards. */
+  readonly #prepared = new WeakMap<ToolContext, Map<CallTarget, PreparedCall>>();
+
+  constructor(parts: CallerParts) {
+    this.#parts = parts;
+  }
+
+  /** Prepares the enhancers of a target. */
+  async prepare(target: CallTarget): Promise<void> {
+    await this.#parts.enhancers.injectablesOf(target);
+  }
+
+  /** Why the call is refused; `undefined` if it is not. */
+  refusal(target: CallTarget, requested: RequestedCall): Awaitable<string | undefined> {
+    const prepared = this.#callOf(target, requested);
+    return prepared.origin.run(() => this.#ask(prepared, requested));
+  }
+
+  /** Runs the method. Throws or rejects with the error for the model. */
+  perform(target: CallTarget, requested: RequestedCall): unknown {
+    return this.#parts.running.call(requested, () => {
+      const prepared = this.#callOf(target, requested);
+      // Permission holds once: a second call with this context asks the guards again.
+      this.#prepared.get(requested.context)?.delete(target);
+      return prepared.origin.run(() => {
+        const { opened } = prepared;
+        const reason = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
+        if (reason === undefined && !(opened instanceof Promise))
+          return this.#parts.pipeline.perform(opened, requested.arguments);
+        return this.#performLater(prepared, requested, reason);
+      });
+    });
+  }
+
+  async #performLater(
+    { opened }: PreparedCall,
+    { tool, arguments: checked }: RequestedCall,
+    asked: Awaitable<string | undefined>,
+  ): Promise<unknown> {
+    const reason = await asked;
+    if (reason !== undefined)
+      return failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${reason}`);
+    return this.#parts.pipeline.perform(await opened, checked);
+  }
+
+  #ask(prepared: PreparedCall, { tool }: RequestedCall): Awaitable<string | undefined> {
+    const { opened } = prepared;
+    const isAtOnce = !(opened instanceof Promise) && !this.#parts.visibility.isLimited;
+    const reason = isAtOnce ? this.#parts.pipeline.refusal(opened) : this.#askLater(prepared, tool);
+    const admit = (answer: string | undefined): string | undefined => {
+      prepared.isAdmitted = answer === undefined;
+      return answer;
+    };
+    return reason instanceof Promise ? reason.then(admit) : admit(reason);
+  }
+
+  async #askLater({ origin, opened }: PreparedCall, tool: ToolDefinition): Promise<string | undefined> {
+    const { pipeline, visibility } = this.#parts;
+    const { request, isForAbsent } = origin;
+    try {
+      const ready = await opened;
+      // Without a request, visibility cannot be checked; such a run has only the tools that it was offered before.
+      const isVisible = isForAbsent || !visibility.isLimited || (await visibility.shows(request, tool));
+      return isVisible ? await pipeline.refusal(ready) : 'it is not available';
+    } catch (exception) {
+      // A provider or an enhancer could not be created, so there is no permission.
+      return pipeline.reasonOf(exception, { tool: tool.name, why: 'what its call needs could not be made' });
+    }
+  }
+
+  #callOf(target: CallTarget, requested: RequestedCall): PreparedCall {
+    const { tool, arguments: checked, context } = requested;
+    const ofContext = this.#prepared.get(context) ?? new Map<CallTarget, PreparedCall>();
+    this.#prepared.set(context, ofContext);
+    const known = ofContext.get(target);
+    if (known !== undefined) return known;
+    const origin = this.#parts.requests.originOf(context);
+    const call = { tool, arguments: checked, context, request: origin.request };
+    const opened = origin.run(() => this.#prepare(target, call));
+    const prepared = { origin, opened, isAdmitted: false };
+    ofContext.set(target, prepared);
+    return prepared;
+  }
+
+  /** Synchronous if the provider and all enhancers are singletons. */
+  #prepare(target: CallTarget, call: ToolCallInfo): OpenedCall | Promise<OpenedCall> {
+    const { enhancers, requests } = this.#parts;
+    try {
+      const at = { target, contextId: requests.contextIdOf(call.request, target.wrapper) };
+      // Enhancers for HTTP read the request first; a tool call has no response.
+      const args = [call.request, undefined, undefined, call];
+      const around = isStatic(target.wrapper) ? enhancers.staticOf(target) : undefined;
+      if (around !== undefined) return { at, around, call, args, instance: target.wrapper.instance };
+      return this.#make(at, call, args);
+    } catch (exception) {
+      return Promise.reject(exception);
+    }
+  }
+
+  async #make(at: TargetInContext, call: ToolCallInfo, args: unknown[]): Promise<OpenedCall> {
+    const instance = await instanceIn(at.target, at.contextId);
+    const around = await this.#parts.enhancers.around(at);
+    return { at, around, call, args, instance };
+  }
+}
+
+/** Decides with the option `visible` which tools a request sees; only `true` permits it. */
+export class ToolVisibility {
+  readonly #visible: ToolwrightModuleOptions['visible'];
+  readonly #redaction: Redaction;
+  readonly #logger = new NestLogger('Toolwright');
+
+  constructor({ visible, redact }: Pick<ToolwrightModuleOptions, 'visible' | 'redact'>) {
+    this.#visible = visible;
+    this.#redaction = createRedaction(redact);
+  }
+
+  /** Whether any tool may be hidden. */
+  get isLimited(): boolean {
+    return this.#visible !== undefined;
+  }
+
+  async shows(request: object | undefined, tool: ToolDefinition): Promise<boolean> {
+    if (this.#visible === undefined) return true;
+    try {
+      return (await this.#visible(request as never, tool)) === true;
+    } catch (error) {
+      const fields = loggedFields({ error }, this.#redaction);
+      this.#logger.error(new LogEntry(`The tool '${tool.name}' is hidden: visible threw`, fields));
+      return false;
+    }
+  }
+
+  /** The names of the tools that a request does not see. */
+  async hidden(request: object | undefined, tools: ToolRegistry): Promise<readonly string[]> {
+    if (this.#visible === undefined) return [];
+    const all = tools.tools();
+    const shown = await Promise.all(all.map((tool) => this.shows(request, tool)));
+    return all.filter((_tool, index) => !shown[index]).map(({ name }) => name);
+  }
 }

@@ -10,8 +10,8 @@ import { checkRun, readResume } from '../../run/loop/options.js';
 import { resumeWith } from '../../run/loop/resume.js';
 import { driveRun, resumeToolLoop } from '../../run/loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../../run/loop/stored-run.js';
+import type { ChatRequestOptions } from './application.js';
 import { Application } from './application.js';
-import type { ChatRequestOptions } from './application-fleet.js';
 import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
 import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
 
