@@ -32,6 +32,7 @@ import { LOOP_ALIASES, LOOP_RULES } from '../../run/loop/options.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import {
   type ChatProtocol,
+  digestOf,
   HttpFault,
   type IncomingChat,
   type PostedChat,
@@ -39,13 +40,7 @@ import {
   type WriteFrames,
 } from './chat-request.js';
 import { frameStream } from './frame-stream.js';
-import {
-  ANSWERED_ALREADY,
-  ANY_ERROR,
-  DEFAULT_HEARTBEAT_MS,
-  type ProtocolName,
-  protocolOf,
-} from './protocols.js';
+import { ANSWERED_ALREADY, type ProtocolName, protocolOf } from './protocols.js';
 import {
   type AskedChat,
   type EventSource,
@@ -58,7 +53,6 @@ import {
   readQuestions,
   readRest,
 } from './turn-readings.js';
-import { digestOf } from './user-messages.js';
 
 /** The owner and the pending calls of a run that waits for answers. */
 type AskingRun = Pick<RunState, 'owner' | 'pending'>;
@@ -272,7 +266,7 @@ class ChatService {
 
   constructor(options: ReadChatOptions) {
     this.#options = options;
-    this.#protocol = protocolOf(options.protocol ?? 'ui-messages', options.describeError ?? ANY_ERROR);
+    this.#protocol = protocolOf(options);
   }
 
   async answer(request: Request): Promise<Response> {
@@ -404,7 +398,7 @@ class ChatService {
   }
 
   #stream(asked: Asked, { read, frames, goesOn }: Reading): Response {
-    const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS, conversations, logger } = this.#options;
+    const { abortOnLeave, heartbeatMs, conversations, logger } = this.#options;
     const left = new AbortController();
     const chat = this.#chat(asked, AbortSignal.any([asked.request.signal, left.signal]));
     let hasBegun = false;

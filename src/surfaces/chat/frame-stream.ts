@@ -1,7 +1,9 @@
 import { MAX_TIMER_MS } from '../../core/kernel/async.js';
 
+const DEFAULT_HEARTBEAT_MS = 15_000;
+
 interface FrameStreamOptions {
-  readonly heartbeatMs: number;
+  readonly heartbeatMs?: number | undefined;
   /** Called if the reader disconnects before the end. */
   readonly onLeave: () => void;
 }
@@ -12,7 +14,7 @@ interface FrameStreamOptions {
  */
 export function frameStream(
   frames: AsyncGenerator<string, undefined>,
-  { heartbeatMs, onLeave }: FrameStreamOptions,
+  { heartbeatMs = DEFAULT_HEARTBEAT_MS, onLeave }: FrameStreamOptions,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let next: Promise<IteratorResult<string, undefined>> | undefined;

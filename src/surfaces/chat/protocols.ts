@@ -16,15 +16,25 @@ import {
 import { errorJson, eventJson } from '../../run/conversation/events.js';
 import type { HistoryTurn } from '../../run/conversation/stored-turns.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
-import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
-import { agUiAnswersIn, agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
-import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
+import { type ChatProtocol, type HttpFault, messageIdOf, type WriteFrames } from './chat-request.js';
+import {
+  agUiAnswersIn,
+  agUiRunOf,
+  clientAnswers,
+  decideAgUi,
+  readAgUiInput,
+  readUiMessageRequest,
+} from './client-requests.js';
 import { frameStream } from './frame-stream.js';
-import type { DescribeTurnError } from './turn-encoder.js';
+import {
+  AgUiEncoder,
+  type AgUiEvent,
+  type AgUiMessage,
+  type DescribeTurnError,
+  type UiMessageChunk,
+  UiMessageEncoder,
+} from './turn-encoder.js';
 import type { AskedChat, ReadEvent } from './turn-readings.js';
-import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
-import { clientAnswers, readUiMessageRequest } from './ui-message-request.js';
-import { messageIdOf } from './user-messages.js';
 
 /** Options to stream a run to one reader. */
 export interface RunResponseOptions {
@@ -76,10 +86,10 @@ const AG_UI_OPTIONS = optionTable<AgUiResponseOptions>('toAgUiResponse', {
 export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageResponseOptions = {}): Response {
   checkRun('toUIMessageResponse', run);
   checkOptions(options, UI_OPTIONS);
-  const { describeError = ANY_ERROR, messageId = crypto.randomUUID() } = options;
-  const { events, leave } = eventsOf(run, { type: 'turn-start', messageId });
+  const { describeError = ANY_ERROR, messageId = crypto.randomUUID(), heartbeatMs } = options;
+  const { events, onLeave } = eventsOf(run, { type: 'turn-start', messageId });
   const frames = uiMessageFrames(events, { describeError, greets: false });
-  return responseOf(frames, { ...options, leave, headers: UI_HEADERS });
+  return new Response(frameStream(frames, { heartbeatMs, onLeave }), { headers: UI_HEADERS });
 }
 
 /**
@@ -100,10 +110,11 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
 export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions): Response {
   checkRun('toAgUiResponse', run);
   checkOptions(options, AG_UI_OPTIONS);
-  const { describeError = ANY_ERROR } = options;
-  const turn = { ...agUiRunOf(readAgUiInput(options.input)), describeError };
-  const { events, leave } = eventsOf(run, { type: 'turn-start' });
-  return responseOf(agUiFrames(events, turn), { ...options, leave, headers: SSE_HEADERS });
+  const { describeError = ANY_ERROR, heartbeatMs, input } = options;
+  const turn = { ...agUiRunOf(readAgUiInput(input)), describeError };
+  const { events, onLeave } = eventsOf(run, { type: 'turn-start' });
+  const frames = agUiFrames(events, turn);
+  return new Response(frameStream(frames, { heartbeatMs, onLeave }), { headers: SSE_HEADERS });
 }
 
 /**
@@ -152,17 +163,7 @@ function eventsOf(run: ToolLoopStream, begin: JsonObject) {
       yield news({ type: 'turn-end', status: 'failed', error: errorJson(error) });
     }
   };
-  return { events: events(), leave: () => void iterator.return?.() };
-}
-
-interface RunResponseParts extends RunResponseOptions {
-  readonly leave: () => void;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-function responseOf(frames: AsyncGenerator<string, undefined>, parts: RunResponseParts): Response {
-  const { heartbeatMs = DEFAULT_HEARTBEAT_MS, leave, headers } = parts;
-  return new Response(frameStream(frames, { heartbeatMs, onLeave: leave }), { headers });
+  return { events: events(), onLeave: () => void iterator.return?.() };
 }
 
 interface PastTurn {
@@ -394,10 +395,8 @@ function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[
   return [{ id, role: 'user', content: typeof content === 'string' ? content : text }];
 }
 
-export const DEFAULT_HEARTBEAT_MS = 15_000;
-
 /** Clients do not receive the details of an error by default. */
-export const ANY_ERROR = (): string => 'An error occurred.';
+const ANY_ERROR = (): string => 'An error occurred.';
 
 export type ProtocolName = 'ui-messages' | 'ag-ui' | 'events';
 
@@ -410,8 +409,15 @@ const SSE_HEADERS = {
 
 const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
 
-export function protocolOf(name: ProtocolName, describeError: DescribeTurnError): ChatProtocol {
-  switch (name) {
+/** The protocol that a chat handler's options name. */
+export function protocolOf({
+  protocol = 'ui-messages',
+  describeError = ANY_ERROR,
+}: {
+  readonly protocol?: ProtocolName | undefined;
+  readonly describeError?: DescribeTurnError | undefined;
+}): ChatProtocol {
+  switch (protocol) {
     case 'ui-messages':
       return uiMessages(UI_HEADERS, (events, { goesOn }) =>
         uiMessageFrames(events, { describeError, greets: goesOn }),

@@ -18,7 +18,7 @@ function placeOfTurn(number: unknown): CallPlace {
  * The id of a call for clients. Models reuse ids in other steps and turns, but clients treat calls with the same id as
  * one. The place is a prefix, so that ids of a model cannot imitate others.
  */
-export function shownCallId({ turn, iteration }: CallPlace, callId: string): string {
+function shownCallId({ turn, iteration }: CallPlace, callId: string): string {
   return turn === undefined ? callId : `${turn}.${iteration}.${callId}`;
 }
 
@@ -35,7 +35,7 @@ export function shownPendingId(
 }
 
 /** What the approver of a call sees in addition to the call. */
-export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
+function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
   const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
     wait as PendingCall;
   const fields = { message, title, description, risk, decisions, mayRemember, approver, expiresAt };
@@ -47,15 +47,15 @@ export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject |
 export type DescribeTurnError = (error: JsonObject) => string;
 
 /** The result of calls that a step or turn left without a result. */
-export const NOT_MADE = 'This call was not made.';
-export const NOT_ENDED = 'The turn ended before this call did.';
+const NOT_MADE = 'This call was not made.';
+const NOT_ENDED = 'The turn ended before this call did.';
 
-export function userText(result: unknown): string {
+function userText(result: unknown): string {
   const { silent, forUser, forLLM } = isRecord(result) ? result : {};
   return silent ? '' : String(forUser || (forLLM ?? ''));
 }
 
-export interface ShownCall {
+interface ShownCall {
   /** The call's id for clients. */
   readonly toolCallId: string;
   /** `input`: its arguments are being streamed; `waiting`: for an answer. */
@@ -66,7 +66,7 @@ export interface ShownCall {
  * Encodes the events of a turn for a front end, from its `turn-start` on. The same events give the same chunks in every
  * process.
  */
-export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
+abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected readonly describeError: DescribeTurnError;
   /** By the ids that the model gave them. */
   protected readonly calls = new Map<string, Call>();
@@ -189,4 +189,598 @@ export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected abstract endCall(callId: string, event: JsonObject): Chunk[];
   protected abstract closeCall(call: Call): Chunk[];
   protected abstract endTurn(event: JsonObject): Chunk[];
+}
+
+export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
+
+interface UiCall extends ShownCall {
+  readonly toolName: string;
+  readonly input: unknown;
+  /** Progress was sent as preliminary output. */
+  readonly hasOutput?: boolean;
+  /** An approval was requested for it. */
+  readonly approval?: { readonly id: string; readonly isAnswered: boolean };
+}
+
+/** Encodes a turn in the AI SDK's UI message stream protocol. */
+export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
+  #messageId = '';
+  /** The text or reasoning that is being streamed. */
+  #open: { readonly kind: 'text' | 'reasoning'; readonly id: string } | undefined;
+  /** Number of texts, reasonings and attachments so far. */
+  #parts = 0;
+  /** Nothing of the step has been shown. */
+  #isStepEmpty = true;
+
+  /** Empty before the first `turn-start`. */
+  get messageId(): string {
+    return this.#messageId;
+  }
+
+  protected override beginTurn(event: JsonObject): UiMessageChunk[] {
+    super.beginTurn(event);
+    this.#messageId = this.place.turn ?? String(event.messageId);
+    this.calls.clear();
+    this.#open = undefined;
+    this.step = undefined;
+    this.#parts = 0;
+    return [{ type: 'start', messageId: this.#messageId }];
+  }
+
+  protected beginStep(): UiMessageChunk[] {
+    this.#isStepEmpty = true;
+    return [{ type: 'start-step' }];
+  }
+
+  protected reopenStep(): UiMessageChunk[] {
+    return [];
+  }
+
+  protected dropStep(): UiMessageChunk[] {
+    if (!this.step?.isOpen || this.#isStepEmpty) return [];
+    this.#open = undefined;
+    this.calls.clear();
+    this.#isStepEmpty = true;
+    return [{ type: 'reset-step' }];
+  }
+
+  protected stepEnd(): UiMessageChunk {
+    return { type: 'finish-step' };
+  }
+
+  protected write(kind: 'text' | 'reasoning', delta: string): UiMessageChunk[] {
+    if (this.#open?.kind === kind) return [{ type: `${kind}-delta`, id: this.#open.id, delta }];
+    const ended = this.endPart();
+    const id = `${kind}-${this.#newPart()}`;
+    this.#open = { kind, id };
+    return [...ended, { type: `${kind}-start`, id }, { type: `${kind}-delta`, id, delta }];
+  }
+
+  protected endPart(): UiMessageChunk[] {
+    const open = this.#open;
+    this.#open = undefined;
+    return open === undefined ? [] : [{ type: `${open.kind}-end`, id: open.id }];
+  }
+
+  #newPart(): number {
+    this.#isStepEmpty = false;
+    this.#parts += 1;
+    return this.#parts;
+  }
+
+  /** Does not end an open text, because sources occur in the middle of sentences. */
+  protected attach({ type, url, title, mimeType, filename }: JsonObject): UiMessageChunk[] {
+    const sourceId = `source-${this.#newPart()}`;
+    if (type === 'file') return [{ type: 'file', url, mediaType: mimeType }];
+    if (type === 'page')
+      return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }];
+    const mediaType = mimeType ?? 'application/octet-stream';
+    const document = { type: 'source-document', sourceId, mediaType, title };
+    return [{ ...document, ...(filename !== undefined && { filename }) }];
+  }
+
+  protected beginInput(callId: string, toolName: string): UiMessageChunk[] {
+    const toolCallId = this.shownId(callId);
+    this.#setCall(callId, { toolCallId, toolName, input: null, phase: 'input' });
+    return [{ type: 'tool-input-start', toolCallId, toolName }];
+  }
+
+  protected writeInput({ toolCallId }: UiCall, inputTextDelta: string): UiMessageChunk[] {
+    return [{ type: 'tool-input-delta', toolCallId, inputTextDelta }];
+  }
+
+  protected beginCall(callId: string, { tool }: JsonObject, input: unknown): UiMessageChunk[] {
+    const known = this.calls.get(callId);
+    if (known?.phase === 'running' || known?.phase === 'waiting') {
+      this.#setCall(callId, { ...known, phase: 'running' });
+      return [];
+    }
+    const shown = { toolCallId: this.shownId(callId), toolName: String(tool), input: input ?? null };
+    return [...this.endPart(), inputChunk(this.#setCall(callId, { ...shown, phase: 'running' }))];
+  }
+
+  /** Progress is sent as preliminary output, and as data for other parts of a user interface. */
+  protected progress(callId: string, { tool, update }: JsonObject): UiMessageChunk[] {
+    const call = this.calls.get(callId);
+    const toolCallId = this.shownId(callId);
+    const data = { callId: toolCallId, tool, update };
+    const progress = { type: 'data-progress', id: toolCallId, data, transient: true };
+    if (call?.phase !== 'running') return [progress];
+    this.#setCall(callId, { ...answered(call), hasOutput: true });
+    const output = { type: 'tool-output-available', toolCallId, output: update ?? null, preliminary: true };
+    return [progress, ...approvalChunks(call, 'success'), output];
+  }
+
+  protected agentEvent(callId: string, { tool, event }: JsonObject): UiMessageChunk[] {
+    const { type, ...own } = (event ?? {}) as JsonObject;
+    const fields = AGENT_EVENTS.get(type);
+    if (fields === undefined) return [];
+    const id = this.shownId(callId);
+    const shown = { type, ...Object.fromEntries(fields.map((name) => [name, own[name]])) };
+    return [{ type: 'data-agent', id, data: { callId: id, agent: tool, event: shown }, transient: true }];
+  }
+
+  protected suspendCall(callId: string, event: JsonObject): UiMessageChunk[] {
+    const pending = Array.isArray(event.pending) ? (event.pending as readonly JsonObject[]) : [];
+    const begun = this.#beginUnlessKnown(callId, event, pending[0]?.arguments);
+    const call = this.calls.get(callId) as UiCall;
+    const asked = pending.find(({ kind }) => kind === 'approval');
+    const approval = asked && { id: String(asked.id), isAnswered: false };
+    this.#setCall(callId, {
+      ...(approval === undefined ? answered(call) : { ...call, approval }),
+      phase: 'waiting',
+      hasOutput: false,
+    });
+    return [
+      ...begun,
+      ...(asked === undefined ? approvalChunks(call, 'success') : []),
+      ...(call.hasOutput ? [inputChunk(call)] : []),
+      ...pending.flatMap((wait) => waitChunks(call, wait)),
+    ];
+  }
+
+  protected endCall(callId: string, event: JsonObject): UiMessageChunk[] {
+    const begun = this.#beginUnlessKnown(callId, event, undefined);
+    const call = this.calls.get(callId) as UiCall;
+    this.#setCall(callId, { ...call, phase: 'ended' });
+    // The arguments after an edit replace those of the model.
+    const edited = event.edited === undefined ? [] : [inputChunk({ ...call, input: event.arguments })];
+    return [...begun, ...edited, ...approvalChunks(call, event.status), outcomeChunk(call, event)];
+  }
+
+  #beginUnlessKnown(callId: string, event: JsonObject, input: unknown): UiMessageChunk[] {
+    const { phase = 'input' } = this.calls.get(callId) ?? {};
+    return phase === 'input' ? this.beginCall(callId, event, input) : [];
+  }
+
+  protected closeCall({ toolCallId, toolName, input, phase }: UiCall): UiMessageChunk[] {
+    return phase === 'input'
+      ? [{ type: 'tool-input-error', toolCallId, toolName, input, errorText: NOT_MADE }]
+      : [{ type: 'tool-output-error', toolCallId, errorText: NOT_ENDED }];
+  }
+
+  protected endTurn({ type, status, error, output, usage }: JsonObject): UiMessageChunk[] {
+    if (type === 'turn-suspended') return [...this.endStep(), { type: 'finish', finishReason: 'tool-calls' }];
+    const ended = [
+      ...this.endPart(),
+      ...this.closeCalls(({ phase }) => phase !== 'ended'),
+      ...this.endStep(),
+    ];
+    if (status === 'aborted') return [...ended, { type: 'abort' }];
+    const metadata = usage === undefined ? {} : { messageMetadata: { usage } };
+    if (status === 'failed') {
+      const errorText = this.describeError((error ?? {}) as JsonObject);
+      return [...ended, { type: 'error', errorText }, { type: 'finish', finishReason: 'error', ...metadata }];
+    }
+    const data = output === undefined ? [] : [{ type: 'data-output', data: output }];
+    const finishReason = status === 'completed' ? 'stop' : 'other';
+    return [...ended, ...data, { type: 'finish', finishReason, ...metadata }];
+  }
+
+  #setCall(callId: string, call: UiCall): UiCall {
+    this.calls.set(callId, call);
+    this.#isStepEmpty = false;
+    return call;
+  }
+}
+
+/** The fields of an agent's events that are shown; results of its calls are not. */
+const AGENT_EVENTS: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['run-start', []],
+  ['call-start', ['callId', 'tool', 'arguments']],
+  ['call-end', ['callId', 'tool', 'status']],
+  ['run-end', ['status']],
+]);
+
+function inputChunk({ toolCallId, toolName, input }: UiCall): UiMessageChunk {
+  return { type: 'tool-input-available', toolCallId, toolName, input };
+}
+
+function waitChunks(call: UiCall, wait: JsonObject): readonly UiMessageChunk[] {
+  const { id, kind, message, schema, expiresAt } = wait;
+  const { toolCallId, toolName: tool } = call;
+  if (kind === 'approval') {
+    const described = approvalDescriptor(wait);
+    const more = described === undefined ? {} : { approvalDescriptor: described };
+    return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId, ...more }];
+  }
+  // After approval, the client executes the call: its part returns to the state before the approval request.
+  if (kind === 'client') return call.approval ? [inputChunk(call)] : [];
+  const until = expiresAt === undefined ? {} : { expiresAt };
+  const data = { id, callId: toolCallId, tool, message, schema, ...until };
+  return [{ type: `data-${String(kind)}`, id: String(id), data }];
+}
+
+/** The approval response that the call's outcome implies; the events contain no other record of it. */
+function approvalChunks({ approval }: UiCall, status: unknown): readonly UiMessageChunk[] {
+  if (approval === undefined || approval.isAnswered || status === 'aborted' || status === 'not_run')
+    return [];
+  return [{ type: 'tool-approval-response', approvalId: approval.id, approved: status !== 'refused' }];
+}
+
+function answered(call: UiCall): UiCall {
+  return call.approval === undefined ? call : { ...call, approval: { ...call.approval, isAnswered: true } };
+}
+
+function outcomeChunk({ toolCallId, toolName, input, approval }: UiCall, event: JsonObject): UiMessageChunk {
+  const text = userText(event.result);
+  switch (event.status) {
+    case 'success':
+    case 'started':
+      return { type: 'tool-output-available', toolCallId, output: text };
+    case 'rejected':
+      return { type: 'tool-input-error', toolCallId, toolName, input, errorText: text };
+    case 'refused':
+      if (approval !== undefined) return { type: 'tool-output-denied', toolCallId };
+  }
+  return { type: 'tool-output-error', toolCallId, errorText: text };
+}
+
+export type AgUiEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
+
+export interface AgUiMessage {
+  readonly id: string;
+  readonly role: string;
+  readonly content?: unknown;
+  readonly toolCallId?: string;
+  readonly toolCalls?: readonly unknown[];
+  readonly metadata?: object;
+}
+
+/** A tool call of a message; its arguments grow while they are streamed. */
+interface MessageCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; arguments: string };
+}
+
+/** An output of a turn, in order. */
+type TurnItem = { readonly message: AgUiMessage } | { readonly parent: string; readonly call: MessageCall };
+
+interface AgUiEncoderOptions {
+  /** Prefix of message ids in a run that is not a turn of a conversation. */
+  readonly runId?: string;
+  readonly describeError: DescribeTurnError;
+  /** The client's own messages, for snapshots. */
+  readonly messages: readonly AgUiMessage[];
+  /** The client's own state, for snapshots. */
+  readonly state?: unknown;
+}
+
+/** Encodes a turn as AG-UI 1.0 events. RUN_STARTED is not included, because it depends on the reader. */
+export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
+  readonly #options: AgUiEncoderOptions;
+  readonly #items: TurnItem[] = [];
+  /** Run ids of agents by the calls that contain them; AG-UI needs the same id at the end of a subagent. */
+  readonly #agents = new Map<string, string>();
+  #agentRuns = 0;
+  #parts = 0;
+  /** The text or reasoning that is being streamed. */
+  #open: { readonly kind: 'text' | 'reasoning'; readonly id: string; text: string } | undefined;
+  /** Number of items before the step. */
+  #firstItem = 0;
+  /** The message to which calls of the step belong. */
+  #parent: string | undefined;
+
+  constructor(options: AgUiEncoderOptions) {
+    super(options.describeError);
+    this.#options = options;
+  }
+
+  /** The messages that a client builds from the turn's events so far. */
+  get messages(): readonly AgUiMessage[] {
+    const messages = new Map<string, AgUiMessage>();
+    for (const item of this.#items) {
+      if ('message' in item) messages.set(item.message.id, item.message);
+      else {
+        const message = messages.get(item.parent) ?? { id: item.parent, role: 'assistant' };
+        messages.set(item.parent, { ...message, toolCalls: [...(message.toolCalls ?? []), item.call] });
+      }
+    }
+    return [...messages.values()];
+  }
+
+  protected beginStep(): AgUiEvent[] {
+    this.#parent = undefined;
+    this.#firstItem = this.#items.length;
+    return this.reopenStep();
+  }
+
+  protected reopenStep(): AgUiEvent[] {
+    return [{ type: 'STEP_STARTED', stepName: `step-${this.step?.iteration}` }];
+  }
+
+  /** AG-UI can only remove output by sending a snapshot of all messages. */
+  protected dropStep(): AgUiEvent[] {
+    if (!this.step?.isOpen) return [];
+    const cutOff = [...this.calls.values()].filter(({ phase }) => phase === 'input');
+    const closed = [
+      ...this.endPart(),
+      ...cutOff.map(({ toolCallId }) => ({ type: 'TOOL_CALL_END', toolCallId })),
+    ];
+    const dropped = this.#items.splice(this.#firstItem);
+    this.calls.clear();
+    this.#parent = undefined;
+    return dropped.length === 0 ? closed : [...closed, this.#snapshot()];
+  }
+
+  protected stepEnd(): AgUiEvent {
+    return { type: 'STEP_FINISHED', stepName: `step-${this.step?.iteration}` };
+  }
+
+  protected write(kind: 'text' | 'reasoning', delta: string): AgUiEvent[] {
+    if (delta === '') return [];
+    const type = kind === 'text' ? 'TEXT_MESSAGE' : 'REASONING_MESSAGE';
+    if (this.#open?.kind === kind) {
+      this.#open.text += delta;
+      return [{ type: `${type}_CONTENT`, messageId: this.#open.id, delta }];
+    }
+    const ended = this.endPart();
+    const messageId = this.#newId();
+    this.#open = { kind, id: messageId, text: delta };
+    this.#parent = kind === 'text' ? messageId : undefined;
+    return [
+      ...ended,
+      ...(kind === 'text' ? [] : [{ type: 'REASONING_START', messageId }]),
+      { type: `${type}_START`, messageId, role: kind === 'text' ? 'assistant' : 'reasoning' },
+      { type: `${type}_CONTENT`, messageId, delta },
+    ];
+  }
+
+  protected endPart(): AgUiEvent[] {
+    if (this.#open === undefined) return [];
+    const { kind, id, text } = this.#open;
+    this.#open = undefined;
+    const role = kind === 'text' ? 'assistant' : 'reasoning';
+    this.#items.push({ message: { id, role, content: text } });
+    if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId: id }];
+    return [
+      { type: 'REASONING_MESSAGE_END', messageId: id },
+      { type: 'REASONING_END', messageId: id },
+    ];
+  }
+
+  protected attach(attachment: JsonObject): AgUiEvent[] {
+    return [{ type: 'CUSTOM', name: 'attachment', value: attachment }];
+  }
+
+  protected beginInput(callId: string, tool: string): AgUiEvent[] {
+    const toolCallId = shownCallId(this.place, callId);
+    this.calls.set(callId, { toolCallId, phase: 'input' });
+    return [this.#callStart(toolCallId, tool, '')];
+  }
+
+  #callStart(toolCallId: string, name: string, args: string): AgUiEvent {
+    this.#parent ??= this.#newId();
+    const call: MessageCall = { id: toolCallId, type: 'function', function: { name, arguments: args } };
+    this.#items.push({ parent: this.#parent, call });
+    return { type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId: this.#parent };
+  }
+
+  protected writeInput({ toolCallId }: ShownCall, delta: string): AgUiEvent[] {
+    if (delta === '') return [];
+    const item = this.#items.findLast((each) => 'call' in each && each.call.id === toolCallId);
+    if (item !== undefined && 'call' in item) item.call.function.arguments += delta;
+    return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }];
+  }
+
+  protected beginCall(callId: string, { tool }: JsonObject, input: unknown): AgUiEvent[] {
+    const known = this.calls.get(callId);
+    const toolCallId = this.shownId(callId);
+    this.calls.set(callId, { toolCallId, phase: 'running' });
+    const end = { type: 'TOOL_CALL_END', toolCallId };
+    if (known !== undefined) return known.phase === 'input' ? [end] : [];
+    // The call started before this stream.
+    if (this.step === undefined) return [];
+    const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
+    const ended = this.endPart();
+    const start = this.#callStart(toolCallId, String(tool), args);
+    return [...ended, start, { type: 'TOOL_CALL_ARGS', toolCallId, delta: args }, end];
+  }
+
+  protected progress(callId: string, { tool, update }: JsonObject): AgUiEvent[] {
+    const toolCallId = this.shownId(callId);
+    const content = { toolCallId, tool, update: update ?? null };
+    const messageId = `${toolCallId}.progress`;
+    return [{ type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'tool-progress', content }];
+  }
+
+  /** Agents within calls are AG-UI subagents. Their calls are shown, but not the results of these. */
+  protected agentEvent(callId: string, { tool: agent, event }: JsonObject): AgUiEvent[] {
+    if (!isRecord(event)) return [];
+    const { type, callId: innerId, tool, status } = event;
+    const parentToolCallId = this.shownId(callId);
+    if (type === 'run-start') {
+      const left = this.#endAgent(parentToolCallId, { status: 'aborted' });
+      this.#agentRuns += 1;
+      const subagentRunId = `${parentToolCallId}.agent-${this.#agentRuns}`;
+      this.#agents.set(parentToolCallId, subagentRunId);
+      return [...left, { type: 'SUBAGENT_STARTED', subagentRunId, name: String(agent), parentToolCallId }];
+    }
+    const subagentRunId = this.#agents.get(parentToolCallId);
+    if (subagentRunId === undefined) return [];
+    if (type === 'run-end') return this.#endAgent(parentToolCallId, event as JsonObject);
+    if (type !== 'call-start' && type !== 'call-end') return [];
+    const content = { tool, status: type === 'call-start' ? 'running' : status };
+    const messageId = `${subagentRunId}.${innerId}`;
+    return [{ type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'agent-call', content, subagentRunId }];
+  }
+
+  #endAgent(toolCallId: string, { status, error }: JsonObject): AgUiEvent[] {
+    const subagentRunId = this.#agents.get(toolCallId);
+    if (subagentRunId === undefined) return [];
+    this.#agents.delete(toolCallId);
+    if (status === 'completed') return [{ type: 'SUBAGENT_FINISHED', subagentRunId }];
+    if (status === 'suspended')
+      return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome: { type: 'suspended' } }];
+    const message = isRecord(error)
+      ? this.describeError(error as JsonObject)
+      : 'The agent ended before it was done.';
+    return [{ type: 'SUBAGENT_ERROR', subagentRunId, message, code: String(status) }];
+  }
+
+  protected suspendCall(callId: string, event: JsonObject): AgUiEvent[] {
+    const [first] = Array.isArray(event.pending) ? event.pending : [];
+    return this.beginCall(callId, event, isRecord(first) ? first.arguments : undefined);
+  }
+
+  protected endCall(callId: string, event: JsonObject): AgUiEvent[] {
+    const begun = this.beginCall(callId, event, undefined);
+    const toolCallId = this.shownId(callId);
+    this.calls.set(callId, { toolCallId, phase: 'ended' });
+    const edited = event.edited === undefined ? {} : { editedArgs: event.arguments };
+    const metadata = { status: event.status, ...edited };
+    return [...begun, this.#result(toolCallId, userText(event.result), metadata)];
+  }
+
+  #result(toolCallId: string, content: string, metadata: object): AgUiEvent {
+    const messageId = `${toolCallId}.result`;
+    this.#items.push({ message: { id: messageId, role: 'tool', content, toolCallId, metadata } });
+    return { type: 'TOOL_CALL_RESULT', messageId, toolCallId, role: 'tool', content, metadata };
+  }
+
+  protected closeCall({ toolCallId, phase }: ShownCall): AgUiEvent[] {
+    if (phase !== 'input') return [this.#result(toolCallId, NOT_ENDED, { status: 'aborted' })];
+    return [{ type: 'TOOL_CALL_END', toolCallId }, this.#result(toolCallId, NOT_MADE, { status: 'not_run' })];
+  }
+
+  protected endTurn(event: JsonObject): AgUiEvent[] {
+    const isOver = event.type === 'turn-end';
+    const ended = [
+      ...this.endPart(),
+      ...[...this.#agents.keys()].flatMap((id) =>
+        this.#endAgent(id, { status: isOver ? 'aborted' : 'suspended' }),
+      ),
+      ...(isOver ? this.closeCalls(({ phase }) => phase !== 'ended') : []),
+      ...this.endStep(),
+    ];
+    const { state } = this.#options;
+    const toolwright = { status: event.status, pending: isOver ? [] : (event.pending ?? []) };
+    return [
+      ...ended,
+      { type: 'STATE_SNAPSHOT', snapshot: { ...(isRecord(state) ? state : {}), toolwright } },
+      ...(isOver ? [] : [this.#snapshot()]),
+      { ...this.#outcome(event), ...agUiUsage(event.usage) },
+    ];
+  }
+
+  /** Calls that wait for a person become interrupts; calls that the client executes stay pending. */
+  #outcome({ status, error, content, output, pending }: JsonObject): AgUiEvent {
+    switch (status) {
+      case 'suspended': {
+        const waits = (pending ?? []) as unknown as readonly PendingCall[];
+        const interrupts = waits
+          .filter(({ kind }) => kind !== 'client')
+          .map((wait) => interruptOf(wait, this.shownId(wait.callId)));
+        if (interrupts.length > 0)
+          return { type: 'RUN_FINISHED', outcome: { type: 'interrupt', interrupts } };
+        const pendingToolCallIds = waits.map(({ callId }) => this.shownId(callId));
+        return { type: 'RUN_FINISHED', outcome: { type: 'success', pendingToolCallIds } };
+      }
+      case 'aborted':
+        return { type: 'RUN_FINISHED', outcome: { type: 'cancelled' } };
+      case 'failed': {
+        const message = this.describeError((error ?? {}) as JsonObject);
+        return { type: 'RUN_ERROR', message, code: 'failed' };
+      }
+      case 'limit':
+        return { type: 'RUN_ERROR', message: 'The run came to its limit.', code: 'limit' };
+      default:
+        return { type: 'RUN_FINISHED', result: output ?? content ?? '', outcome: { type: 'success' } };
+    }
+  }
+
+  #snapshot(): AgUiEvent {
+    const own = this.messages;
+    const ids = new Set(own.map(({ id }) => id));
+    const before = this.#options.messages.filter(({ id }) => !ids.has(id));
+    // The client has its own ids for the results of its own tools.
+    const given = new Set(before.map(({ toolCallId }) => toolCallId).filter((id) => id !== undefined));
+    const added = own.filter(({ toolCallId }) => toolCallId === undefined || !given.has(toolCallId));
+    return { type: 'MESSAGES_SNAPSHOT', messages: [...before, ...added] };
+  }
+
+  #newId(): string {
+    this.#parts += 1;
+    return `${this.place.turn ?? this.#options.runId}.${this.#parts}`;
+  }
+}
+
+function interruptOf(wait: PendingCall, toolCallId: string): object {
+  const { id, kind, tool, message, schema, expiresAt, title, mayRemember } = wait;
+  const of = withoutUndefined({ id, toolCallId, expiresAt });
+  const described = approvalDescriptor(wait);
+  switch (kind) {
+    case 'question':
+      return {
+        ...of,
+        reason: 'input_required',
+        message: message ?? tool,
+        responseSchema: typeof schema === 'object' ? schema : {},
+      };
+    case 'approval':
+      return withoutUndefined({
+        ...of,
+        reason: 'tool_call',
+        message: message ?? title ?? `May ‘${tool}’ be called?`,
+        responseSchema: approvalSchema(mayRemember),
+        metadata: described && { toolwright: described },
+      });
+    default:
+      // Only an operator can decide about a call whose process crashed.
+      return { ...of, reason: `toolwright:${kind}`, message: message ?? tool };
+  }
+}
+
+const APPROVAL = {
+  type: 'object',
+  properties: {
+    approved: { type: 'boolean' },
+    reason: { type: 'string' },
+    editedArgs: { type: 'object', description: 'All arguments of the call, in place of those that it has.' },
+  },
+  required: ['approved'],
+};
+
+function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
+  if (mayRemember === undefined) return APPROVAL;
+  const remember = {
+    type: 'object',
+    description: 'The yes is to stand for later calls, too.',
+    properties: { scope: { enum: mayRemember.scopes }, expires: { type: 'string', format: 'date-time' } },
+    required: ['scope'],
+  };
+  return { ...APPROVAL, properties: { ...APPROVAL.properties, remember } };
+}
+
+function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
+  const { cacheReadTokens, cacheWriteTokens, ...others } = Object(usage) as Readonly<Record<string, unknown>>;
+  if (!others.totalTokens) return {};
+  const { inputTokens, outputTokens, totalTokens, reasoningTokens } = others;
+  const counts = {
+    ...{ inputTokens, outputTokens, totalTokens, reasoningTokens },
+    ...{ cachedInputTokens: cacheReadTokens, cacheWriteInputTokens: cacheWriteTokens },
+  };
+  const known = Object.entries(counts).filter(([, count]) => Number.isSafeInteger(count));
+  return { usage: [Object.fromEntries(known)] };
 }
