@@ -11,7 +11,7 @@ import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
 import type { PostgresOptions } from '../../durable/postgres/index.js';
 import { SqliteRunStore } from '../../durable/stores/index.js';
-import { checkRunsFile } from '../../durable/stores/sqlite-driver.js';
+import { checkRunsFile } from '../../durable/stores/sqlite-run-store.js';
 import { type CommandEnvironment, UserFault } from './command.js';
 
 /** A store that the user named. */

@@ -79,6 +79,15 @@ import {
 } from './driver.js';
 import { SqlJobs } from './jobs.js';
 
+/** A part of a store in a SQL database. */
+abstract class SqlPart {
+  protected readonly driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.driver = driver;
+  }
+}
+
 /** An owner may be too long for an index, so the index has its digest. */
 const ofSubject = (subject: string) => `md5(subject) = md5(${subject}) AND subject = ${subject}`;
 
@@ -107,15 +116,9 @@ const SCHEDULE_SQL = statements('schedule', {
 });
 
 /** The schedules of a store; the database's clock decides when they are due. */
-class SqlSchedules implements ScheduleStore {
-  readonly #driver: SqlDriver;
-
-  constructor(driver: SqlDriver) {
-    this.#driver = driver;
-  }
-
+class SqlSchedules extends SqlPart implements ScheduleStore {
   async clock(): Promise<number> {
-    return Number((await this.#driver.run(SCHEDULE_SQL.clock, [])).rows[0]?.now);
+    return Number((await this.driver.run(SCHEDULE_SQL.clock, [])).rows[0]?.now);
   }
 
   addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): Promise<boolean> {
@@ -125,7 +128,7 @@ class SqlSchedules implements ScheduleStore {
     const values = [id, conversationId, subject, Math.ceil(dueAt), JSON.stringify(schedule), limit];
     // Two concurrent inserts would not see each other without a lock.
     const locks = { of: 'schedules', names: [subject] };
-    return this.#driver.transaction(locks, function* (): Transaction<boolean> {
+    return this.driver.transaction(locks, function* (): Transaction<boolean> {
       if ((yield [SCHEDULE_SQL.find, [id]]).rows.length > 0) return true;
       return (yield [SCHEDULE_SQL.add, values]).count > 0;
     });
@@ -140,15 +143,15 @@ class SqlSchedules implements ScheduleStore {
         : subject !== undefined
           ? [SCHEDULE_SQL.list_owner, [limit, subject]]
           : [SCHEDULE_SQL.list, [limit]];
-    return (await this.#driver.run(statement, values)).rows.map(scheduleOf);
+    return (await this.driver.run(statement, values)).rows.map(scheduleOf);
   }
 
   async cancelSchedule(id: string): Promise<boolean> {
-    return (await this.#driver.run(SCHEDULE_SQL.cancel, [id])).count > 0;
+    return (await this.driver.run(SCHEDULE_SQL.cancel, [id])).count > 0;
   }
 
   async dueSchedules(limit: number): Promise<DueSchedules> {
-    const { rows } = await this.#driver.run(SCHEDULE_SQL.due, [limit + 1]);
+    const { rows } = await this.driver.run(SCHEDULE_SQL.due, [limit + 1]);
     const now = Number(rows[0]?.now);
     const first = rows.filter(({ schedule }) => schedule !== null).map(scheduleOf);
     const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
@@ -158,8 +161,8 @@ class SqlSchedules implements ScheduleStore {
 
   async moveSchedule({ id, dueAt, next }: ScheduleMove): Promise<boolean> {
     const { count } = await (next === undefined
-      ? this.#driver.run(SCHEDULE_SQL.end, [id, dueAt])
-      : this.#driver.run(SCHEDULE_SQL.move, [id, dueAt, Math.ceil(next)]));
+      ? this.driver.run(SCHEDULE_SQL.end, [id, dueAt])
+      : this.driver.run(SCHEDULE_SQL.move, [id, dueAt, Math.ceil(next)]));
     return count > 0;
   }
 }
@@ -217,17 +220,11 @@ const BUDGET_SQL = statements('budget', {
 });
 
 /** The budgets of a store. Windows and leases use the database's clock. */
-class SqlBudgets implements BudgetLedger {
-  readonly #driver: SqlDriver;
-
-  constructor(driver: SqlDriver) {
-    this.#driver = driver;
-  }
-
+class SqlBudgets extends SqlPart implements BudgetLedger {
   reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): Promise<ReservationOutcome> {
     // A reservation waits only for other reservations of the same account.
     const locks = { of: 'budgets', names: accounts.map(({ key }) => key) };
-    return this.#driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
+    return this.driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
       if ((yield [BUDGET_SQL.has, [id]]).rows.length > 0) return { status: 'reserved' };
       const begun: unknown[] = [];
       for (const { key, windowMs = 0, limits } of accounts) {
@@ -246,24 +243,24 @@ class SqlBudgets implements BudgetLedger {
   }
 
   async renewReservation(id: string, leaseMs: number): Promise<boolean> {
-    return (await this.#driver.run(BUDGET_SQL.renew, [id, wholeMs(leaseMs)])).count > 0;
+    return (await this.driver.run(BUDGET_SQL.renew, [id, wholeMs(leaseMs)])).count > 0;
   }
 
   async settle(id: string, spent: BudgetAmounts): Promise<boolean> {
-    const { rows, isRepeated } = await this.#driver.run(BUDGET_SQL.settle, [id, ...valuesOf(spent)]);
+    const { rows, isRepeated } = await this.driver.run(BUDGET_SQL.settle, [id, ...valuesOf(spent)]);
     // A repeated statement finds nothing left to settle.
     return rows.length > 0 || isRepeated;
   }
 
   async balance({ key, windowMs = 0 }: Pick<BudgetAccount, 'key' | 'windowMs'>): Promise<BudgetBalance> {
-    const { rows } = await this.#driver.run(BUDGET_SQL.balance, [key, windowMs]);
+    const { rows } = await this.driver.run(BUDGET_SQL.balance, [key, windowMs]);
     return balanceOf(rows[0] ?? {});
   }
 
   async removeOlderThan(ageMs: number): Promise<number> {
     checkAge(ageMs);
-    await this.#driver.run(BUDGET_SQL.forget_reserved, [wholeMs(ageMs)]);
-    return removeOld(this.#driver.run, BUDGET_SQL.forget, [ageMs]);
+    await this.driver.run(BUDGET_SQL.forget_reserved, [wholeMs(ageMs)]);
+    return removeOld(this.driver.run, BUDGET_SQL.forget, [ageMs]);
   }
 }
 
@@ -289,24 +286,18 @@ const CACHE = statements('result', {
 });
 
 /** The cached results of a store; they expire by the database's clock. */
-class SqlCache implements ResultCache {
-  readonly #driver: SqlDriver;
-
-  constructor(driver: SqlDriver) {
-    this.#driver = driver;
-  }
-
+class SqlCache extends SqlPart implements ResultCache {
   async cachedResult(key: string): Promise<StoredResult | undefined> {
-    const { rows } = await this.#driver.run(CACHE.get, [key]);
+    const { rows } = await this.driver.run(CACHE.get, [key]);
     return rows[0] && (JSON.parse(String(rows[0].result)) as StoredResult);
   }
 
   async cacheResult(key: string, result: StoredResult, lifetimeMs: number): Promise<void> {
-    await this.#driver.run(CACHE.put, [key, JSON.stringify(result), wholeMs(lifetimeMs)]);
+    await this.driver.run(CACHE.put, [key, JSON.stringify(result), wholeMs(lifetimeMs)]);
   }
 
   async forgetResult(key: string): Promise<void> {
-    await this.#driver.run(CACHE.forget, [key]);
+    await this.driver.run(CACHE.forget, [key]);
   }
 }
 
@@ -328,27 +319,21 @@ const RESULTS = statements('kept_result', {
 const FEW = 1_000;
 
 /** The large results of a store. */
-class SqlResults implements ResultStore {
-  readonly #driver: SqlDriver;
-
-  constructor(driver: SqlDriver) {
-    this.#driver = driver;
-  }
-
+class SqlResults extends SqlPart implements ResultStore {
   async keepResult({ handle, runId, owner, text, lifeMs }: KeptResult): Promise<void> {
-    await this.#driver.run(RESULTS.remove, [0, FEW]);
+    await this.driver.run(RESULTS.remove, [0, FEW]);
     // As JSON, because databases refuse lone surrogates and NUL in text.
     const values = [runId, handle, owner ?? null, JSON.stringify(text), wholeMs(lifeMs)];
-    await this.#driver.run(RESULTS.keep, values);
+    await this.driver.run(RESULTS.keep, values);
   }
 
   async readResult({ handle, runId, owner }: ResultKey): Promise<string | undefined> {
-    const { rows } = await this.#driver.run(RESULTS.read, [runId, handle, owner ?? null]);
+    const { rows } = await this.driver.run(RESULTS.read, [runId, handle, owner ?? null]);
     return rows[0] && (JSON.parse(String(rows[0].text)) as string);
   }
 
   removeExpiredResults(): Promise<number> {
-    return removeOld(this.#driver.run, RESULTS.remove, [0]);
+    return removeOld(this.driver.run, RESULTS.remove, [0]);
   }
 }
 
@@ -374,30 +359,24 @@ const APPROVALS = statements('approval', {
 const DEFAULT_LIMIT = 100;
 
 /** The standing approvals of a store. */
-class SqlApprovals implements ApprovalStore {
-  readonly #driver: SqlDriver;
-
-  constructor(driver: SqlDriver) {
-    this.#driver = driver;
-  }
-
+class SqlApprovals extends SqlPart implements ApprovalStore {
   async addApproval(approval: StandingApproval): Promise<void> {
     const { id, expiresAt } = approval;
     const values = [id, JSON.stringify(approval), expiresAt === undefined ? null : Math.ceil(expiresAt)];
-    await this.#driver.run(APPROVALS.add, values);
+    await this.driver.run(APPROVALS.add, values);
   }
 
   async findApproval(ids: readonly string[]): Promise<StandingApproval | undefined> {
-    const { rows } = await this.#driver.run(APPROVALS.find, [ids]);
+    const { rows } = await this.driver.run(APPROVALS.find, [ids]);
     return rows[0] && approvalOf(rows[0]);
   }
 
   async listApprovals(limit = DEFAULT_LIMIT): Promise<readonly StandingApproval[]> {
-    return (await this.#driver.run(APPROVALS.list, [limit])).rows.map(approvalOf);
+    return (await this.driver.run(APPROVALS.list, [limit])).rows.map(approvalOf);
   }
 
   async revokeApproval(id: string): Promise<boolean> {
-    return (await this.#driver.run(APPROVALS.revoke, [id])).count > 0;
+    return (await this.driver.run(APPROVALS.revoke, [id])).count > 0;
   }
 }
 

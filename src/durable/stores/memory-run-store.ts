@@ -85,17 +85,21 @@ import { plainJson } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
 
-/** Schedules in memory; they end with the process, as its runs do. */
-class MemorySchedules implements ScheduleStore {
-  readonly #now: () => number;
-  readonly #kept = new Map<string, Schedule>();
+/** A part of a store in memory. */
+abstract class MemoryPart {
+  protected readonly now: () => number;
 
   constructor(now: () => number) {
-    this.#now = now;
+    this.now = now;
   }
+}
+
+/** Schedules in memory; they end with the process, as its runs do. */
+class MemorySchedules extends MemoryPart implements ScheduleStore {
+  readonly #kept = new Map<string, Schedule>();
 
   clock(): number {
-    return this.#now();
+    return this.now();
   }
 
   addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): boolean {
@@ -122,7 +126,7 @@ class MemorySchedules implements ScheduleStore {
   }
 
   dueSchedules(limit: number): DueSchedules {
-    const now = this.#now();
+    const now = this.now();
     const sorted = this.#sorted();
     const due = sorted.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
     const next = sorted[due.length];
@@ -277,14 +281,9 @@ interface HeldReservation {
   leaseEnd: number;
 }
 
-class MemoryBudgets implements BudgetLedger {
+class MemoryBudgets extends MemoryPart implements BudgetLedger {
   readonly #accounts = new Map<string, HeldAccount>();
   readonly #reservations = new Map<string, HeldReservation>();
-  readonly #now: () => number;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
 
   reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): ReservationOutcome {
     if (this.#reservations.has(id)) return { status: 'reserved' };
@@ -294,13 +293,13 @@ class MemoryBudgets implements BudgetLedger {
       if (beyond !== undefined) return { status: 'spent', key, ...beyond };
     }
     const places = accounts.map((account) => this.#placeOf(account));
-    this.#reservations.set(id, { places, amounts, leaseEnd: this.#now() + leaseMs });
+    this.#reservations.set(id, { places, amounts, leaseEnd: this.now() + leaseMs });
     return { status: 'reserved' };
   }
 
   renewReservation(id: string, leaseMs: number): boolean {
     const held = this.#reservations.get(id);
-    if (held !== undefined) held.leaseEnd = this.#now() + leaseMs;
+    if (held !== undefined) held.leaseEnd = this.now() + leaseMs;
     return held !== undefined;
   }
 
@@ -310,14 +309,14 @@ class MemoryBudgets implements BudgetLedger {
     this.#reservations.delete(id);
     for (const place of held.places) {
       const before = this.#accounts.get(place)?.spent ?? NO_AMOUNTS;
-      this.#accounts.set(place, { spent: addAmounts(before, spent), changedAt: this.#now() });
+      this.#accounts.set(place, { spent: addAmounts(before, spent), changedAt: this.now() });
     }
     return true;
   }
 
   balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance {
     const place = this.#placeOf(account);
-    const now = this.#now();
+    const now = this.now();
     let reserved = NO_AMOUNTS;
     for (const { places, amounts, leaseEnd } of this.#reservations.values())
       if (leaseEnd > now && places.includes(place)) reserved = addAmounts(reserved, amounts);
@@ -326,7 +325,7 @@ class MemoryBudgets implements BudgetLedger {
 
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
-    const limit = this.#now() - ageMs;
+    const limit = this.now() - ageMs;
     for (const [id, { leaseEnd }] of this.#reservations) if (leaseEnd <= limit) this.#reservations.delete(id);
     const old = [...this.#accounts].filter(([, { changedAt }]) => changedAt <= limit);
     for (const [place] of old) this.#accounts.delete(place);
@@ -346,7 +345,7 @@ class MemoryBudgets implements BudgetLedger {
   }
 
   #placeOf({ key, windowMs }: Pick<BudgetAccount, 'key' | 'windowMs'>): string {
-    return `${windowOf(this.#now(), windowMs)} ${windowMs ?? 0} ${key}`;
+    return `${windowOf(this.now(), windowMs)} ${windowMs ?? 0} ${key}`;
   }
 }
 
@@ -358,22 +357,17 @@ interface HeldResult {
 }
 
 /** Large results in memory; they end with the process, as its runs do. */
-class MemoryResults implements ResultStore {
+class MemoryResults extends MemoryPart implements ResultStore {
   readonly #results = new Map<string, HeldResult>();
-  readonly #now: () => number;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
 
   keepResult({ owner, text, lifeMs, ...key }: KeptResult): void {
     this.removeExpiredResults();
-    this.#results.set(placeOf(key), { owner, text, end: this.#now() + lifeMs });
+    this.#results.set(placeOf(key), { owner, text, end: this.now() + lifeMs });
   }
 
   readResult({ owner, ...key }: ResultKey): string | undefined {
     const held = this.#results.get(placeOf(key));
-    if (held === undefined || held.owner !== owner || held.end <= this.#now()) return undefined;
+    if (held === undefined || held.owner !== owner || held.end <= this.now()) return undefined;
     return held.text;
   }
 
@@ -386,7 +380,7 @@ class MemoryResults implements ResultStore {
   }
 
   removeExpiredResults(): number {
-    const now = this.#now();
+    const now = this.now();
     const over = [...this.#results].filter(([, { end }]) => end <= now);
     for (const [place] of over) this.#results.delete(place);
     return over.length;
@@ -400,13 +394,8 @@ function placeOf({ runId, handle }: ResultKey): string {
 
 const DEFAULT_LIMIT = 100;
 
-class MemoryApprovals implements ApprovalStore {
-  readonly #now: () => number;
+class MemoryApprovals extends MemoryPart implements ApprovalStore {
   readonly #kept = new Map<string, StandingApproval>();
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
 
   addApproval(approval: StandingApproval): void {
     for (const { id } of [...this.#kept.values()]) this.#standing(id);
@@ -440,7 +429,7 @@ class MemoryApprovals implements ApprovalStore {
   /** Returns a standing approval; removes it if it has expired. */
   #standing(id: string): StandingApproval | undefined {
     const found = this.#kept.get(id);
-    if (found?.expiresAt === undefined || found.expiresAt > this.#now()) return found;
+    if (found?.expiresAt === undefined || found.expiresAt > this.now()) return found;
     this.#kept.delete(id);
     return undefined;
   }
@@ -798,28 +787,23 @@ type ListPlace = Pick<HeldRun, 'changedAt' | 'runId'>;
 const MOST = 10_000;
 
 /** The cached results of a store in memory. */
-class MemoryCache implements ResultCache {
+class MemoryCache extends MemoryPart implements ResultCache {
   readonly #kept = new Map<string, { readonly result: string; readonly end: number }>();
-  readonly #now: () => number;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
 
   cachedResult(key: string): StoredResult | undefined {
     const kept = this.#kept.get(key);
-    if (kept === undefined || kept.end <= this.#now()) return undefined;
+    if (kept === undefined || kept.end <= this.now()) return undefined;
     return JSON.parse(kept.result) as StoredResult;
   }
 
   cacheResult(key: string, result: StoredResult, lifetimeMs: number): void {
     this.#kept.delete(key);
-    this.#kept.set(key, { result: JSON.stringify(result), end: this.#now() + lifetimeMs });
+    this.#kept.set(key, { result: JSON.stringify(result), end: this.now() + lifetimeMs });
     if (this.#kept.size > MOST) this.#kept.delete(this.#kept.keys().next().value as string);
   }
 
   forgetResult(key: string): void {
     this.#kept.delete(key);
-    for (const [other, { end }] of this.#kept) if (end <= this.#now()) this.#kept.delete(other);
+    for (const [other, { end }] of this.#kept) if (end <= this.now()) this.#kept.delete(other);
   }
 }
