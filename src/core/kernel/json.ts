@@ -70,6 +70,11 @@ export function setOwn(holder: object, key: PropertyKey, value: unknown): void {
   else (holder as Record<PropertyKey, unknown>)[key] = value;
 }
 
+/** The path of a child, with dots: `items` and `0` are `items.0`; the path of the root is empty. */
+export function childPath(path: string, key: string | number): string {
+  return path === '' ? String(key) : `${path}.${key}`;
+}
+
 /** A key as a segment of a JSON pointer (RFC 6901). */
 export function pointerStep(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -12,7 +12,7 @@ import {
   authorSchemaFaults,
   describeSchemaFault,
   schemaWarnings,
-} from '../../tools/checking/given-schema.js';
+} from '../../tools/checking/schema-faults.js';
 import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../../tools/discovery/define-tool.js';
 import { objectFaults, textInputFaults } from '../../tools/discovery/tool-schemas.js';
 import { isStandardSchema, unloadedParts } from '../../tools/schema/schema-source.js';

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { isRecord } from '../../core/kernel/json.js';
-import { schemaWarnings } from '../../tools/checking/given-schema.js';
+import { schemaWarnings } from '../../tools/checking/schema-faults.js';
 
 /** OpenAI refuses requests beyond these limits. */
 const OPENAI = { description: 1_024, tools: 128, strictDepth: 10 };

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ArgumentFault } from '../../core/contract/tool.js';
-import { copyOfJson, plainJson, setOwn } from '../../core/kernel/json.js';
+import { childPath, copyOfJson, plainJson, setOwn } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { isSchemaNode } from '../schema/keywords.js';
 import { BIGINT_DIGITS } from '../schema/value-type.js';
@@ -82,8 +82,7 @@ class Place {
   }
 
   get path(): string {
-    const above = this.#above?.path ?? '';
-    return above === '' ? String(this.#step) : `${above}.${this.#step}`;
+    return childPath(this.#above?.path ?? '', this.#step);
   }
 
   get level(): SchemaLevel {

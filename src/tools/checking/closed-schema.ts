@@ -4,10 +4,10 @@ import { isRecord } from '../../core/kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
 import {
   allSchemas,
-  eachSubschema,
   isSchemaNode,
   keywordNames,
   mapSubschemas,
+  partsOf,
   subschemas,
 } from '../schema/keywords.js';
 import { resolveReference, unionChooser } from './schema-level.js';
@@ -33,7 +33,7 @@ type FilledIn = (schema: JsonSchema) => readonly string[];
  * only one pass. Returns `undefined` if no such form can be derived.
  */
 export function closedSchema(schema: JsonSchema, filledIn: FilledIn): JsonSchema | undefined {
-  const parts = partsOf(schema);
+  const parts = closableParts(schema);
   if (isDelicate(schema, parts)) return undefined;
   const close = (part: JsonSchema): JsonSchema =>
     parts.closed.has(part) ? closedPart(mapSubschemas(part, close), filledIn(part)) : part;
@@ -51,13 +51,12 @@ interface Parts {
   readonly kept: ReadonlySet<JsonSchema>;
 }
 
-function partsOf(root: JsonSchema): Parts {
+function closableParts(root: JsonSchema): Parts {
   const closed = new Set([root]);
   const kept = new Set<JsonSchema>();
   for (const part of closed)
-    eachSubschema(part, ({ node, name }) => {
+    for (const { node, name } of partsOf(part))
       if (isSchemaNode(node)) (isClosable(name, part, root) ? closed : kept).add(node);
-    });
   for (const part of kept) for (const within of subschemas(part)) kept.add(within);
   return { closed, kept };
 }
@@ -119,7 +118,7 @@ const TOO_DEEP: ArgumentFault = {
 export function boundFaults(args: unknown): readonly ArgumentFault[] {
   if (isWithinBounds(args, 0)) return NONE;
   const faults: ArgumentFault[] = [];
-  return collectFaults(args, { levels: 0, faults }) ? faults : [TOO_DEEP];
+  return collectFaults(args, [], faults) ? faults : [TOO_DEEP];
 }
 
 /** Runs for each call, so it allocates nothing. */
@@ -143,32 +142,20 @@ function areWithinBounds(items: readonly unknown[], levels: number): boolean {
   return true;
 }
 
-interface Within {
-  readonly levels: number;
-  readonly faults: ArgumentFault[];
-  readonly key?: string;
-  readonly around?: Within;
-}
-
-/** Returns `false` if the nesting is too deep. */
-function collectFaults(value: unknown, within: Within): boolean {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
+/** Returns `false` if the nesting is too deep. `keys` lead to the value. */
+function collectFaults(value: unknown, keys: string[], faults: ArgumentFault[]): boolean {
+  if (typeof value === 'number' && !Number.isFinite(value) && faults.length < MOST_FAULTS) {
     const message = Number.isNaN(value) ? 'must be a number' : 'is too large for a number';
-    if (within.faults.length < MOST_FAULTS) within.faults.push({ path: pathOf(within), message });
+    faults.push({ path: keys.join('.'), message });
   }
   if (typeof value !== 'object' || value === null) return true;
-  if (within.levels === MOST_LEVELS) return false;
-  const { levels, faults } = within;
+  if (keys.length === MOST_LEVELS) return false;
   for (const [key, member] of Object.entries(value)) {
-    if (!collectFaults(member, { levels: levels + 1, faults, key, around: within })) return false;
+    keys.push(key);
+    if (!collectFaults(member, keys, faults)) return false;
+    keys.pop();
   }
   return true;
-}
-
-function pathOf(within: Within): string {
-  const keys: string[] = [];
-  for (let at: Within | undefined = within; at?.key !== undefined; at = at.around) keys.unshift(at.key);
-  return keys.join('.');
 }
 
 /**
@@ -201,11 +188,7 @@ function openProperties(schema: JsonSchema): readonly string[] | undefined {
 function isOpen(schema: JsonSchema): boolean {
   const { type, anyOf, oneOf, items, additionalProperties = true } = schema;
   if (refers(schema)) return true;
-  let holdsAnything = false;
-  eachSubschema(schema, ({ node }) => {
-    holdsAnything ||= node === true;
-  });
-  if (holdsAnything) return true;
+  if (partsOf(schema).some(({ node }) => node === true)) return true;
   if (schema.enum !== undefined || 'const' in schema) return false;
   const types = [type ?? []].flat();
   if (types.includes('object') && additionalProperties === true) return true;

@@ -1,3 +1,5 @@
+import { regularExpression } from '../schema/keywords.js';
+
 /** A format of strings (an expression or a function) or of numbers. */
 type Format = RegExp | ((text: string) => boolean) | { readonly isNumber: (value: number) => boolean };
 
@@ -60,12 +62,7 @@ function isDateTime(text: string, needsZone: boolean): boolean {
 }
 
 function isExpression(text: string): boolean {
-  try {
-    new RegExp(text);
-    return !/[^\\]\\Z/.test(text);
-  } catch {
-    return false;
-  }
+  return regularExpression(text, '') !== undefined && !/[^\\]\\Z/.test(text);
 }
 
 const ANY_NUMBER: Format = { isNumber: () => true };
@@ -120,11 +117,7 @@ export function formatTest(
 
 /** Patterns are Unicode by specification, but older tools wrote patterns that are invalid in that mode. */
 export function patternOf(pattern: string, flags = 'u'): RegExp {
-  try {
-    return new RegExp(pattern, flags);
-  } catch {
-    return new RegExp(pattern, flags.replace('u', ''));
-  }
+  return regularExpression(pattern, flags) ?? new RegExp(pattern, flags.replace('u', ''));
 }
 
 /** The checked formats, and further formats of JSON Schema and OpenAPI that are not checked. */

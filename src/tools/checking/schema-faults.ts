@@ -1,18 +1,26 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { childPath, isRecord } from '../../core/kernel/json.js';
+import { misspeltName, nearestName, nearestNames } from '../../core/kernel/nearest-name.js';
 import { nodeUtil } from '../../core/kernel/node-module.js';
 import { findReference } from '../schema/find-reference.js';
 import {
   allSchemas,
   type Draft,
-  eachSubschema,
+  draftOf,
   holdsSchemas,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,
   type Keyword,
   type KeywordValue,
+  mapSubschemas,
+  partsOf,
+  regularExpression,
 } from '../schema/keywords.js';
+import { KNOWN_FORMATS } from './formats.js';
+import { fitsSchema } from './interpreter/interpret-schema.js';
+import { referredSchema, validatesItselfAgain } from './interpreter/whole-schema.js';
+import { patternGrowth } from './patterns.js';
 
 /** A fault of a schema, and the fix. */
 export interface SchemaFault {
@@ -42,13 +50,13 @@ interface ReadSchema {
 }
 
 /** A keyword and its position. */
-export interface KeywordPlace {
+interface KeywordPlace {
   readonly name: string;
   readonly path: string;
 }
 
 /** A subschema and its position. */
-export interface SchemaPart {
+interface SchemaPart {
   readonly schema: JsonSchema;
   readonly path: string;
 }
@@ -62,16 +70,11 @@ export function schemaFaults(schema: unknown): readonly SchemaFault[] {
   return isSchema(schema) ? [] : [misfit('', schema, KEYWORD_RULES['a schema'].what)];
 }
 
-const NOTHING: ReadSchema = { faults: [], doubtful: [], textual: [], unknown: [] };
-
 /** Analyzes a whole schema, once. */
-export function readSchema(schema: JsonSchema): ReadSchema {
+function readSchema(schema: JsonSchema): ReadSchema {
   const before = known.get(schema);
   if (before !== undefined) return before;
-  const read =
-    new SchemaReading(schema, saidDraft(schema) ?? '2020-12').read() ??
-    new SchemaReading(schema, draftOf(schema)).read() ??
-    NOTHING;
+  const read = new SchemaReading(schema).read();
   known.set(schema, read);
   return read;
 }
@@ -95,16 +98,13 @@ class SchemaReading {
   readonly #doubtful: SchemaPart[] = [];
   readonly #textual: SchemaPart[] = [];
   readonly #unknown: KeywordPlace[] = [];
-  /** The schema has keywords of another draft than assumed. */
-  #isMistaken = false;
 
-  constructor(root: JsonSchema, draft: Draft) {
+  constructor(root: JsonSchema) {
     this.#root = root;
-    this.#draft = draft;
+    this.#draft = draftOf(root);
   }
 
-  /** `undefined` if the schema is of another draft. */
-  read(): ReadSchema | undefined {
+  read(): ReadSchema {
     this.#enter({ schema: this.#root, path: '', level: 0 });
     for (const next of this.#open) {
       if (this.#faults.length >= MOST_FAULTS) break;
@@ -114,7 +114,6 @@ class SchemaReading {
       const used = usedParts(this.#root);
       this.#faults.push(...this.#inUse.flatMap(({ schema, fault }) => (used.has(schema) ? [fault] : [])));
     }
-    if (this.#isMistaken) return undefined;
     const faults = this.#faults.slice(0, MOST_FAULTS);
     return { faults, doubtful: this.#doubtful, textual: this.#textual, unknown: this.#unknown };
   }
@@ -141,13 +140,12 @@ class SchemaReading {
       const value = schema[name];
       if (keyword === undefined) this.#unknown.push({ name, path });
       if (keyword === undefined || value === undefined) continue;
-      if (this.#draft === '2020-12' && belongsToEarlier(name, value)) this.#isMistaken = true;
       isDoubtful ||= name === 'default' || keyword.upTo !== undefined;
       isTextual ||= TEXTUAL.has(name);
       isHolding ||= holdsSchemas(name);
       if (!isKnownIn(this.#draft, keyword)) continue;
       const { accepts, what } = KEYWORD_RULES[keyword.takes];
-      if (!accepts(value)) this.#faults.push(misfit(joined(path, name), value, what));
+      if (!accepts(value)) this.#faults.push(misfit(childPath(path, name), value, what));
     }
     if (isDoubtful) this.#doubtful.push(reading);
     if (isTextual) this.#textual.push(reading);
@@ -158,15 +156,15 @@ class SchemaReading {
   }
 
   #enterParts({ schema, path, level }: Reading): void {
-    eachSubschema(schema, ({ node, name, keyword, key }) => {
-      if (!isKnownIn(this.#draft, keyword)) return;
-      const place = key === undefined ? joined(path, name) : `${joined(path, name)}.${key}`;
+    for (const { node, name, keyword, key } of partsOf(schema)) {
+      if (!isKnownIn(this.#draft, keyword)) continue;
+      const place = key === undefined ? childPath(path, name) : `${childPath(path, name)}.${key}`;
       if (keyword.takes === 'schemas by pattern' && !isPattern(key))
         this.#faults.push(misfit(place, key, KEYWORD_RULES['a pattern'].what));
       if (isSchemaNode(node)) this.#enter({ schema: node, path: place, level: level + 1 });
       else if (key !== undefined && !isSchema(node) && !isListed(node, keyword))
         this.#faults.push(misfit(place, node, KEYWORD_RULES['a schema'].what));
-    });
+    }
   }
 
   /** Also reads the targets of references, which may be in places that are not schemas. */
@@ -177,7 +175,7 @@ class SchemaReading {
     else if (target === undefined && !JSON_SCHEMA.test(schema.$ref)) {
       const problem = `is ${shown(schema.$ref)}, which leads nowhere`;
       const fix = "a reference within the schema, such as '#/$defs/Item'";
-      this.#inUse.push({ schema, fault: { path: joined(path, '$ref'), problem, fix } });
+      this.#inUse.push({ schema, fault: { path: childPath(path, '$ref'), problem, fix } });
     }
   }
 }
@@ -186,9 +184,8 @@ class SchemaReading {
 function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   const used = new Set<JsonSchema>([root]);
   for (const schema of used) {
-    eachSubschema(schema, ({ node, name, keyword }) => {
+    for (const { node, name, keyword } of partsOf(schema))
       if (isSchemaNode(node) && keyword.validates !== undefined && !isIdle(name, schema)) used.add(node);
-    });
     const target =
       typeof schema.$ref === 'string' ? findReference(schema.$ref, { root, from: schema }) : undefined;
     if (isSchemaNode(target)) used.add(target);
@@ -223,7 +220,7 @@ function nullableFaults({ schema, path }: Reading): readonly SchemaFault[] {
   if (types.length > 0 && !(nullable === false && types.includes('null'))) return [];
   return [
     {
-      path: joined(path, 'nullable'),
+      path: childPath(path, 'nullable'),
       problem: types.length === 0 ? 'has no `type` beside it' : 'is false, and `type` has null',
       fix: "type: ['string', 'null'], or a branch { type: 'null' }",
     },
@@ -236,10 +233,6 @@ function isListed(node: unknown, { takes }: Keyword): boolean {
 
 function misfit(path: string, value: unknown, what: string): SchemaFault {
   return { path, problem: `is ${shown(value)}`, fix: what };
-}
-
-function joined(path: string, key: string): string {
-  return path === '' ? key : `${path}.${key}`;
 }
 
 function shown(value: unknown): string {
@@ -309,21 +302,14 @@ function isNameList(value: unknown): boolean {
 
 /** With or without Unicode: some patterns of older tools are invalid with it, newer ones without it. */
 function isPattern(value: unknown): boolean {
-  return typeof value === 'string' && (compiles(value, 'u') || compiles(value, ''));
+  return (
+    typeof value === 'string' && (regularExpression(value) ?? regularExpression(value, '')) !== undefined
+  );
 }
 
 /** Whether a value can be a schema. */
 function isSchema(value: unknown): boolean {
   return isRecord(value) || typeof value === 'boolean';
-}
-
-function compiles(pattern: string, flags: string): boolean {
-  try {
-    new RegExp(pattern, flags);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isFilled(value: unknown): boolean {
@@ -338,29 +324,249 @@ function areTypes(value: unknown): boolean {
   );
 }
 
+/** Schemas without faults. */
+const sound = new WeakSet<object>();
+
 /**
- * The draft of a schema: 2020-12, unless it names another draft or has keywords of an earlier one. Draft 7 writes
- * tuples as `items: [...]`; only 2019-09 has `$recursiveRef`.
+ * All faults of a schema that a tool author wrote: parts that cannot be used, and bounds that exclude every value. A
+ * default that does not match is a fault only in `declared`, the parts whose default the author declared for a
+ * parameter. In JSON Schema, which often comes from elsewhere, it is only a warning.
  */
-export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSchemas(schema)): Draft {
-  const said = saidDraft(schema);
-  if (said !== undefined) return said;
-  let draft: Draft = '2020-12';
-  for (const { items, $recursiveRef } of parts) {
-    if (Array.isArray(items)) return '7';
-    if ($recursiveRef !== undefined) draft = '2019-09';
+export function authorSchemaFaults(
+  schema: unknown,
+  declared: readonly JsonSchema[] = [],
+): readonly SchemaFault[] {
+  if (!isRecord(schema)) return schemaFaults(schema);
+  if (sound.has(schema)) return [];
+  const { faults: malformed, doubtful, unknown } = readSchema(schema);
+  const misspelt = unknown.flatMap(misspeltKeyword);
+  const faults =
+    malformed.length > 0
+      ? [...malformed, ...misspelt]
+      : [...misspelt, ...contradictions(schema, doubtful, declared)];
+  if (faults.length === 0) sound.add(schema);
+  return faults;
+}
+
+/** Writes a fault as a sentence about a tool: "`properties.a.type` of its `parameters` is …". */
+export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: string) {
+  const place = path === '' ? `its \`${what}\`` : `\`${path}\` of its \`${what}\``;
+  return { problem: `${place} ${problem}`, fix };
+}
+
+function contradictions(
+  root: JsonSchema,
+  doubtful: readonly SchemaPart[],
+  declared: readonly JsonSchema[],
+): readonly SchemaFault[] {
+  if (doubtful.length === 0) return [];
+  const faults: SchemaFault[] = [];
+  for (const { schema, path } of doubtful) {
+    addEmptyBounds({ schema, path }, faults);
+    if (declared.includes(schema)) faults.push(...misfittingDefault({ schema, path }, root));
   }
-  return draft;
+  return faults;
 }
 
-/** The earlier draft that the schema names, if any. */
-function saidDraft({ $schema }: JsonSchema): Draft | undefined {
-  if (typeof $schema !== 'string') return undefined;
-  if (/draft-0[3-7]/.test($schema)) return '7';
-  return $schema.includes('2019-09') ? '2019-09' : undefined;
+function addEmptyBounds({ schema, path }: SchemaPart, faults: SchemaFault[]): void {
+  for (const name of Object.keys(schema)) {
+    const upTo = KEYWORDS.get(name)?.upTo;
+    if (upTo === undefined || schema[upTo] === undefined) continue;
+    const [least, most] = [Number(schema[name]), Number(schema[upTo])];
+    if (least <= most) continue;
+    const problem = `is ${least}, above its \`${upTo}\` of ${most}: nothing fits`;
+    faults.push({ path: childPath(path, name), problem, fix: `a ${name} of at most ${most}` });
+  }
 }
 
-/** Whether a keyword belongs to a draft before 2020-12. */
-function belongsToEarlier(name: string, value: unknown): boolean {
-  return name === '$recursiveRef' || (name === 'items' && Array.isArray(value));
+/** A default that its own schema rejects, so that it is never filled in. */
+function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
+  const { default: fallback, type } = schema;
+  if (fallback === undefined) return [];
+  if (fitsSchema(fallback, { schema, root })) return [];
+  return [
+    {
+      path: childPath(path, 'default'),
+      problem: `is ${nodeUtil().inspect(fallback, { depth: 1, maxStringLength: 80 })}, which its own schema does not take`,
+      fix:
+        fallback === null && type !== undefined
+          ? 'no default, or a type that takes null'
+          : 'a default that fits',
+    },
+  ];
+}
+
+/** The author of a schema: a person, or a library, which chooses its own formats. */
+type Writer = 'author' | 'library';
+
+/**
+ * Probable mistakes in an author's schema that works: patterns that may run very long, unknown formats, and defaults
+ * that are never filled in because their own schema rejects them.
+ */
+export function schemaWarnings(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
+  const { textual } = readSchema(schema);
+  const slow = textual.flatMap(slowPatterns);
+  return writer === 'library'
+    ? slow
+    : [...slow, ...textual.flatMap(unknownFormat), ...rejectedDefaults(schema)];
+}
+
+/** Defaults that their own schema rejects: the model sees them, but no call receives them. */
+export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
+  return readSchema(schema).doubtful.flatMap((part) =>
+    misfittingDefault(part, schema).map((fault) => ({
+      ...fault,
+      problem: `${fault.problem}, so that it is not filled in`,
+    })),
+  );
+}
+
+const ONE_WAY =
+  'a pattern that matches a text in one way only, without repetitions of what repeats itself, as ^a+$ for ^(a+)+$';
+
+function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
+  const { pattern, patternProperties } = schema;
+  const names = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
+  const places = [
+    ...(typeof pattern === 'string' ? [{ place: 'pattern', pattern }] : []),
+    ...names.map((name) => ({ place: 'patternProperties', pattern: name })),
+  ];
+  return places
+    .filter((found) => patternGrowth(found.pattern) === 'exponential')
+    .map((found) => ({
+      path: childPath(path, found.place),
+      problem: `is ${found.pattern.slice(0, MOST_SHOWN)}, which a text of 40 characters can keep busy for ever`,
+      fix: ONE_WAY,
+    }));
+}
+
+const MOST_SHOWN = 200;
+
+function unknownFormat({ schema: { format }, path }: SchemaPart): readonly SchemaFault[] {
+  if (typeof format !== 'string' || KNOWN_FORMATS.has(format)) return [];
+  const near = nearestNames(format, [...KNOWN_FORMATS]);
+  return [
+    {
+      path: childPath(path, 'format'),
+      problem: `is ${format.slice(0, MOST_SHOWN)}, which nobody checks`,
+      fix:
+        near.length > 0
+          ? near.join(' or ')
+          : 'a format of JSON Schema, a `pattern`, or words in the description',
+    },
+  ];
+}
+
+const NAMES = [...KEYWORDS.keys()];
+/** Keywords of other tools that look like typos: OpenAPI's `example`, and `comment`. */
+const OTHERS: ReadonlySet<string> = new Set(['example', 'comment']);
+
+/** An unknown keyword that looks like a typo of a JSON Schema keyword: it would have no effect. */
+function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
+  if (name.startsWith('x-') || OTHERS.has(name) || misspeltName(name, NAMES) === undefined) return [];
+  const meant = nearestName(name, NAMES);
+  // `description_de` is a longer name, not a typo.
+  if (meant === undefined || (name.startsWith(meant) && name.length > meant.length + 1)) return [];
+  return [
+    {
+      path: childPath(path, name),
+      problem: `is no keyword of JSON Schema (did you mean \`${meant}\`?)`,
+      fix: `\`${meant}\`; names of your own begin with x-`,
+    },
+  ];
+}
+
+/** A received schema in a usable form; or why it cannot be used. */
+type ForeignSchema =
+  | {
+      readonly ok: true;
+      /** The schema for checks: the received schema without the parts that only its sender can check. */
+      readonly checked: JsonSchema;
+      /** Patterns that are not checked here. */
+      readonly left: readonly string[];
+    }
+  /** Continues "its schema …". */
+  | { readonly ok: false; readonly problem: string };
+
+const MOST_CHARACTERS = 500_000;
+const MOST_PARTS = 3_000;
+/** The size after every reference is replaced by its target. */
+const MOST_UNFOLDED = 30_000;
+/** The most patterns that are analyzed per schema, because each analysis takes time. */
+const MOST_PATTERNS = 50;
+
+/**
+ * Reads an untrusted schema. Its size, depth and unfolding are limited, so that compiling and checking take little
+ * time. Patterns that can run very long are left out.
+ */
+export function readForeignSchema(schema: unknown): ForeignSchema {
+  if (!isRecord(schema)) return { ok: false, problem: 'is no object' };
+  const problem = problemOf(schema);
+  if (problem !== undefined) return { ok: false, problem };
+  sound.add(schema);
+  const left = unsafePatterns(schema);
+  return { ok: true, checked: left.size === 0 ? schema : without(schema, left), left: [...left] };
+}
+
+function problemOf(schema: JsonSchema): string | undefined {
+  if (JSON.stringify(schema).length > MOST_CHARACTERS) return `has more than ${MOST_CHARACTERS} characters`;
+  if (allSchemas(schema).size > MOST_PARTS) return `has more than ${MOST_PARTS} parts`;
+  const [fault] = schemaFaults(schema);
+  if (fault !== undefined) return `is malformed: ${fault.path} ${fault.problem}`.slice(0, 500);
+  if (validatesItselfAgain(schema)) return 'refers to itself without getting anywhere';
+  return unfolded(schema, { root: schema, known: new Map() }) > MOST_UNFOLDED
+    ? `unfolds to more than ${MOST_UNFOLDED} parts`
+    : undefined;
+}
+
+interface Unfolding {
+  readonly root: JsonSchema;
+  readonly known: Map<JsonSchema, number>;
+}
+
+/** The number of parts of a schema if each reference counts as its target; a recursive reference counts as one. */
+function unfolded(schema: JsonSchema, of: Unfolding): number {
+  const before = of.known.get(schema);
+  if (before !== undefined) return before;
+  of.known.set(schema, 1);
+  let parts = 1;
+  for (const { node, keyword } of partsOf(schema))
+    if (isSchemaNode(node) && keyword.validates !== undefined) parts += unfolded(node, of);
+  const target = referredSchema(schema, of.root);
+  if (target !== undefined) parts += unfolded(target, of);
+  of.known.set(schema, parts);
+  return parts;
+}
+
+function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
+  const patterns = new Set<string>();
+  for (const { pattern, patternProperties } of allSchemas(root)) {
+    if (typeof pattern === 'string') patterns.add(pattern);
+    if (isRecord(patternProperties)) for (const name of Object.keys(patternProperties)) patterns.add(name);
+  }
+  return new Set(
+    [...patterns].filter((pattern, index) => index >= MOST_PATTERNS || patternGrowth(pattern) !== 'linear'),
+  );
+}
+
+/**
+ * Removes patterns. Without the pattern of some properties, it is unknown which properties are "others", so
+ * constraints on the others are removed too.
+ */
+function without(schema: JsonSchema, left: ReadonlySet<string>): JsonSchema {
+  const { pattern, patternProperties, additionalProperties, unevaluatedProperties, ...others } =
+    mapSubschemas(schema, (part) => without(part, left));
+  const byPattern = isRecord(patternProperties) ? Object.entries(patternProperties) : [];
+  const kept = byPattern.filter(([name]) => !left.has(name));
+  return {
+    ...others,
+    ...(typeof pattern !== 'string' || left.has(pattern) ? {} : { pattern }),
+    ...(kept.length === 0 ? {} : { patternProperties: Object.fromEntries(kept) }),
+    ...(kept.length < byPattern.length
+      ? {}
+      : {
+          ...(additionalProperties === undefined ? {} : { additionalProperties }),
+          ...(unevaluatedProperties === undefined ? {} : { unevaluatedProperties }),
+        }),
+  };
 }

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { findReference } from '../schema/find-reference.js';
-import { eachSubschema, isSchemaNode, type Subschema } from '../schema/keywords.js';
+import { isSchemaNode, partsOf, type Subschema } from '../schema/keywords.js';
 import { patternOf } from './formats.js';
 
 /**
@@ -81,11 +81,7 @@ function validatesMember({ keyword, name, key }: Subschema, member: string): boo
 }
 
 function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {
-  const parts: JsonSchema[] = [];
-  eachSubschema(schema, (part) => {
-    if (isSchemaNode(part.node) && isWanted(part)) parts.push(part.node);
-  });
-  return parts;
+  return partsOf(schema).flatMap((part) => (isSchemaNode(part.node) && isWanted(part) ? [part.node] : []));
 }
 
 /** Keys that are not listed in the properties but named by other keywords. */

@@ -40,8 +40,7 @@ import {
   methodFacts,
   type ParameterFacts,
 } from './method-facts.js';
-import { fromSignature } from './signature-schema.js';
-import { buildToolSchemas, type ToolSchemas } from './tool-schemas.js';
+import { buildToolSchemas, fromSignature, type ToolSchemas } from './tool-schemas.js';
 
 /** A tool of a class, complete except for the instance. */
 export interface PlannedTool {

@@ -1,30 +1,15 @@
-import { Buffer } from 'node:buffer';
 import type { ClassType, DescribedSchema } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { isSchemaNode } from './keywords.js';
 import {
-  BIGINT_DIGITS,
   type DescribedType,
   NUMBER_KEY,
   type RecordType,
   type ScalarName,
+  TEXTUAL_TYPES,
   type ValueModel,
   type ValueType,
 } from './value-type.js';
-
-type Instance = Extract<ValueType, { kind: 'date' | 'url' | 'bytes' | 'buffer' | 'bigint' }>;
-
-/** The types that text represents, and the keywords that each type writes itself. */
-const TEXTUAL: ReadonlyMap<unknown, { readonly type: Instance; readonly implied: JsonSchema }> = new Map<
-  unknown,
-  { readonly type: Instance; readonly implied: JsonSchema }
->([
-  [Date, { type: { kind: 'date' }, implied: { type: 'string', format: 'date-time' } }],
-  [URL, { type: { kind: 'url' }, implied: { type: 'string', format: 'uri' } }],
-  [Uint8Array, { type: { kind: 'bytes' }, implied: { type: 'string', contentEncoding: 'base64' } }],
-  [Buffer, { type: { kind: 'buffer' }, implied: { type: 'string', contentEncoding: 'base64' } }],
-  [BigInt, { type: { kind: 'bigint' }, implied: { type: 'string', pattern: BIGINT_DIGITS } }],
-]);
 
 /** Keywords that belong to the property and not to its type. */
 const WORDS: ReadonlySet<string> = new Set(['description', 'title', 'default', 'deprecated', 'examples']);
@@ -53,8 +38,8 @@ interface Typed {
 
 function typeOf(form: DescribedSchema, definitions: DescribedType['definitions']): Typed {
   const { instanceOf, type, items, additionalProperties, ...others } = form;
-  const textual = TEXTUAL.get(instanceOf);
-  if (textual !== undefined) return { type: textual.type, keywords: without(form, textual.implied) };
+  for (const [kind, textual] of TEXTUAL_TYPES)
+    if (textual.class === instanceOf) return { type: { kind }, keywords: without(form, textual.schema) };
   if (instanceOf === Set || (type === 'array' && instanceOf === undefined && isOneSchema(items, others))) {
     return arrayType(form, definitions);
   }
@@ -143,7 +128,7 @@ function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(others).filter(([key, value]) => implied[key] !== value));
 }
 
-const BUILT_IN: readonly unknown[] = [Date, URL, Uint8Array, Buffer, BigInt, Set, Map];
+const BUILT_IN: readonly unknown[] = [...Array.from(TEXTUAL_TYPES.values(), (type) => type.class), Set, Map];
 
 /** The DTO class of a node, if it has one. */
 export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined {

@@ -156,6 +156,22 @@ export function isKnownIn(draft: Draft, { since, until }: Pick<Keyword, 'since' 
   return DRAFTS.indexOf(since ?? '7') <= at && at <= DRAFTS.indexOf(until ?? '2020-12');
 }
 
+/**
+ * The draft of a schema: 2020-12, unless it names another draft or has keywords of an earlier one. Draft 7 writes
+ * tuples as `items: [...]`; only 2019-09 has `$recursiveRef`.
+ */
+export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSchemas(schema)): Draft {
+  const { $schema } = schema;
+  if (typeof $schema === 'string' && /draft-0[3-7]/.test($schema)) return '7';
+  if (typeof $schema === 'string' && $schema.includes('2019-09')) return '2019-09';
+  let draft: Draft = '2020-12';
+  for (const { items, $recursiveRef } of parts) {
+    if (Array.isArray(items)) return '7';
+    if ($recursiveRef !== undefined) draft = '2019-09';
+  }
+  return draft;
+}
+
 /** A direct subschema, or the value in its position. */
 export interface Subschema {
   readonly node: unknown;
@@ -175,15 +191,17 @@ export function holdsSchemas(name: string): boolean {
   return HOLDING.has(name);
 }
 
-/** Calls a function with every value in the position of a direct subschema. */
-export function eachSubschema(schema: JsonSchema, tell: (part: Subschema) => void): void {
+/** Every value in the position of a direct subschema. */
+export function partsOf(schema: JsonSchema): readonly Subschema[] {
+  const parts: Subschema[] = [];
   for (const name of Object.keys(schema)) {
     const keyword = HOLDING.get(name);
     if (keyword === undefined) continue;
     const node = schema[name];
-    if (!holdsSeveral(node, keyword)) tell({ node, name, keyword });
-    else for (const key of Object.keys(node)) tell({ node: node[key], name, keyword, key });
+    if (!holdsSeveral(node, keyword)) parts.push({ node, name, keyword });
+    else for (const key of Object.keys(node)) parts.push({ node: node[key], name, keyword, key });
   }
+  return parts;
 }
 
 const HOLDERS: ReadonlySet<KeywordValue> = new Set<KeywordValue>([
@@ -207,11 +225,9 @@ function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Rec
 
 /** The direct subschemas. */
 export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
-  const found: JsonSchema[] = [];
-  eachSubschema(schema, ({ node }) => {
-    if (isSchemaNode(node)) found.push(node);
-  });
-  return found;
+  return partsOf(schema)
+    .map(({ node }) => node)
+    .filter(isSchemaNode);
 }
 
 /** Every schema within a schema, at any depth, itself first, each once. */

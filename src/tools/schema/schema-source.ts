@@ -2,7 +2,7 @@ import type { JsonSchema, SchemaSource, StandardSchema } from '../../core/contra
 import type { AuthorFault } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { UNLOADED_SCHEMA } from '../../core/metadata/tool-option-faults.js';
-import { eachSubschema, isSchemaNode, KEYWORDS } from './keywords.js';
+import { isSchemaNode, KEYWORDS, partsOf } from './keywords.js';
 
 /** The JSON Schema of an explicit schema, or why it cannot be read. `problem` continues a sentence: "its schema …". */
 type ReadSchema =
@@ -140,12 +140,12 @@ function unwrittenPaths(root: object): UnwrittenPaths {
       if (JUDGING.has(name) && schema[name] === undefined) missing.push(within + name);
       if (KEYWORDS.has(name) && isUnwritten(schema[name])) functions.push(within + name);
     }
-    eachSubschema(schema, ({ node, name, key }) => {
+    for (const { node, name, key } of partsOf(schema)) {
       const path = key === undefined ? within + name : `${within}${name}.${key}`;
       if (node === undefined) missing.push(path);
       else if (key !== undefined && isUnwritten(node)) functions.push(path);
       else if (isSchemaNode(node) && !places.has(node)) places.set(node, `${path}.`);
-    });
+    }
   }
   return { missing, functions };
 }

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { type ClassType, type EnumSource, Integer } from '../../core/contract/declaration.js';
 import { authorHasRun } from '../validators/loaded-copies.js';
-import type { ValueType } from './value-type.js';
+import { TEXTUAL_TYPES, type ValueType } from './value-type.js';
 
 /** The types of tokens and type names. */
 const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
@@ -186,24 +186,19 @@ export function designToken(type: ValueType): unknown {
       return scalarToken(type.name === 'integer' ? 'number' : type.name);
     case 'enum':
       return enumToken(type.values);
-    case 'date':
-      return Date;
-    case 'url':
-      return URL;
-    case 'bytes':
-      return Uint8Array;
-    case 'buffer':
-      return Buffer;
-    case 'bigint':
-      return BigInt;
     case 'array':
       return type.collection === 'set' ? Set : Array;
     case 'record':
       return type.collection === 'map' ? Map : Object;
     case 'class':
       return type.class;
-    default:
+    case 'any':
+    case 'tagged':
+    case 'schema':
+    case 'described':
       return undefined;
+    default:
+      return TEXTUAL_TYPES.get(type.kind)?.class;
   }
 }
 

@@ -1,6 +1,10 @@
+import { Buffer } from 'node:buffer';
 import type { ClassType, DescribedSchema } from '../../core/contract/declaration.js';
 import type { JsonSchema, StandardSchema } from '../../core/contract/json-schema.js';
 import type { PropertyTransform } from '../validators/transform-rules.js';
+
+/** The JSON form of a `bigint`. */
+export const BIGINT_DIGITS = '^-?[0-9]+$';
 
 /** The JSON types that need no hydration. */
 export type ScalarName = 'string' | 'number' | 'integer' | 'boolean';
@@ -12,8 +16,8 @@ export type ScalarName = 'string' | 'number' | 'integer' | 'boolean';
 export type ValueType =
   | { readonly kind: 'any' }
   | { readonly kind: 'scalar'; readonly name: ScalarName }
-  /** A string in JSON; an instance in the tool. `bytes` is a `Uint8Array`, `buffer` Node's subclass of it. */
-  | { readonly kind: 'date' | 'url' | 'bytes' | 'buffer' | 'bigint' }
+  /** A string in JSON; an instance in the tool. */
+  | { readonly kind: TextualKind }
   | { readonly kind: 'enum'; readonly values: readonly unknown[] }
   | ArrayType
   | RecordType
@@ -22,6 +26,21 @@ export type ValueType =
   /** An explicit schema; values arrive as JSON, or as the Standard Schema parses them. */
   | { readonly kind: 'schema'; readonly schema: JsonSchema; readonly standard?: StandardSchema }
   | DescribedType;
+
+/** `bytes` is a `Uint8Array`, `buffer` Node's subclass of it. */
+type TextualKind = 'date' | 'url' | 'bytes' | 'buffer' | 'bigint';
+
+/** The types that are a string in JSON and an instance in the tool, with the class and the JSON form. */
+export const TEXTUAL_TYPES: ReadonlyMap<
+  TextualKind,
+  { readonly class: unknown; readonly schema: JsonSchema }
+> = new Map<TextualKind, { class: unknown; schema: JsonSchema }>([
+  ['date', { class: Date, schema: { type: 'string', format: 'date-time' } }],
+  ['url', { class: URL, schema: { type: 'string', format: 'uri' } }],
+  ['bytes', { class: Uint8Array, schema: { type: 'string', contentEncoding: 'base64' } }],
+  ['buffer', { class: Buffer, schema: { type: 'string', contentEncoding: 'base64' } }],
+  ['bigint', { class: BigInt, schema: { type: 'string', pattern: BIGINT_DIGITS } }],
+]);
 
 /** A type from the generated file that no other kind can express: unions, tuples, plain objects. */
 export interface DescribedType {
@@ -42,9 +61,6 @@ export interface RecordType {
 
 /** The JSON form of the keys of a `Map` with numeric keys. */
 export const NUMBER_KEY = '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$';
-
-/** The JSON form of a `bigint`. */
-export const BIGINT_DIGITS = '^-?[0-9]+$';
 
 /** An array in JSON, and in the tool an array or a `Set`. */
 interface ArrayType {

@@ -1,6 +1,6 @@
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { setOwn } from '../../core/kernel/json.js';
+import { childPath, setOwn } from '../../core/kernel/json.js';
 import { readDescription } from '../../core/metadata/class-record.js';
 import { classModel } from './class-model.js';
 import { classOf, referredDefinition } from './from-generated.js';
@@ -10,11 +10,11 @@ import type { PropertyFault } from './type-reference.js';
 import {
   type ArgumentsModel,
   arePlain,
-  BIGINT_DIGITS,
   type ClassModel,
   type DescribedType,
   type PropertyModel,
   type TaggedType,
+  TEXTUAL_TYPES,
   type ValueType,
 } from './value-type.js';
 
@@ -53,7 +53,7 @@ function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): T
 function visitAll(properties: readonly PropertyModel[], path: string, walk: TypeSurvey): void {
   for (const { name, type, transformedFirst } of properties) {
     walk.isTransformed ||= transformedFirst !== undefined;
-    visit(type, path === '' ? name : `${path}.${name}`, walk);
+    visit(type, childPath(path, name), walk);
   }
 }
 
@@ -254,15 +254,6 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
       return {};
     case 'scalar':
       return { type: type.name };
-    case 'date':
-      return { type: 'string', format: 'date-time' };
-    case 'url':
-      return { type: 'string', format: 'uri' };
-    case 'bytes':
-    case 'buffer':
-      return { type: 'string', contentEncoding: 'base64' };
-    case 'bigint':
-      return { type: 'string', pattern: BIGINT_DIGITS };
     case 'enum':
       return writeEnum(type.values);
     case 'array':
@@ -280,6 +271,8 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
       return embedSchema(type.schema, writing.definitions);
     case 'described':
       return writeDescribed(type, writing);
+    default:
+      return { ...TEXTUAL_TYPES.get(type.kind)?.schema };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { ReviewFault } from '../../core/contract/tool.js';
+import { childPath } from '../../core/kernel/json.js';
 import { loadPackage, provided } from '../../core/kernel/optional-package.cjs';
 import { lineage } from '../../core/metadata/class-record.js';
 import { loadedCopies } from './loaded-copies.js';
@@ -267,7 +268,7 @@ function findValidator(store: unknown): Validator {
 
 function flatten(error: ValidationError, options: ValidateOptions): readonly ReviewFault[] {
   const name = error.target === undefined ? error.property : options.nameOf(error.target, error.property);
-  const path = options.path === '' ? name : `${options.path}.${name}`;
+  const path = childPath(options.path, name);
   const own = Object.entries(error.constraints ?? {}).map(([rule, message]) => ({
     path,
     message: withoutName(message, error.property),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { createChecker, createResultChecker } from '../../../src/tools/checking/checker.js';
-import { rejectedDefaults } from '../../../src/tools/checking/given-schema.js';
+import { rejectedDefaults } from '../../../src/tools/checking/schema-faults.js';
 
 function withDefault(schema: JsonSchema, fallback: unknown): JsonSchema {
   return {

@@ -1,7 +1,7 @@
 import { test } from '@jest/globals';
 import fc from 'fast-check';
 import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
-import { rejectedDefaults } from '../../../src/tools/checking/given-schema.js';
+import { rejectedDefaults } from '../../../src/tools/checking/schema-faults.js';
 
 const VALUE = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(0.5, -0, '', 'a', '1', true, false));
 

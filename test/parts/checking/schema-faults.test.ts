@@ -4,7 +4,8 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';
-import { draftOf, schemaFaults } from '../../../src/tools/checking/schema-faults.js';
+import { schemaFaults } from '../../../src/tools/checking/schema-faults.js';
+import { draftOf } from '../../../src/tools/schema/keywords.js';
 import { runs } from '../../setup/runs.js';
 
 /** Everything that a meta-schema has an opinion of; and a name that none knows. */

@@ -48,7 +48,7 @@ import {
   describeSchemaFault,
   readForeignSchema,
   rejectedDefaults,
-} from '../../../tools/checking/given-schema.js';
+} from '../../../tools/checking/schema-faults.js';
 import { TOOL_NAME } from '../../../tools/discovery/define-tool.js';
 import { asSent, recordMessage } from '../record-message.js';
 import { CLIENT, LiveClient } from './live-client.js';

@@ -1,11 +1,17 @@
 import type { ClassType, DescribedSchema } from '../../../core/contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
 import type { Hydrate, Hydrated, ReviewFault } from '../../../core/contract/tool.js';
-import { isRecord, setOwn } from '../../../core/kernel/json.js';
+import { childPath, isRecord, setOwn } from '../../../core/kernel/json.js';
 import { classModel } from '../../schema/class-model.js';
 import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
-import type { PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
+import type {
+  ArgumentsModel,
+  DescribedType,
+  PropertyModel,
+  TaggedType,
+  ValueType,
+} from '../../schema/value-type.js';
 import { typeSchema } from '../../schema/write-schema.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { levelOf } from '../schema-level.js';
@@ -15,24 +21,16 @@ import {
   type Holder,
   type HydrateValue,
   type Hydration,
-  type HydratorOf,
   hydrateClass,
   hydrateItems,
   hydrateMap,
   hydrateSet,
-  hydrateStandard,
   hydrateValues,
   type Place,
   TEXTUAL,
   type Validation,
 } from './hydrate-class.js';
-import { childPath } from './standard-hydrator.js';
-
-/** The type of the arguments: separate properties, a DTO class for all of them, or any other type. */
-export type HydrationSource =
-  | { readonly properties: readonly PropertyModel[] }
-  | { readonly class: ClassType; readonly groups?: readonly string[] }
-  | { readonly type: ValueType };
+import { hydrateStandard } from './standard-hydrator.js';
 
 /**
  * Creates the function that converts arguments that match the schema to the tool's types: DTO instances, dates, URLs,
@@ -48,7 +46,7 @@ export type HydrationSource =
  * // { ok: true, value: CreateOrderDto { sku: 'A-1', due: Date } }
  * ```
  */
-export function createHydrator(source: HydrationSource, accepts?: JsonSchema): Hydrate | undefined {
+export function createHydrator(source: ArgumentsModel, accepts?: JsonSchema): Hydrate | undefined {
   const hydrateValue = hydratorFor(source);
   if (hydrateValue === undefined) return undefined;
   const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
@@ -112,7 +110,7 @@ function needsValidator({ validations, doubtful }: Hydration): boolean {
   return doubtful.length > 0 || validations.some(({ isCertain }) => isCertain);
 }
 
-function hydratorFor(source: HydrationSource): HydrateValue | undefined {
+function hydratorFor(source: ArgumentsModel): HydrateValue | undefined {
   if ('properties' in source) return hydrateProperties(source.properties);
   if ('class' in source) return hydratorOf({ kind: 'class', class: source.class, groups: source.groups });
   return hydratorOf(source.type);
@@ -179,9 +177,9 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
     case 'class':
       return hydrateClass(type, cascaded, hydratorOf);
     case 'described':
-      return hydrateDescribed(type, hydratorOf);
+      return hydrateDescribed(type);
     case 'tagged':
-      return hydrateTagged(type, cascaded, hydratorOf);
+      return hydrateTagged(type, cascaded);
     default:
       return undefined;
   }
@@ -220,91 +218,77 @@ function jsonName({ owner, key, groups }: Named): string {
   return property?.name ?? key;
 }
 
-type DescribedType = ValueType & { readonly kind: 'described' };
-
-/** Shared by the parts of one description. */
-interface Hydrators {
-  readonly definitions: DescribedType['definitions'];
-  readonly hydratorOf: HydratorOf;
-  /** By definition. The entry exists before its hydrator, because a definition may contain itself. */
-  readonly known: Map<DescribedSchema, { hydrate?: HydrateValue }>;
-}
-
 /** The hydrator of a described type; `undefined` if it contains no dates, classes or similar types. */
-function hydrateDescribed(
-  { schema, definitions }: DescribedType,
-  hydratorOf: HydratorOf,
-): HydrateValue | undefined {
-  return describedHydrator(schema, { definitions, hydratorOf, known: new Map() });
-}
-
-function describedHydrator(schema: DescribedSchema, of: Hydrators): HydrateValue | undefined {
-  if (!holdsInstances(schema, of, new Set())) return undefined;
-  if (schema.$ref !== undefined) return hydrateReferred(schema.$ref, of);
-  if (schema.instanceOf === Set || schema.instanceOf === Map) return hydrateCollection(schema, of);
-  if (schema.instanceOf !== undefined) return of.hydratorOf(fromGenerated(schema, of.definitions).type);
-  if (schema.anyOf !== undefined) return hydrateUnion(schema.anyOf, of);
-  if (schema.items !== undefined || schema.prefixItems !== undefined) return hydrateTuple(schema, of);
-  return hydrateObject(schema, of);
-}
-
-/** Uses the hydrators of the same description: a type may also contain itself in a `Map` or a `Set`. */
-function hydrateCollection(schema: DescribedSchema, of: Hydrators): HydrateValue {
-  const { type } = fromGenerated(schema, of.definitions);
-  const part = type.kind === 'record' ? schema.additionalProperties : schema.items;
-  const hydrate = isSchemaNode(part) ? describedHydrator(part, of) : undefined;
-  const item = hydrate && orNull(hydrate);
-  if (type.kind === 'record') return orNull(hydrateMap(item && hydrateValues(item), type.keys));
-  return orNull(hydrateSet(item && hydrateItems(item)));
+function hydrateDescribed(described: DescribedType): HydrateValue | undefined {
+  const { schema, definitions } = described;
+  if (!holdsInstances(schema, definitions, new Set())) return undefined;
+  if (schema.$ref !== undefined) return hydrateReferred(schema.$ref, definitions);
+  const partOf: HydratorOfPart = (part) =>
+    isSchemaNode(part) ? hydratorOf(fromGenerated(part, definitions).type) : undefined;
+  if (schema.anyOf !== undefined) return hydrateUnion(schema.anyOf, definitions);
+  if (schema.items !== undefined || schema.prefixItems !== undefined) return hydrateTuple(schema, partOf);
+  return hydrateObject(schema, partOf);
 }
 
 /** Whether any part of a schema needs hydration; otherwise the values stay unchanged without cost. */
-function holdsInstances(schema: DescribedSchema, of: Hydrators, seen: Set<DescribedSchema>): boolean {
+function holdsInstances(
+  schema: DescribedSchema,
+  definitions: DescribedType['definitions'],
+  seen: Set<DescribedSchema>,
+): boolean {
   if (seen.has(schema)) return false;
   seen.add(schema);
   if (schema.instanceOf !== undefined) return true;
-  const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, of.definitions);
-  if (referred !== undefined && holdsInstances(referred.schema, of, seen)) return true;
-  return subschemas(schema).some((part) => holdsInstances(part, of, seen));
+  const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);
+  if (referred !== undefined && holdsInstances(referred.schema, definitions, seen)) return true;
+  return subschemas(schema).some((part) => holdsInstances(part, definitions, seen));
 }
 
-function hydrateReferred(reference: string, of: Hydrators): HydrateValue | undefined {
-  const referred = referredDefinition(reference, of.definitions);
+/** By definition. The entry exists before its hydrator, because a definition may contain itself. */
+const referredHydrators = new WeakMap<DescribedSchema, { hydrate?: HydrateValue }>();
+
+function hydrateReferred(
+  reference: string,
+  definitions: DescribedType['definitions'],
+): HydrateValue | undefined {
+  const referred = referredDefinition(reference, definitions);
   if (referred === undefined) return undefined;
-  const before = of.known.get(referred.schema);
+  const before = referredHydrators.get(referred.schema);
   const slot = before ?? {};
   if (before === undefined) {
-    of.known.set(referred.schema, slot);
-    slot.hydrate = describedHydrator(referred.schema, of);
+    referredHydrators.set(referred.schema, slot);
+    slot.hydrate = hydratorOf(fromGenerated(referred.schema, definitions).type);
   }
   return (value, place) => slot.hydrate?.(value, place) ?? value;
 }
 
 /** A branch of a union. */
 interface Choice {
-  readonly fits: () => SchemaTest;
-  readonly names: () => ReadonlySet<string>;
+  readonly schema: JsonSchema;
+  readonly fits: SchemaTest;
   readonly hydrate: HydrateValue | undefined;
 }
 
 /**
  * Hydrates with the branch that the value matches, by the schemas of the check. If several match, the branch that
- * lists most of the value's keys wins.
+ * lists most of the value's keys wins. The branches are read for the first value, because they may contain the union.
  */
-function hydrateUnion(branches: readonly DescribedSchema[], of: Hydrators): HydrateValue {
-  const choices = branches.map((branch): Choice => {
-    const schema = once(() =>
-      plainSchema({ kind: 'described', schema: branch, definitions: of.definitions }),
-    );
-    return {
-      fits: once(() => schemaTest(schema())),
-      names: once(() => new Set(levelOf(schema()).positions.keys())),
-      hydrate: describedHydrator(branch, of),
-    };
-  });
+function hydrateUnion(
+  branches: readonly DescribedSchema[],
+  definitions: DescribedType['definitions'],
+): HydrateValue {
+  let choices: readonly Choice[] | undefined;
   return (value, place) => {
+    choices ??= branches.map((branch) => {
+      const schema = offeredSchema({ kind: 'described', schema: branch, definitions });
+      return {
+        schema,
+        fits: schemaTest(schema),
+        hydrate: hydratorOf(fromGenerated(branch, definitions).type),
+      };
+    });
     const choice = best(
-      choices.filter(({ fits }) => fits()(value)),
+      choices.filter(({ fits }) => fits(value)),
       value,
     );
     return choice?.hydrate === undefined ? value : choice.hydrate(value, place);
@@ -314,37 +298,31 @@ function hydrateUnion(branches: readonly DescribedSchema[], of: Hydrators): Hydr
 function best([first, ...others]: readonly Choice[], value: unknown): Choice | undefined {
   if (first === undefined || others.length === 0 || typeof value !== 'object' || value === null) return first;
   const keys = Object.keys(value);
-  const known = ({ names }: Choice): number => keys.filter((key) => names().has(key)).length;
+  const known = ({ schema }: Choice): number => {
+    const { positions } = levelOf(schema);
+    return keys.filter((key) => positions.has(key)).length;
+  };
   return others.reduce((chosen, other) => (known(other) > known(chosen) ? other : chosen), first);
 }
 
-/** Created for the first value. */
-function once<Made extends object>(make: () => Made): () => Made {
-  let made: Made | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}
-
 /** The schema that the model was offered for a type. Classes that cannot be described were faults at start-up. */
-function plainSchema(type: DescribedType): JsonSchema {
+function offeredSchema(type: DescribedType): JsonSchema {
   const written = typeSchema(type);
   return written.ok ? (written.accepted ?? written.schema) : {};
 }
 
-function hydrateTuple({ prefixItems, items }: DescribedSchema, of: Hydrators): HydrateValue {
-  const fixed = (Array.isArray(prefixItems) ? prefixItems : []).map((item: unknown) =>
-    isSchemaNode(item) ? describedHydrator(item, of) : undefined,
-  );
-  const rest = isSchemaNode(items) ? describedHydrator(items, of) : undefined;
-  if (fixed.length === 0 && rest !== undefined) return hydrateItems(orNull(rest));
+/** The hydrator of a part of a described type. */
+type HydratorOfPart = (part: unknown) => HydrateValue | undefined;
+
+function hydrateTuple({ prefixItems, items }: DescribedSchema, partOf: HydratorOfPart): HydrateValue {
+  const fixed = Array.isArray(prefixItems) ? prefixItems.map(partOf) : [];
+  const rest = partOf(items);
   return (value, place) => {
     if (!Array.isArray(value)) return value;
     const hydrated: unknown[] = [...value];
     for (const [index, item] of value.entries()) {
       const hydrate = index < fixed.length ? fixed[index] : rest;
-      if (hydrate === undefined || item === null) continue;
+      if (hydrate === undefined) continue;
       hydrated[index] = hydrate(item, new ChildPlace(place, index, hydrated as unknown as Holder));
     }
     return hydrated;
@@ -353,42 +331,23 @@ function hydrateTuple({ prefixItems, items }: DescribedSchema, of: Hydrators): H
 
 function hydrateObject(
   { properties = {}, additionalProperties }: DescribedSchema,
-  of: Hydrators,
+  partOf: HydratorOfPart,
 ): HydrateValue {
-  const known = new Map(
-    Object.entries(properties).map(([name, property]) => [name, describedHydrator(property, of)] as const),
-  );
-  const values = isSchemaNode(additionalProperties) ? describedHydrator(additionalProperties, of) : undefined;
-  if (known.size === 0 && values !== undefined) return hydrateValues(orNull(values));
+  const known = new Map(Object.entries(properties).map(([name, property]) => [name, partOf(property)]));
+  const values = partOf(additionalProperties);
   return (value, place) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-    return hydrateEntries(value as JsonObject, place, (name) => (known.has(name) ? known.get(name) : values));
+    if (!isRecord(value)) return value;
+    const hydrated: Holder = {};
+    for (const [name, member] of Object.entries(value)) {
+      const hydrate = known.has(name) ? known.get(name) : values;
+      setOwn(hydrated, name, hydrate ? hydrate(member, new ChildPlace(place, name, hydrated)) : member);
+    }
+    return hydrated;
   };
 }
 
-function hydrateEntries(
-  source: JsonObject,
-  place: Place,
-  hydratorOf: (name: string) => HydrateValue | undefined,
-): JsonObject {
-  const hydrated: JsonObject = {};
-  for (const [name, one] of Object.entries(source)) {
-    const hydrate = one === null ? undefined : hydratorOf(name);
-    setOwn(
-      hydrated as Holder,
-      name,
-      hydrate ? hydrate(one, new ChildPlace(place, name, hydrated as Holder)) : one,
-    );
-  }
-  return hydrated;
-}
-
-function orNull(hydrate: HydrateValue): HydrateValue {
-  return (value, place) => (value === null ? null : hydrate(value, place));
-}
-
 /** Creates instances of the class that the tag names. The schema accepts no other tag. */
-function hydrateTagged(type: TaggedType, cascaded: boolean, hydratorOf: HydratorOf): HydrateValue {
+function hydrateTagged(type: TaggedType, cascaded: boolean): HydrateValue {
   const { property, keepProperty, groups } = type;
   const variants = new Map(
     type.variants.map((variant) => [

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
-import type { JsonObject, StandardResult, StandardSchema } from '../../../core/contract/json-schema.js';
+import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { ArgumentFault } from '../../../core/contract/tool.js';
-import { plainJson, setOwn } from '../../../core/kernel/json.js';
+import { childPath, plainJson, setOwn } from '../../../core/kernel/json.js';
 import { nodeUtil } from '../../../core/kernel/node-module.js';
 import { classModel } from '../../schema/class-model.js';
 import type { ClassModel, PropertyModel, RemainingRule, ValueType } from '../../schema/value-type.js';
@@ -9,7 +9,6 @@ import { writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { describeErrors } from '../faults.js';
 import { mayGenerateCode, schemaCheck } from '../schema-test.js';
-import { childPath, issueFaults } from './standard-hydrator.js';
 
 /** Hydrates the items of an array. */
 export function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
@@ -95,21 +94,6 @@ function decode(text: string): Buffer | undefined {
   return /^[A-Za-z0-9+/_-]*$/.test(digits) && digits.length % 4 !== 1
     ? Buffer.from(digits, 'base64')
     : undefined;
-}
-
-/** Parses the value with a Standard Schema; its issues become faults. It may be asynchronous. */
-export function hydrateStandard(standard: StandardSchema): HydrateValue {
-  return (value, place) => {
-    const settle = (result: StandardResult<unknown>): unknown => {
-      if (result.issues === undefined) return result.value;
-      place.hydration.faults.push(...issueFaults(result.issues, place.path));
-      return undefined;
-    };
-    const result = standard['~standard'].validate(value);
-    if (!('then' in result)) return settle(result);
-    place.hydration.pending.push(result.then((later) => place.put(settle(later))));
-    return undefined;
-  };
 }
 
 /** An instance that class-validator checks after hydration. */

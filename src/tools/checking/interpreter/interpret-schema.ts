@@ -1,7 +1,6 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
-import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
-import { draftOf } from '../schema-faults.js';
+import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { othersTest } from './object-keywords.js';
 import { GROUPS, type Made, madeValidators, schemaValidator, typesOf } from './schema-validator.js';
 import {

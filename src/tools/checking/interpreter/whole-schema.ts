@@ -2,15 +2,15 @@ import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import {
   type Draft,
-  eachSubschema,
+  draftOf,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,
   type KeywordValue,
+  partsOf,
   type Subschema,
   subschemas,
 } from '../../schema/keywords.js';
-import { draftOf } from '../schema-faults.js';
 import { resolveReference, unionChooser } from '../schema-level.js';
 
 /** Facts that all parts of a schema share. */
@@ -95,14 +95,14 @@ function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
   const steps: Step[] = [];
   const target = referredSchema(schema, root);
   if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
-  eachSubschema(schema, (part) => {
+  for (const part of partsOf(schema)) {
     const { node, keyword } = part;
-    if (!isSchemaNode(node) || keyword.validates === undefined || keyword.validates === 'names') return;
+    if (!isSchemaNode(node) || keyword.validates === undefined || keyword.validates === 'names') continue;
     const types =
       keyword.validates === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.validates];
     const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.validates === 'value' };
     steps.push(types === undefined ? step : { ...step, types: [types].flat() });
-  });
+  }
   return steps;
 }
 

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
-import { canonicalJson, copyOfJson, isRecord, setOwn } from '../../../core/kernel/json.js';
+import { canonicalJson, childPath, copyOfJson, isRecord, setOwn } from '../../../core/kernel/json.js';
 import { allSchemas, subschemas } from '../keywords.js';
 import {
   absenceOf,
@@ -193,9 +193,11 @@ class SchemaWriter {
     let schema: JsonSchema = copyOfJson(keywords) as JsonSchema;
     if (items !== undefined) {
       const { type, ...limits } = schema;
-      schema = { type, items: this.#write(items, below(at, 'items')), ...limits };
+      schema = { type, items: this.#write(items, childPath(at, 'items')), ...limits };
     } else if (fields !== undefined)
-      schema = objectSchema(fields.map((field) => [field.name, this.#field(field, below(at, field.name))]));
+      schema = objectSchema(
+        fields.map((field) => [field.name, this.#field(field, childPath(at, field.name))]),
+      );
     else if (branches !== undefined) schema = this.#union(branches, { tags, at });
     return described(schema, description);
   }
@@ -220,10 +222,10 @@ class SchemaWriter {
     const schemas = branches
       .toSorted((one, other) => Number(isNull(one)) - Number(isNull(other)))
       .map((branch, index) => {
-        const place = below(at, `anyOf.${index}`);
+        const place = childPath(at, `anyOf.${index}`);
         const tag = tags?.get(branch);
         if (tag === undefined) return this.#write(branch, place);
-        const value = this.#write(branch, below(place, VALUE));
+        const value = this.#write(branch, childPath(place, VALUE));
         return objectSchema([
           [VARIANT, { type: 'string', enum: [tag] }],
           [VALUE, value],
@@ -245,10 +247,6 @@ function isNull(node: Node): boolean {
 function objectSchema(rows: readonly (readonly [name: string, schema: JsonSchema])[]): JsonSchema {
   const required = rows.map(([name]) => name);
   return { type: 'object', properties: Object.fromEntries(rows), required, additionalProperties: false };
-}
-
-function below(at: string, step: string): string {
-  return at === '' ? step : `${at}.${step}`;
 }
 
 /** Puts a text before the schema's own description. A reference must not have other keywords. */

@@ -15,11 +15,8 @@ import {
 } from 'class-validator';
 import { Param } from 'toolwright/decorators';
 import { z } from 'zod';
-import {
-  createHydrator,
-  type HydrationSource,
-} from '../../../../src/tools/checking/hydration/create-hydrator.js';
-import type { PropertyModel, ValueType } from '../../../../src/tools/schema/value-type.js';
+import { createHydrator } from '../../../../src/tools/checking/hydration/create-hydrator.js';
+import type { ArgumentsModel, PropertyModel, ValueType } from '../../../../src/tools/schema/value-type.js';
 
 const property = (name: string, type: ValueType): PropertyModel => ({
   name,
@@ -29,7 +26,7 @@ const property = (name: string, type: ValueType): PropertyModel => ({
   keywords: {},
 });
 
-function hydrate(source: HydrationSource, args: JsonObject) {
+function hydrate(source: ArgumentsModel, args: JsonObject) {
   const run = createHydrator(source);
   if (run === undefined) throw new Error('nothing to hydrate');
   return run(args);
@@ -82,7 +79,7 @@ describe('values that JSON does not have', () => {
       property('map', { kind: 'record', values: { kind: 'date' }, collection: 'map' }),
       property('dates', { kind: 'record', values: { kind: 'date' } }),
     ],
-  } as const satisfies HydrationSource;
+  } as const satisfies ArgumentsModel;
   const text = '2030-01-01T00:00:00.000Z';
   const date = new Date(text);
 
