@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { MethodDraft } from '../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
-import { type SchemaTest, schemaTest } from '../../src/tools/checking/schema-test.js';
+import { schemaTest } from '../../src/tools/checking/interpreter/interpret-schema.js';
+import type { Test } from '../../src/tools/checking/interpreter/validator.js';
 import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
 import { offeredSchema } from '../parts/typegen/offered-schema.js';
 import { schemasOfTypes } from '../processes/schemas-of-types.js';
@@ -48,8 +49,8 @@ const DIFFERENCES: Readonly<Record<string, string>> = {
   Templates: 'theirs says of `/${string}` only that it is text; the type does not let other texts through',
 };
 
-let ours: ReadonlyMap<string, SchemaTest>;
-let theirs: (name: string) => SchemaTest;
+let ours: ReadonlyMap<string, Test>;
+let theirs: (name: string) => Test;
 
 beforeAll(async () => {
   const view = (await compilerOf('7.0')).open(join(FOLDER, 'tsconfig.json'));

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { MethodDraft } from '../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
-import { schemaTest } from '../../src/tools/checking/schema-test.js';
+import { schemaTest } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf } from '../parts/typegen/compilers.js';
 import { offeredSchema } from '../parts/typegen/offered-schema.js';
 import { smallProject, WITH_PLATFORM } from '../parts/typegen/small-project.js';

@@ -2,9 +2,8 @@
 // npm run measure:schemas -- <folder with the suite's `tests`>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { interpretSchema } from '../../dist/src/tools/checking/interpreter/interpret-schema.js';
+import { interpretSchema, schemaCheck } from '../../dist/src/tools/checking/interpreter/interpret-schema.js';
 import { schemaFaults } from '../../dist/src/tools/checking/schema-faults.js';
-import { schemaCheck } from '../../dist/src/tools/checking/schema-test.js';
 
 const folder = join(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.', 'tests');
 if (!existsSync(folder)) {

@@ -43,21 +43,15 @@ export function copyOfJson(value: unknown): unknown {
 }
 
 function copy(value: object): object {
-  return Array.isArray(value) ? value.map(copyOfPart) : copyOfFields(value);
-}
-
-/** Existing fields can be assigned, whatever their names. */
-function copyOfFields(value: object): object {
+  if (Array.isArray(value))
+    return value.map((part: unknown) => (typeof part === 'object' && part !== null ? copy(part) : part));
   const copied: Record<string, unknown> = { ...value };
+  // Existing fields can be assigned, whatever their names.
   for (const key in copied) {
     const part = copied[key];
     if (typeof part === 'object' && part !== null) copied[key] = copy(part);
   }
   return copied;
-}
-
-function copyOfPart(part: unknown): unknown {
-  return typeof part === 'object' && part !== null ? copy(part) : part;
 }
 
 /**

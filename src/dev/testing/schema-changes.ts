@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { canonicalJson, isRecord, jsonType } from '../../core/kernel/json.js';
 import { findReference } from '../../tools/schema/find-reference.js';
-import { isSchemaNode, partsOf } from '../../tools/schema/keywords.js';
+import { isSchemaNode, schemaPlaces } from '../../tools/schema/keywords.js';
 
 /**
  * The effect of a change on arguments that were valid before: some may be refused now (`breaking`), all are still valid
@@ -390,9 +390,9 @@ function opaqueChanges({ before, after, path }: Place, within: CompareWithin): r
     }
     // Equal keywords may contain references to schemas that changed.
     const parts = new Map<string, unknown>();
-    for (const { node, name, key } of partsOf(now)) parts.set(`${name} ${key}`, node);
+    for (const { node, name, key } of schemaPlaces(now)) parts.set(`${name} ${key}`, node);
     const changes: SchemaChange[] = [];
-    for (const { node, name, key } of partsOf(old))
+    for (const { node, name, key } of schemaPlaces(old))
       changes.push(...within(node, parts.get(`${name} ${key}`), `${path}(${first})`));
     return changes.map((change) =>
       change.kind === 'wording' ? change : breaking(change.path, `${first}: ${change.what}`),

@@ -61,15 +61,12 @@ function defaultOutFile(folder: string, toolFiles: readonly string[], files: rea
 function reportCycles(drafts: readonly ClassDraft[], outFile: string, scan: ProjectScan): void {
   const names = new Map<string | undefined, string>();
   for (const { reference } of drafts)
-    if (!names.has(reference.origin.file)) names.set(reference.origin.file, ownName(reference));
+    if (!names.has(reference.origin.file))
+      names.set(reference.origin.file, reference.origin.localName ?? reference.name);
   for (const file of scan.view.projectFiles()) {
     const name = names.get(file.path);
     if (name !== undefined) reportImports({ file, name, outFile }, scan);
   }
-}
-
-function ownName({ name, origin }: ClassDraft['reference']): string {
-  return origin.localName ?? name;
 }
 
 interface DescribedFile {

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ArgumentFault } from '../../core/contract/tool.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { childPath, copyOfJson, plainJson, setOwn } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { isSchemaNode } from '../schema/keywords.js';
@@ -7,7 +8,7 @@ import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { boundFaults, boundsTest, closedSchema, OPEN_KEYWORDS } from './closed-schema.js';
 import { parseExactJson } from './exact-json.js';
 import { describeErrors, type ValueFault } from './faults.js';
-import { fitsSchema } from './interpreter/interpret-schema.js';
+import { fitsSchema, improvingTest, schemaCheck } from './interpreter/interpret-schema.js';
 import type { SchemaError } from './interpreter/validator.js';
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
@@ -19,7 +20,6 @@ import {
   type SchemaLevel,
   unionChooser,
 } from './schema-level.js';
-import { improvingTest, schemaCheck } from './schema-test.js';
 
 /** The changes to the arguments, by path. */
 interface NormalizeNotes {
@@ -161,13 +161,10 @@ function isExtra(key: string, place: Place): boolean {
   return !isNamed;
 }
 
-interface RemovedFrom {
-  readonly shape: Shape;
-  readonly value: JsonObject;
-  readonly place: Place;
-}
-
-function noteRemoved(key: string, { shape, value, place }: RemovedFrom): void {
+function noteRemoved(
+  key: string,
+  { shape, value, place }: { readonly shape: Shape; readonly value: JsonObject; readonly place: Place },
+): void {
   const { removed, misspelt } = place.walk.notes;
   const { path } = place.below(key);
   removed.push(path);
@@ -329,9 +326,6 @@ function readJson(text: string, type: string): unknown {
   }
 }
 
-/** Fills in defaults; copies the arguments only if a default is missing. */
-type Filler = (args: JsonObject) => JsonObject;
-
 /** The defaults of a schema's own properties, not of nested ones. */
 type DefaultsOf = (schema: JsonSchema) => readonly (readonly [name: string, value: unknown])[];
 
@@ -347,20 +341,6 @@ function fittingDefaults(root: JsonSchema): DefaultsOf {
         ? [[name, property.default] as const]
         : [];
     });
-}
-
-/** Fills in the defaults of a schema's own properties, not of nested ones. */
-function createFiller(defaults: ReturnType<DefaultsOf>): Filler {
-  if (defaults.length === 0) return (args) => args;
-  return (args) => {
-    let filled = args;
-    for (const [name, fallback] of defaults) {
-      if (Object.hasOwn(args, name) && args[name] !== undefined) continue;
-      if (filled === args) filled = { ...args };
-      setOwn(filled, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
-    }
-    return filled;
-  };
 }
 
 /** Arguments that match the schema, with the changes made to them; or all faults. */
@@ -420,19 +400,18 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   refuseMalformed(schema);
   const defaultsOf: DefaultsOf = options.fillDefaults === false ? () => [] : fittingDefaults(schema);
   const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
+  const normalize = createNormalizer(schema, defaultsOf);
   if (closed === undefined) {
-    const check = boundedCheck(thoroughCheck(schema, { ...options, defaultsOf }));
-    return Object.assign(check, { accept: () => undefined, copy: createCopier({}) });
+    const check = boundedCheck(thoroughCheck(schema, { ...options, normalize }));
+    return Object.assign(check, { accept: () => undefined, copy: copyOfJson as Copier });
   }
   const accept = acceptor(closed, defaultsOf(schema));
-  const normalize = createNormalizer(schema, defaultsOf);
+  const means = { ...options, accept, normalize };
   let thorough: Check | undefined;
   const checkUnfit = boundedCheck((args) => {
-    const trimmed = options.asSent
-      ? undefined
-      : trim(args, { accept, normalize, refuseExtra: options.refuseExtra });
+    const trimmed = options.asSent ? undefined : trim(args, means);
     if (trimmed !== undefined) return trimmed;
-    thorough ??= thoroughCheck(schema, { ...options, defaultsOf });
+    thorough ??= thoroughCheck(schema, means);
     return thorough(args);
   });
   const check: Check = (args) => {
@@ -440,7 +419,7 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
     if (value === undefined) return checkUnfit(args);
     return { ok: true, value, removed: NONE, coerced: NONE, isAccepted: true };
   };
-  return Object.assign(check, { accept, copy: createCopier(closed) });
+  return Object.assign(check, { accept, copy: (copierOf(closed) ?? copyOfJson) as Copier });
 }
 
 /** Runs for each call, so it does only what the schema needs. */
@@ -449,18 +428,23 @@ function acceptor(closed: JsonSchema, defaults: ReturnType<DefaultsOf>): Checker
   const isWithinBounds = boundsTest(closed);
   if (isWithinBounds === undefined && defaults.length === 0)
     return (args) => (test.ask(args) ? args : undefined);
-  const fill = createFiller(defaults);
-  return (args) =>
-    (isWithinBounds === undefined || isWithinBounds(args)) && test.ask(args) ? fill(args) : undefined;
-}
-
-interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
-  readonly accept: Checker['accept'];
-  readonly normalize: Normalizer;
+  return (args) => {
+    if (isWithinBounds?.(args) === false || !test.ask(args)) return undefined;
+    let filled = args;
+    for (const [name, fallback] of defaults) {
+      if (Object.hasOwn(args, name) && args[name] !== undefined) continue;
+      if (filled === args) filled = { ...args };
+      setOwn(filled, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
+    }
+    return filled;
+  };
 }
 
 /** Checks whether arguments are valid apart from unknown keys, without collecting errors. */
-function trim(args: JsonObject, { accept, normalize, refuseExtra }: TrimOptions): Checked | undefined {
+function trim(
+  args: JsonObject,
+  { accept, normalize, refuseExtra }: ThoroughOptions & Pick<Checker, 'accept'>,
+): Checked | undefined {
   const notes = noNotes();
   const value = normalize(args, { repair: false, extra: 'unnamed' }, notes);
   const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
@@ -476,15 +460,14 @@ function boundedCheck(check: Check): Check {
 }
 
 interface ThoroughOptions extends CheckerOptions {
-  readonly defaultsOf: DefaultsOf;
+  readonly normalize: Normalizer;
 }
 
 function thoroughCheck(
   schema: JsonSchema,
-  { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
+  { refuseExtra = false, asSent = false, normalize }: ThoroughOptions,
 ): Check {
   const validate = schemaCheck(schema);
-  const normalize = createNormalizer(schema, defaultsOf);
   const normalized = (args: JsonObject, how: NormalizeOptions): Normalized => {
     const notes = noNotes();
     const value = normalize(args, how, notes);
@@ -512,7 +495,7 @@ function thoroughCheck(
 /** Normalized arguments and their remaining faults. */
 interface Normalized {
   readonly value: JsonObject;
-  readonly notes: ReturnType<typeof noNotes>;
+  readonly notes: NormalizeNotes;
   readonly errors: readonly SchemaError[] | undefined;
 }
 
@@ -533,19 +516,12 @@ function repaired(normalized: (how: NormalizeOptions) => Normalized): Normalized
   return first;
 }
 
-function changes({ removed, coerced, dropped }: ReturnType<typeof noNotes>) {
+function changes({ removed, coerced, dropped }: NormalizeNotes) {
   return { removed, coerced, ...(dropped.length > 0 ? { dropped } : {}) };
 }
 
-function noNotes() {
-  return {
-    removed: [] as string[],
-    misspelt: [] as string[],
-    spared: [] as string[],
-    coerced: [] as string[],
-    wrapped: [] as string[],
-    dropped: [] as string[],
-  };
+function noNotes(): NormalizeNotes {
+  return { removed: [], misspelt: [], spared: [], coerced: [], wrapped: [], dropped: [] };
 }
 
 /**
@@ -588,9 +564,8 @@ export function sharedChecker(schema: JsonSchema, options: CheckerOptions = {}):
   const known = checkers.get(key);
   if (known !== undefined) return known;
   const checker = createChecker(schema, options);
-  const [oldest] = checkers.keys();
-  if (checkers.size >= MAX_CHECKERS && oldest !== undefined) checkers.delete(oldest);
   checkers.set(key, checker);
+  forgetOldest(checkers, MAX_CHECKERS);
   return checker;
 }
 
@@ -643,14 +618,10 @@ type Copier = (args: JsonObject) => JsonObject;
 type CopyPart = (part: Whole) => unknown;
 
 /**
- * Creates the copier for arguments that a closed schema accepts. The schema determines where objects are, so it takes
- * an eighth of the time of a generic copy. It searches only the parts that the schema leaves open.
+ * The copier for values that a closed schema accepts; `undefined` for values that are not objects. The schema
+ * determines where objects are, so it takes an eighth of the time of a generic copy. It searches only the parts that
+ * the schema leaves open.
  */
-function createCopier(closed: JsonSchema): Copier {
-  return (copierOf(closed) ?? copyOfJson) as Copier;
-}
-
-/** `undefined` for values that are not objects: they need no copy. */
 function copierOf(schema: unknown): CopyPart | undefined {
   if (!isSchemaNode(schema)) return copyOfJson;
   const { type, items, prefixItems } = schema;

@@ -7,7 +7,7 @@ import {
   isSchemaNode,
   keywordNames,
   mapSubschemas,
-  partsOf,
+  schemaPlaces,
   subschemas,
 } from '../schema/keywords.js';
 import { resolveReference, unionChooser } from './schema-level.js';
@@ -55,7 +55,7 @@ function closableParts(root: JsonSchema): Parts {
   const closed = new Set([root]);
   const kept = new Set<JsonSchema>();
   for (const part of closed)
-    for (const { node, name } of partsOf(part))
+    for (const { node, name } of schemaPlaces(part))
       if (isSchemaNode(node)) (isClosable(name, part, root) ? closed : kept).add(node);
   for (const part of kept) for (const within of subschemas(part)) kept.add(within);
   return { closed, kept };
@@ -188,7 +188,7 @@ function openProperties(schema: JsonSchema): readonly string[] | undefined {
 function isOpen(schema: JsonSchema): boolean {
   const { type, anyOf, oneOf, items, additionalProperties = true } = schema;
   if (refers(schema)) return true;
-  if (partsOf(schema).some(({ node }) => node === true)) return true;
+  if (schemaPlaces(schema).some(({ node }) => node === true)) return true;
   if (schema.enum !== undefined || 'const' in schema) return false;
   const types = [type ?? []].flat();
   if (types.includes('object') && additionalProperties === true) return true;

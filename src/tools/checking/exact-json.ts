@@ -17,21 +17,17 @@ export interface ExactJson {
  */
 export function readExactJson(text: string): ExactJson {
   const value: unknown = JSON.parse(text);
-  return hasLongRun(text) ? readAgain(text, value) : { value, hasDigitsAsText: false };
+  // Few texts need to be parsed again, with each such integer as a string.
+  const quoted = hasLongRun(text) ? withQuotedIntegers(text) : text;
+  if (quoted === text) return { value, hasDigitsAsText: false };
+  const exact: unknown = JSON.parse(quoted);
+  // If a key occurs twice, only the last value counts.
+  return { value: exact, hasDigitsAsText: differ(value, exact) };
 }
 
 /** Like {@link readExactJson}, but returns only the value. */
 export function parseExactJson(text: string): unknown {
   return readExactJson(text).value;
-}
-
-/** Parses again with each such integer as a string; few texts need this. */
-function readAgain(text: string, value: unknown): ExactJson {
-  const quoted = withQuotedIntegers(text);
-  if (quoted === text) return { value, hasDigitsAsText: false };
-  const exact: unknown = JSON.parse(quoted);
-  // If a key occurs twice, only the last value counts.
-  return { value: exact, hasDigitsAsText: differ(value, exact) };
 }
 
 function hasLongRun(text: string): boolean {

@@ -23,6 +23,7 @@ export interface ValueFault extends ArgumentFault {
 }
 
 interface PlacedFault extends ValueFault {
+  /** The keys and indices of the path. */
   readonly steps: readonly string[];
 }
 
@@ -155,16 +156,14 @@ type At = (key: unknown, message: string) => PlacedFault;
 
 function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFault {
   const isNumber = types.includes('integer') || types.includes('number');
-  const lost = isNumber && losesDigits(sent) ? digitsLost(sent) : '';
-  return at(undefined, `must be ${types.join(' or ')}${lost}`);
+  const message = `must be ${types.join(' or ')}`;
+  if (!isNumber || !losesDigits(sent)) return at(undefined, message);
+  const digits = sent.length > MOST_DIGITS ? `${sent.slice(0, MOST_DIGITS)}…` : sent;
+  const most = Number.MAX_SAFE_INTEGER;
+  return at(undefined, `${message}, and digits of ${digits} would be lost: at most ${most}`);
 }
 
 const MOST_DIGITS = 40;
-
-function digitsLost(sent: string): string {
-  const digits = sent.length > MOST_DIGITS ? `${sent.slice(0, MOST_DIGITS)}…` : sent;
-  return `, and digits of ${digits} would be lost: at most ${Number.MAX_SAFE_INTEGER}`;
-}
 
 function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {
   let message = choiceMessages.get(allowed);
@@ -196,28 +195,21 @@ const UNREPORTED: ArgumentFault = { path: '', message: 'a further fault, which i
 
 /** The lines of the faults, for texts with their own first line. */
 export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {
-  const { told, more } = faultLines(faults);
-  return [...told.map((line) => `  - ${line}`), ...(more === undefined ? [] : [more])];
+  return faultLines(faults, '  - ');
 }
 
 /** The faults in one line, for messages with their own beginning. */
 export function summarizeFaults(faults: readonly ArgumentFault[]): string {
-  const { told, more } = faultLines(faults);
-  return [...told, ...(more === undefined ? [] : [more])].join('; ');
+  return faultLines(faults, '').join('; ');
 }
 
-interface FaultLines {
-  readonly told: readonly string[];
-  readonly more: string | undefined;
-}
-
-function faultLines(faults: readonly ArgumentFault[]): FaultLines {
+function faultLines(faults: readonly ArgumentFault[], mark: string): readonly string[] {
   const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNREPORTED);
   const more = faults.length - told.length;
-  return {
-    told: told.map(({ path, message }) => oneLine(path === '' ? '' : `${path}: `, message)),
-    more: more === 0 ? undefined : `… and ${more.toLocaleString('en-US')} more`,
-  };
+  return [
+    ...told.map(({ path, message }) => mark + oneLine(path === '' ? '' : `${path}: `, message)),
+    ...(more === 0 ? [] : [`… and ${more.toLocaleString('en-US')} more`]),
+  ];
 }
 
 function oneLine(place: string, message: string): string {
@@ -305,6 +297,12 @@ interface SortedTexts {
   readonly entries: readonly { readonly key: string; readonly text: string }[];
 }
 
+/** Forwards and backwards. */
+const SORT_KEYS: readonly SortedTexts['keyOf'][] = [
+  (text) => text.toLowerCase(),
+  (text) => Array.from(text.toLowerCase()).reverse().join(''),
+];
+
 const sortedTexts = new WeakMap<readonly unknown[], readonly SortedTexts[]>();
 
 /**
@@ -314,7 +312,12 @@ const sortedTexts = new WeakMap<readonly unknown[], readonly SortedTexts[]>();
 function textsNear(sent: string, allowed: readonly unknown[]): readonly string[] {
   const texts = (): string[] => allowed.filter((value) => typeof value === 'string');
   if (allowed.length <= MAX_COMPARED) return texts();
-  const sorted = sortedTexts.get(allowed) ?? [lowerCase, backwards].map((keyOf) => sortTexts(texts(), keyOf));
+  const sorted =
+    sortedTexts.get(allowed) ??
+    SORT_KEYS.map((keyOf) => {
+      const entries = texts().map((text) => ({ key: keyOf(text), text }));
+      return { keyOf, entries: entries.sort((one, other) => (one.key < other.key ? -1 : 1)) };
+    });
   sortedTexts.set(allowed, sorted);
   return sorted.flatMap(({ keyOf, entries }) => {
     const key = keyOf(sent.slice(0, MAX_NAME));
@@ -326,19 +329,6 @@ function textsNear(sent: string, allowed: readonly unknown[]): readonly string[]
     }
     return entries.slice(Math.max(0, start - NEIGHBORS), start + NEIGHBORS).map(({ text }) => text);
   });
-}
-
-function sortTexts(texts: readonly string[], keyOf: SortedTexts['keyOf']): SortedTexts {
-  const entries = texts.map((text) => ({ key: keyOf(text), text }));
-  return { keyOf, entries: entries.sort((one, other) => (one.key < other.key ? -1 : 1)) };
-}
-
-function lowerCase(text: string): string {
-  return text.toLowerCase();
-}
-
-function backwards(text: string): string {
-  return Array.from(text.toLowerCase()).reverse().join('');
 }
 
 function excerptOf(sent: unknown): string | undefined {
@@ -381,26 +371,19 @@ export function reviewedFaults(
 
 /** All values of a union of constants, as some libraries write an enum; `undefined` for other unions. */
 function branchValues(branches: readonly JsonSchema[], root: JsonSchema): readonly unknown[] | undefined {
-  const values = branches.map((branch) => valuesOf(resolveReference(branch, root)));
+  const values = branches.map((branch): readonly unknown[] | undefined => {
+    const { const: only, type, enum: listed } = resolveReference(branch, root);
+    if (only !== undefined) return [only];
+    return type === 'null' ? [null] : listed;
+  });
   return values.length > 0 && values.every((each) => each !== undefined) ? values.flat() : undefined;
-}
-
-function valuesOf(branch: JsonSchema): readonly unknown[] | undefined {
-  if (branch.const !== undefined) return [branch.const];
-  return branch.type === 'null' ? [null] : branch.enum;
-}
-
-/** A record with a path in the arguments. */
-interface Placed {
-  /** The keys and indices of the path. */
-  readonly steps: readonly string[];
 }
 
 /**
  * Sorts faults in the order in which the schema lists the properties; unknown paths come last, in their original
  * order.
  */
-function schemaOrder<Fault extends Placed>(faults: readonly Fault[], schema: JsonSchema): readonly Fault[] {
+function schemaOrder(faults: readonly PlacedFault[], schema: JsonSchema): readonly PlacedFault[] {
   const root = levelOf(schema);
   const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(fault.steps, root) }));
   ranked.sort((one, other) => compare(one.ranks, other.ranks));

@@ -61,10 +61,6 @@ function isDateTime(text: string, needsZone: boolean): boolean {
   return more.length === 0 && isDate(date) && isTime(time, needsZone);
 }
 
-function isExpression(text: string): boolean {
-  return regularExpression(text, '') !== undefined && !/[^\\]\\Z/.test(text);
-}
-
 const ANY_NUMBER: Format = { isNumber: () => true };
 const POINTER = '(?:/(?:[^~/]|~0|~1)*)*';
 
@@ -86,7 +82,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
     /^(?=.{1,253}\.?$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*\.?$/i,
   ipv4: new RegExp(String.raw`^(?:${BYTE}\.){3}${BYTE}$`),
   ipv6: new RegExp(`^${ipv6(BYTE)}$`, 'i'),
-  regex: isExpression,
+  regex: (text) => regularExpression(text, '') !== undefined && !/[^\\]\\Z/.test(text),
   uuid: /^(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i,
   'json-pointer': new RegExp(`^${POINTER}$`),
   'json-pointer-uri-fragment': /^#(?:\/(?:[a-z0-9_\-.!$&'()*+,;:=@]|%[0-9a-f]{2}|~0|~1)*)*$/i,
@@ -160,6 +156,8 @@ function isHostName(labels: readonly string[]): boolean {
 }
 
 function isPublicNumber(labels: readonly string[]): boolean {
+  // Numbers of two digits may start with zero.
+  const isByte = (label: string): boolean => /^(?:\d{1,2}|1\d\d|2\d\d)$/.test(label) && Number(label) <= 255;
   if (labels.length !== 4 || !labels.every(isByte)) return false;
   const [first = 0, second = 0, , last = 0] = labels.map(Number);
   const isPrivate =
@@ -170,9 +168,4 @@ function isPublicNumber(labels: readonly string[]): boolean {
     (first === 172 && second >= 16 && second <= 31);
   const isExact = [labels[0], labels[3]].every((label) => !label?.startsWith('0'));
   return isExact && !isPrivate && first <= 223 && last <= 254;
-}
-
-/** Numbers of two digits may start with zero. */
-function isByte(label: string): boolean {
-  return /^(?:\d{1,2}|1\d\d|2\d\d)$/.test(label) && Number(label) <= 255;
 }

@@ -92,12 +92,14 @@ const AMBIGUOUS =
  */
 function repairJson(text: string): RepairedJson {
   if (text.length > MAX_LENGTH) return refused(`${BROKEN}, and too long to repair`);
-  const body = withoutLastFence(text);
+  const body = text.endsWith('```') ? text.slice(0, -3).trimEnd() : text;
   const start = startOfJson(body);
   if (start < 0) return refused('the arguments must be a JSON object, not plain text');
   const plain = readRelaxedJson(body, start, { isWhole: true });
   if (plain.kind === 'open') return refused(CUT_OFF);
-  if (plain.kind === 'read' && holdsMore(body, plain.end)) return refused(SEVERAL);
+  // Another non-empty object, or an array directly after the value.
+  if (plain.kind === 'read' && /^[\s,]*\[\s*[^\s\]]|\{\s*[^\s}]/.test(body.slice(plain.end)))
+    return refused(SEVERAL);
   if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
   const readings = [
     readRelaxedJson(body, start, { isWhole: true, repairs: true }),
@@ -133,21 +135,11 @@ function accepted(body: string, start: number, { value, end }: ReadValue): Repai
   return { ok: true, value, repair };
 }
 
-function withoutLastFence(text: string): string {
-  const body = text.trimEnd();
-  return body.endsWith('```') ? body.slice(0, -3).trimEnd() : body;
-}
-
 /** The start of the value: in a code fence before any quote, or at the first brace. */
 function startOfJson(text: string): number {
   const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
   if (fenced !== undefined) return fenced;
   return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
-}
-
-/** Another non-empty object, or an array directly after the value. */
-function holdsMore(text: string, from: number): boolean {
-  return /^[\s,]*\[\s*[^\s\]]|\{\s*[^\s}]/.test(text.slice(from));
 }
 
 /** A quote and a brace follow the object: it may have ended inside a string with unescaped quotes. */

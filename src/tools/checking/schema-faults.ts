@@ -14,8 +14,8 @@ import {
   type Keyword,
   type KeywordValue,
   mapSubschemas,
-  partsOf,
   regularExpression,
+  schemaPlaces,
 } from '../schema/keywords.js';
 import { KNOWN_FORMATS } from './formats.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
@@ -156,7 +156,7 @@ class SchemaReading {
   }
 
   #enterParts({ schema, path, level }: Reading): void {
-    for (const { node, name, keyword, key } of partsOf(schema)) {
+    for (const { node, name, keyword, key } of schemaPlaces(schema)) {
       if (!isKnownIn(this.#draft, keyword)) continue;
       const place = key === undefined ? childPath(path, name) : `${childPath(path, name)}.${key}`;
       if (keyword.takes === 'schemas by pattern' && !isPattern(key))
@@ -184,7 +184,7 @@ class SchemaReading {
 function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   const used = new Set<JsonSchema>([root]);
   for (const schema of used) {
-    for (const { node, name, keyword } of partsOf(schema))
+    for (const { node, name, keyword } of schemaPlaces(schema))
       if (isSchemaNode(node) && keyword.validates !== undefined && !isIdle(name, schema)) used.add(node);
     const target =
       typeof schema.$ref === 'string' ? findReference(schema.$ref, { root, from: schema }) : undefined;
@@ -530,7 +530,7 @@ function unfolded(schema: JsonSchema, of: Unfolding): number {
   if (before !== undefined) return before;
   of.known.set(schema, 1);
   let parts = 1;
-  for (const { node, keyword } of partsOf(schema))
+  for (const { node, keyword } of schemaPlaces(schema))
     if (isSchemaNode(node) && keyword.validates !== undefined) parts += unfolded(node, of);
   const target = referredSchema(schema, of.root);
   if (target !== undefined) parts += unfolded(target, of);

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { findReference } from '../schema/find-reference.js';
-import { isSchemaNode, partsOf, type Subschema } from '../schema/keywords.js';
+import { isSchemaNode, type Subschema, schemaPlaces } from '../schema/keywords.js';
 import { patternOf } from './formats.js';
 
 /**
@@ -81,7 +81,9 @@ function validatesMember({ keyword, name, key }: Subschema, member: string): boo
 }
 
 function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {
-  return partsOf(schema).flatMap((part) => (isSchemaNode(part.node) && isWanted(part) ? [part.node] : []));
+  return schemaPlaces(schema).flatMap((part) =>
+    isSchemaNode(part.node) && isWanted(part) ? [part.node] : [],
+  );
 }
 
 /** Keys that are not listed in the properties but named by other keywords. */

@@ -2,7 +2,7 @@ import type { ArgsOptions, ClassType, ParamOptions } from '../../core/contract/d
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import type { AuthorFault } from '../../core/errors/author-fault.js';
-import { listOf, type OptionFault, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
+import { listOf, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
 import { fromParameter } from '../schema/from-parameter.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
@@ -117,7 +117,7 @@ function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter 
 }
 
 function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter | ParameterFault {
-  const [wrong] = argsOptionFaults(options);
+  const [wrong] = optionFaults(options, ARGS);
   if (wrong !== undefined) return { parameter: label(facts), ...wrong };
   const { designType, generated } = facts;
   const binding = { from: 'arguments' } as const;
@@ -172,14 +172,10 @@ function restOptions(options: ParamOptions, designType: unknown): ParamOptions {
   if (options.items !== undefined || options.schema !== undefined) return options;
   const { type, ...others } = options;
   if (type !== undefined) return { ...others, items: type };
-  return isKnownToken(designType) ? { ...others, items: () => designType } : options;
-}
-
-function isKnownToken(designType: unknown): designType is ClassType {
-  return (
+  const isKnown =
     typeof designType === 'function' &&
-    ![Object, Array, Function, Promise].some((type) => type === designType)
-  );
+    ![Object, Array, Function, Promise].some((unknown) => unknown === designType);
+  return isKnown ? { ...others, items: () => designType as ClassType } : options;
 }
 
 const VALUE_CLASSES: readonly unknown[] = [
@@ -320,8 +316,3 @@ function readerOf(binding: ArgumentBinding): Reader {
 const ARGS = optionTable<ArgsOptions>('@Args', {
   groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
 });
-
-/** Checks the options of `@Args`. */
-function argsOptionFaults(options: unknown): readonly OptionFault[] {
-  return optionFaults(options, ARGS);
-}

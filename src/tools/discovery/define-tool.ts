@@ -104,18 +104,18 @@ export function toDefinition<Source extends SchemaSource>(
     touches: options.touches,
     preview: options.preview,
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
-    execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
+    // An instance of a class may use `this`.
+    execute: execute
+      ? Object.getPrototypeOf(options) === Object.prototype
+        ? execute
+        : execute.bind(options)
+      : refuseClientTool(name),
   });
 }
 
 function nameFaults(name: unknown): readonly Pick<OptionFault, 'problem' | 'fix'>[] {
   if (typeof name !== 'string') return [{ problem: 'it has no name', fix: 'a `name` that is a string' }];
   return TOOL_NAME.test(name) ? [] : [illegalName(name)];
-}
-
-/** An instance of a class may use `this`. */
-function ownExecute(options: object, execute: ToolDefinition['execute']): ToolDefinition['execute'] {
-  return Object.getPrototypeOf(options) === Object.prototype ? execute : execute.bind(options);
 }
 
 function refuseClientTool(name: string): () => never {

@@ -106,15 +106,13 @@ function misuses(options: DiscoverOptions): readonly OptionFault[] {
   const others = toolsets.flatMap((toolset: unknown, index): readonly OptionFault[] => {
     if (typeof toolset === 'function') return [];
     const option = `toolsets[${index}]`;
-    return [{ option, problem: `${describeThing(toolset)} is no class`, fix }];
+    const found =
+      typeof toolset === 'object' && toolset !== null
+        ? `an instance of ${toolset.constructor?.name ?? 'nothing'}`
+        : String(toolset);
+    return [{ option, problem: `${found} is no class`, fix }];
   });
   return [...faults, ...others];
-}
-
-function describeThing(thing: unknown): string {
-  return typeof thing === 'object' && thing !== null
-    ? `an instance of ${thing.constructor?.name ?? 'nothing'}`
-    : String(thing);
 }
 
 function refuse(faults: readonly AuthorFault[]): void {

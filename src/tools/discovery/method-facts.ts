@@ -1,4 +1,4 @@
-import type { Expression, Pattern } from 'acorn';
+import type { ArrayExpression, Expression, ObjectExpression, Pattern } from 'acorn';
 import type { DescribedParameter, DescribedTool } from '../../core/contract/declaration.js';
 import { ToolContext } from '../../core/contract/tool-context.js';
 import type { InheritedMethod, ParameterRecord } from '../../core/metadata/class-record.js';
@@ -55,15 +55,13 @@ function plainList(source: string): readonly ParsedParameter[] | undefined {
       name,
       isRest: false,
       hasDefault,
-      ...(hasDefault ? { defaultValue: { value: plainValue(literal) } } : {}),
+      ...(hasDefault
+        ? { defaultValue: { value: /^['"]/.test(literal) ? literal.slice(1, -1) : JSON.parse(literal) } }
+        : {}),
     });
   }
   METHOD_BODY.lastIndex = at;
   return METHOD_BODY.test(source) ? list : undefined;
-}
-
-function plainValue(literal: string): unknown {
-  return /^['"]/.test(literal) ? literal.slice(1, -1) : JSON.parse(literal);
 }
 
 function listSource(source: string): string | undefined {
@@ -123,16 +121,18 @@ interface LiteralValue {
 /** The value of an expression that consists only of literals; `undefined` for others. */
 function literalValue(node: Expression): LiteralValue | undefined {
   switch (node.type) {
-    case 'Literal':
-      return isPlain(node.value) ? { value: node.value } : undefined;
+    case 'Literal': {
+      const isPlain = node.value === null || ['string', 'number', 'boolean'].includes(typeof node.value);
+      return isPlain ? { value: node.value } : undefined;
+    }
     case 'TemplateLiteral':
       return node.expressions.length === 0 ? { value: node.quasis[0]?.value.cooked } : undefined;
     case 'UnaryExpression':
       return unaryValue(node.operator, literalValue(node.argument));
     case 'ArrayExpression':
-      return arrayValue(node.elements);
+      return arrayValue(node);
     case 'ObjectExpression':
-      return objectValue(node.properties);
+      return objectValue(node);
     case 'ParenthesizedExpression':
       return literalValue(node.expression);
     case 'SequenceExpression': {
@@ -145,10 +145,6 @@ function literalValue(node: Expression): LiteralValue | undefined {
   }
 }
 
-function isPlain(value: unknown): boolean {
-  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
-}
-
 function unaryValue(operator: string, operand: LiteralValue | undefined): LiteralValue | undefined {
   if (operand === undefined) return undefined;
   if (operator === '-' && typeof operand.value === 'number') return { value: -operand.value };
@@ -158,10 +154,7 @@ function unaryValue(operator: string, operand: LiteralValue | undefined): Litera
   return undefined;
 }
 
-type Elements = Extract<Expression, { type: 'ArrayExpression' }>['elements'];
-type Properties = Extract<Expression, { type: 'ObjectExpression' }>['properties'];
-
-function arrayValue(elements: Elements): LiteralValue | undefined {
+function arrayValue({ elements }: ArrayExpression): LiteralValue | undefined {
   const values: unknown[] = [];
   for (const element of elements) {
     const literal = element && element.type !== 'SpreadElement' ? literalValue(element) : undefined;
@@ -171,21 +164,18 @@ function arrayValue(elements: Elements): LiteralValue | undefined {
   return { value: values };
 }
 
-function objectValue(properties: Properties): LiteralValue | undefined {
+function objectValue({ properties }: ObjectExpression): LiteralValue | undefined {
   const entries: [string, unknown][] = [];
   for (const property of properties) {
     if (property.type !== 'Property' || property.computed) return undefined;
-    const name = propertyName(property.key);
+    const { key } = property;
+    const name =
+      key.type === 'Identifier' ? key.name : key.type === 'Literal' ? String(key.value) : undefined;
     const literal = literalValue(property.value);
     if (name === undefined || name === '__proto__' || literal === undefined) return undefined;
     entries.push([name, literal.value]);
   }
   return { value: Object.fromEntries(entries) };
-}
-
-function propertyName(key: Expression | { type: 'PrivateIdentifier' }): string | undefined {
-  if (key.type === 'Identifier') return key.name;
-  return key.type === 'Literal' ? String(key.value) : undefined;
 }
 
 /** All facts about one parameter, from its decorators, its metadata and its source. */

@@ -91,18 +91,15 @@ export function withApiProperty(
 const OPEN_TYPES: readonly unknown[] = [undefined, Object, Array];
 
 function combined(rules: ValueRules, api: ValueRules, designType: unknown): ValueRules {
-  const hint = rules.hint ?? (isOpen(designType, api.hint) ? api.hint : undefined);
+  // Documentation may state "text" for a `Date`, because JSON sends text; the method still receives a `Date`.
+  const isOpen = OPEN_TYPES.includes(designType) || (designType === Number && api.hint === 'integer');
+  const hint = rules.hint ?? (isOpen ? api.hint : undefined);
   const values = rules.values ?? fitting(api.values, rules.hint);
   return {
     ...(hint === undefined ? {} : { hint }),
     ...(values === undefined ? {} : { values }),
     keywords: { ...api.keywords, ...rules.keywords },
   };
-}
-
-/** Documentation may state "text" for a `Date`, because JSON sends text; the method still receives a `Date`. */
-function isOpen(designType: unknown, hint: TypeHint | undefined): boolean {
-  return OPEN_TYPES.includes(designType) || (designType === Number && hint === 'integer');
 }
 
 /** Drops values that do not match the type of the rules. */
@@ -174,12 +171,10 @@ function exclusiveBounds(said: Metadata, bounds: JsonSchema): JsonSchema {
 
 function examplesOf({ example, examples }: Metadata): JsonSchema {
   const said = example === undefined ? examples : [example];
-  const listed = isRecord(said) ? Object.values(said).map(valueOfExample) : said;
+  const listed = isRecord(said)
+    ? Object.values(said).map((each) => (isRecord(each) && 'value' in each ? each.value : each))
+    : said;
   return Array.isArray(listed) && listed.length > 0 ? { examples: listed } : {};
-}
-
-function valueOfExample(example: unknown): unknown {
-  return isRecord(example) && 'value' in example ? example.value : example;
 }
 
 function textOf(value: unknown): string | undefined {

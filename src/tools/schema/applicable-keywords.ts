@@ -5,8 +5,6 @@ import { isSchemaNode, KEYWORDS, type Keyword } from './keywords.js';
 import type { TypeFault } from './type-reference.js';
 import type { ValueType } from './value-type.js';
 
-type Group = NonNullable<Keyword['of']> | 'any';
-
 /**
  * The keywords of rules that apply to a type. For example, `minLength: 1` of `@IsNotEmpty` does not apply to a
  * number, and comparisons of JSON values do not apply to a `Date` or an instance.
@@ -15,15 +13,17 @@ export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonS
   if (Object.keys(keywords).length === 0) return keywords;
   const groups = groupsOf(type);
   const entries = Object.entries(keywords).filter(([keyword, value]) => {
-    if (keyword === 'uniqueItems') return comparesItems(type);
+    // class-validator compares items by reference, JSON Schema by value: the result is the same only for scalars.
+    if (keyword === 'uniqueItems')
+      return type.kind === 'array' && (type.items.kind === 'scalar' || type.items.kind === 'enum');
     if (keyword === 'minLength' && type.kind === 'enum')
-      return !type.values.every((item) => isLongEnough(item, value));
+      return type.values.some((item) => typeof item === 'string' && [...item].length < Number(value));
     return groups.includes(KEYWORDS.get(keyword)?.of ?? 'any');
   });
   return Object.fromEntries(entries);
 }
 
-function groupsOf(type: ValueType): readonly Group[] {
+function groupsOf(type: ValueType): readonly (ValueGroup | 'any')[] {
   switch (type.kind) {
     case 'scalar':
       return [type.name === 'string' ? 'text' : 'number', 'any'];
@@ -42,15 +42,6 @@ function groupsOf(type: ValueType): readonly Group[] {
     default:
       return [];
   }
-}
-
-/** class-validator compares items by reference, JSON Schema by value: the result is the same only for scalars. */
-function comparesItems(type: ValueType): boolean {
-  return type.kind === 'array' && (type.items.kind === 'scalar' || type.items.kind === 'enum');
-}
-
-function isLongEnough(value: unknown, least: unknown): boolean {
-  return typeof value !== 'string' || [...value].length >= Number(least);
 }
 
 /**

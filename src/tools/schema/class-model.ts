@@ -384,21 +384,17 @@ function fromTypeRule(rule: TypeRule, rules: ValueRules, groups: readonly string
     const { property, keepProperty } = discriminator;
     return knownType({ kind: 'tagged', property, keepProperty, variants, groups });
   }
-  const type = resolved(rule, groups);
-  if (!type.ok || type.type.kind !== 'scalar') return type;
-  return rules.values === undefined
-    ? knownType(refine(type.type, rules.hint))
-    : knownType({ kind: 'enum', values: rules.values });
-}
-
-function resolved(rule: TypeRule, groups: readonly string[] | undefined): TypeResult {
   let reference: unknown;
   try {
     reference = rule.resolve();
   } catch (error) {
     return emptyReference(error);
   }
-  return resolveTypeReference(reference as ClassType, groups);
+  const type = resolveTypeReference(reference, groups);
+  if (!type.ok || type.type.kind !== 'scalar') return type;
+  return rules.values === undefined
+    ? knownType(refine(type.type, rules.hint))
+    : knownType({ kind: 'enum', values: rules.values });
 }
 
 /**
@@ -498,14 +494,14 @@ function decoratedProperties(
   const mapped = ancestors.map(mappedProperties);
   const sources = new Map(mapped.flatMap((sourcesOf) => [...sourcesOf]));
   const keys = ancestors.flatMap((ancestor, index) =>
-    mergeOrders([
+    [
       Object.keys(readDescription(ancestor)?.properties ?? {}),
       apiProperties(ancestor),
       validatedProperties(ancestor),
       transforms.ownProperties(ancestor),
       [...propertyOptions(ancestor).keys()],
       [...(mapped[index]?.keys() ?? [])],
-    ]),
+    ].reduce<readonly string[]>(mergeOrders, []),
   );
   const options = inheritedOptions(ancestors, mapped);
   const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
@@ -568,14 +564,10 @@ function unseenDecorators(target: ClassType): PropertyFault {
 }
 
 /**
- * Merges several partial orders of declaration: each decorator package has its own list of decorated properties. A
+ * Merges partial orders of declaration: each decorator package has its own list of decorated properties. A
  * name is inserted before the next name that both lists contain, otherwise at the end.
  */
-function mergeOrders(orders: readonly (readonly string[])[]): readonly string[] {
-  return orders.reduce<readonly string[]>(mergeTwo, []);
-}
-
-function mergeTwo(known: readonly string[], added: readonly string[]): readonly string[] {
+function mergeOrders(known: readonly string[], added: readonly string[]): readonly string[] {
   if (added.length === 0) return known;
   if (known.length === 0) return [...new Set(added)];
   const merged = [...known];

@@ -86,7 +86,11 @@ const FORMAT_RULES: RuleTable = {
   isEmail: ([options]) => email(optionsOf(options)),
   isUrl: ([options]) => url(optionsOf(options)),
   isUuid: () => partly('string', { format: 'uuid' }),
-  isIp: ([version]) => ipAddress(version),
+  // The format `ipv6` refuses zones (`fe80::1%eth0`).
+  isIp: ([version]) =>
+    String(version) === '4'
+      ? exactly('string', { format: 'ipv4' })
+      : partly('string', { pattern: '^[0-9a-fA-F:.]+(%[0-9a-zA-Z.]+)?$' }),
   isPort: () => partly('string', { pattern: '^[+-]?(0|[1-9]\\d{0,4})$' }),
   isMacAddress: () => partly('string', { pattern: '^[0-9a-fA-F][0-9a-fA-F:.\\s-]+$' }),
   isIso8601: () => partly('string', { pattern: ISO_8601 }),
@@ -150,12 +154,6 @@ function url(options: Readonly<Record<string, unknown>>): RuleMeaning {
   return partly('string', { pattern: isNamed ? '^[^\\s<>]*[.:][^\\s<>]*$' : `^${scheme}[^\\s<>]+$` });
 }
 
-/** The format `ipv6` refuses zones (`fe80::1%eth0`). */
-function ipAddress(version: unknown): RuleMeaning {
-  if (String(version) === '4') return exactly('string', { format: 'ipv4' });
-  return partly('string', { pattern: '^[0-9a-fA-F:.]+(%[0-9a-zA-Z.]+)?$' });
-}
-
 function hash(algorithm: unknown): RuleMeaning {
   const digits = Object.hasOwn(HASH_DIGITS, String(algorithm)) ? HASH_DIGITS[String(algorithm)] : undefined;
   return digits === undefined ? partly('string') : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
@@ -172,7 +170,11 @@ const VALUE_RULES: RuleTable = {
   isArray: () => exactly('array'),
   // class-validator also accepts the reverse mapping of a numeric enum; it is not offered.
   isEnum: ([entity]) => oneOf(enumValues(entity as EnumSource)),
-  isIn: ([values]) => (Array.isArray(values) ? among(values) : { exact: false }),
+  // An object in the list is never `===` to a parsed one; `undefined` in the list lets the property be absent.
+  isIn: ([values]) =>
+    Array.isArray(values)
+      ? { ...oneOf(values), acceptsMissing: values.includes(undefined) }
+      : { exact: false },
   isNotIn: ([values]) => (Array.isArray(values) ? noneOf(values) : { exact: true, acceptsMissing: true }),
   equals: ([value]) => equalTo(value),
   notEquals: ([value]) => noneOf([value]),
@@ -200,11 +202,6 @@ const VALUE_RULES: RuleTable = {
 function numberWith(decimalPlaces: unknown): RuleMeaning {
   if (decimalPlaces === 0) return exactly('integer');
   return decimalPlaces === undefined ? exactly('number') : partly('number');
-}
-
-/** An object in the list is never `===` to a parsed one; `undefined` in the list lets the property be absent. */
-function among(values: readonly unknown[]): RuleMeaning {
-  return { ...oneOf(values), acceptsMissing: values.includes(undefined) };
 }
 
 function equalTo(value: unknown): RuleMeaning {
@@ -462,11 +459,11 @@ export function ruleMeaning(
   return TABLES.find((table) => Object.hasOwn(table, name))?.[name]?.(constraints);
 }
 
-/** Only these values; `exact` is for lists that JSON can compare. */
-function oneOf(values: readonly unknown[], exact = true): RuleMeaning {
+/** Only these values; `exact` for lists that JSON can compare. */
+function oneOf(values: readonly unknown[]): RuleMeaning {
   const comparable = values.filter(isJsonScalar);
   if (comparable.length === 0) return { exact: false };
-  return { values: comparable, exact: exact && comparable.length === values.length };
+  return { values: comparable, exact: comparable.length === values.length };
 }
 
 /** The rules for the values of a property, or for its items. */

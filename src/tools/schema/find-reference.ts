@@ -2,16 +2,13 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { keyOfStep } from '../../core/kernel/json.js';
 import { isSchemaNode, subschemas } from './keywords.js';
 
-/** The position of a reference: its root schema, and the schema in it, by default the root. */
-interface ReferencePlace {
-  readonly root: JsonSchema;
-  readonly from?: JsonSchema;
-}
-
-/** The target of a reference within its root; `undefined` if it does not exist or is outside. */
+/**
+ * The target of a reference within its root; `undefined` if it does not exist or is outside. `from`: the schema with
+ * the reference, by default the root.
+ */
 export function findReference(
   reference: string,
-  { root, from = root }: ReferencePlace,
+  { root, from = root }: { readonly root: JsonSchema; readonly from?: JsonSchema },
 ): JsonSchema | boolean | undefined {
   const { bases, named } = addressesOf(root);
   const [address = '', fragment = ''] = split(resolveUri(reference, bases.get(from) ?? ROOT));

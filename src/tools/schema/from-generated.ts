@@ -40,10 +40,15 @@ function typeOf(form: DescribedSchema, definitions: DescribedType['definitions']
   const { instanceOf, type, items, additionalProperties, ...others } = form;
   for (const [kind, textual] of TEXTUAL_TYPES)
     if (textual.class === instanceOf) return { type: { kind }, keywords: without(form, textual.schema) };
-  if (instanceOf === Set || (type === 'array' && instanceOf === undefined && isOneSchema(items, others))) {
+  if (
+    instanceOf === Set ||
+    (type === 'array' && instanceOf === undefined && isObject(items) && !('prefixItems' in form))
+  ) {
     return arrayType(form, definitions);
   }
-  if (instanceOf === Map || (type === 'object' && isRecord(additionalProperties, others))) {
+  const hasShape = 'properties' in form || 'propertyNames' in form;
+  const hasValues = additionalProperties === true || isObject(additionalProperties);
+  if (instanceOf === Map || (type === 'object' && hasValues && !hasShape)) {
     return recordType(form, definitions);
   }
   if (typeof instanceOf === 'function') {
@@ -89,13 +94,8 @@ function mapOf(instanceOf: unknown, { propertyNames }: JsonSchema): Pick<RecordT
   return hasNumbers ? { collection: 'map', keys: 'number' } : { collection: 'map' };
 }
 
-function isOneSchema(items: unknown, others: JsonSchema): boolean {
-  return typeof items === 'object' && !('prefixItems' in others);
-}
-
-function isRecord(values: unknown, others: JsonSchema): boolean {
-  const hasShape = 'properties' in others || 'propertyNames' in others;
-  return !hasShape && (values === true || (typeof values === 'object' && values !== null));
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 function takeApart(schema: DescribedSchema): { readonly words: JsonSchema; readonly form: DescribedSchema } {

@@ -109,19 +109,13 @@ function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
   return items?.kind === 'scalar' && alike ? { kind: 'array', items } : undefined;
 }
 
-/** Further facts for reading `@Param`'s options. */
-interface OptionContext {
-  readonly designType?: unknown;
-  readonly groups?: readonly string[];
-}
-
 /**
  * The type that `@Param`'s options name; `undefined` if they leave it to the metadata. If the metadata is `Array`,
  * `type` and `enum` apply to the items.
  */
 export function typeFromOptions(
   options: ParamOptions,
-  { designType, groups }: OptionContext,
+  { designType, groups }: { readonly designType?: unknown; readonly groups?: readonly string[] },
 ): TypeResult | undefined {
   if (options.schema !== undefined) return fromSource(options.schema, 'schema');
   const type = options.type === undefined ? undefined : resolveTypeReference(options.type, groups);
@@ -136,7 +130,9 @@ export function typeFromOptions(
   }
   const { additionalProperties: values } = options;
   const isRecord = values !== undefined && values !== false;
-  if (type !== undefined && !(isRecord && isAnyObject(type))) {
+  // `type: () => Object`
+  const isAnyObject = type?.ok && type.type.kind === 'schema';
+  if (type !== undefined && !(isRecord && isAnyObject)) {
     if (isRecord && type.ok) return unheard('additionalProperties', 'type', 'type: () => Object');
     const isItem = designType === Array && !isArray;
     return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
@@ -145,11 +141,6 @@ export function typeFromOptions(
   const ofValues =
     values === true ? knownType({ kind: 'any' }) : fromReference('additionalProperties', values, groups);
   return mapType(ofValues, (known) => ({ kind: 'record', values: known }));
-}
-
-/** `type: () => Object` */
-function isAnyObject(type: TypeResult): boolean {
-  return type.ok && type.type.kind === 'schema';
 }
 
 /** Names of other libraries, which `@Param` reports itself: in a schema they would have no effect. */
@@ -258,17 +249,15 @@ function jsonForm(value: unknown): unknown {
   if (value instanceof Date && Number.isNaN(value.getTime())) return undefined;
   if (value instanceof Set) return [...value].map(jsonForm);
   try {
-    const text = JSON.stringify(value, refuseNonNumbers);
+    // JSON would write `null` for other numbers, but `limit = Infinity` does not mean `null`.
+    const text = JSON.stringify(value, (_key, part: unknown) => {
+      if (typeof part === 'number' && !Number.isFinite(part)) throw new TypeError('JSON has no such number');
+      return part;
+    });
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-/** JSON would write `null` for these, but `limit = Infinity` does not mean `null`. */
-function refuseNonNumbers(_key: string, value: unknown): unknown {
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number');
-  return value;
 }
 
 /** Other keywords of JSON Schema are allowed in addition to these. */

@@ -192,7 +192,7 @@ export function holdsSchemas(name: string): boolean {
 }
 
 /** Every value in the position of a direct subschema. */
-export function partsOf(schema: JsonSchema): readonly Subschema[] {
+export function schemaPlaces(schema: JsonSchema): readonly Subschema[] {
   const parts: Subschema[] = [];
   for (const name of Object.keys(schema)) {
     const keyword = HOLDING.get(name);
@@ -225,7 +225,7 @@ function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Rec
 
 /** The direct subschemas. */
 export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
-  return partsOf(schema)
+  return schemaPlaces(schema)
     .map(({ node }) => node)
     .filter(isSchemaNode);
 }

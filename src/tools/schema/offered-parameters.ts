@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { freeName } from '../../core/kernel/free-name.js';
 import { pointerStep } from '../../core/kernel/json.js';
 import { findReference } from './find-reference.js';
 import { allSchemas, mapSubschemas } from './keywords.js';
@@ -29,7 +30,7 @@ export function offeredParameters(parameters: JsonSchema): OfferedParameters {
 }
 
 function wrapped(parameters: JsonSchema): OfferedParameters {
-  const wrapper = freeName(parameters);
+  const wrapper = wrapperName(parameters);
   const { $schema, ...inner } = parameters;
   const definitions = new Definitions();
   const properties = { [wrapper]: embedSchema(inner, definitions) };
@@ -43,13 +44,11 @@ function wrapped(parameters: JsonSchema): OfferedParameters {
 }
 
 /** A name that the arguments themselves cannot have, so that both forms can be distinguished. */
-function freeName(parameters: JsonSchema): string {
+function wrapperName(parameters: JsonSchema): string {
   const taken = new Set<string>();
   for (const { properties = {} } of allSchemas(parameters))
     for (const name of Object.keys(properties)) taken.add(name);
-  let name = 'input';
-  for (let count = 2; taken.has(name); count += 1) name = `input_${count}`;
-  return name;
+  return freeName('input', (name) => taken.has(name), '_');
 }
 
 /** The `$defs` of a schema that is being written. Names depend only on the order of first appearance. */
@@ -61,7 +60,7 @@ export class Definitions {
   refer(owner: unknown, wanted: string, write: () => JsonSchema): JsonSchema {
     const before = this.#names.get(owner);
     if (before !== undefined) return reference(before);
-    const name = this.#free(wanted === '' ? 'Object' : wanted);
+    const name = freeName(wanted === '' ? 'Object' : wanted, (taken) => this.#schemas.has(taken));
     this.#names.set(owner, name);
     // Reserved before writing, because it may refer to itself.
     this.#schemas.set(name, {});
@@ -72,12 +71,6 @@ export class Definitions {
   /** The schema with `$defs`, if there are any. */
   attachTo(schema: JsonSchema): JsonSchema {
     return this.#schemas.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(this.#schemas) };
-  }
-
-  #free(wanted: string): string {
-    let name = wanted;
-    for (let count = 2; this.#schemas.has(name); count++) name = `${wanted}${count}`;
-    return name;
   }
 }
 

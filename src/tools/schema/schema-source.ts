@@ -2,7 +2,7 @@ import type { JsonSchema, SchemaSource, StandardSchema } from '../../core/contra
 import type { AuthorFault } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { UNLOADED_SCHEMA } from '../../core/metadata/tool-option-faults.js';
-import { isSchemaNode, KEYWORDS, partsOf } from './keywords.js';
+import { isSchemaNode, KEYWORDS, schemaPlaces } from './keywords.js';
 
 /** The JSON Schema of an explicit schema, or why it cannot be read. `problem` continues a sentence: "its schema …". */
 type ReadSchema =
@@ -140,7 +140,7 @@ function unwrittenPaths(root: object): UnwrittenPaths {
       if (JUDGING.has(name) && schema[name] === undefined) missing.push(within + name);
       if (KEYWORDS.has(name) && isUnwritten(schema[name])) functions.push(within + name);
     }
-    for (const { node, name, key } of partsOf(schema)) {
+    for (const { node, name, key } of schemaPlaces(schema)) {
       const path = key === undefined ? within + name : `${within}${name}.${key}`;
       if (node === undefined) missing.push(path);
       else if (key !== undefined && isUnwritten(node)) functions.push(path);

@@ -152,9 +152,11 @@ const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonl
 
 /** The fault of an unknown type: never a guess, always the causes and the fix. */
 export function unknownType(found: unknown): TypeFault {
+  const named = typeof found === 'function' ? `the metadata says ${found.name}` : `found ${String(found)}`;
+  const place = found === undefined ? 'there is no metadata' : named;
   return {
     ok: false,
-    problem: `its type is not known (${nameFound(found)})`,
+    problem: `its type is not known (${place})`,
     causes: CAUSES.get(found) ?? [ERASED, TYPE_IMPORT],
     fix: FIX,
   };
@@ -172,11 +174,6 @@ export function emptyReference(cause?: unknown): TypeFault {
     ],
     fix: 'type: () => X, with X imported as a value and the import cycle broken',
   };
-}
-
-function nameFound(found: unknown): string {
-  if (found === undefined) return 'there is no metadata';
-  return typeof found === 'function' ? `the metadata says ${found.name}` : `found ${String(found)}`;
 }
 
 /** The decorator metadata of a type, so that a described type can replace metadata and be compared with it. */

@@ -1,4 +1,3 @@
-import type { ClassType } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { childPath, setOwn } from '../../core/kernel/json.js';
 import { readDescription } from '../../core/metadata/class-record.js';
@@ -93,7 +92,10 @@ function visitClass(place: ClassPlace, path: string, walk: TypeSurvey): void {
   }
   if (walk.seen.has(place.class)) return;
   walk.seen.add(place.class);
-  walk.faults.push(...read.faults.map((fault) => ({ ...fault, property: joined(path, fault.property) })));
+  for (const fault of read.faults) {
+    const property = [path, fault.property].filter((part) => part !== '').join('.');
+    walk.faults.push({ ...fault, property });
+  }
 }
 
 function visitNode(node: ObjectNode, path: string, walk: TypeSurvey): void {
@@ -104,10 +106,6 @@ function visitNode(node: ObjectNode, path: string, walk: TypeSurvey): void {
   walk.around.add(node);
   visitAll(node.model.properties, path, walk);
   walk.around.delete(node);
-}
-
-function joined(path: string, property: string): string {
-  return [path, property].filter((part) => part !== '').join('.');
 }
 
 /** An object schema: a class, or a tagged branch of a union. */
@@ -302,12 +300,9 @@ function writeBranches(type: TaggedType, writing: Writing): readonly JsonSchema[
 function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
   const write = () => writeObject(taggedProperties(node), writing);
   if (!writing.survey.recursive.has(node)) return write();
-  return writing.definitions.refer(node, className(node.model.class), write);
-}
-
-/** Its name in the source, which a minifier may have changed. */
-function className(target: ClassType): string {
-  return readDescription(target)?.name ?? target.name;
+  const { class: target } = node.model;
+  // A minifier may have changed the name.
+  return writing.definitions.refer(node, readDescription(target)?.name ?? target.name, write);
 }
 
 /** The JSON Schema of a described schema: classes inline, references into the larger schema's `$defs`. */

@@ -164,8 +164,8 @@ function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
 }
 
 /** Whether the author wrote the message of a rule; `name` is class-validator's name of it. */
-function hasOwnMessage(target: ClassType, property: string, name: string): boolean {
-  return lineage(target)
+function hasOwnMessage(target: object, property: string, name: string): boolean {
+  return lineage(target.constructor as ClassType)
     .flatMap(storedRules)
     .some(
       (rule) =>
@@ -271,17 +271,9 @@ function flatten(error: ValidationError, options: ValidateOptions): readonly Rev
   const path = childPath(options.path, name);
   const own = Object.entries(error.constraints ?? {}).map(([rule, message]) => ({
     path,
-    message: withoutName(message, error.property),
-    isAuthored: isAuthored(error, rule),
+    // The property name is already in the path.
+    message: message.startsWith(`${error.property} `) ? message.slice(error.property.length + 1) : message,
+    isAuthored: error.target !== undefined && hasOwnMessage(error.target, error.property, rule),
   }));
   return [...own, ...(error.children ?? []).flatMap((child) => flatten(child, { ...options, path }))];
-}
-
-function isAuthored({ target, property }: ValidationError, rule: string): boolean {
-  return target !== undefined && hasOwnMessage(target.constructor as ClassType, property, rule);
-}
-
-/** Removes the property name, which is already in the path. */
-function withoutName(message: string, property: string): string {
-  return message.startsWith(`${property} `) ? message.slice(property.length + 1) : message;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { createChecker, sharedChecker } from '../../../src/tools/checking/checker.js';
-import { schemaCheck } from '../../../src/tools/checking/schema-test.js';
+import { schemaCheck } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 
 const fits = (schema: JsonSchema, value: unknown) => schemaCheck(schema)(value) === undefined;
 

@@ -3,7 +3,8 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
 import type { WrittenSchema } from '../../../src/dev/typegen/types/type-walk.js';
-import { type SchemaTest, schemaTest } from '../../../src/tools/checking/schema-test.js';
+import { schemaTest } from '../../../src/tools/checking/interpreter/interpret-schema.js';
+import type { Test } from '../../../src/tools/checking/interpreter/validator.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { offeredSchema } from './offered-schema.js';
 import { type SmallProject, smallProject, WITH_PLATFORM } from './small-project.js';
@@ -27,7 +28,7 @@ async function schemaOf(declarations: string, version?: Version) {
   using project = smallProject({ 'src/tools.ts': text }, declarations.includes('URL') ? WITH_PLATFORM : {});
   const tool = await describedTool(project, version);
   const schema = tool?.parameters[0]?.schema ?? {};
-  const fits: SchemaTest = (value) => schemaTest(offeredSchema(tool))({ value });
+  const fits: Test = (value) => schemaTest(offeredSchema(tool))({ value });
   return { schema, fits, properties: schema.properties as Readonly<Record<string, WrittenSchema>> };
 }
 

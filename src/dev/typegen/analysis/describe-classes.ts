@@ -184,7 +184,10 @@ interface FoundToolset {
 function findToolsets(view: CompilerView): readonly FoundToolset[] {
   return view.projectFiles().flatMap((file) =>
     classesIn(file.node, view)
-      .filter((node) => isToolset(node, view) && !isOpen(node, view))
+      .filter(
+        (node) =>
+          isToolset(node, view) && !isAbstract(node, view) && (node.typeParameters ?? []).length === 0,
+      )
       .map((node) => ({ file, node })),
   );
 }
@@ -226,10 +229,6 @@ function isToolset(node: SyntaxNode, view: CompilerView): boolean {
         knownDecorators(member, view).some(({ role }) => role === 'tool' || role === 'served'),
     ),
   );
-}
-
-function isOpen(node: SyntaxNode, view: CompilerView): boolean {
-  return isAbstract(node, view) || (node.typeParameters ?? []).length > 0;
 }
 
 function isAbstract(node: SyntaxNode, view: CompilerView): boolean {

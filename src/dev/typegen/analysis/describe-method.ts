@@ -47,7 +47,10 @@ function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
   if (node === undefined) return { kind: 'structural' };
   const classes = ancestorsOf(node, view);
   const isDto = classes.some((item) =>
-    (item.members ?? []).some((member) => isDecoratedProperty(member, scan)),
+    (item.members ?? []).some(
+      (member) =>
+        member.kind === view.syntaxKinds.PropertyDeclaration && allDecorators(member, view).length > 0,
+    ),
   );
   const methods = classes.flatMap((item) => methodNames(item, { view }));
   const name = symbol.name;
@@ -73,10 +76,6 @@ function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
   }
   scan.dataClasses.set(node, symbol);
   return { kind: 'reference', reference };
-}
-
-function isDecoratedProperty(member: SyntaxNode, { view }: ProjectScan): boolean {
-  return member.kind === view.syntaxKinds.PropertyDeclaration && allDecorators(member, view).length > 0;
 }
 
 /** Instances are created without arguments, so a constructor that uses arguments would fail. */
@@ -136,18 +135,15 @@ function exportedClass(node: SyntaxNode, view: CompilerView): CodeReference | un
 /** A class that a package exports, from the first import in the project that leads to it. */
 function packageExport(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
   for (const { specifier, module } of importedPackages(view)) {
+    // Avoids resolving most aliases, because each is a request to the compiler.
     const exported = view
       .exportsOf(module)
-      .find((item) => mayBe(item, node) && view.declarations(view.unalias(item)).includes(node));
+      .filter(({ name }) => name === node.name?.text || name === 'default')
+      .find((item) => view.declarations(view.unalias(item)).includes(node));
     if (exported === undefined) continue;
     return new CodeReference(exported.name, { package: specifier, localName: node.name?.text });
   }
   return undefined;
-}
-
-/** Avoids resolving most aliases, because each is a request to the compiler. */
-function mayBe({ name }: SymbolHandle, node: SyntaxNode): boolean {
-  return name === node.name?.text || name === 'default';
 }
 
 interface ImportedPackage {

@@ -1,4 +1,6 @@
 import { posix } from 'node:path';
+import { freeName } from '../../../core/kernel/free-name.js';
+import { isRecord } from '../../../core/kernel/json.js';
 import type { ClassDraft, MethodDraft, ParameterDraft } from '../analysis/class-draft.js';
 import { CodeReference, type WrittenSchema } from '../types/type-walk.js';
 
@@ -12,8 +14,11 @@ interface PrintedFile {
 
 /** The generated file; the same drafts give the same bytes. */
 export function printFile({ drafts, outFile, ending }: PrintedFile): string {
-  const imports = new ImportList(outFile, ending);
-  for (const name of ['describeClass', 'toolsets', ...globalNames(drafts)]) imports.reserve(name);
+  const imports = new ImportList({
+    outFile,
+    ending,
+    taken: ['describeClass', 'toolsets', ...globalNames(drafts)],
+  });
   const nameOf = imports.nameOf.bind(imports);
   const blocks = drafts.map((draft) => {
     const start = `describeClass(${nameOf(draft.reference)}, `;
@@ -76,18 +81,14 @@ function definitionsOf(definitions: ReadonlyMap<string, WrittenSchema>): object 
 class ImportList {
   readonly #folder: string;
   readonly #ending: ImportEnding;
-  readonly #taken = new Set<string>();
+  readonly #taken: Set<string>;
   readonly #names = new Map<string, string>();
   readonly #modules = new Map<string, Map<string, string>>();
 
-  constructor(outFile: string, ending: ImportEnding) {
-    this.#folder = posix.dirname(outFile);
-    this.#ending = ending;
-  }
-
-  /** Reserves a name. */
-  reserve(name: string): void {
-    this.#taken.add(name);
+  constructor(of: Omit<PrintedFile, 'drafts'> & { readonly taken: readonly string[] }) {
+    this.#folder = posix.dirname(of.outFile);
+    this.#ending = of.ending;
+    this.#taken = new Set(of.taken);
   }
 
   /** The name of a reference in the file; the first use adds the import. */
@@ -99,7 +100,9 @@ class ImportList {
     const known = this.#names.get(key);
     if (known !== undefined) return known;
     const isUsable = name !== 'default' && isIdentifier(name);
-    const local = this.#free(isUsable ? name : (origin.localName ?? defaultName(origin.file)));
+    const wanted = isUsable ? name : (origin.localName ?? defaultName(origin.file));
+    const local = freeName(wanted, (taken) => this.#taken.has(taken));
+    this.#taken.add(local);
     this.#names.set(key, local);
     const ofModule = this.#modules.get(module) ?? new Map<string, string>();
     this.#modules.set(module, ofModule.set(name, local));
@@ -111,7 +114,8 @@ class ImportList {
     const modules = [...this.#modules].sort(([a], [b]) => order(a, b));
     return modules.map(([module, names]) => {
       const list = [...names].sort(([a], [b]) => (a < b ? -1 : 1));
-      return `import { ${list.map(printName).join(', ')} } from ${printText(module)};`;
+      const written = list.map(([name, local]) => (name === local ? name : `${printKey(name)} as ${local}`));
+      return `import { ${written.join(', ')} } from ${printText(module)};`;
     });
   }
 
@@ -121,13 +125,6 @@ class ImportList {
     const [, stem = relative, kind = ''] = /^(.*)\.([cm]?)tsx?$/.exec(relative) ?? [];
     if (this.#ending === '.ts') return relative;
     return this.#ending === '' && kind === '' ? stem : `${stem}.${kind}js`;
-  }
-
-  #free(wanted: string): string {
-    let name = wanted;
-    for (let count = 2; this.#taken.has(name); count++) name = `${wanted}${count}`;
-    this.#taken.add(name);
-    return name;
   }
 }
 
@@ -145,11 +142,6 @@ function order(a: string, b: string): number {
   const isFile = Number(a.startsWith('.')) - Number(b.startsWith('.'));
   if (isFile !== 0) return isFile;
   return a < b ? -1 : 1;
-}
-
-function printName([name, local]: readonly [string, string]): string {
-  if (name === local) return name;
-  return `${isIdentifier(name) ? name : printText(name)} as ${local}`;
 }
 
 /** The ending of relative imports. */
@@ -176,7 +168,7 @@ function printValue(value: unknown, place: ValuePlace): string {
   const flat = flatText(value, { room: WIDTH - place.taken, nameOf: place.nameOf });
   if (flat !== undefined) return flat;
   if (Array.isArray(value)) return printList(value, place);
-  if (isRecord(value)) return printRecord(value, place);
+  if (isPlain(value)) return printRecord(value, place);
   return flatText(value, { room: Number.POSITIVE_INFINITY, nameOf: place.nameOf }) ?? '';
 }
 
@@ -214,7 +206,7 @@ function flatText(value: unknown, place: FlatPlace): string | undefined {
     );
   }
   if (typeof value === 'string') return fitting(printText(value), place);
-  if (!isRecord(value)) return fitting(String(value), place);
+  if (!isPlain(value)) return fitting(String(value), place);
   const entries = entriesOf(value);
   if (entries.length === 0) return fitting('{}', place);
   return flatParts(
@@ -245,10 +237,8 @@ function entriesOf(record: Readonly<Record<string, unknown>>): readonly (readonl
   return Object.entries(record).filter(([, value]) => value !== undefined);
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return (
-    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof CodeReference)
-  );
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && !(value instanceof CodeReference);
 }
 
 function printKey(key: string): string {

@@ -1,3 +1,5 @@
+import { freeName } from '../../../core/kernel/free-name.js';
+import { childPath } from '../../../core/kernel/json.js';
 import { docKeywords } from '../comments/doc-comment.js';
 import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 import {
@@ -132,16 +134,12 @@ function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Wri
 function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): Written {
   const isNull = (type: TypeHandle) => hasFlag(walk, type, 'Null');
   const ordered = declaredOrder(parts, place.node, walk).filter(({ type }) => !isNull(type));
-  const written = branchesOf(ordered, place, walk);
-  const union = joined(written);
+  const branches = branchesOf(ordered, place, walk);
+  const [only, second] = branches;
+  const union =
+    only !== undefined && second === undefined ? only : { schema: anyOf(branches.map(settleSchema)) };
   if (!parts.some(isNull)) return union;
   return { ...union, schema: orNull(union.schema) };
-}
-
-function joined(branches: readonly Written[]): Written {
-  const [only, second] = branches;
-  if (only !== undefined && second === undefined) return only;
-  return { schema: anyOf(branches.map(settleSchema)) };
 }
 
 function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: TypeWalk): readonly Written[] {
@@ -199,7 +197,9 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
   if (list !== undefined)
     return guarded({ key, type, path }, walk, () => writeExtendedList(list, place, walk));
   if (mayHaveMember(type, 'CallSignature', walk) && view.callSignatures(type).length > 0) {
-    return writeFunction(place, walk);
+    // JSON has no functions: refused in arguments, omitted in results.
+    if (walk.direction === 'out') return { schema: {} };
+    return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
   }
   if (walk.direction === 'out' && isIterable(type, walk)) return { schema: {} };
   const symbol = view.symbolOf(type);
@@ -220,19 +220,18 @@ function isIterable(type: TypeHandle, { view }: TypeWalk): boolean {
 /** The compilers' names of members with symbol keys. */
 const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
 
-/** JSON has no functions: refused in arguments, omitted in results. */
-function writeFunction({ path }: TypePlace, walk: TypeWalk): Written {
-  if (walk.direction === 'out') return { schema: {} satisfies WrittenSchema };
-  return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
-}
-
 /**
  * A class. In results, it is described as `JSON.stringify` writes it. In arguments, instances are created, so it must
  * be plain data.
  */
 function writeClassType(place: TypePlace, walk: TypeWalk): Written {
   const symbol = walk.view.symbolOf(place.type);
-  if (walk.direction === 'out') return writeResult(place, walk);
+  if (walk.direction === 'out') {
+    const written = writeProperties(place, walk);
+    // If an instance has no JSON fields, its class determines whether a text or an error is written.
+    const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
+    return isEmpty ? { schema: {} } : written;
+  }
   if (symbol === undefined) return writeProperties(place, walk);
   const of = walk.classReference(symbol);
   if (of.kind === 'fault') return fault(walk, place.path, of);
@@ -240,13 +239,6 @@ function writeClassType(place: TypePlace, walk: TypeWalk): Written {
   const [declaration] = walk.view.declarations(symbol);
   const comment = declaration && commentOf(walk.view, declaration);
   return describeSchema({ schema: { instanceOf: of.reference } }, comment && { ...comment, tags: [] });
-}
-
-/** If an instance has no JSON fields, its class determines whether a text or an error is written. */
-function writeResult(place: TypePlace, walk: TypeWalk): Written {
-  const written = writeProperties(place, walk);
-  const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
-  return isEmpty ? { schema: {} } : written;
 }
 
 /** `T[]`, `readonly T[]`, `Array<T>`. */
@@ -357,7 +349,7 @@ function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written
   if (known !== undefined) return { schema: { $ref: referenceTo(known) } };
   const around = walk.open.find((item) => item.key === key);
   if (around !== undefined) {
-    around.name ??= freeName(walk, of);
+    around.name ??= definitionName(walk, of);
     return { schema: { $ref: referenceTo(around.name) } };
   }
   if (walk.open.length >= MAX_DEPTH) {
@@ -375,14 +367,12 @@ function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written
   return { schema: { $ref: referenceTo(opened.name) } };
 }
 
-function freeName(walk: TypeWalk, { type }: GuardedType): string {
+function definitionName(walk: TypeWalk, { type }: GuardedType): string {
   const { view } = walk;
   const wanted = (view.aliasOf(type) ?? view.symbolOf(type))?.name ?? '';
   const name = /^[A-Za-z_$][\w$]*$/.test(wanted) && !wanted.startsWith('__') ? wanted : 'Type';
   const taken = new Set([...walk.definitions.keys(), ...walk.open.map((item) => item.name)]);
-  let free = name;
-  for (let count = 2; taken.has(free); count++) free = `${name}${count}`;
-  return free;
+  return freeName(name, (other) => taken.has(other));
 }
 
 function referenceTo(name: string): string {
@@ -401,7 +391,9 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
   if (json !== undefined) return walk.write({ type: json, path });
-  const properties = listProperties(type, path, walk);
+  const properties = orderedProperties(type, walk).flatMap(
+    (symbol) => writeProperty(symbol, path, walk) ?? [],
+  );
   const names = properties.map(({ name }) => name);
   const values = indexSchema(place, names, walk);
   const comment = typeComment(type, walk);
@@ -434,11 +426,6 @@ function jsonType(type: TypeHandle, { view }: TypeWalk): TypeHandle | undefined 
   return signature && view.returnType(signature);
 }
 
-/** The properties that JSON can represent, in the author's order. */
-function listProperties(type: TypeHandle, path: string, walk: TypeWalk): readonly WrittenProperty[] {
-  return orderedProperties(type, walk).flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
-}
-
 /** The properties of a class whose instances are created; its methods are inherited and not data. */
 export function listDataProperties(type: TypeHandle, walk: TypeWalk): readonly WrittenProperty[] {
   const { view } = walk;
@@ -459,7 +446,7 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
   const isOptional = (symbol.flags & (view.symbolFlags.Optional ?? 0)) !== 0;
   if (definedParts(walk, type).length === 0 || (isOptional && hasFlag(walk, type, 'Never'))) return undefined;
   if (walk.direction === 'out' && isFunction(type, walk)) return undefined;
-  const place = path === '' ? symbol.name : `${path}.${symbol.name}`;
+  const place = childPath(path, symbol.name);
   const written = writeDecorated({ type, path: place, node: declaration?.type }, walk, decoration);
   const schema = settleSchema(withDeclaration(written, { declaration, path: place }, walk));
   const hasDefault =

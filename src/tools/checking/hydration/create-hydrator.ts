@@ -1,36 +1,34 @@
+import { Buffer } from 'node:buffer';
 import type { ClassType, DescribedSchema } from '../../../core/contract/declaration.js';
-import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
-import type { Hydrate, Hydrated, ReviewFault } from '../../../core/contract/tool.js';
-import { childPath, isRecord, setOwn } from '../../../core/kernel/json.js';
+import type {
+  JsonObject,
+  JsonSchema,
+  StandardResult,
+  StandardSchema,
+} from '../../../core/contract/json-schema.js';
+import type { ArgumentFault, Hydrate, Hydrated, ReviewFault } from '../../../core/contract/tool.js';
+import { childPath, isRecord, plainJson, setOwn } from '../../../core/kernel/json.js';
+import { nodeUtil } from '../../../core/kernel/node-module.js';
 import { classModel } from '../../schema/class-model.js';
 import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type {
   ArgumentsModel,
+  ClassModel,
   DescribedType,
   PropertyModel,
+  RemainingRule,
   TaggedType,
   ValueType,
 } from '../../schema/value-type.js';
-import { typeSchema } from '../../schema/write-schema.js';
+import { typeSchema, writeParameters } from '../../schema/write-schema.js';
+import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { validateInstance } from '../../validators/validation-rules.js';
+import { describeErrors } from '../faults.js';
+import { mayGenerateCode, schemaCheck, schemaTest } from '../interpreter/interpret-schema.js';
+import type { Test } from '../interpreter/validator.js';
 import { levelOf } from '../schema-level.js';
-import { type SchemaTest, schemaTest } from '../schema-test.js';
-import {
-  ChildPlace,
-  type Holder,
-  type HydrateValue,
-  type Hydration,
-  hydrateClass,
-  hydrateItems,
-  hydrateMap,
-  hydrateSet,
-  hydrateValues,
-  type Place,
-  TEXTUAL,
-  type Validation,
-} from './hydrate-class.js';
-import { hydrateStandard } from './standard-hydrator.js';
+import { issueFaults } from './standard-hydrator.js';
 
 /**
  * Creates the function that converts arguments that match the schema to the tool's types: DTO instances, dates, URLs,
@@ -47,7 +45,10 @@ import { hydrateStandard } from './standard-hydrator.js';
  * ```
  */
 export function createHydrator(source: ArgumentsModel, accepts?: JsonSchema): Hydrate | undefined {
-  const hydrateValue = hydratorFor(source);
+  const hydrateValue =
+    'properties' in source
+      ? hydrateProperties(source.properties)
+      : hydratorOf('class' in source ? { kind: 'class', ...source } : source.type);
   if (hydrateValue === undefined) return undefined;
   const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
     const whole = new WholePlace(isTransformed);
@@ -110,12 +111,6 @@ function needsValidator({ validations, doubtful }: Hydration): boolean {
   return doubtful.length > 0 || validations.some(({ isCertain }) => isCertain);
 }
 
-function hydratorFor(source: ArgumentsModel): HydrateValue | undefined {
-  if ('properties' in source) return hydrateProperties(source.properties);
-  if ('class' in source) return hydratorOf({ kind: 'class', class: source.class, groups: source.groups });
-  return hydratorOf(source.type);
-}
-
 /** Faults of values come first: validating an incomplete instance would only report their consequences. */
 async function settle(hydration: Hydration): Promise<void> {
   await Promise.all(hydration.pending);
@@ -175,7 +170,7 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
       return type.collection === 'map' ? hydrateMap(record, type.keys) : record;
     }
     case 'class':
-      return hydrateClass(type, cascaded, hydratorOf);
+      return hydrateClass(type, cascaded);
     case 'described':
       return hydrateDescribed(type);
     case 'tagged':
@@ -189,7 +184,7 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
 async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
   const faults = await Promise.all(
     validations.map(async ({ instance, path, groups, isCertain }) => {
-      const nameOf = (owner: object, key: string) => jsonName({ owner, key, groups });
+      const nameOf = (owner: object, key: string) => jsonName(owner, key, groups);
       try {
         return await validateInstance(instance, { path, groups, nameOf });
       } catch (error) {
@@ -202,13 +197,7 @@ async function runValidations(validations: readonly Validation[]): Promise<reado
   return faults.flat();
 }
 
-interface Named {
-  readonly owner: object;
-  readonly key: string;
-  readonly groups?: readonly string[];
-}
-
-function jsonName({ owner, key, groups }: Named): string {
+function jsonName(owner: object, key: string, groups: readonly string[] | undefined): string {
   // Items and values of collections keep their index or key.
   if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
   const read = classModel(owner.constructor as ClassType, groups);
@@ -265,7 +254,7 @@ function hydrateReferred(
 /** A branch of a union. */
 interface Choice {
   readonly schema: JsonSchema;
-  readonly fits: SchemaTest;
+  readonly fits: Test;
   readonly hydrate: HydrateValue | undefined;
 }
 
@@ -352,7 +341,7 @@ function hydrateTagged(type: TaggedType, cascaded: boolean): HydrateValue {
   const variants = new Map(
     type.variants.map((variant) => [
       variant.tag,
-      hydrateClass({ kind: 'class', class: variant.class, groups }, cascaded, hydratorOf),
+      hydrateClass({ kind: 'class', class: variant.class, groups }, cascaded),
     ]),
   );
   return (value, place) => {
@@ -361,4 +350,473 @@ function hydrateTagged(type: TaggedType, cascaded: boolean): HydrateValue {
     if (keepProperty && instance !== undefined) (instance as JsonObject)[property] = tag;
     return instance ?? value;
   };
+}
+
+/** Hydrates the items of an array. */
+function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
+  return (value, place) => {
+    const source = value as readonly unknown[];
+    const items = new Array<unknown>(source.length);
+    const holder = items as unknown as Holder;
+    for (let index = 0; index < source.length; index += 1) {
+      items[index] = hydrateItem(source[index], new ChildPlace(place, index, holder));
+    }
+    return items;
+  };
+}
+
+/** Hydrates the values of an object that is used as a map. */
+function hydrateValues(hydrateValue: HydrateValue): HydrateValue {
+  return (value, place) => {
+    const values: Holder = {};
+    for (const [key, one] of Object.entries(value as object)) {
+      setOwn(values, key, hydrateValue(one, new ChildPlace(place, key, values)));
+    }
+    return values;
+  };
+}
+
+/** Creates a `Set` from an array, after all asynchronous items. */
+function hydrateSet(hydrateArray: HydrateValue | undefined): HydrateValue {
+  return collect(hydrateArray, (items) => new Set(items as readonly unknown[]));
+}
+
+/** Creates a `Map` from an object; JSON keys are always strings. */
+function hydrateMap(hydrateObject: HydrateValue | undefined, keys?: 'number'): HydrateValue {
+  return collect(hydrateObject, (values) => {
+    const entries: [unknown, unknown][] = Object.entries(values as object);
+    return new Map(keys === 'number' ? entries.map(([key, value]) => [Number(key), value]) : entries);
+  });
+}
+
+function collect(hydrate: HydrateValue | undefined, build: (plain: unknown) => unknown): HydrateValue {
+  return (value, place: Place) => {
+    const before = place.hydration.pending.length;
+    const plain = hydrate ? hydrate(value, place) : value;
+    const later = place.hydration.pending.slice(before);
+    if (later.length > 0) {
+      place.hydration.pending.push(Promise.all(later).then(() => place.put(build(plain))));
+    }
+    return build(plain);
+  };
+}
+
+/** Hydrators for strings that represent values outside JSON. An invalid string is a fault. */
+const TEXTUAL = {
+  date: textual('must be a valid date', (text) => {
+    const date = new Date(text);
+    return Number.isNaN(date.getTime()) ? undefined : date;
+  }),
+  url: textual('must be a valid URL', (text) => URL.parse(text) ?? undefined),
+  buffer: textual('must be valid base64', decode),
+  bigint: textual('must be the digits of a whole number', (text) =>
+    /^-?[0-9]+$/.test(text) ? BigInt(text) : undefined,
+  ),
+  bytes: textual('must be valid base64', (text) => {
+    const buffer = decode(text);
+    return buffer && new Uint8Array(buffer);
+  }),
+};
+
+// @__NO_SIDE_EFFECTS__
+function textual(message: string, read: (text: string) => unknown): HydrateValue {
+  return (value, { hydration, path }) => {
+    const hydrated = typeof value === 'string' ? read(value) : undefined;
+    if (hydrated === undefined) hydration.faults.push({ path, message });
+    return hydrated;
+  };
+}
+
+/**
+ * Decodes both alphabets of RFC 4648, with or without padding. Node's decoder ignores invalid characters, so the text
+ * is checked first.
+ */
+function decode(text: string): Buffer | undefined {
+  const digits = text.replace(/={1,2}$/, '');
+  return /^[A-Za-z0-9+/_-]*$/.test(digits) && digits.length % 4 !== 1
+    ? Buffer.from(digits, 'base64')
+    : undefined;
+}
+
+/** Parses a single value with a Standard Schema; its issues become faults. It may be asynchronous. */
+function hydrateStandard(standard: StandardSchema): HydrateValue {
+  return (value, place) => {
+    const settle = (result: StandardResult<unknown>): unknown => {
+      if (result.issues === undefined) return result.value;
+      place.hydration.faults.push(...issueFaults(result.issues, place.path));
+      return undefined;
+    };
+    const result = standard['~standard'].validate(value);
+    if (!('then' in result)) return settle(result);
+    place.hydration.pending.push(result.then((later) => place.put(settle(later))));
+    return undefined;
+  };
+}
+
+/** An instance that class-validator checks after hydration. */
+interface Validation {
+  readonly instance: object;
+  readonly path: string;
+  readonly groups?: readonly string[];
+  /** Some rules need class-validator in any case; otherwise it runs only if another rule fails. */
+  readonly isCertain: boolean;
+}
+
+/** The state of hydrating one call's arguments. */
+interface Hydration {
+  readonly faults: ArgumentFault[];
+  /** The arguments do not match the schema: all rules run, to report their faults too. */
+  readonly isReview?: boolean;
+  /** Asynchronous values of Standard Schemas. */
+  readonly pending: Promise<void>[];
+  readonly validations: Validation[];
+  /** Instances with a failed rule: class-validator writes the messages. */
+  readonly doubtful: object[];
+  /** The values were already transformed, and must not be transformed again. */
+  readonly isTransformed?: boolean;
+  /** Values that were transformed before their check, in JSON form, by the object that contained them. */
+  changed?: Map<object, JsonObject>;
+}
+
+/** The position of a value. */
+interface Place {
+  readonly hydration: Hydration;
+  /** With dots: `items.0.sku`. */
+  readonly path: string;
+  /** Sets the value when it arrives later. */
+  put(value: unknown): void;
+}
+
+/** The container of a value: an instance, an array, or an object used as a map. */
+type Holder = Record<PropertyKey, unknown>;
+
+/**
+ * The position of a child in its container. Its path is built only when it is needed, because most values are valid.
+ */
+class ChildPlace implements Place {
+  readonly hydration: Hydration;
+  readonly #parent: Place;
+  readonly #name: string | number;
+  readonly #holder: Holder;
+
+  constructor(parent: Place, name: string | number, holder: Holder) {
+    this.hydration = parent.hydration;
+    this.#parent = parent;
+    this.#name = name;
+    this.#holder = holder;
+  }
+
+  get path(): string {
+    return childPath(this.#parent.path, this.#name);
+  }
+
+  put(value: unknown): void {
+    setOwn(this.#holder, this.#name, value);
+  }
+}
+
+/** Converts a JSON value that matches the schema to the tool's value. */
+type HydrateValue = (value: unknown, place: Place) => unknown;
+
+type ClassValue = ValueType & { readonly kind: 'class' };
+
+/** One property of the class: its names, and the conversions of its value. */
+interface Step {
+  /** The name in JSON. */
+  readonly name: string;
+  /** The name on the instance. */
+  readonly key: string;
+  /** `Object.prototype` has a property with this name, so only an own property counts. */
+  readonly isInherited: boolean;
+  /** The same for the key: plain assignment may not reach the instance. */
+  readonly isShadowing: boolean;
+  /** `null` means absent. */
+  readonly dropsNull: boolean;
+  readonly isRequired: boolean;
+  /** The property is processed even if no value was sent. */
+  readonly isAlways: boolean;
+  readonly transforms?: readonly PropertyTransform[];
+  /** Checks a value that was transformed before its check. */
+  readonly checkTransformed?: (json: unknown, isAbsent: boolean) => readonly ArgumentFault[];
+  readonly hydrate?: HydrateValue;
+}
+
+/** How instances of one class are created. */
+interface Plan {
+  readonly create: new () => Record<string, unknown>;
+  readonly steps: readonly Step[];
+  readonly groups?: readonly string[];
+  readonly need: ValidationNeed;
+  /** Rules that run separately; empty if class-validator runs in any case. */
+  readonly rules: readonly RemainingRule[];
+  /** The number of instances created step by step. */
+  made: number;
+  assemble: Assemble;
+}
+
+/** Assigns the sent values to a new instance. */
+type Assemble = (instance: Holder, source: JsonObject, place: Place) => void;
+
+const plans = new WeakMap<ClassModel, Plan>();
+
+/**
+ * Creates instances of a DTO class. Only properties of the class are assigned, so that other sent values do not reach
+ * the instance. `cascaded`: class-validator reaches it from the object around it.
+ */
+function hydrateClass(type: ClassValue, cascaded: boolean): HydrateValue {
+  let known: Plan | undefined;
+  return (value, place) => {
+    known ??= planOf(type);
+    const plan = known;
+    const instance = new plan.create();
+    plan.assemble(instance, value as JsonObject, place);
+    const { isReview } = place.hydration;
+    if (!isReview)
+      for (const holds of plan.rules) if (!holds(instance)) place.hydration.doubtful.push(instance);
+    if ((plan.need !== 'none' || isReview) && !cascaded) {
+      const isCertain = plan.need === 'always' || isReview === true;
+      place.hydration.validations.push({ instance, path: place.path, groups: plan.groups, isCertain });
+    }
+    return instance;
+  };
+}
+
+/** Created for the first value of the class, so that recursive classes end and start-up costs nothing. */
+function planOf({ class: target, groups }: ClassValue): Plan {
+  const read = classModel(target, groups);
+  if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
+  const before = plans.get(read.model);
+  if (before !== undefined) return before;
+  const settable = read.model.properties.filter(({ name, key = name }) => isSettable(target.prototype, key));
+  const plan: Plan = {
+    create: target as unknown as Plan['create'],
+    steps: settable.map(stepOf),
+    groups,
+    need: validationNeed(read.model),
+    rules: typeof read.model.remaining === 'string' ? [] : read.model.remaining,
+    made: 0,
+    assemble: (instance, source, place) => assembleByStep(plan, { instance, source, place }),
+  };
+  plans.set(read.model, plan);
+  return plan;
+}
+
+/** Assigning to a getter without a setter would throw. */
+function isSettable(prototype: object | null, key: string): boolean {
+  if (prototype === null) return true;
+  const own = Object.getOwnPropertyDescriptor(prototype, key);
+  if (own === undefined) return isSettable(Object.getPrototypeOf(prototype), key);
+  return own.get === undefined || own.set !== undefined;
+}
+
+function stepOf(property: PropertyModel): Step {
+  const {
+    name,
+    key = name,
+    required,
+    nullable,
+    transforms,
+    transformedFirst,
+    type,
+    cascades = false,
+  } = property;
+  return {
+    name,
+    key,
+    isInherited: name in Object.prototype,
+    isShadowing: key in Object.prototype,
+    dropsNull: !required && !nullable && transformedFirst === undefined,
+    isRequired: required,
+    isAlways: transformedFirst === 'always',
+    transforms,
+    checkTransformed: transformedFirst && transformedCheck(property),
+    hydrate: hydratorOf(type, cascades),
+  };
+}
+
+/** Checks against the offered schema of the property. */
+function transformedCheck(property: PropertyModel): Step['checkTransformed'] {
+  const { name } = property;
+  const written = writeParameters({
+    properties: [{ ...property, transforms: undefined, transformedFirst: undefined }],
+  });
+  if (!written.ok) return undefined;
+  const { schema } = written;
+  const check = schemaCheck(schema);
+  return (json, isAbsent) => {
+    const errors = check(isAbsent ? {} : { [name]: json });
+    return errors === undefined ? [] : describeErrors(errors, schema);
+  };
+}
+
+/** An instance that is being filled. */
+interface Assembly {
+  readonly instance: Holder;
+  readonly source: JsonObject;
+  readonly place: Place;
+}
+
+/** After this many instances, code is generated for the class. */
+const MOST_BY_STEP = 500;
+
+function assembleByStep(plan: Plan, assembly: Assembly): void {
+  plan.made += 1;
+  if (plan.made === MOST_BY_STEP && mayGenerateCode()) plan.assemble = generateAssembly(plan.steps);
+  const { source } = assembly;
+  for (const step of plan.steps) {
+    const { name } = step;
+    const isSent = source[name] !== undefined && (!step.isInherited || Object.hasOwn(source, name));
+    if (!isSent && !step.isAlways) continue;
+    if (source[name] === null && step.dropsNull) continue;
+    assign(step, assembly);
+  }
+}
+
+/** The same as one generated function with a code path for each property: about three times as fast. */
+function generateAssembly(steps: readonly Step[]): Assemble {
+  const code = steps.map((step, index) => {
+    const { name, key, isInherited, isShadowing, dropsNull, isAlways, transforms, hydrate } = step;
+    if (isAlways) return `assign(steps[${index}], { instance, source, place });`;
+    const [from, to] = [`source[${JSON.stringify(name)}]`, `instance[${JSON.stringify(key)}]`];
+    const isSent = isInherited
+      ? `${from} !== undefined && Object.hasOwn(source, ${JSON.stringify(name)})`
+      : `${from} !== undefined`;
+    const isTaken = dropsNull ? `${isSent} && ${from} !== null` : isSent;
+    if (transforms !== undefined || isShadowing || (hydrate !== undefined && key !== name))
+      return `if (${isTaken}) assign(steps[${index}], { instance, source, place });`;
+    if (hydrate === undefined) return `if (${isTaken}) ${to} = ${from};`;
+    const child = `new ChildPlace(place, ${JSON.stringify(name)}, instance)`;
+    return `if (${isTaken}) ${to} = steps[${index}].hydrate(${from}, ${child});`;
+  });
+  const parameters = ['steps', 'assign', 'ChildPlace'];
+  const make = new Function(...parameters, `return (instance, source, place) => {${code.join('\n')}}`);
+  return make(steps, assign, ChildPlace) as Assemble;
+}
+
+function assign(step: Step, assembly: Assembly): void {
+  const { instance, source, place } = assembly;
+  const { name, key, transforms, hydrate } = step;
+  if (step.checkTransformed !== undefined) assignChecked(step, step.checkTransformed, assembly);
+  else if (transforms !== undefined) assignTransformed(step, assembly);
+  else if (hydrate === undefined) put(step, instance, source[name]);
+  else {
+    const child = new ChildPlace(place, name, key === name ? instance : renamed(step, instance));
+    put(step, instance, hydrate(source[name], child));
+  }
+}
+
+function put({ key, isShadowing }: Step, instance: Holder, value: unknown): void {
+  if (isShadowing) setOwn(instance, key, value);
+  else instance[key] = value;
+}
+
+/** Sets an asynchronous value if the name on the instance differs from the name in JSON. */
+function renamed(step: Step, instance: Holder): Holder {
+  const set = (value: unknown): void => put(step, instance, value);
+  return Object.defineProperty({}, step.name, { set });
+}
+
+/** Applies the transforms of a property; if a transform throws, the argument has a fault. */
+function transform(
+  { name, key, transforms = [] }: Step,
+  value: unknown,
+  { source, place }: Assembly,
+): { readonly ok: true; readonly value: unknown } | { readonly ok: false } {
+  try {
+    return { ok: true, value: transforms.reduce((before, one) => one(before, { key, source }), value) };
+  } catch (cause) {
+    const path = childPath(place.path, name);
+    place.hydration.faults.push({ path, message: 'cannot be transformed', cause });
+    return { ok: false };
+  }
+}
+
+/** Transforms the sent value and then checks it, in the order of class-transformer and class-validator. */
+function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>, assembly: Assembly): void {
+  const { instance, source, place } = assembly;
+  const { name, hydrate } = step;
+  const { hydration } = place;
+  const sent = Object.hasOwn(source, name) ? source[name] : undefined;
+  const transformed = hydration.isTransformed
+    ? ({ ok: true, value: sent } as const)
+    : transform(step, sent, assembly);
+  if (!transformed.ok) return;
+  const { value } = transformed;
+  const json = plainJson(value);
+  const faults = check(json, value === undefined || (value === null && !step.isRequired));
+  if (faults.length > 0) {
+    hydration.faults.push(...faults.map((fault) => ({ ...fault, path: childPath(place.path, fault.path) })));
+    return;
+  }
+  if (json !== sent && !hydration.isTransformed) {
+    hydration.changed ??= new Map();
+    hydration.changed.set(source, { ...hydration.changed.get(source), [name]: json });
+  }
+  if (value === undefined) return;
+  const isJson = hydrate !== undefined && nodeUtil().isDeepStrictEqual(value, json);
+  put(step, instance, isJson ? hydrate(value, new ChildPlace(place, name, instance)) : value);
+}
+
+/** Runs the transform once, after all asynchronous parts of the value. */
+function assignTransformed(step: Step, { instance, source, place }: Assembly): void {
+  const { name, hydrate } = step;
+  const { pending } = place.hydration;
+  const hydrated: Holder = { [name]: source[name] };
+  const set = (): void => {
+    const transformed = transform(step, hydrated[name], { instance, source, place });
+    if (transformed.ok) put(step, instance, transformed.value);
+  };
+  const before = pending.length;
+  if (hydrate) hydrated[name] = hydrate(source[name], new ChildPlace(place, name, hydrated));
+  const later = pending.slice(before);
+  if (later.length > 0) pending.push(Promise.all(later).then(set));
+  else set();
+}
+
+/** Whether instances of a class need class-validator: never, only after a failed rule, or always. */
+type ValidationNeed = 'none' | 'doubt' | 'always';
+
+/** Considers the rules of the class and of the classes that `@ValidateNested` reaches. */
+function validationNeed(model: ClassModel): ValidationNeed {
+  if (some(model, ({ remaining }) => remaining === 'all')) return 'always';
+  return some(model, ({ remaining }) => remaining !== 'none') ? 'doubt' : 'none';
+}
+
+function some(
+  model: ClassModel,
+  test: (model: ClassModel) => boolean,
+  around: ReadonlySet<ClassModel> = new Set(),
+): boolean {
+  if (test(model)) return true;
+  if (around.has(model)) return false;
+  const inside = new Set([...around, model]);
+  return model.properties.some(
+    ({ cascades, type }) => cascades === true && classesIn(type).some((member) => some(member, test, inside)),
+  );
+}
+
+/**
+ * The classes that class-validator visits itself: classes, and arrays and maps of them, but not the values of plain
+ * objects.
+ */
+function classesIn(type: ValueType): readonly ClassModel[] {
+  if (type.kind === 'array') return classesIn(type.items);
+  if (type.kind === 'record' && type.collection === 'map') return classesIn(type.values);
+  if (type.kind === 'class') return modelsOf([type.class], type.groups);
+  if (type.kind === 'tagged')
+    return modelsOf(
+      type.variants.map((variant) => variant.class),
+      type.groups,
+    );
+  return [];
+}
+
+function modelsOf(
+  classes: readonly ClassModel['class'][],
+  groups?: readonly string[],
+): readonly ClassModel[] {
+  return classes.flatMap((member) => {
+    const read = classModel(member, groups);
+    return read.ok ? [read.model] : [];
+  });
 }

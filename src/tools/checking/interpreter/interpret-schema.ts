@@ -26,14 +26,6 @@ const MAX_PROPERTIES = 200;
 /** More keys are looked up in a set. */
 const MAX_COMPARED = 16;
 
-/**
- * Writes the test of a schema as one generated function. It contains code for types, properties, items and the
- * keywords with `code`; other keywords call a validator.
- */
-function writeTest(schema: JsonSchema, partOf: PartOf): Test {
-  return new TestWriter(partOf).write(schema);
-}
-
 const TYPES: Readonly<Record<string, (value: string) => string>> = {
   number: (value) => `typeof ${value} === 'number' && Number.isFinite(${value})`,
   integer: (value) => `Number.isInteger(${value})`,
@@ -46,6 +38,10 @@ function typeCode(type: string, value: string): string {
   return TYPES[type]?.(value) ?? `typeof ${value} === ${literal(type)}`;
 }
 
+/**
+ * Writes the test of a schema as one generated function. It contains code for types, properties, items and the
+ * keywords with `code`; other keywords call a validator.
+ */
 class TestWriter {
   readonly #partOf: PartOf;
   /** The constants of the code, as parameters of the outer function. */
@@ -199,19 +195,72 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   };
 }
 
-const scopes = new WeakMap<JsonSchema, Scope>();
-
-/** A part of a schema, with the root of its references. */
-interface SchemaPlace {
-  readonly schema: JsonSchema;
-  readonly root: JsonSchema;
+/** A test that is replaced by generated code after many uses. */
+interface ImprovingTest {
+  ask: Test;
 }
+
+/** Code is generated for schemas that are used more often; for others it would take longer than it saves. */
+const MAX_INTERPRETED = 50;
+
+/**
+ * All errors of a value for a valid schema of draft 7, 2019-09 or 2020-12, including formats; `undefined` if it
+ * matches.
+ */
+export function schemaCheck(schema: JsonSchema): (value: unknown) => readonly SchemaError[] | undefined {
+  return interpretSchema(schema).check;
+}
+
+/** Whether a value matches a valid schema; cheaper than the errors. */
+export function schemaTest(schema: JsonSchema): Test {
+  const improving = improvingTest(schema);
+  return (value) => improving.ask(value);
+}
+
+/** The same for frequent use: interpreted first, later as generated code. */
+export function improvingTest(schema: JsonSchema): ImprovingTest {
+  const { test, generate } = interpretSchema(schema);
+  if (generate === undefined) return { ask: test };
+  let calls = 0;
+  const improving: ImprovingTest = {
+    ask(value) {
+      calls += 1;
+      if (calls > MAX_INTERPRETED) improving.ask = mayGenerateCode() ? generate() : test;
+      return test(value);
+    },
+  };
+  return improving;
+}
+
+let isAllowed: boolean | undefined;
+
+/**
+ * Whether this process may generate code: not under `--disallow-code-generation-from-strings`, nor in workers and
+ * pages whose policy forbids it. The restriction is reported once.
+ */
+export function mayGenerateCode(): boolean {
+  if (isAllowed !== undefined) return isAllowed;
+  try {
+    isAllowed = new Function('return true')() === true;
+  } catch {
+    const message =
+      'Code must not be generated here, so that JSON schemas are interpreted: with the same verdicts, in more time for each call.';
+    process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_INTERPRETED' });
+    isAllowed = false;
+  }
+  return isAllowed;
+}
+
+const scopes = new WeakMap<JsonSchema, Scope>();
 
 /**
  * Whether a value matches a part of a schema; for values that are validated once, such as defaults. Keywords that
  * depend on other validations, and endless self-references, are ignored.
  */
-export function fitsSchema(value: unknown, { schema, root }: SchemaPlace): boolean {
+export function fitsSchema(
+  value: unknown,
+  { schema, root }: { readonly schema: JsonSchema; readonly root: JsonSchema },
+): boolean {
   const scope = scopes.get(root) ?? new Scope({ ...WITHOUT_MEMORY, root, draft: draftOf(root) }, []);
   scopes.set(root, scope);
   try {
@@ -263,7 +312,7 @@ class Scope {
     if (known !== undefined) return known;
     const validate = this.whole.isGenerating
       ? this.#generated(schema)
-      : schemaValidator(schema, (keyword) => new SchemaPart(this, schema, keyword));
+      : schemaValidator(schema, (keyword) => this.#part(schema, keyword));
     const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
     const tracking = this.whole.isTracking && isCounting ? withOwnTrack(validate) : validate;
     this.#validates.set(schema, tracking);
@@ -271,7 +320,7 @@ class Scope {
   }
 
   generate(schema: JsonSchema): Test {
-    return writeTest(schema, (of, keyword) => new SchemaPart(this, of, keyword));
+    return new TestWriter((of, keyword) => this.#part(of, keyword)).write(schema);
   }
 
   /** Code is generated for the first value, because schemas may contain themselves. */
@@ -283,19 +332,31 @@ class Scope {
     };
   }
 
-  /** The validator of a reference's target, created on first use, because it may contain the reference. */
-  referred(from: JsonSchema, keyword: string): Validator {
-    let validate: Validator | undefined;
-    const made = (): Validator => {
-      validate ??= this.#validatorOfTarget(from, keyword);
-      return validate;
+  #part(schema: JsonSchema, keyword: string): Part {
+    const { root, isTracking, draft } = this.whole;
+    return {
+      keyword,
+      given: schema[keyword],
+      schema,
+      root,
+      isTracking,
+      marksContained: draft === '2020-12',
+      knows: (name) => isKnownIn(draft, KEYWORDS.get(name) ?? {}),
+      validatorOf: (part) => this.validatorOf(part),
+      referred: () => this.#referred(schema, keyword),
     };
-    return (value, run, seen) => made()(value, run, seen);
   }
 
-  #validatorOfTarget(from: JsonSchema, keyword: string): Validator {
-    const validate = this.validatorOf(this.#target(from, keyword));
-    return this.whole.isRepeating ? remembering(validate) : validate;
+  /** The validator of a reference's target, created on first use, because it may contain the reference. */
+  #referred(from: JsonSchema, keyword: string): Validator {
+    let validate: Validator | undefined;
+    return (value, run, seen) => {
+      if (validate === undefined) {
+        const target = this.validatorOf(this.#target(from, keyword));
+        validate = this.whole.isRepeating ? remembering(target) : target;
+      }
+      return validate(value, run, seen);
+    };
   }
 
   #target(from: JsonSchema, keyword: string): unknown {
@@ -311,46 +372,6 @@ class Scope {
       if (isSchemaNode(other) && other[anchor] === wanted) return other;
     }
     return target;
-  }
-}
-
-class SchemaPart implements Part {
-  readonly #scope: Scope;
-  readonly schema: JsonSchema;
-  readonly keyword: string;
-
-  constructor(scope: Scope, schema: JsonSchema, keyword: string) {
-    this.#scope = scope;
-    this.schema = schema;
-    this.keyword = keyword;
-  }
-
-  get given(): unknown {
-    return this.schema[this.keyword];
-  }
-
-  get root(): JsonSchema {
-    return this.#scope.whole.root;
-  }
-
-  get isTracking(): boolean {
-    return this.#scope.whole.isTracking;
-  }
-
-  get marksContained(): boolean {
-    return this.#scope.whole.draft === '2020-12';
-  }
-
-  knows(name: string): boolean {
-    return isKnownIn(this.#scope.whole.draft, KEYWORDS.get(name) ?? {});
-  }
-
-  validatorOf(schema: unknown): Validator {
-    return this.#scope.validatorOf(schema);
-  }
-
-  referred(): Validator {
-    return this.#scope.referred(this.schema, this.keyword);
   }
 }
 

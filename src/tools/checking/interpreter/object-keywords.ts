@@ -35,7 +35,10 @@ export const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   patternProperties,
   dependentRequired: (part) => neededNames(part, Object.entries(part.given as JsonSchema)),
   dependentSchemas: (part) => neededSchemas(part, Object.entries(part.given as JsonSchema)),
-  unevaluatedProperties: (part) => (part.isTracking ? unevaluatedProperties(part) : undefined),
+  unevaluatedProperties: (part) =>
+    part.isTracking
+      ? forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)))
+      : undefined,
 };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -118,13 +121,7 @@ function patternProperties(part: Part): Validator {
 function additionalProperties(part: Part): Validator {
   const known = new Set(namesOf(part.schema.properties));
   const patterns = namesOf(part.schema.patternProperties).map((pattern) => patternOf(pattern));
-  const isKnown = (name: string): boolean =>
-    known.has(name) || patterns.some((pattern) => pattern.test(name));
-  return forOthers(part, (name) => isKnown(name));
-}
-
-function unevaluatedProperties(part: Part): Validator {
-  return forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)));
+  return forOthers(part, (name) => known.has(name) || patterns.some((pattern) => pattern.test(name)));
 }
 
 /** Validates all properties except those that another keyword covers. */

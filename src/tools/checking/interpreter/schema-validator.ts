@@ -33,7 +33,7 @@ const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
     const { items } = part.schema;
     return Array.isArray(items) ? itemsFrom(part, items.length) : undefined;
   },
-  prefixItems: (part) => tuple(part),
+  prefixItems: tuple,
   items: (part) => {
     if (Array.isArray(part.given)) return tuple(part);
     const { prefixItems } = part.schema;
@@ -49,9 +49,7 @@ const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
     part.given === true
       ? (value, run) => {
           const twice = duplicateItems(value as Items);
-          if (twice === undefined) return true;
-          const { params, message } = twice;
-          return run.refuse(value, part, { params, message });
+          return twice === undefined || run.refuse(value, part, twice);
         }
       : undefined,
 };
@@ -156,15 +154,10 @@ function unevaluatedItems(part: Part): Validator {
   };
 }
 
-interface DuplicateItems {
-  readonly params: { readonly i: number; readonly j: number };
-  readonly message: string;
-}
-
 /** Reports as a compiled validator does: the last equal item and its index. */
-function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
+function duplicateItems(items: Items) {
   const places = new Map<string, number>();
-  let params: DuplicateItems['params'] | undefined;
+  let params: { readonly i: number; readonly j: number } | undefined;
   items.forEach((item, again) => {
     const key = canonicalJson(item);
     const first = places.get(key);
@@ -196,7 +189,10 @@ const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   multipleOf: (part) => {
     const step = part.given as number;
     const complaint = { params: { multipleOf: step }, message: `must be multiple of ${step}` };
-    return refusesUnless(part, complaint, { test: (value: number) => isWhole(value / step) });
+    return refusesUnless(part, complaint, {
+      // Like compiled schemas: quotients that are written with an exponent are never whole.
+      test: (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21,
+    });
   },
   format: (part) => format(part, 'number'),
 };
@@ -238,11 +234,6 @@ function bound(comparison: string, isWithin: (value: number, limit: number) => b
       code: (value) => `${value} ${comparison} ${literal(limit)}`,
     });
   };
-}
-
-/** Like compiled schemas: quotients that are written with an exponent are never whole. */
-function isWhole(quotient: number): boolean {
-  return Number.isInteger(quotient) && Math.abs(quotient) < 1e21;
 }
 
 function format(part: Part, type: 'number' | 'string') {
@@ -288,14 +279,6 @@ const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   if: condition,
   anyOf: union,
   oneOf: union,
-};
-
-/** Grouped by the type of their values: any type, numbers, strings, arrays. */
-const VALUE_KEYWORDS = {
-  any: { ...ANY_KEYWORDS, ...COMBINING_KEYWORDS },
-  number: NUMBER_KEYWORDS,
-  text: TEXT_KEYWORDS,
-  array: ARRAY_KEYWORDS,
 };
 
 function condition(part: Part): Validator {
@@ -346,18 +329,20 @@ function union(part: Part): Validator {
 
 type Makers = Readonly<Record<string, ValidatorFactory>>;
 
-const REFERENCES: Makers = {
-  $dynamicRef: (part) => part.referred(),
-  $recursiveRef: (part) => part.referred(),
-  $ref: (part) => part.referred(),
-};
+const referred: ValidatorFactory = (part) => part.referred();
 
 /** The keywords by the type of their values, in the order in which errors are reported. */
 export const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
-  { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
-  { type: 'number', makers: VALUE_KEYWORDS.number },
-  { type: 'string', makers: VALUE_KEYWORDS.text },
-  { type: 'array', makers: VALUE_KEYWORDS.array },
+  {
+    makers: {
+      ...{ $dynamicRef: referred, $recursiveRef: referred, $ref: referred },
+      ...ANY_KEYWORDS,
+      ...COMBINING_KEYWORDS,
+    },
+  },
+  { type: 'number', makers: NUMBER_KEYWORDS },
+  { type: 'string', makers: TEXT_KEYWORDS },
+  { type: 'array', makers: ARRAY_KEYWORDS },
   { type: 'object', makers: OBJECT_KEYWORDS },
 ];
 

@@ -110,7 +110,11 @@ export class Run {
   }
 
   /** Reports that a value does not match. */
-  refuse(value: unknown, { keyword, given, schema }: Refusing, complaint: Complaint): false {
+  refuse(
+    value: unknown,
+    { keyword, given, schema }: Pick<Part, 'keyword' | 'given' | 'schema'>,
+    complaint: Complaint,
+  ): false {
     const errors = this.#errors;
     if (errors === undefined) return false;
     const last = errors[MAX_ERRORS - 1];
@@ -139,9 +143,6 @@ export class Run {
     return verdicts;
   }
 }
-
-/** The keyword that rejects a value. */
-type Refusing = Pick<Part, 'keyword' | 'given' | 'schema'>;
 
 /** The result of validating a value. */
 interface Verdict {

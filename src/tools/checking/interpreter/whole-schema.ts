@@ -7,8 +7,8 @@ import {
   isSchemaNode,
   KEYWORDS,
   type KeywordValue,
-  partsOf,
   type Subschema,
+  schemaPlaces,
   subschemas,
 } from '../../schema/keywords.js';
 import { resolveReference, unionChooser } from '../schema-level.js';
@@ -39,7 +39,7 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
     isReferring ||= part.$ref !== undefined;
   }
   const isRepeating =
-    (isReferring || isDynamic) && (validatesItselfRepeatedly(root) || validatesItselfAgain(root));
+    (isReferring || isDynamic) && (leadsBack(stepsOf(root), 2) || validatesItselfAgain(root));
   return {
     root,
     draft,
@@ -47,16 +47,6 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
     isDynamic,
     isRepeating,
   };
-}
-
-/**
- * Whether a schema leads back to itself in two ways for the same value, as
- * `Node = anyOf: [{ a: Node }, { a: Node, b }]`: each level of a value would then double the work. A tag that
- * distinguishes the branches leaves only one way.
- */
-function validatesItselfRepeatedly(root: JsonSchema): boolean {
-  const steps = stepsOf(root);
-  return leadsBack(steps, 2);
 }
 
 /** Whether validating a value leads to validating the same value with the same schema, without end. */
@@ -71,7 +61,11 @@ function stepsOf(root: JsonSchema): Steps {
   return new Map([...everySchema(root)].map((part) => [part, stepsFrom(part, root)]));
 }
 
-/** Whether any schema leads back to itself in this many ways. */
+/**
+ * Whether any schema leads back to itself in this many ways for the same value. With two ways, as in
+ * `Node = anyOf: [{ a: Node }, { a: Node, b }]`, each level of a value would double the work. A tag that distinguishes
+ * the branches leaves only one way.
+ */
 function leadsBack(steps: Steps, ways: number): boolean {
   const circles = circlesOf(steps);
   return [...steps].some(([part, taken]) => {
@@ -95,7 +89,7 @@ function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
   const steps: Step[] = [];
   const target = referredSchema(schema, root);
   if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
-  for (const part of partsOf(schema)) {
+  for (const part of schemaPlaces(schema)) {
     const { node, keyword } = part;
     if (!isSchemaNode(node) || keyword.validates === undefined || keyword.validates === 'names') continue;
     const types =

@@ -98,12 +98,7 @@ function undelay(token: unknown): unknown {
 interface ConstructorParameter {
   readonly token: TsyringeToken | undefined;
   readonly isOptional: boolean;
-  /** `@injectAll`: every provider of the token. */
-  readonly isMultiple: boolean;
 }
-
-/** The parameters, or `unknown` if the class has parameters without a description. */
-type ConstructorFacts = readonly ConstructorParameter[] | 'unknown';
 
 /** tsyringe's own metadata key for `@inject` and similar decorators. */
 const TOKENS_KEY = 'injectionTokens';
@@ -111,19 +106,24 @@ const TOKENS_KEY = 'injectionTokens';
 interface TokenDescriptor {
   readonly token: TsyringeToken;
   readonly isOptional?: boolean;
-  readonly multiple?: boolean;
 }
 
 /**
- * The dependencies of a class's constructor. If decorator metadata exists, the class is also marked as injectable:
+ * The dependencies of a class's constructor; `unknown` if it has parameters without a description. If decorator metadata exists, the class is also marked as injectable:
  * tsyringe refuses classes without its `injectable()`, and our decorators only record.
  */
-function constructorParameters(target: ClassType): ConstructorFacts {
+function constructorParameters(target: ClassType): readonly ConstructorParameter[] | 'unknown' {
   const tokens: Readonly<Record<number, TsyringeToken | TokenDescriptor>> =
     Reflect.getOwnMetadata(TOKENS_KEY, target) ?? {};
   const designTypes = describedTypes(target) ?? designTypesFrom(tokens, target.length);
   if (designTypes === undefined) return 'unknown';
-  const parameters = designTypes.map((designType, index) => readParameter(tokens[index] ?? designType));
+  const parameters = designTypes.map((designType, index): ConstructorParameter => {
+    const asked = tokens[index] ?? designType;
+    const isDescriptor = typeof asked === 'object' && asked !== null && 'token' in asked;
+    if (!isDescriptor) return { token: asked as TsyringeToken | undefined, isOptional: false };
+    const { token, isOptional = false } = asked as TokenDescriptor;
+    return { token, isOptional };
+  });
   loadTsyringe().injectable()(target as new () => object);
   return parameters;
 }
@@ -148,17 +148,6 @@ function designTypesFrom(tokens: object, count: number): readonly unknown[] | un
   return parameters.every((index) => Object.hasOwn(tokens, index))
     ? parameters.map(() => undefined)
     : undefined;
-}
-
-function readParameter(asked: unknown): ConstructorParameter {
-  if (!isDescriptor(asked)) {
-    return { token: asked as TsyringeToken | undefined, isOptional: false, isMultiple: false };
-  }
-  return { token: asked.token, isOptional: asked.isOptional ?? false, isMultiple: asked.multiple ?? false };
-}
-
-function isDescriptor(asked: unknown): asked is TokenDescriptor {
-  return typeof asked === 'object' && asked !== null && 'token' in asked;
 }
 
 /** A fault in the dependencies of a class. */
@@ -229,7 +218,7 @@ function nameOf(token: unknown): string {
 
 /** A container's provider of a token; aliases are followed. */
 type ProviderFacts =
-  | { readonly kind: 'class'; readonly class: ClassType; readonly lifetime: ProviderLifetime }
+  | ({ readonly kind: 'class' } & ProvidedClass)
   /** A value or a factory, which cannot be inspected. */
   | { readonly kind: 'opaque' };
 

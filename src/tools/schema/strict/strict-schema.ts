@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { freeName } from '../../../core/kernel/free-name.js';
 import { canonicalJson, childPath, copyOfJson, isRecord, setOwn } from '../../../core/kernel/json.js';
 import { allSchemas, subschemas } from '../keywords.js';
 import {
@@ -64,7 +65,12 @@ function surveyOf(root: Node): Survey {
 
 /** Adds tags to unions whose branches could be confused, if that would restore another value. */
 function chooseTags({ parents }: Survey): void {
-  const rewritten = new Set([...parents.keys()].filter(isRewritten));
+  const rewritten = new Set(
+    [...parents.keys()].filter(
+      ({ standsFor, fields = [] }) =>
+        standsFor !== undefined || fields.some(({ isRequired, isRest }) => !isRequired || isRest),
+    ),
+  );
   for (const node of rewritten) for (const parent of parents.get(node) ?? []) rewritten.add(parent);
   const areConfused = (nodes: readonly Node[]): boolean =>
     nodes.length > 1 && nodes.some((node) => rewritten.has(node)) && tellingName(nodes) === undefined;
@@ -81,10 +87,6 @@ function chooseTags({ parents }: Survey): void {
     );
     if ([lists, ...byKeys.values()].some(areConfused)) union.tags = tagsFor(branches);
   }
-}
-
-function isRewritten({ standsFor, fields = [] }: Node): boolean {
-  return standsFor !== undefined || fields.some(({ isRequired, isRest }) => !isRequired || isRest);
 }
 
 /** The field whose constants differ in all objects. */
@@ -178,8 +180,7 @@ class SchemaWriter {
     const known = this.#references.get(node);
     if (known !== undefined) return { $ref: known };
     const plain = node.name?.replaceAll(/[^\w-]+/g, '_') || 'part';
-    let name = plain;
-    for (let count = 2; Object.hasOwn(this.#definitions, name); count++) name = `${plain}_${count}`;
+    const name = freeName(plain, (taken) => Object.hasOwn(this.#definitions, taken), '_');
     this.#references.set(node, `#/$defs/${name}`);
     setOwn(this.#definitions, name, {});
     const { length } = this.#edits;

@@ -62,7 +62,8 @@ export class StrictTools {
     const forms = new Map<string, StrictForm>();
     const strictTools = tools.map((tool) => {
       const { strict, ...named } = tool.function;
-      const form = this.#isWanted(strict) ? strictSchema(named.parameters) : undefined;
+      const isWanted = (this.#mode === 'auto' ? strict !== false : this.#mode) ?? strict;
+      const form = isWanted ? strictSchema(named.parameters) : undefined;
       if (!form?.isStrict)
         return strict === undefined ? tool : { ...tool, function: { ...named, strict: false } };
       forms.set(named.name, form);
@@ -72,11 +73,6 @@ export class StrictTools {
     const offered = { tools: isSame ? tools : strictTools, forms };
     this.#offered.set(tools, offered);
     return offered;
-  }
-
-  #isWanted(strict: boolean | undefined): boolean {
-    if (this.#mode === undefined) return strict === true;
-    return this.#mode === 'auto' ? strict !== false : this.#mode;
   }
 
   #show(message: Message, forms: Offered['forms']): Message {
