@@ -96,6 +96,7 @@ export {
   type DescribedTool,
   type EnumSource,
   Integer,
+  type McpApp,
   type ParamOptions,
   type RememberOptions,
   type ResultCaching,

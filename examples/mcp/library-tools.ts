@@ -1,5 +1,6 @@
 import { Public, Tool, ToolContext, Toolset } from 'toolwright';
-import { Library } from './library.js';
+import { BookCard } from './book-card.js';
+import { type Book, Library } from './library.js';
 
 /** The library, for a model. Everybody may look around, and readers who have signed in may borrow. */
 @Public()
@@ -14,6 +15,15 @@ export class LibraryTools {
   @Tool({ annotations: { title: 'Search the shelf', readOnly: true, openWorld: false } })
   searchBooks(words: string) {
     return this.library.search(words).map(({ isbn, title, author }) => ({ isbn, title, author }));
+  }
+
+  /**
+   * Show a book, with who has it
+   * @param isbn ISBN, as the search gives it
+   */
+  @Tool({ ui: BookCard, annotations: { title: 'Show a book', readOnly: true, openWorld: false } })
+  showBook(isbn: string): Book {
+    return this.library.find(isbn);
   }
 
   /**

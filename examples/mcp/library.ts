@@ -26,9 +26,14 @@ export class Library {
     return [...this.#books.values()];
   }
 
-  borrow(isbn: string, reader: string): Book {
+  find(isbn: string): Book {
     const book = this.#books.get(isbn);
     if (book === undefined) throw new Error(`There is no book ${isbn}; search for it first.`);
+    return book;
+  }
+
+  borrow(isbn: string, reader: string): Book {
+    const book = this.find(isbn);
     if (book.borrowedBy !== undefined) throw new Error(`${book.title} is lent to somebody.`);
     const lent = { ...book, borrowedBy: reader };
     this.#books.set(isbn, lent);

@@ -22,6 +22,23 @@ describeClass(LibraryTools, {
         },
       },
     },
+    showBook: {
+      description: 'Show a book, with who has it',
+      parameters: [
+        { name: 'isbn', schema: { type: 'string', description: 'ISBN, as the search gives it' } },
+      ],
+      output: {
+        type: 'object',
+        properties: {
+          isbn: { type: 'string' },
+          title: { type: 'string' },
+          author: { type: 'string' },
+          borrowedBy: { type: 'string' },
+        },
+        required: ['isbn', 'title', 'author'],
+        description: 'A book and who has it.',
+      },
+    },
     borrowBook: {
       description: 'Borrow a book',
       parameters: [

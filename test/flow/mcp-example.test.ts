@@ -57,6 +57,17 @@ describe('the library in examples/mcp', () => {
     for (const client of [stranger, undecided, ada, grace]) await client.close();
   });
 
+  test('a book is shown with its view, to everybody', async () => {
+    const client = await connectAs(undefined);
+    const { contents } = await client.readResource({ uri: 'ui://library/book-card' });
+    expect(contents).toMatchObject([
+      { mimeType: 'text/html;profile=mcp-app', _meta: { ui: { prefersBorder: true } } },
+    ]);
+    const result = await client.callTool({ name: 'show_book', arguments: { isbn: MIDDLEMARCH } });
+    expect(result.structuredContent).toMatchObject({ title: 'Middlemarch', author: 'George Eliot' });
+    await client.close();
+  });
+
   test('taking stock reports each book and ends with the list', async () => {
     const client = await connectAs(undefined);
     const titles: unknown[] = [];

@@ -33,7 +33,7 @@ const LEFT_OUT = new Set([
 ]);
 
 /** Options whose type has another name. */
-const ALSO = new Set(['BudgetLimits', 'McpServerSettings', 'StoreLimits']);
+const ALSO = new Set(['BudgetLimits', 'McpApp', 'McpServerSettings', 'StoreLimits']);
 
 const INTRODUCTION = `# Options
 

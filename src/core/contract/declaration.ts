@@ -21,6 +21,56 @@ interface ToolIcon {
   readonly theme?: 'light' | 'dark';
 }
 
+/** The origins that an MCP App may use, such as `https://api.example.org`; hosts block all others. */
+export interface McpAppCsp {
+  /** Origins of network requests: `https://…`, `wss://…`. */
+  readonly connectDomains?: readonly string[];
+  /** Origins of scripts, styles, images, fonts and media; `https://*.example.org` allows all subdomains. */
+  readonly resourceDomains?: readonly string[];
+  /** Origins of nested frames. */
+  readonly frameDomains?: readonly string[];
+  /** Origins that the document may use as its base. */
+  readonly baseUriDomains?: readonly string[];
+}
+
+/** The browser features that an MCP App asks for; a host may deny them. */
+export interface McpAppPermissions {
+  readonly camera?: object;
+  readonly microphone?: object;
+  readonly geolocation?: object;
+  readonly clipboardWrite?: object;
+}
+
+/**
+ * An HTML view of a tool's results, which hosts of MCP Apps show in a sandboxed frame. Several tools may share a view.
+ * It receives the arguments and the `structuredContent` of each call.
+ *
+ * @example
+ * ```ts
+ * const OrderCard: McpApp = {
+ *   uri: 'ui://shop/order-card',
+ *   html: () => readFile(new URL('./order-card.html', import.meta.url), 'utf8'),
+ *   csp: { resourceDomains: ['https://images.example.org'] },
+ *   prefersBorder: true,
+ * };
+ * ```
+ */
+export interface McpApp {
+  /** Begins with `ui://`. */
+  readonly uri: string;
+  /** A complete HTML document, or a function that returns it for each request of a host. */
+  readonly html: string | (() => string | Promise<string>);
+  readonly title?: string;
+  readonly description?: string;
+  /** Default: the view uses no other origin. */
+  readonly csp?: McpAppCsp;
+  readonly permissions?: McpAppPermissions;
+  /** The origin that the view gets, in the format that the host documents: `abc123.claudemcpcontent.com`. */
+  readonly domain?: string;
+  /** Whether the host draws a border and a background around the view; default: the host decides. */
+  readonly prefersBorder?: boolean;
+}
+
 /** Whether a call needs an approval before it runs. */
 export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
 
@@ -170,6 +220,8 @@ export interface ToolBehaviour {
   readonly _meta?: Readonly<Record<string, unknown>>;
   /** Shown by MCP clients. */
   readonly icons?: readonly ToolIcon[];
+  /** The view that hosts of MCP Apps show for a call. The tool needs an `output` that is an object. */
+  readonly ui?: McpApp;
 }
 
 /** How results of a tool are cached for later calls. */

@@ -189,6 +189,8 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   public: protecting(BOOLEAN),
   _meta: RECORD,
   icons: listOf(RECORD, "[{ src: '…' }]"),
+  // Checked by the MCP server.
+  ui: RECORD,
 };
 
 const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };

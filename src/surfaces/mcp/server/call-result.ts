@@ -6,7 +6,7 @@ import { type ContentPart, ToolResult } from '../../../core/contract/tool-result
 import { isPart } from '../../../run/call/result-form.js';
 import { isCutDetails, notesOf, resultText } from '../../../run/call/result-text.js';
 
-/** The result of a call for the client; with a declared `output`, also as structured data. */
+/** The result of a call for the client; with an `output`, also as structured data, which always has a text, too. */
 export function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
   const { result } = record;
   const content = contentOf(result);
@@ -17,7 +17,10 @@ export function writeCallResult(record: CallRecord, output: JsonSchema | undefin
     content.push({ type: 'text', text: forUser, annotations: { audience: ['user'] } });
   if (result.isError) return { content, isError: true };
   if (output === undefined || result.async) return { content };
-  return { content, structuredContent: structuredOf(result, output) };
+  const structuredContent = structuredOf(result, output);
+  const hasText = content.some((block) => block.type === 'text' && block.text.trim() !== '');
+  if (!hasText) content.push({ type: 'text', text: JSON.stringify(structuredContent) });
+  return { content, structuredContent };
 }
 
 function contentOf(result: ToolResult): ContentBlock[] {

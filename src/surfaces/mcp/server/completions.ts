@@ -1,5 +1,6 @@
 import type { CompleteRequestParams, CompleteResult } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
+import type { AuthorFault } from '../../../core/errors/author-fault.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { returnedValue } from './prompts.js';
 import type { McpRequest } from './request.js';
@@ -36,8 +37,8 @@ export async function complete(
   return { completion: { values, total: all.length, hasMore: all.length > values.length } };
 }
 
-/** Completions whose prompt or resource does not exist, such as `completeIds of plan_delivery`. */
-export function strayCompletions(registry: ToolRegistry): readonly string[] {
+/** Completions whose prompt or resource does not exist. */
+export function strayCompletions(registry: ToolRegistry): readonly AuthorFault[] {
   const prompts = new Set(registry.part('prompt').list());
   const uris = new Set(
     registry
@@ -50,6 +51,13 @@ export function strayCompletions(registry: ToolRegistry): readonly string[] {
     .tools()
     .flatMap(({ name, served }) => {
       const { of } = served as ServedCompletion;
-      return prompts.has(of) || uris.has(of) ? [] : [`${name} of '${of}'`];
+      if (prompts.has(of) || uris.has(of)) return [];
+      return [
+        {
+          where: `@Completion ${name} of '${of}'`,
+          problem: 'there is no prompt of this name, and no resource of this URI template',
+          fix: 'the name of the prompt as clients see it, or the URI template of the resource',
+        },
+      ];
     });
 }

@@ -34,13 +34,30 @@ export function listedTool(tool: ToolDefinition, isProtected: boolean): McpTool 
   });
 }
 
-function metadataOf({ _meta, scopes = [], public: isPublic }: ToolDefinition, isProtected: boolean) {
+function metadataOf(tool: ToolDefinition, isProtected: boolean) {
+  const { scopes = [], public: isPublic } = tool;
+  const _meta = withAppUri(tool);
   if (!isProtected) return { _meta };
   const securitySchemes = [isPublic ? { type: 'noauth' } : { type: 'oauth2', scopes }];
   return { securitySchemes, _meta: { ..._meta, securitySchemes } };
 }
 
+/**
+ * The URI of the tool's MCP App, also under the key of older hosts. It does not depend on the client's capabilities:
+ * tool lists must not vary per connection (MCP, tools), and hosts without MCP Apps ignore it.
+ */
+function withAppUri({ _meta, ui: app }: ToolDefinition): ToolDefinition['_meta'] {
+  if (app === undefined) return _meta;
+  const { uri } = app;
+  return { ..._meta, ui: { ...Object(_meta?.ui), resourceUri: uri }, 'ui/resourceUri': uri };
+}
+
 /** A tool's declared output. Inferred outputs are left out: clients fail a call whose result does not match. */
 export function promisedOutput({ output, isOutputInferred }: ToolDefinition): JsonSchema | undefined {
   return isOutputInferred ? undefined : output;
+}
+
+/** The schema of a tool's `structuredContent`: its declared output, and for an MCP App also an inferred output. */
+export function structuredOutput(tool: ToolDefinition): JsonSchema | undefined {
+  return tool.ui === undefined ? promisedOutput(tool) : tool.output;
 }

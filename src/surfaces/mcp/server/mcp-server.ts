@@ -21,6 +21,7 @@ import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { allAppFaults } from './apps.js';
 import { SealedState } from './ask-client.js';
 import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
@@ -338,15 +339,8 @@ export class EventLog implements EventStore {
  */
 export function createMcpServer(registry: ToolRegistry, options: McpServerOptions = {}): McpToolServer {
   checkServerOptions(registry, options);
-  const stray = strayCompletions(registry);
-  if (stray.length > 0)
-    throw new ToolDeclarationError(
-      stray.map((completion) => ({
-        where: `@Completion ${completion}`,
-        problem: 'there is no prompt of this name, and no resource of this URI template',
-        fix: 'the name of the prompt as clients see it, or the URI template of the resource',
-      })),
-    );
+  const faults = [...strayCompletions(registry), ...allAppFaults(registry)];
+  if (faults.length > 0) throw new ToolDeclarationError(faults);
   return new RegistryServer(registry, options);
 }
 
@@ -598,7 +592,7 @@ class RegistryServer implements McpToolServer {
     queueMicrotask(() => {
       this.#isNotifying = false;
       if (this.#closing !== undefined) return;
-      const parts = partsOf(this.#served.registry);
+      const parts = partsOf(this.#served);
       this.#modern.notify.toolsChanged();
       if (parts.has('prompt')) this.#modern.notify.promptsChanged();
       if (parts.has('resource')) this.#modern.notify.resourcesChanged();

@@ -128,18 +128,17 @@ export class ProtectedResource {
   authorize(body: unknown, authInfo: AuthInfo | undefined): Response | undefined {
     const messages = (Array.isArray(body) ? body : [body]).filter(isRecord);
     const named = messages.flatMap((message) => NAMED.get(message.method)?.(message, this.#registry) ?? []);
-    const scopes = [...new Set(named.flatMap(({ definition }) => definition?.scopes ?? []))];
+    const scopes = [...new Set(named.flatMap(([first]) => first?.scopes ?? []))];
     const call = messages.find(({ method }) => method === 'tools/call');
     if (authInfo === undefined) {
       const isOpen = messages.every(
         ({ method }) => typeof method !== 'string' || NAMED.has(method) || this.#isOpen(method),
       );
-      if (isOpen && named.every(({ definition }) => definition?.public)) return undefined;
+      if (isOpen && named.every((definitions) => definitions.some((found) => found.public))) return undefined;
       return this.#refuse({ ...this.#signIn(), ...(scopes.length > 0 && { scopes }) }, call);
     }
-    if (
-      named.every(({ definition }) => !definition || missingScopes(definition, authInfo.scopes).length === 0)
-    )
+    const isAllowed = (definition: ToolDefinition) => missingScopes(definition, authInfo.scopes).length === 0;
+    if (named.every((definitions) => definitions.length === 0 || definitions.some(isAllowed)))
       return undefined;
     const description = `This needs the scopes ${scopes.join(', ')}`;
     return this.#refuse({ status: 403, error: 'insufficient_scope', description, scopes }, call);
@@ -149,7 +148,10 @@ export class ProtectedResource {
   #isOpen(method: string): boolean {
     const [, part] = /^(prompt|resource)s\/(?:templates\/)?list$/.exec(method) ?? [];
     if (part === undefined) return OPEN_METHOD.test(method);
-    return this.#registry.part(part as 'prompt' | 'resource').count() > 0;
+    const hasApps = () => this.#registry.tools().some(({ ui }) => ui !== undefined);
+    return (
+      this.#registry.part(part as 'prompt' | 'resource').count() > 0 || (part === 'resource' && hasApps())
+    );
   }
 
   /** Names of the tools, prompts or resources that a caller's list leaves out. */
@@ -207,15 +209,16 @@ export class ProtectedResource {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** What a message refers to by name; `undefined` if it does not exist. */
-interface Named {
-  readonly definition: ToolDefinition | undefined;
-}
+/**
+ * What a message refers to by name: a tool, prompt or resource, or the tools of an MCP App, of which the caller needs
+ * one. Empty if it does not exist.
+ */
+type Named = readonly ToolDefinition[];
 
 /** The methods that refer to a tool, prompt or resource. */
 const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => readonly Named[]>([
-  ['tools/call', (message, registry) => [{ definition: registry.offered(nameIn(message)) }]],
-  ['prompts/get', (message, registry) => [{ definition: registry.part('prompt').offered(nameIn(message)) }]],
+  ['tools/call', (message, registry) => [named(registry, nameIn(message))]],
+  ['prompts/get', (message, registry) => [named(registry.part('prompt'), nameIn(message))]],
   ['resources/read', resourceIn],
   ['resources/subscribe', resourceIn],
   ['completion/complete', completedIn],
@@ -225,22 +228,31 @@ const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => rea
 /** Reads the reference as the completion itself does: by its type alone. */
 function completedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
   const { type, name, uri } = recordOf(recordOf(params).ref);
-  if (type === 'ref/prompt') return [{ definition: registry.part('prompt').offered(String(name)) }];
+  if (type === 'ref/prompt') return [named(registry.part('prompt'), String(name))];
   const resources = registry.part('resource').tools();
-  return [{ definition: resources.find((resource) => servedAs(resource).uri === uri) }];
+  return [resources.filter((resource) => servedAs(resource).uri === uri).slice(0, 1)];
 }
 
 function subscribedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
   const { resourceSubscriptions } = recordOf(recordOf(params).notifications);
   const uris = Array.isArray(resourceSubscriptions) ? resourceSubscriptions : [];
-  return uris.map((uri) => ({
-    definition: findResource(registry.part('resource'), String(uri))?.resource,
-  }));
+  return uris.map((uri) => ofUri(registry, String(uri)));
 }
 
 function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
-  const uri = String(recordOf(params).uri);
-  return [{ definition: findResource(registry.part('resource'), uri)?.resource }];
+  return [ofUri(registry, String(recordOf(params).uri))];
+}
+
+function ofUri(registry: ToolRegistry, uri: string): Named {
+  const ofApp = registry.tools().filter(({ ui }) => ui?.uri === uri);
+  if (ofApp.length > 0) return ofApp;
+  const found = findResource(registry.part('resource'), uri);
+  return found === undefined ? [] : [found.resource];
+}
+
+function named(registry: ToolRegistry, name: string): Named {
+  const definition = registry.offered(name);
+  return definition === undefined ? [] : [definition];
 }
 
 function nameIn({ params }: Message): string {

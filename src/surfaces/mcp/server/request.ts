@@ -9,6 +9,7 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
 import { withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invoker } from '../../../run/call/invocation.js';
@@ -69,6 +70,17 @@ export function principalOf(options: McpServerOptions, authInfo: McpCaller['auth
 /** The tools that a caller sees. */
 export async function visibleTools({ served, caller }: McpRequest): Promise<ToolRegistry> {
   return served.lists.view(await served.options.visible?.(caller));
+}
+
+/** The tools of a view that a caller's list contains; the same for prompts and resources. */
+export function listedPart(
+  { served, caller }: McpRequest,
+  visible: ToolRegistry,
+  kind?: ServedAs['kind'],
+): ToolRegistry {
+  const part = kind === undefined ? visible : visible.part(kind);
+  const hidden = served.resource?.hiddenFrom(part, caller.authInfo) ?? [];
+  return hidden.length === 0 ? part : served.lists.view({ deny: hidden }, part);
 }
 
 /** Calls functions of the application. Their errors are reported, but not sent to the client. */

@@ -5,11 +5,13 @@ import {
   ResourceNotFoundError,
   type ResourceTemplateType,
 } from '@modelcontextprotocol/server';
+import type { McpApp } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import { readApp } from './apps.js';
 import { contentBlocks, isContent } from './call-result.js';
 import { returnedValue } from './prompts.js';
-import type { McpRequest } from './request.js';
+import { listedPart, type McpRequest, prepare, visibleTools } from './request.js';
 import { findResource, servedAs } from './resource-uris.js';
 import { serveCall } from './serve-call.js';
 
@@ -44,6 +46,8 @@ export async function readResource(
   { uri }: { readonly uri: string },
   signal: AbortSignal,
 ): Promise<ReadResourceResult | InputRequiredResult> {
+  const app = await findApp(request, uri);
+  if (app !== undefined) return prepare(request, () => readApp(app));
   const found = findResource(request.served.registry.part('resource'), uri);
   if (found === undefined) throw new ResourceNotFoundError(uri);
   const { resource, variables } = found;
@@ -57,6 +61,14 @@ export async function readResource(
     contents: contentsOf(value, { uri, mimeType }),
     ...(ttlMs !== undefined && { ttlMs, cacheScope: cacheScope ?? 'private' }),
   };
+}
+
+/** The MCP App of a URI, if the caller's list contains one of its tools. */
+async function findApp(request: McpRequest, uri: string): Promise<McpApp | undefined> {
+  const { lists } = request.served;
+  if (!lists.apps().has(uri)) return undefined;
+  const visible = await prepare(request, () => visibleTools(request));
+  return lists.apps(listedPart(request, visible)).get(uri);
 }
 
 type Contents = ReadResourceResult['contents'];

@@ -8,6 +8,7 @@ import type { ServedAs } from '../../../core/contract/declaration.js';
 import { SERVED_KINDS } from '../../../run/call/registration.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { asSent, recordMessage } from '../record-message.js';
+import { APPS_EXTENSION, listedApp } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
 import { complete } from './completions.js';
 import { listedTool } from './listed-tool.js';
@@ -15,6 +16,7 @@ import type { OpenRequests } from './open-requests.js';
 import { getPrompt, listedPrompt } from './prompts.js';
 import {
   arrivalOf,
+  listedPart,
   type McpRequest,
   prepare,
   readRequest,
@@ -25,9 +27,13 @@ import { isTemplate } from './resource-uris.js';
 import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
 
-/** The parts of a registry besides tools. Without prompts, `configure` may add the SDK's own; likewise resources. */
-export function partsOf(registry: ToolRegistry): ReadonlySet<ServedAs['kind']> {
-  return new Set(SERVED_KINDS.filter((kind) => registry.part(kind).count() > 0));
+/**
+ * The parts of a registry besides tools; MCP Apps are resources. Without prompts, `configure` may add the SDK's own;
+ * likewise resources.
+ */
+export function partsOf({ registry, lists }: ServedTools): ReadonlySet<ServedAs['kind']> {
+  const isApp = (kind: ServedAs['kind']) => kind === 'resource' && lists.apps().size > 0;
+  return new Set(SERVED_KINDS.filter((kind) => registry.part(kind).count() > 0 || isApp(kind)));
 }
 
 const CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
@@ -76,18 +82,19 @@ class Connection {
     return this.#served.resource !== undefined;
   }
 
-  /** A page of the tools, or of another part of the registry. */
+  /** A page of the tools, or of another part of the registry. The last page of the resources also has all MCP Apps. */
   list(context: ServerContext, cursor: string | undefined, kind?: ServedAs['kind']) {
-    const { lists, resource, options, telemetry } = this.#served;
+    const { lists, options, telemetry } = this.#served;
     const request = this.#read(context);
     const method = kind === undefined ? 'tools/list' : `${kind}s/list`;
     const message = { ...arrivalOf(request, method), side: 'server' } as const;
     return recordMessage(telemetry, message, async () => {
       const visible = await prepare(request, () => visibleTools(request));
-      const of = kind === undefined ? visible : visible.part(kind);
-      const hidden = resource?.hiddenFrom(of, request.caller.authInfo) ?? [];
-      const shown = hidden.length === 0 ? of : lists.view({ deny: hidden }, of);
-      return lists.page(shown, { size: options.pageSize ?? PAGE_SIZE, cursor });
+      const shown = listedPart(request, visible, kind);
+      const { listed, ...page } = lists.page(shown, { size: options.pageSize ?? PAGE_SIZE, cursor });
+      const hasApps = kind === 'resource' && page.nextCursor === undefined;
+      const apps = hasApps ? [...lists.apps(listedPart(request, visible)).values()] : [];
+      return { listed, apps, page };
     });
   }
 
@@ -120,7 +127,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   // If callers see different tools, some must not see the descriptions of all toolsets.
   const isSameForAll = options.visible === undefined && options.oauth === undefined;
   const instructions = options.instructions ?? (isSameForAll ? served.lists.titles() : undefined);
-  const parts = partsOf(registry);
+  const parts = partsOf(served);
   const mcp = new RegistryMcpServer(registry, open, [
     { name, version, title },
     {
@@ -130,6 +137,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
         ...(parts.has('prompt') && { prompts: { listChanged: true } }),
         ...(parts.has('resource') && { resources: { listChanged: true, subscribe: true } }),
         ...(parts.has('completion') && { completions: {} }),
+        ...(served.lists.apps().size > 0 && { extensions: { [APPS_EXTENSION]: {} } }),
       },
       instructions,
       inputRequired: { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS },
@@ -152,7 +160,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
 function serveTools(connection: Connection): void {
   const { server } = connection.mcp;
   server.setRequestHandler('tools/list', async ({ params }, context) => {
-    const { listed, ...page } = await connection.list(context, params?.cursor);
+    const { listed, page } = await connection.list(context, params?.cursor);
     return { tools: listed.map((tool) => listedTool(tool, connection.isProtected)), ...page };
   });
   server.setRequestHandler('tools/call', { params: AS_SENT }, (params, context) =>
@@ -163,7 +171,7 @@ function serveTools(connection: Connection): void {
 function servePrompts(connection: Connection): void {
   const { server } = connection.mcp;
   server.setRequestHandler('prompts/list', async ({ params }, context) => {
-    const { listed, ...page } = await connection.list(context, params?.cursor, 'prompt');
+    const { listed, page } = await connection.list(context, params?.cursor, 'prompt');
     return { prompts: listed.map(listedPrompt), ...page };
   });
   server.setRequestHandler('prompts/get', ({ params }, context) =>
@@ -174,12 +182,12 @@ function servePrompts(connection: Connection): void {
 function serveResources(connection: Connection): void {
   const { server, subscribed } = connection.mcp;
   server.setRequestHandler('resources/list', async ({ params }, context) => {
-    const { listed, ...page } = await connection.list(context, params?.cursor, 'resource');
+    const { listed, apps, page } = await connection.list(context, params?.cursor, 'resource');
     const resources = listed.filter((resource) => !isTemplate(resource)).map(listedResource);
-    return { resources, ...page };
+    return { resources: [...resources, ...apps.map(listedApp)], ...page };
   });
   server.setRequestHandler('resources/templates/list', async ({ params }, context) => {
-    const { listed, ...page } = await connection.list(context, params?.cursor, 'resource');
+    const { listed, page } = await connection.list(context, params?.cursor, 'resource');
     return { resourceTemplates: listed.filter(isTemplate).map(listedTemplate), ...page };
   });
   server.setRequestHandler('resources/read', ({ params }, context) =>

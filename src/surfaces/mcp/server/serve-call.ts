@@ -16,7 +16,7 @@ import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
 import { writeCallResult } from './call-result.js';
-import { promisedOutput } from './listed-tool.js';
+import { promisedOutput, structuredOutput } from './listed-tool.js';
 import { arrivalOf, type McpRequest, prepare, principalOf, visibleTools } from './request.js';
 
 /** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
@@ -61,8 +61,9 @@ export async function serveToolCall(
   const served = await serveCall(request, { method: 'tools/call', name, arguments: args }, signal);
   if (served.type === 'asked') return served.result;
   if (served.type === 'refused') return { content: [{ type: 'text', text: served.text }], isError: true };
-  const output = promisedOutput(served.tool);
-  return request.server.projectCallToolResult(writeCallResult(served.record, output), output);
+  const { record, tool } = served;
+  const result = writeCallResult(record, structuredOutput(tool));
+  return request.server.projectCallToolResult(result, promisedOutput(tool));
 }
 
 /**
@@ -130,8 +131,8 @@ function invoke(
 function invokerFor({ served, tools, tool }: ServedCall): Invoker {
   const { invokers, options } = served;
   const { policy, toolTimeoutMs, onAsyncResult, telemetry } = options;
-  // A declared `output` needs data in the response, which an acknowledgement lacks.
-  const awaitsJobs = onAsyncResult === undefined || promisedOutput(tool) !== undefined;
+  // Structured content needs data in the response, which an acknowledgement lacks.
+  const awaitsJobs = onAsyncResult === undefined || structuredOutput(tool) !== undefined;
   const known = invokers.get(tools) ?? new Map<boolean, Invoker>();
   invokers.set(tools, known);
   const completion: InvokeOptions = awaitsJobs ? { awaitsJobs } : { onAsyncResult };

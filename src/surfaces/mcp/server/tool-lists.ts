@@ -1,8 +1,10 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { McpApp } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { NameFilter } from '../../../run/call/registration.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
+import { appsOf } from './apps.js';
 
 const MARK = 'after:';
 /** Most servers have few groups of callers with the same view. */
@@ -16,6 +18,8 @@ interface Listing {
   readonly positions: ReadonlyMap<string, number>;
   /** The descriptions of its toolsets. */
   readonly titles: string | undefined;
+  /** The MCP Apps of its tools, by URI. */
+  readonly apps: ReadonlyMap<string, McpApp>;
 }
 
 /** Caches the lists of callers, so that the cost of reading all pages is linear in the number of tools. */
@@ -68,6 +72,11 @@ export class ToolLists {
     return this.#listingOf(this.#registry).titles;
   }
 
+  /** The MCP Apps of the tools, by URI. */
+  apps(registry = this.#registry): Listing['apps'] {
+    return this.#listingOf(registry).apps;
+  }
+
   #listingOf(registry: ToolRegistry): Listing {
     const definitions = registry.toProviderDefs();
     const known = this.#listings.get(registry);
@@ -77,7 +86,7 @@ export class ToolLists {
     const positions = new Map(tools.map(({ name }, index) => [name, index]));
     const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
     const titles = described.map(({ title }) => titleText(title)).join('\n') || undefined;
-    const listing = { definitions, tools, positions, titles };
+    const listing = { definitions, tools, positions, titles, apps: appsOf(tools) };
     this.#listings.set(registry, listing);
     return listing;
   }
