@@ -47,6 +47,8 @@ export interface McpAppPermissions {
  *
  * @example
  * ```ts
+ * import { readFile } from 'node:fs/promises';
+ *
  * const OrderCard: McpApp = {
  *   uri: 'ui://shop/order-card',
  *   html: () => readFile(new URL('./order-card.html', import.meta.url), 'utf8'),

@@ -6,6 +6,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
 import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
 import { type Command, type CommandEnvironment, loadPart, onEnd, readLine, UserFault } from './command.js';
 import { requiredRegistry, withModule } from './open-module.js';
@@ -174,8 +175,10 @@ async function checkMcp(args: readonly string[], environment: CommandEnvironment
   if (isAddress) for await (const found of checkServer(new URL(target), values.token)) findings.push(found);
   else {
     const failed = await withModule(target, environment, (module) => {
-      const tools = requiredRegistry(target, module).tools();
-      findings.push(...toolFindings(tools.map((tool) => listedTool(tool, false))));
+      const registry = requiredRegistry(target, module);
+      findings.push(...toolFindings(registry.tools().map((tool) => listedTool(tool, false))));
+      for (const { where, problem, fix } of allAppFaults(registry))
+        findings.push({ state: 'problem', text: `${where}: ${problem} (${fix})` });
       return 0;
     });
     if (failed !== 0) return failed;
@@ -303,6 +306,10 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
   }
 }
 
+function recordOf(value: unknown): Json {
+  return isRecord(value) ? value : {};
+}
+
 function problemIn({ error }: Json): string {
   return isRecord(error) ? String(error.message) : 'no message of MCP';
 }
@@ -321,6 +328,32 @@ async function* checkList(probe: Probe): AsyncGenerator<Finding> {
     cursor = result.nextCursor;
   } while (cursor !== undefined);
   yield* toolFindings(tools);
+  const uris = tools.flatMap((tool) => appUriOf(tool) ?? []);
+  for (const uri of new Set(uris)) yield await checkApp(probe, uri);
+}
+
+function appUriOf(tool: unknown): string | undefined {
+  const { ui } = recordOf(recordOf(tool)._meta);
+  const { resourceUri } = recordOf(ui);
+  return typeof resourceUri === 'string' ? resourceUri : undefined;
+}
+
+/** Reads the view of tools as a host of MCP Apps does. */
+async function checkApp(probe: Probe, uri: string): Promise<Finding> {
+  const { message } = await probe.send('resources/read', { uri });
+  const { contents } = recordOf(message.result);
+  if (!Array.isArray(contents))
+    return { state: 'problem', text: `the view ${uri} cannot be read: ${problemIn(message)}` };
+  const { mimeType, text, blob } = recordOf(contents[0]);
+  if (mimeType !== APP_MIME_TYPE)
+    return {
+      state: 'problem',
+      text: `the view ${uri} is ${String(mimeType)}, and hosts show ${APP_MIME_TYPE}`,
+    };
+  const html = typeof blob === 'string' ? Buffer.from(blob, 'base64').toString() : String(text);
+  return /^\s*<!doctype html>/i.test(html)
+    ? { state: 'ok', text: `the view ${uri} can be read` }
+    : { state: 'advice', text: `the view ${uri} does not begin with <!doctype html>, as MCP Apps require` };
 }
 
 /** At the path of the server, and at the root (RFC 9728, section 3.1). */

@@ -19,6 +19,7 @@ import {
 import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
+import { AppDocuments } from './app-views.js';
 import { EventFeed } from './event-feed.js';
 import { checkInspector, type InspectorOptions } from './options.js';
 import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
@@ -138,6 +139,7 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
     trials: new TrialCalls(registry, calls, person),
     chats: new TrialChats(registry, runs, systemPrompt),
     recordings: new Recordings(options.recordings),
+    apps: new AppDocuments(),
   };
 }
 
@@ -156,7 +158,9 @@ async function answer(
   const path = pathname.slice(mount.length + 1);
   if (!path.startsWith('api/')) {
     const isAsked = request.method === 'GET' || request.method === 'HEAD';
-    return (isAsked && (await pageFile(path))) || problem(404, 'not found');
+    const [, app] = /^apps\/(.+)$/.exec(path) ?? [];
+    const file = app === undefined ? pageFile(path) : parts.apps.response(app);
+    return (isAsked && (await file)) || problem(404, 'not found');
   }
   const denied = guard.refusalOfCall(request);
   if (denied !== undefined) return denied;
@@ -206,7 +210,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 /**
  * Refuses requests for other host names (DNS rebinding) and requests of other pages. Everything but the files of the
- * page needs the token.
+ * page and its MCP Apps, whose addresses cannot be guessed, needs the token.
  */
 function createGuard(token: string, allowedHosts: readonly string[] = []) {
   const expected = Buffer.from(token);
@@ -246,13 +250,14 @@ const TYPES: Readonly<Record<string, string>> = {
   'page.css': 'text/css; charset=utf-8',
 };
 
-/** Only resources of this server, nothing inline, no framing. */
+/** Only resources of this server, nothing inline, no framing. Its frames are MCP Apps, which have their own policy. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
+  "frame-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",

@@ -16,6 +16,7 @@ import { boundMethodOf } from '../../tools/discovery/discover-tools.js';
 import { planToolset, schemaOrigins } from '../../tools/discovery/plan-toolset.js';
 import { type StrictSchema, strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { listedTool } from '../mcp/server/listed-tool.js';
+import { type AppDocuments, appData, callForApp } from './app-views.js';
 import type { EventFeed } from './event-feed.js';
 import type { ChosenScope, InspectorOptions, ToolSurrounding } from './options.js';
 import type { PendingBoard } from './pending-board.js';
@@ -107,6 +108,7 @@ async function toolCard(name: string, { registry, surroundings }: CardSource) {
     annotations: shownValue(annotations),
     limits: shownValue({ timeoutMs, retries, maxResultChars, coerce, repair }),
     surroundings: [...standingAround(registry), ...(surroundings?.(tool) ?? [])],
+    app: tool.ui && { uri: tool.ui.uri, csp: tool.ui.csp, domain: tool.ui.domain },
     strict: strictReport(strictSchema(parameters)),
     surfaces: await surfacesOf(tool, registry),
   };
@@ -248,6 +250,7 @@ export interface PageParts {
   readonly chats: TrialChats;
   readonly pending: PendingBoard;
   readonly recordings: Recordings;
+  readonly apps: AppDocuments;
 }
 
 interface PageRequest {
@@ -286,24 +289,37 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const card = await toolCard(id, { registry, surroundings: options.surroundings });
     return card ?? missing('tool', id);
   },
-  'GET calls': ({ calls, trials, options }, { id, page }) => {
+  'GET calls': (parts, { id, page }) => {
+    const { calls, options } = parts;
     if (id === '') return { calls: calls.list().map(callLine) };
     const seen = calls.get(id) ?? missing('call', id);
     const setup = options.tests?.setup;
     const texts = callTexts({ tool: seen.tool, args: seen.arguments }, { page, setup });
-    return { ...callDetail(seen, trials.isWaiting(id)), texts };
+    return { ...callDetail(seen, parts), texts };
   },
-  'POST calls': async ({ trials, options }, { body }) => {
+  'POST calls': async (parts, { body }) => {
+    const { trials, options } = parts;
     const { tool, arguments: args } = body;
     const scope = await scopeFor(options, body.scope);
     const seen = await trials.make({ tool: text('tool', tool), arguments: args, scope });
-    return callDetail(seen ?? missing('call', String(tool)), trials.isWaiting(seen?.key ?? ''));
+    return callDetail(seen ?? missing('call', String(tool)), parts);
   },
   'POST call-texts': ({ options }, { body, page }) =>
     callTexts({ tool: text('tool', body.tool), args: body.arguments }, { page, setup: options.tests?.setup }),
-  'POST call-answers': async ({ trials }, { id, body }) => {
-    const seen = await said(trials.answer(id, body as unknown as TrialAnswer));
-    return callDetail(seen ?? missing('call', id), trials.isWaiting(seen?.key ?? ''));
+  'POST call-answers': async (parts, { id, body }) => {
+    const seen = await said(parts.trials.answer(id, body as unknown as TrialAnswer));
+    return callDetail(seen ?? missing('call', id), parts);
+  },
+  'POST app-views': ({ registry, apps }, { id }) => {
+    const tool = registry.offered(id);
+    const { ui } = tool ?? missing('tool', id);
+    return tool && ui ? said(apps.open({ ...tool, ui })) : missing('view of', id);
+  },
+  'POST app-calls': async ({ registry, trials, options }, { body }) => {
+    const name = text('name', body.name);
+    const scope = await scopeFor(options, body.scope);
+    const call = { tool: registry.offered(name), name, arguments: body.arguments, scope };
+    return said(callForApp(call, trials));
   },
   'GET runs': async ({ runs, calls, options }, { id }) => {
     const seen = runs.get(id);
@@ -493,8 +509,7 @@ function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
   };
 }
 
-/** The details of a call; `waits`: the page can answer it. */
-function callDetail(seen: SeenCall, waits: boolean): object {
+function callDetail(seen: SeenCall, { registry, trials }: PageParts): object {
   const { arguments: args, steps, scope, invocation } = seen;
   const { record, result } = invocation ?? {};
   const { channel, chatId, conversationId, owner, data } = scope;
@@ -505,6 +520,10 @@ function callDetail(seen: SeenCall, waits: boolean): object {
     ...{ steps, repairs, removed, attempts, isError, silent, async },
     ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, checked }),
     ...shownFields({ forLLM, forUser, details, content, error }),
-    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
+    app: appData(registry.offered(seen.tool), seen),
+    ...(invocation?.status === 'suspended' && {
+      waits: invocation.suspension.waits,
+      canAnswer: trials.isWaiting(seen.key),
+    }),
   };
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { defineTool, ToolRegistry } from 'toolwright';
+import { defineTool, discoverTools, Resource, ToolRegistry } from 'toolwright';
 import { type ServedLibrary, serveLibrary } from '../../../examples/mcp/serve-library.js';
 import { signIn } from '../../../examples/mcp/sign-in.js';
 import { serve } from '../../setup/loopback.js';
@@ -26,6 +26,7 @@ describe('toolwright mcp check', () => {
     expect(out).toContain('ok       Claude registers by a client metadata document\n');
     expect(out).toContain('ok       Cursor registers by dynamic registration\n');
     expect(out).toContain('problem  the tool take_stock has no title');
+    expect(out).toContain('ok       the view ui://library/book-card can be read\n');
     expect(code).toBe(1);
   });
 
@@ -53,6 +54,35 @@ describe('toolwright mcp check', () => {
     const { out } = await check(new URL('/mcp', listening.url).href);
     await listening.close();
     expect(out).toContain('there is no metadata of the protected resource at https://other.example');
+  });
+
+  test('finds views of tools that hosts cannot show', async () => {
+    const view = (name: string, resourceUri: string) =>
+      defineTool({ name, description: 'Shows', _meta: { ui: { resourceUri } }, execute: () => 'done' });
+    class Views {
+      @Resource('ui://plain', { mimeType: 'text/html' })
+      plain() {
+        return '<p>';
+      }
+
+      @Resource('ui://part', { mimeType: 'text/html;profile=mcp-app' })
+      part() {
+        return '<p>';
+      }
+    }
+    const registry = new ToolRegistry().register(
+      ...discoverTools({ toolsets: [Views] }),
+      ...['gone', 'plain', 'part'].map((name) => view(name, `ui://${name}`)),
+    );
+    const listening = await listen(registry);
+    const { code, out } = await check(listening.url.href);
+    await listening.close();
+    expect(code).toBe(1);
+    expect(out).toContain('problem  the view ui://gone cannot be read: ');
+    expect(out).toContain(
+      'problem  the view ui://plain is text/html, and hosts show text/html;profile=mcp-app',
+    );
+    expect(out).toContain('advice   the view ui://part does not begin with <!doctype html>');
   });
 
   test('a server that is not there is one line', async () => {

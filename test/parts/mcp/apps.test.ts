@@ -288,6 +288,24 @@ test('mistakes in the views of tools are reported together when the server is cr
   for (const { fix } of faults) expect(fix).not.toBe('');
 });
 
+test.each([
+  ['https://api.example.org', true],
+  ['https://*.example.org', true],
+  ['http://localhost:3000', true],
+  ['wss://[::1]:8080', true],
+  ['https://api.example.org/path', false],
+  ['https://*', false],
+  ['api.example.org', false],
+  ['*', false],
+  ["'unsafe-eval'", false],
+  ['https://api.example.org data:', false],
+])('an origin in the policy of a view: %s (%s)', (origin, isAccepted) => {
+  const registry = new ToolRegistry().register(show({ ...OrderCard, csp: { frameDomains: [origin] } }));
+  const create = () => createMcpServer(registry).close();
+  if (isAccepted) expect(create).not.toThrow();
+  else expect(create).toThrow('csp.frameDomains[0]');
+});
+
 test('one view of several tools, and equal copies of it, are one resource', async () => {
   const tools = [show(OrderCard), { ...show({ ...OrderCard }), name: 'again' }];
   const client = await connect(new ToolRegistry().register(...tools));

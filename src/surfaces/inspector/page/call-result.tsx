@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import { AnswerFields, type Wait } from './answer-fields.js';
+import type { AppData } from './app-host.js';
+import { AppView } from './app-view.js';
 import { Copy, duration, Json, Pairs, Result, Status, Text, time, tokensOf } from './parts.js';
 import { RecordingActions } from './recording-actions.js';
 import { get, post } from './remote.js';
@@ -24,6 +26,8 @@ export interface CallDetail extends ShownCall {
   readonly waits?: readonly Wait[];
   readonly canAnswer?: boolean;
   readonly texts?: CallTexts;
+  /** For the view of its tool. */
+  readonly app?: AppData;
 }
 
 /** Status, steps and result of a call. */
@@ -45,6 +49,12 @@ export function CallResult({ call, onNext }: { call: CallDetail; onNext(call: Ca
         />
       ) : (
         <Outcome call={waits === undefined ? call : { ...call, forLLM: undefined }} />
+      )}
+      {call.app && (
+        <>
+          <h3>View</h3>
+          <AppView key={call.key} tool={tool} data={call.app} />
+        </>
       )}
       <Others call={call} />
     </section>

@@ -15,15 +15,18 @@ const KEPT = 'toolwright-inspector-scope';
 
 /** The scope of this tab, shared by calls and chats. */
 export function useScope(): [ScopeTexts, (texts: ScopeTexts) => void] {
-  const [texts, setTexts] = useState<ScopeTexts>(() => {
-    const kept = sessionStorage.getItem(KEPT);
-    return kept === null ? EMPTY : { ...EMPTY, ...(JSON.parse(kept) as ScopeTexts) };
-  });
+  const [texts, setTexts] = useState(storedScope);
   const keep = (changed: ScopeTexts) => {
     sessionStorage.setItem(KEPT, JSON.stringify(changed));
     setTexts(changed);
   };
   return [texts, keep];
+}
+
+/** The current fields, for calls that no form makes. */
+export function storedScope(): ScopeTexts {
+  const kept = sessionStorage.getItem(KEPT);
+  return kept === null ? EMPTY : { ...EMPTY, ...(JSON.parse(kept) as ScopeTexts) };
 }
 
 /** Parses the fields. */

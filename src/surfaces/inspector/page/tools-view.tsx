@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
+import { AppView } from './app-view.js';
 import { CallForm } from './call-form.js';
 import { Icon } from './icon.js';
 import { Copy, Fault, Filter, Heading, hasWords, Json, Line, Split, tokensOf } from './parts.js';
@@ -33,6 +34,11 @@ interface ToolCard extends ToolLine {
   readonly limits?: Readonly<Record<string, unknown>>;
   readonly surroundings: readonly { readonly kind: string; readonly name: string }[];
   readonly strict: StrictReport;
+  readonly app?: {
+    readonly uri: string;
+    readonly csp?: Readonly<Record<string, readonly string[]>>;
+    readonly domain?: string;
+  };
   readonly surfaces: readonly { readonly name: string; readonly sent?: unknown; readonly problem?: string }[];
 }
 
@@ -177,6 +183,12 @@ function ToolView({ name, isHeld }: { name: string; isHeld: boolean }) {
             </div>
             <CallForm tool={name} schema={card.parameters} />
           </section>
+          {card.app && (
+            <section class="card" aria-labelledby="view-of-tool">
+              <h2 id="view-of-tool">View before a call</h2>
+              <AppView tool={name} data={undefined} />
+            </section>
+          )}
           <div class="columns">
             <div>
               <h2>Schema</h2>
@@ -246,7 +258,7 @@ function Breakpoint({ tool, isHeld }: { tool: string; isHeld: boolean }) {
   );
 }
 function Facts({ card }: { card: ToolCard }) {
-  const { method, place, origins, tokens, share, surroundings, limits } = card;
+  const { method, place, origins, tokens, share, surroundings, limits, app } = card;
   const around = surroundings.map(({ kind, name }) => `${kind} ${name}`);
   const limited = Object.entries(limits ?? {}).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
   const facts: readonly (readonly [string, string])[] = [
@@ -256,6 +268,8 @@ function Facts({ card }: { card: ToolCard }) {
     ['Size', `about ${tokens} tokens, ${Math.round(share * 1000) / 10} % of all definitions`],
     ['Around each call', around.join(', ') || 'no guard, policy or hook'],
     ...(limited.length > 0 ? [['Limits', limited.join(', ')] as const] : []),
+    ...(app ? [['View', app.uri] as const, ['View may use', originsOf(app)] as const] : []),
+    ...(app?.domain ? [['Domain of the view', app.domain] as const] : []),
   ];
   return (
     <dl class="facts">
@@ -267,6 +281,11 @@ function Facts({ card }: { card: ToolCard }) {
       ))}
     </dl>
   );
+}
+
+function originsOf({ csp = {} }: NonNullable<ToolCard['app']>): string {
+  const allowed = Object.entries(csp).map(([name, origins]) => `${name}: ${origins.join(' ')}`);
+  return allowed.join(', ') || 'no other origin';
 }
 
 function Strict({ report }: { report: StrictReport }) {

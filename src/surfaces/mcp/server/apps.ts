@@ -18,11 +18,10 @@ import {
 } from '../../../core/kernel/options.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { boundMethodOf } from '../../../tools/discovery/discover-tools.js';
-import { servedAs } from './resource-uris.js';
 
 /** The identifier of MCP Apps in `capabilities.extensions` (SEP-1865). */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
-const APP_MIME_TYPE = 'text/html;profile=mcp-app';
+export const APP_MIME_TYPE = 'text/html;profile=mcp-app';
 
 const APP_URI: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^ui:\/\/[^\s?#]+$/.test(value),
@@ -87,7 +86,9 @@ const NO_OBJECT = {
 /** All mistakes in the views of tools, and two different views or resources of one URI. */
 export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
   const resources = registry.part('resource').tools();
-  const resourceUris = new Set(resources.map((resource) => servedAs(resource).uri));
+  const resourceUris = new Set(
+    resources.flatMap(({ served }) => (served?.kind === 'resource' ? [served.uri] : [])),
+  );
   const known = new Map<string, { readonly app: McpApp; readonly where: string }>();
   return registry.tools().flatMap((tool) => {
     const { ui: app } = tool;

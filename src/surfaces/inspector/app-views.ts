@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import type { CallScope } from '../../core/contract/call.js';
+import type { McpApp, McpAppCsp } from '../../core/contract/declaration.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { appFaults, htmlOf } from '../mcp/server/apps.js';
+import { writeCallResult } from '../mcp/server/call-result.js';
+import { listedTool, structuredOutput } from '../mcp/server/listed-tool.js';
+import type { TrialCalls } from './trials.js';
+import type { SeenCall } from './watched-calls.js';
+
+/** Views that the page may still load. */
+const MAX_DOCUMENTS = 50;
+
+interface AppDocument {
+  readonly html: string;
+  readonly policy: string;
+}
+
+/** The documents of MCP Apps that the page shows, each at an address that cannot be guessed. */
+export class AppDocuments {
+  readonly #documents = new Map<string, AppDocument>();
+
+  /**
+   * Makes the view of a tool available to the page.
+   *
+   * @throws Error naming the mistakes in the view.
+   */
+  async open(tool: ToolDefinition & { readonly ui: McpApp }) {
+    const faults = appFaults(tool);
+    if (faults.length > 0)
+      throw new Error(faults.map(({ problem, fix }) => `${problem}. Write instead: ${fix}`).join('\n'));
+    const { permissions = {}, csp, prefersBorder } = tool.ui;
+    const id = randomBytes(24).toString('base64url');
+    this.#documents.set(id, { html: await htmlOf(tool.ui), policy: policyOf(csp) });
+    const [oldest] = this.#documents.keys();
+    if (this.#documents.size > MAX_DOCUMENTS) this.#documents.delete(oldest as string);
+    const features = Object.keys(permissions).map((name) => FEATURES[name as keyof typeof FEATURES]);
+    return {
+      address: `apps/${id}`,
+      allow: features.join('; '),
+      prefersBorder,
+      tool: listedTool(tool, false),
+    };
+  }
+
+  response(id: string): Response | undefined {
+    const document = this.#documents.get(id);
+    if (document === undefined) return undefined;
+    const headers = {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': document.policy,
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    };
+    return new Response(document.html, { headers });
+  }
+}
+
+const FEATURES = {
+  camera: 'camera',
+  microphone: 'microphone',
+  geolocation: 'geolocation',
+  clipboardWrite: 'clipboard-write',
+} as const;
+
+/**
+ * The policy of a view. `sandbox` gives it an origin of its own, so it needs no second frame between it and the page,
+ * and `'self'` would not be the view but the inspector.
+ */
+function policyOf({
+  connectDomains = [],
+  resourceDomains = [],
+  frameDomains = [],
+  baseUriDomains = [],
+}: McpAppCsp = {}): string {
+  const from = (directive: string, ...sources: readonly string[]) =>
+    `${directive} ${sources.length === 0 ? "'none'" : sources.join(' ')}`;
+  return [
+    "default-src 'none'",
+    from('script-src', "'unsafe-inline'", ...resourceDomains),
+    from('style-src', "'unsafe-inline'", ...resourceDomains),
+    from('img-src', 'data:', ...resourceDomains),
+    from('font-src', 'data:', ...resourceDomains),
+    from('media-src', 'data:', ...resourceDomains),
+    from('connect-src', ...connectDomains),
+    from('frame-src', ...frameDomains),
+    from('base-uri', ...baseUriDomains),
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+    'sandbox allow-scripts',
+  ].join('; ');
+}
+
+/** The arguments and the result of a completed call, as the tool's view receives them. */
+export function appData(tool: ToolDefinition | undefined, { invocation }: SeenCall) {
+  if (tool?.ui === undefined || invocation === undefined || invocation.status === 'suspended')
+    return undefined;
+  const { record } = invocation;
+  return { input: record.arguments, result: writeCallResult(record, structuredOutput(tool)) };
+}
+
+interface AppCall {
+  readonly tool: ToolDefinition | undefined;
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly scope: CallScope;
+}
+
+/** Makes a call for a view, as a host does; only tools that views may call. */
+export async function callForApp({ tool, name, arguments: args = {}, scope }: AppCall, trials: TrialCalls) {
+  const { visibility = ['app'] } = Object(tool?._meta?.ui) as { readonly visibility?: readonly string[] };
+  if (tool === undefined || !visibility.includes('app'))
+    throw new Error(`the view may not call '${name}': there is no such tool, or its visibility lacks 'app'`);
+  const invocation = (await trials.make({ tool: name, arguments: args, scope }))?.invocation;
+  if (invocation === undefined) throw new Error(`the call of '${name}' is no longer stored`);
+  if (invocation.status !== 'suspended') return writeCallResult(invocation.record, structuredOutput(tool));
+  const text = `The call of '${name}' waits for an answer, which is given under Calls.`;
+  return { content: [{ type: 'text', text }], isError: true };
+}
