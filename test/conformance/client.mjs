@@ -2,32 +2,15 @@
 // of them through a registry. The suite gives the address as the last argument, the rest in the environment.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { ToolRegistry } from '../../dist/src/index.js';
-import { mcpTools } from '../../dist/src/surfaces/mcp/index.js';
+import { connectMcp, mcpTools } from '../../dist/src/surfaces/mcp/index.js';
 
 const address = process.argv.at(-1);
 const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? '2025-11-25';
-const { toolCalls } = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
+const { toolCalls, ...context } = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
 
-const client = new Client(
-  { name: 'toolwright-conformance', version: '0.0.0' },
-  {
-    capabilities: {
-      elicitation: { form: { applyDefaults: true } },
-      sampling: {},
-      roots: { listChanged: true },
-    },
-    ...(revision === '2026-07-28' ? { versionNegotiation: { mode: 'auto' } } : {}),
-  },
-);
-client.setRequestHandler('elicitation/create', ({ params }) => {
-  const fields = Object.entries(params.requestedSchema?.properties ?? {});
-  const required = fields.filter(
-    ([, { type, default: preset }]) => type === 'boolean' && preset === undefined,
-  );
-  return { action: 'accept', content: Object.fromEntries(required.map(([name]) => [name, true])) };
-});
-await client.connect(new StreamableHTTPClientTransport(new URL(address)));
-
+const client = process.env.MCP_CONFORMANCE_SCENARIO?.startsWith('auth/')
+  ? await connectSigningIn()
+  : await connectOpenly();
 const tools = await mcpTools(client);
 const registry = new ToolRegistry().register(...tools);
 const calls =
@@ -37,6 +20,50 @@ for (const call of calls) {
   console.log(`${call.name}: ${result.forLLM}`);
 }
 await client.close();
+
+/** The suite's authorization servers redirect at once, as if a user had agreed. */
+function connectSigningIn() {
+  const { client_id: clientId, client_secret: clientSecret, issuer } = context;
+  const isOwn = process.env.MCP_CONFORMANCE_SCENARIO.includes('client-credentials');
+  const connect = connectMcp({
+    url: address,
+    auth: {
+      ...(!isOwn && { redirectUrl: 'http://localhost:3000/callback' }),
+      clientMetadataUrl: 'https://conformance-test.local/client-metadata.json',
+      ...(clientId && { clientId }),
+      ...(clientSecret && { clientSecret }),
+      ...(issuer && { issuer }),
+      onSignIn: async (page) => {
+        const response = await fetch(page, { redirect: 'manual' });
+        return response.headers.get('location') ?? '';
+      },
+    },
+  });
+  return connect();
+}
+
+async function connectOpenly() {
+  const client = new Client(
+    { name: 'toolwright-conformance', version: '0.0.0' },
+    {
+      capabilities: {
+        elicitation: { form: { applyDefaults: true } },
+        sampling: {},
+        roots: { listChanged: true },
+      },
+      ...(revision === '2026-07-28' ? { versionNegotiation: { mode: 'auto' } } : {}),
+    },
+  );
+  client.setRequestHandler('elicitation/create', ({ params }) => {
+    const fields = Object.entries(params.requestedSchema?.properties ?? {});
+    const required = fields.filter(
+      ([, { type, default: preset }]) => type === 'boolean' && preset === undefined,
+    );
+    return { action: 'accept', content: Object.fromEntries(required.map(([name]) => [name, true])) };
+  });
+  await client.connect(new StreamableHTTPClientTransport(new URL(address)));
+  return client;
+}
 
 /** Something for each required property; where a schema is wanted, the one of another tool. */
 function argumentsFor({ properties = {}, required = [] }) {

@@ -1,5 +1,4 @@
-// Which scenarios of the official suite must pass. The others are about tasks and, for clients, authorization, which
-// are not there.
+// Which scenarios of the official suite must pass. The others are about tasks, and about extensions of authorization.
 
 /** Server scenarios of `--requirements 2025-11-25`: all that are scored. */
 export const SERVER_2025_11_25 = [
@@ -45,6 +44,20 @@ export const CLIENT_2025_11_25 = [
   'elicitation-sep1034-client-defaults',
   'sse-retry',
   'json-schema-2020-12-preservation',
+  'auth/metadata-default',
+  'auth/metadata-var1',
+  'auth/metadata-var2',
+  'auth/metadata-var3',
+  'auth/basic-cimd',
+  'auth/scope-from-www-authenticate',
+  'auth/scope-from-scopes-supported',
+  'auth/scope-omitted-when-undefined',
+  'auth/scope-step-up',
+  'auth/scope-retry-limit',
+  'auth/token-endpoint-auth-basic',
+  'auth/token-endpoint-auth-post',
+  'auth/token-endpoint-auth-none',
+  'auth/pre-registration',
 ];
 
 /** Server scenarios of `--requirements 2026-07-28`: the 37 that are scored, and three about schemas and headers. */
@@ -91,7 +104,7 @@ export const SERVER_2026_07_28 = [
   'http-custom-header-server-validation',
 ];
 
-/** Client scenarios of the same. */
+/** Client scenarios of the same: the 32 that are scored, and one about schemas. */
 export const CLIENT_2026_07_28 = [
   'tools_call',
   'request-metadata',
@@ -101,4 +114,29 @@ export const CLIENT_2026_07_28 = [
   'http-invalid-tool-headers',
   'json-schema-ref-no-deref',
   'json-schema-2020-12-preservation',
+  'auth/metadata-default',
+  'auth/metadata-var1',
+  'auth/metadata-var2',
+  'auth/metadata-var3',
+  'auth/basic-cimd',
+  'auth/scope-from-www-authenticate',
+  'auth/scope-from-scopes-supported',
+  'auth/scope-omitted-when-undefined',
+  'auth/scope-step-up',
+  'auth/scope-retry-limit',
+  'auth/token-endpoint-auth-basic',
+  'auth/token-endpoint-auth-post',
+  'auth/token-endpoint-auth-none',
+  'auth/pre-registration',
+  'auth/resource-mismatch',
+  'auth/offline-access-scope',
+  'auth/offline-access-not-supported',
+  'auth/authorization-server-migration',
+  'auth/iss-supported',
+  'auth/iss-not-advertised',
+  'auth/iss-supported-missing',
+  'auth/iss-wrong-issuer',
+  'auth/iss-unexpected',
+  'auth/iss-normalized',
+  'auth/metadata-issuer-mismatch',
 ];

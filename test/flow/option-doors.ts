@@ -66,8 +66,12 @@ import { type BullmqEngineOptions, bullmqEngine } from 'toolwright/bullmq';
 import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { createInspector, type InspectorOptions } from 'toolwright/inspector';
 import {
+  connectMcp,
   createMcpServer,
+  fileTokens,
   followMcpTools,
+  type McpAuth,
+  type McpConnectOptions,
   type McpServerOptions,
   type McpSessionOptions,
   type McpToolsOptions,
@@ -369,6 +373,21 @@ const scripted: Required<ScriptedReply> = {
   finishReason: 'stop',
   usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
   attachments: [],
+};
+
+type McpAddress = Extract<McpConnectOptions, { readonly url: string }>;
+type McpProgram = Extract<McpConnectOptions, { readonly command: string }>;
+
+const mcpAuth: Required<McpAuth> = {
+  redirectUrl: 'http://127.0.0.1:33333/callback',
+  onSignIn: String,
+  clientId: 'agent',
+  clientSecret: 'unlikely',
+  issuer: 'https://auth.example.com',
+  clientMetadataUrl: 'https://agent.example.com/client.json',
+  scopes: ['orders:read'],
+  account: 'ada',
+  tokens: fileTokens('tokens.json'),
 };
 
 const mcpToolsOptions: Required<McpToolsOptions> = {
@@ -1048,6 +1067,21 @@ export const OUTER_DOORS: readonly Door[] = [
     { idleMs: 100, max: 2, maxPerPrincipal: 2, replay: 2 },
     { path: 'sessions.', enter: (sessions) => createMcpServer(tools, { sessions }) },
   ),
+  door<McpAddress>(
+    'connectMcp',
+    { url: 'https://shop.example.com/mcp', headers: { 'x-team': 'shop' }, auth: mcpAuth },
+    { required: ['url'], enter: connectMcp },
+  ),
+  door<McpProgram>(
+    'connectMcp, a program',
+    { command: 'npx', args: ['shop'], env: { SHOP: 'corner' }, cwd: '.' },
+    { required: ['command'], enter: connectMcp },
+  ),
+  door<McpAuth>('auth of connectMcp', mcpAuth, {
+    path: 'auth.',
+    protecting: ['issuer', 'account'],
+    enter: (auth) => connectMcp({ url: 'https://shop.example.com/mcp', auth }),
+  }),
   door<McpToolsOptions>('mcpTools', mcpToolsOptions, {
     protecting: ['allow', 'deny', 'approve'],
     enter: (given) => mcpTools(connect, given),

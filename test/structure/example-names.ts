@@ -129,6 +129,9 @@ export declare const content: Content;
 export declare const answers: readonly Answer[];
 export declare const runId: string;
 export declare const userId: string;
+
+/** Opens a page, and returns the address where its user ended. */
+export declare function openBrowser(page: URL): Promise<string>;
 export declare const model: string;
 export declare const client: Client;
 export declare const approvedTools: ReadonlyMap<string, string>;

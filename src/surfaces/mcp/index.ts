@@ -1,11 +1,15 @@
+export { connectMcp, type McpConnector } from './client/connect-mcp.js';
+export type { McpAuth, McpConnectOptions, McpTokenStore } from './client/connect-options.js';
 export { followMcpTools, mcpTools } from './client/mcp-tools.js';
 export type {
+  ConnectedMcpClient,
   McpClientSource,
   McpFollowing,
   McpToolCandidate,
   McpToolChange,
   McpToolsOptions,
 } from './client/options.js';
+export { fileTokens } from './client/token-stores.js';
 export { listRoots, sampleMessage } from './server/client-input.js';
 export { jwks } from './server/jwks.js';
 export { createMcpServer } from './server/mcp-server.js';

@@ -28,6 +28,7 @@ import {
   TURN_RULES,
 } from '../../run/conversation/conversations-options.js';
 import { LOOP_ALIASES } from '../../run/loop/options.js';
+import type { McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
 import type { AgentsOptions, NamedAgent } from '../agents/index.js';
 import type { OpenApiOptions } from '../openapi/index.js';
 import type { Permissions, PermissionsOptions } from '../permissions/index.js';
@@ -126,15 +127,7 @@ export interface TelemetrySettings {
 export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
 
 /** An MCP server: a program to start, by default in the agent's folder, or an address. */
-export type AgentMcpServer =
-  | {
-      readonly command: string;
-      readonly args?: readonly string[];
-      /** In addition to the variables that every program needs. */
-      readonly env?: Readonly<Record<string, string>>;
-      readonly cwd?: string;
-    }
-  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
+export type AgentMcpServer = McpConnectOptions;
 
 interface ConnectedClient {
   getProtocolEra(): string | undefined;

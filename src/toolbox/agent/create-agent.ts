@@ -592,11 +592,11 @@ async function clientOf(
   { options, baseOf }: ReadOptions,
 ): Promise<AgentMcpClient> {
   if (typeof given === 'function' || (isRecord(given) && 'close' in given)) return given as AgentMcpClient;
-  const { serverConnection } = await import('../../surfaces/mcp/client/connect-server.js');
+  const { connectMcp } = await import('../../surfaces/mcp/client/connect-mcp.js');
   const folder = resolve(baseOf('folder'), options.folder ?? '.');
-  if (!isRecord(given) || 'url' in given) return serverConnection(given as AgentMcpServer);
+  if (!isRecord(given) || 'url' in given) return connectMcp(given as AgentMcpServer);
   const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
-  return serverConnection({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
+  return connectMcp({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
 }
 
 const STRICTNESS: readonly PermissionMode[] = ['auto', 'ask', 'read-only'];

@@ -1,6 +1,7 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { withMethods } from '../../../core/kernel/options.js';
 import type { McpClientSource } from './options.js';
+import { type AskForSignIn, SignInNeeded, signInOf } from './sign-in.js';
 
 const MOST_NAME_CHARACTERS = 64;
 const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
@@ -10,6 +11,14 @@ interface LiveClientOptions {
   /** Called for every connection, including the first. */
   readonly onConnect?: (client: Client) => void;
   readonly prefix?: string | undefined;
+}
+
+/** How one use of the connection goes on after an error. */
+interface UseOptions {
+  /** Whether the work may be done again if its response was lost. */
+  readonly isRepeatable: boolean;
+  /** Asks the user of the call to sign in. */
+  readonly askForSignIn?: AskForSignIn;
 }
 
 /** The methods of a client that are used; it may come from another copy of the SDK. */
@@ -41,24 +50,30 @@ export class LiveClient {
 
   /**
    * Runs `work` with the connection. After a lost connection, runs it once more if the server cannot have executed it,
-   * or if it is repeatable.
+   * or if it is repeatable; and after a refusal that a sign-in or more scopes remove.
    */
-  async use<Value>(work: (client: Client) => Promise<Value>, isRepeatable: boolean): Promise<Value> {
-    for (let isLast = this.#connect === undefined; ; isLast = true) {
+  async use<Value>(work: (client: Client) => Promise<Value>, options: UseOptions): Promise<Value> {
+    let canSignIn = true;
+    for (let isLast = this.#connect === undefined; ; ) {
       const client = await this.#open();
       try {
         // The SDK reports this only in the text of a message.
         if (client.transport === undefined) throw Object.assign(new Error('Not connected'), NOT_CONNECTED);
         return await work(client);
       } catch (error) {
+        if (canSignIn && (await signInOf(client)?.resolve(error, options.askForSignIn))) {
+          canSignIn = false;
+          continue;
+        }
         const loss = connectionLossOf(error);
         if (loss === 'none') throw error;
         if (this.#connect !== undefined) await this.#forget(client);
-        if (loss === 'during' && !isRepeatable) {
+        if (loss === 'during' && !options.isRepeatable) {
           const message = `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`;
           throw new Error(message, { cause: error });
         }
         if (isLast) throw unreachableError(this.#server, error);
+        isLast = true;
       }
     }
   }
@@ -90,6 +105,7 @@ export class LiveClient {
     } catch (error) {
       // The next call tries again.
       if (this.#client === opening) this.#client = undefined;
+      if (error instanceof SignInNeeded) throw error;
       throw unreachableError(this.#server, error);
     }
   }

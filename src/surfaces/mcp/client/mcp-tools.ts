@@ -68,6 +68,8 @@ interface RawPage {
 
 const AS_SENT = asSent<RawPage>();
 
+const READING = { isRepeatable: true };
+
 /** Limit for servers whose list never ends. */
 const MOST_PAGES = 1_000;
 
@@ -227,14 +229,17 @@ function importTool(
           },
         );
       const trace = context instanceof CallContext ? context.trace : undefined;
-      const result = await client.use((connected) => {
-        const facts = factsFor(connected, 'tools/call');
-        trace?.onMcp(facts);
-        // A call is recorded once: by the caller's trace, or else here.
-        if (trace !== undefined) return send(connected, trace.carrier);
-        const message = { ...facts, side: 'client', tool: tool.name } as const;
-        return recordMessage(options.telemetry, message, (carrier) => send(connected, carrier));
-      }, isRepeatable);
+      const result = await client.use(
+        (connected) => {
+          const facts = factsFor(connected, 'tools/call');
+          trace?.onMcp(facts);
+          // A call is recorded once: by the caller's trace, or else here.
+          if (trace !== undefined) return send(connected, trace.carrier);
+          const message = { ...facts, side: 'client', tool: tool.name } as const;
+          return recordMessage(options.telemetry, message, (carrier) => send(connected, carrier));
+        },
+        { isRepeatable },
+      );
       return readMcpResult(result);
     },
   });
@@ -385,7 +390,7 @@ export async function mcpTools(
 ): Promise<ToolDefinition[]> {
   checkMcpTools('mcpTools', { source, options });
   const client = new LiveClient(source, { prefix: options.prefix });
-  const candidates = await client.use((connected) => listCandidates(connected, options), true);
+  const candidates = await client.use((connected) => listCandidates(connected, options), READING);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
   return candidates.flatMap((candidate, position) => {
     const tool = approved[position] ? importTool(candidate, { client, options }) : undefined;
@@ -500,7 +505,7 @@ class McpFollower implements McpFollowing {
   /** Reads the list; returns the pending decisions about its tools. */
   async #read(): Promise<readonly (Promise<void> | undefined)[]> {
     if (this.#isOver) return [];
-    const candidates = await this.#client.use((client) => listCandidates(client, this.#options), true);
+    const candidates = await this.#client.use((client) => listCandidates(client, this.#options), READING);
     if (this.#isOver) return [];
     this.#isKnown = true;
     const removing = this.#removeAllBut(new Set(candidates.map(({ name }) => name)));

@@ -7,7 +7,7 @@ import { type NameFilter } from '../../../run/call/registration.js';
  * Identifies a `Client` of the SDK, version 2. The class is not named, so that servers compile without the client's
  * package, and clients of another copy of the SDK are accepted.
  */
-interface SdkClient {
+export interface ConnectedMcpClient {
   getProtocolEra(): string | undefined;
   getServerCapabilities(): object | undefined;
   close(): Promise<void>;
@@ -17,7 +17,7 @@ interface SdkClient {
  * A connected `Client` of `@modelcontextprotocol/client`, or a function that connects one. The function is called again
  * when the connection is lost.
  */
-export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>);
+export type McpClientSource = ConnectedMcpClient | (() => ConnectedMcpClient | Promise<ConnectedMcpClient>);
 
 /** A tool as its server currently defines it. */
 export interface McpToolCandidate {

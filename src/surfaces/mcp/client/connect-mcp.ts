@@ -1,0 +1,79 @@
+import type { Client, Transport } from '@modelcontextprotocol/client';
+import { checkConnectOptions, type McpConnectOptions } from './connect-options.js';
+import type { ConnectedMcpClient } from './options.js';
+import { McpSignIn } from './sign-in.js';
+
+/** Connects to a server; called again when the connection is lost. */
+export interface McpConnector {
+  (): Promise<ConnectedMcpClient>;
+  /**
+   * Completes a sign-in with the address to which the browser returned, in this or another process with the same
+   * options. Returns `false` if the sign-in was not started with these options, or is older than an hour.
+   */
+  finishSignIn(address: string | URL): Promise<boolean>;
+}
+
+/**
+ * Describes a server for `mcpTools`, `followMcpTools` and `createAgent`: a program to start, or a URL. The returned
+ * function connects. With `auth`, it signs in where the server asks for it, renews expired tokens, and asks for more
+ * scopes when a call needs them. Tokens are never part of errors, logs, traces, results and stored runs.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * const shop = connectMcp({
+ *   url: 'https://shop.example.com/mcp',
+ *   auth: {
+ *     redirectUrl: 'http://127.0.0.1:33333/callback',
+ *     onSignIn: (page) => openBrowser(page),
+ *     tokens: fileTokens('.tokens.json'),
+ *   },
+ * });
+ * await followMcpTools(tools, shop, { prefix: 'shop' });
+ * ```
+ */
+export function connectMcp(options: McpConnectOptions): McpConnector {
+  checkConnectOptions(options);
+  const signIn = 'url' in options && options.auth ? new McpSignIn(options.url, options.auth) : undefined;
+  const connect = async (): Promise<Client> => {
+    for (let canSignIn = signIn !== undefined; ; canSignIn = false) {
+      const client = await newClient();
+      try {
+        await client.connect(await transportFor(options, signIn));
+        signIn?.attach(client);
+        return client;
+      } catch (error) {
+        await client.close().catch(() => {});
+        if (!canSignIn || !(await signIn?.resolve(error))) throw error;
+      }
+    }
+  };
+  return Object.assign(connect, {
+    finishSignIn: async (address: string | URL) => (await signIn?.finish(address)) ?? false,
+  });
+}
+
+async function newClient(): Promise<Client> {
+  const { Client } = await import('@modelcontextprotocol/client');
+  return new Client({ name: 'toolwright', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
+}
+
+async function transportFor(options: McpConnectOptions, signIn: McpSignIn | undefined): Promise<Transport> {
+  if (!('url' in options)) {
+    const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+    const { command, args = [], env, cwd } = options;
+    return new StdioClientTransport({
+      command,
+      args: [...args],
+      ...(env && { env: { ...env } }),
+      ...(cwd && { cwd }),
+    });
+  }
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+  const { url, headers } = options;
+  return new StreamableHTTPClientTransport(new URL(url), {
+    ...(headers && { requestInit: { headers } }),
+    ...(signIn && { authProvider: signIn.authProvider, fetch: signIn.fetch }),
+  });
+}

@@ -1,0 +1,124 @@
+import { checkOptions } from '../../../core/errors/author-fault.js';
+import { isRecord } from '../../../core/kernel/json.js';
+import {
+  ADDRESS,
+  FILLED_TEXT,
+  FUNCTION,
+  HEADERS,
+  listOf,
+  type OptionRule,
+  objectOf,
+  optionTable,
+  protecting,
+  RECORD,
+  required,
+  secret,
+  TEXT,
+  withMethods,
+} from '../../../core/kernel/options.js';
+
+/** Where sign-ins are stored: `fileTokens(path)`, `storeTokens(store, secret)`, or a database of your own. */
+export interface McpTokenStore {
+  /** The text under a key; `undefined` if there is none. The key contains the server and the account. */
+  load(key: string): string | undefined | Promise<string | undefined>;
+  /**
+   * Stores a text if the stored text is still `expected`, in one atomic step, also between processes. Returns `false`,
+   * without a change, if it is not. The text contains secrets: encrypt it, or protect the place.
+   */
+  save(key: string, text: string, expected: string | undefined): boolean | Promise<boolean>;
+}
+
+/** How a client signs in at the authorization server of an MCP server. */
+export interface McpAuth {
+  /**
+   * The address to which the browser returns after the sign-in; a part of the registration of the client. Without it,
+   * the client signs in with its own `clientId` and `clientSecret`, and no user takes part.
+   */
+  readonly redirectUrl?: string;
+  /**
+   * Lets the user sign in at this address, and returns the address to which the browser came back, with its query.
+   * Default: the sign-in is a pending question of the run, and `finishSignIn` completes it.
+   */
+  onSignIn?(address: URL): string | URL | Promise<string | URL>;
+  /** A client that is registered already. Default: `clientMetadataUrl`, or dynamic registration. */
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** The authorization server of `clientId`: no other one receives the secret. Default: the first that is used. */
+  readonly issuer?: string;
+  /** The address of the client's metadata document, which is its id where the authorization server supports this. */
+  readonly clientMetadataUrl?: string;
+  /** Scopes in addition to those that the server asks for. */
+  readonly scopes?: readonly string[];
+  /** Separates the sign-ins of several users at one server: the id of the user. */
+  readonly account?: string;
+  /** Where the tokens are stored. Default: in memory, for this connection and its reconnections. */
+  readonly tokens?: McpTokenStore;
+}
+
+/** A server: a program to start, or a URL. */
+export type McpConnectOptions =
+  | {
+      readonly command: string;
+      readonly args?: readonly string[];
+      /** In addition to the variables that every program needs. */
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    }
+  | {
+      readonly url: string;
+      /** Sent to the server with every request, and never to its authorization server. */
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly auth?: McpAuth;
+    };
+
+const TEXTS: OptionRule = {
+  accepts: (value) =>
+    RECORD.accepts(value) && Object.values(value as object).every((one) => typeof one === 'string'),
+  fix: "{ NAME: 'value' }",
+};
+
+const PROGRAM = optionTable<Extract<McpConnectOptions, { readonly command: string }>>(
+  'an MCP server',
+  {
+    command: required(FILLED_TEXT),
+    args: listOf(TEXT, "['--verbose']"),
+    env: secret(TEXTS),
+    cwd: FILLED_TEXT,
+  },
+  { environment: 'env: …', folder: 'cwd: …' },
+);
+
+const AUTH = objectOf<McpAuth>(
+  {
+    redirectUrl: FILLED_TEXT,
+    onSignIn: FUNCTION,
+    clientId: FILLED_TEXT,
+    clientSecret: secret(FILLED_TEXT),
+    issuer: protecting(ADDRESS),
+    clientMetadataUrl: ADDRESS,
+    scopes: listOf(FILLED_TEXT, "['orders:read']"),
+    account: protecting(FILLED_TEXT),
+    tokens: withMethods(['load', 'save'], "fileTokens('.tokens.json')"),
+  },
+  {
+    fix: "{ redirectUrl: 'http://127.0.0.1:33333/callback', onSignIn, tokens: fileTokens('.tokens.json') }",
+    meant: {
+      redirectUri: 'redirectUrl: …',
+      scope: "scopes: ['orders:read']",
+      store: 'tokens: …',
+      user: 'account: …',
+    },
+  },
+);
+
+const ADDRESSED = optionTable<Extract<McpConnectOptions, { readonly url: string }>>('an MCP server', {
+  url: required(ADDRESS),
+  headers: HEADERS,
+  auth: AUTH,
+});
+
+/** @throws InvalidOptionsError (521). */
+export function checkConnectOptions(options: McpConnectOptions): void {
+  const isAddressed = isRecord(options) && ['url', 'headers', 'auth'].some((name) => name in options);
+  checkOptions(options, isAddressed ? ADDRESSED : PROGRAM);
+}

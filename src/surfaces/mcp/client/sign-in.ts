@@ -1,0 +1,281 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { AuthProvider, Client, FetchLike, InsufficientScopeError } from '@modelcontextprotocol/client';
+import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
+import type { McpAuth, McpTokenStore } from './connect-options.js';
+import { type Attempt, RecordedSignIn, type SignInRecord } from './recorded-sign-in.js';
+import { fetchWithoutEcho, withoutTexts } from './secret-echo.js';
+import { memoryTokens } from './token-stores.js';
+
+/** Time limit for the requests of one authorization. */
+const REQUESTS_MS = 30_000;
+/** Longer than the requests, so that a lease only expires if its process crashed. */
+const LEASE_MS = 45_000;
+const PATIENCE_MS = 90_000;
+const POLL_MS = 40;
+const ATTEMPT_MS = 60 * 60 * 1000;
+const MOST_ATTEMPTS = 8;
+
+/** The user must sign in before the request can be sent again. */
+export class SignInNeeded extends Error {
+  override readonly name = 'SignInNeeded';
+  readonly address: URL;
+
+  constructor(server: string, address: URL) {
+    super(
+      `The MCP server ${server} needs a sign-in: set \`auth.onSignIn\`, or call its tools in a run whose user can answer.`,
+    );
+    this.address = address;
+  }
+}
+
+/** Asks the user to sign in at an address; resolves when the user has done so. */
+export type AskForSignIn = (address: URL) => Promise<void>;
+
+interface Challenge {
+  /** The token of the request that was refused. */
+  readonly sent: string | undefined;
+  readonly scope?: string | undefined;
+  readonly resourceMetadataUrl?: URL | undefined;
+  readonly isStepUp?: boolean;
+}
+
+const SIGN_INS = new WeakMap<object, McpSignIn>();
+
+/** The sign-in of a client of `connectMcp`. */
+export function signInOf(client: object): McpSignIn | undefined {
+  return SIGN_INS.get(client);
+}
+
+/** Signs in at the authorization server of one MCP server for one account. The protocol is the SDK's. */
+export class McpSignIn {
+  readonly #url: URL;
+  readonly #auth: McpAuth;
+  readonly #store: McpTokenStore;
+  readonly #key: string;
+  readonly #tokenOf = new WeakMap<Response, string>();
+  #record: SignInRecord | undefined;
+  #signingIn: Promise<void> | undefined;
+
+  constructor(url: string, auth: McpAuth) {
+    this.#url = new URL(url);
+    this.#auth = auth;
+    this.#store = auth.tokens ?? memoryTokens();
+    // The query may contain secrets.
+    this.#key = JSON.stringify([this.#server, auth.account ?? '']);
+  }
+
+  /** For the transport: the token of each request, and its renewal. */
+  get authProvider(): AuthProvider {
+    return {
+      token: async () => {
+        this.#record ??= readRecord(await this.#store.load(this.#key));
+        return this.#record.tokens?.access_token;
+      },
+      onUnauthorized: ({ response }) => this.#renew(response),
+    };
+  }
+
+  /** For the transport's requests to the server. */
+  readonly fetch: FetchLike = async (url, init) => {
+    const response = await fetchWithoutEcho(url, init);
+    const [, token] = /^Bearer (.+)$/.exec(new Headers(init?.headers).get('authorization') ?? '') ?? [];
+    if (token !== undefined) this.#tokenOf.set(response, token);
+    return response;
+  };
+
+  /** Removes the token from everything that the server sends, so that no result or trace contains it. */
+  attach(client: Client): void {
+    SIGN_INS.set(client, this);
+    const { transport } = client;
+    if (transport === undefined) return;
+    const { onmessage } = transport;
+    transport.onmessage = (message, extra) => {
+      const { access_token, refresh_token } = this.#record?.tokens ?? {};
+      onmessage?.(withoutTexts(message, [access_token, refresh_token]), extra);
+    };
+  }
+
+  /**
+   * Does what the server demands in an error: signs in, or asks for more scopes. Returns whether the request can be
+   * sent again. `ask` is used if there is no `onSignIn`.
+   */
+  async resolve(error: unknown, ask?: AskForSignIn): Promise<boolean> {
+    const needed = causesOf(error).find((cause) => cause instanceof SignInNeeded);
+    if (needed !== undefined) {
+      await this.#signIn(needed, ask);
+      return true;
+    }
+    const { InsufficientScopeError } = await import('@modelcontextprotocol/client');
+    const insufficient = causesOf(error).find((cause): cause is InsufficientScopeError =>
+      InsufficientScopeError.isInstance(cause),
+    );
+    if (insufficient === undefined) return false;
+    const address = await this.#authorize({
+      sent: this.#record?.tokens?.access_token,
+      scope: insufficient.requiredScope,
+      resourceMetadataUrl: insufficient.resourceMetadataUrl,
+      isStepUp: true,
+    });
+    if (address !== undefined) await this.#signIn(new SignInNeeded(this.#server, address), ask);
+    return true;
+  }
+
+  /** Completes a sign-in; `false` if the address belongs to another one, or if it was completed already. */
+  async finish(given: string | URL): Promise<boolean> {
+    const { searchParams } = new URL(given);
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    return this.#change(async (record, requests) => {
+      const attempt = record.attempts?.find(({ state }) => state === searchParams.get('state'));
+      if (attempt === undefined || Date.now() - attempt.startedAt > ATTEMPT_MS) return false;
+      record.attempts = record.attempts?.filter((other) => other !== attempt) ?? [];
+      const authProvider = new RecordedSignIn(this.#auth, { record, attempt, isReturn: true });
+      const transport = new StreamableHTTPClientTransport(this.#url, { authProvider, fetch: requests.fetch });
+      await transport.finishAuth(searchParams);
+      return true;
+    });
+  }
+
+  get #server(): string {
+    return this.#url.origin + this.#url.pathname;
+  }
+
+  async #renew(response: Response): Promise<void> {
+    const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
+    const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+    const address = await this.#authorize({ sent: this.#tokenOf.get(response), scope, resourceMetadataUrl });
+    if (address !== undefined) throw new SignInNeeded(this.#server, address);
+  }
+
+  /** Gets a new token; if this needs the user, returns where to sign in. */
+  async #authorize(challenge: Challenge): Promise<URL | undefined> {
+    const { auth, computeScopeUnion, isStrictScopeSuperset } = await import('@modelcontextprotocol/client');
+    const { sent, resourceMetadataUrl, isStepUp = false } = challenge;
+    return this.#change(async (record, requests) => {
+      const { tokens } = record;
+      // Another call or process was faster.
+      if (tokens !== undefined && tokens.access_token !== sent) return undefined;
+      const scopes = [record.scope, tokens?.scope, this.#auth.scopes?.join(' ')];
+      const scope = computeScopeUnion(...scopes, challenge.scope);
+      record.scope = scope;
+      const attempt: Attempt = { state: randomBytes(32).toString('base64url'), startedAt: Date.now() };
+      const provider = new RecordedSignIn(this.#auth, { record, attempt });
+      await auth(provider, {
+        ...withoutUndefined({ scope, resourceMetadataUrl }),
+        serverUrl: this.#url,
+        fetchFn: requests.fetch,
+        forceReauthorization: isStepUp && isStrictScopeSuperset(scope, tokens?.scope),
+      });
+      if (provider.address === undefined) return undefined;
+      // The SDK asks the user whatever kept it from the renewal.
+      if (record.tokens?.refresh_token !== undefined && requests.renewalFailure !== undefined)
+        throw new Error(
+          `The authorization server of ${this.#server} could not renew the token: ${requests.renewalFailure}.`,
+        );
+      const open = record.attempts?.filter(({ startedAt }) => Date.now() - startedAt < ATTEMPT_MS) ?? [];
+      record.attempts = [attempt, ...open].slice(0, MOST_ATTEMPTS);
+      return provider.address;
+    });
+  }
+
+  /** Calls that need a sign-in at the same time open one page. */
+  async #signIn(needed: SignInNeeded, ask: AskForSignIn | undefined): Promise<void> {
+    const { onSignIn } = this.#auth;
+    if (onSignIn === undefined) {
+      if (ask === undefined) throw needed;
+      return ask(needed.address);
+    }
+    this.#signingIn ??= this.#openPage(needed.address, onSignIn).finally(() => {
+      this.#signingIn = undefined;
+    });
+    return this.#signingIn;
+  }
+
+  async #openPage(address: URL, onSignIn: NonNullable<McpAuth['onSignIn']>): Promise<void> {
+    const isDone = await this.finish(await onSignIn(address));
+    if (!isDone)
+      throw new Error(
+        `The address that \`auth.onSignIn\` returned does not belong to the sign-in at ${this.#server}.`,
+      );
+  }
+
+  /** Changes the record while no other process does; also saved if `work` fails. */
+  async #change<Value>(
+    work: (record: SignInRecord, requests: AuthorizationRequests) => Promise<Value>,
+  ): Promise<Value> {
+    const { record, text } = await this.#lease();
+    const before = record.tokens?.access_token;
+    try {
+      return await work(record, new AuthorizationRequests());
+    } finally {
+      await this.#release(record, { text, before });
+    }
+  }
+
+  async #lease(): Promise<{ readonly record: SignInRecord; readonly text: string }> {
+    const until = Date.now() + PATIENCE_MS;
+    while (Date.now() < until) {
+      const stored = await this.#store.load(this.#key);
+      const record = readRecord(stored);
+      if (record.lease === undefined || record.lease.until < Date.now()) {
+        const text = JSON.stringify({ ...record, lease: { id: randomUUID(), until: Date.now() + LEASE_MS } });
+        if (await this.#store.save(this.#key, text, stored)) return { record, text };
+      }
+      await wait(POLL_MS);
+    }
+    throw new Error(`The sign-in at ${this.#server} is in use by another process.`);
+  }
+
+  async #release(
+    record: SignInRecord,
+    { text, before }: { readonly text: string; readonly before: string | undefined },
+  ): Promise<void> {
+    record.lease = undefined;
+    this.#record = record;
+    let expected: string | undefined = text;
+    while (!(await this.#store.save(this.#key, JSON.stringify(record), expected))) {
+      // The process was suspended for so long that another one took over: its tokens are newer.
+      expected = await this.#store.load(this.#key);
+      const current = readRecord(expected);
+      if (current.tokens !== undefined && current.tokens.access_token !== before) {
+        this.#record = current;
+        return;
+      }
+    }
+  }
+}
+
+/** The requests of one authorization; no error of theirs repeats a secret that was sent. */
+class AuthorizationRequests {
+  readonly #deadline = AbortSignal.timeout(REQUESTS_MS);
+  /** Why a token could not be renewed, if that may be possible later. */
+  renewalFailure: string | undefined;
+
+  readonly fetch: FetchLike = async (url, init) => {
+    const signals = [this.#deadline, ...(init?.signal ? [init.signal] : [])];
+    const isRenewal = String(init?.body).includes('grant_type=refresh_token');
+    try {
+      const response = await fetchWithoutEcho(url, { ...init, signal: AbortSignal.any(signals) });
+      const isBusy = response.status >= 500 || response.status === 429;
+      if (isRenewal && isBusy) this.renewalFailure = `it answered with status ${response.status}`;
+      return response;
+    } catch (error) {
+      if (isRenewal) this.renewalFailure = 'it did not answer';
+      throw error;
+    }
+  };
+}
+
+function readRecord(text: string | undefined): SignInRecord {
+  const record = text === undefined ? undefined : parsedJson(text);
+  return isRecord(record) ? record : {};
+}
+
+const MOST_CAUSES = 8;
+
+function causesOf(error: unknown): readonly unknown[] {
+  const causes: unknown[] = [];
+  for (let cause = error; isRecord(cause) && causes.length < MOST_CAUSES; cause = cause.cause)
+    causes.push(cause);
+  return causes;
+}

@@ -1,0 +1,236 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { defineTool, ToolRegistry } from 'toolwright';
+import { connectMcp, fileTokens, followMcpTools, type McpAuth, mcpTools } from 'toolwright/mcp';
+import { agree, CANARY, type OddServers, serveOddly } from './odd-authorization-server.js';
+
+const redirectUrl = 'http://127.0.0.1:33333/callback';
+
+let folder: string;
+let path: string;
+let servers: OddServers;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-sign-in-'));
+  path = join(folder, 'mine', 'tokens.json');
+  servers = await serveOddly(shopTools());
+});
+afterEach(async () => {
+  await servers[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+function shopTools(): ToolRegistry {
+  return new ToolRegistry().register(
+    defineTool({
+      name: 'orders',
+      description: 'Lists orders',
+      scopes: ['read'],
+      execute: (_args, { data }) => `orders of ${String(data.account)}`,
+    }),
+    defineTool({
+      name: 'order',
+      description: 'Orders',
+      scopes: ['write'],
+      execute: (_args, { data }) => `ordered by ${String(data.account)}`,
+    }),
+    defineTool({
+      name: 'headers',
+      description: 'Returns what it received',
+      scopes: ['read'],
+      execute: (_args, { data }) => JSON.stringify(data.mcp?.headers?.get('authorization')),
+    }),
+  );
+}
+
+interface Shop {
+  readonly registry: ToolRegistry;
+  call(name: string): Promise<string>;
+}
+
+/** A server that lists its tools for everybody, and asks for a sign-in when one of them is called. */
+function serveOpenly(): Promise<OddServers> {
+  return serveOddly(
+    shopTools().register(
+      defineTool({ name: 'ping', description: 'Pings', public: true, execute: () => 'pong' }),
+    ),
+  );
+}
+
+/** Another process, or another start of the same one. */
+async function visit(auth: Partial<McpAuth> = {}, { url } = servers): Promise<Shop> {
+  const connect = connectMcp({
+    url,
+    auth: { redirectUrl, onSignIn: agree, tokens: fileTokens(path), ...auth },
+  });
+  const registry = new ToolRegistry().register(...(await mcpTools(connect, { prefix: 'shop' })));
+  return {
+    registry,
+    call: async (name) => (await registry.execute(`shop_${name}`, {})).forLLM,
+  };
+}
+
+test('a client signs in once, and the next one finds its tokens', async () => {
+  const shop = await visit();
+  expect(await shop.call('orders')).toBe('orders of ada');
+  expect(await (await visit()).call('orders')).toBe('orders of ada');
+  expect(servers.grants).toEqual(['authorization_code']);
+});
+
+test('a call that needs more scopes asks for them together with those of before', async () => {
+  await using open = await serveOpenly();
+  const shop = await visit({}, open);
+  expect(await shop.call('ping')).toBe('pong');
+  expect(open.visits).toEqual([]);
+  expect(await shop.call('orders')).toBe('orders of ada');
+  expect(await shop.call('order')).toBe('ordered by ada');
+  expect(open.visits).toEqual(['read', 'read write']);
+  expect(await shop.call('orders')).toBe('orders of ada');
+  expect(open.visits).toHaveLength(2);
+});
+
+test('a token that expired is renewed, and the renewed one is stored', async () => {
+  const shop = await visit();
+  await shop.call('orders');
+  for (const _time of [1, 2]) {
+    servers.expireAll();
+    expect(await shop.call('orders')).toBe('orders of ada');
+  }
+  servers.expireAll();
+  expect(await (await visit()).call('orders')).toBe('orders of ada');
+  expect(servers.visits).toHaveLength(1);
+});
+
+test('clients that renew the same token at once use it once', async () => {
+  const shops = [await visit(), await visit(), await visit()];
+  for (const shop of shops) await shop.call('orders');
+  servers.grants.length = 0;
+  servers.behaviour.delayMs = 100;
+  servers.expireAll();
+  const calls = shops.flatMap((shop) => [shop.call('orders'), shop.call('headers')]);
+  expect((await Promise.all(calls)).filter((text) => text === 'orders of ada')).toHaveLength(3);
+  expect(servers.grants).toEqual(['refresh_token']);
+  servers.expireAll();
+  expect(await shops[0]?.call('orders')).toBe('orders of ada');
+});
+
+test('after everything was revoked, the user signs in again', async () => {
+  const warn = jest.spyOn(console, 'warn').mockImplementation(() => {});
+  const shop = await visit();
+  await shop.call('orders');
+  servers.revokeAll();
+  servers.behaviour.echoes = true;
+  expect(await shop.call('orders')).toBe('orders of ada');
+  expect(servers.visits).toHaveLength(2);
+  expect(JSON.stringify(warn.mock.calls)).not.toContain(CANARY);
+  warn.mockRestore();
+});
+
+test('an authorization server that is out of order costs no sign-in', async () => {
+  const warn = jest.spyOn(console, 'warn').mockImplementation(() => {});
+  const shop = await visit();
+  await shop.call('orders');
+  servers.expireAll();
+  servers.behaviour.failsWith = 503;
+  expect(await shop.call('orders')).toContain('could not renew the token: it answered with status 503');
+  servers.behaviour.failsWith = undefined;
+  expect(await shop.call('orders')).toBe('orders of ada');
+  expect(servers.visits).toHaveLength(1);
+  warn.mockRestore();
+});
+
+test('a token of another account is refused, and the user signs in again', async () => {
+  const shop = await visit();
+  await shop.call('orders');
+  servers.expireAll();
+  servers.behaviour.account = 'mallory';
+  expect(await shop.call('orders')).toContain('another account');
+  expect(await shop.call('orders')).toContain('another account');
+  servers.behaviour.account = 'ada';
+  expect(await shop.call('orders')).toBe('orders of ada');
+});
+
+test('users of one server have their own tokens', async () => {
+  const shop = await visit({ account: 'ada' });
+  expect(await shop.call('orders')).toBe('orders of ada');
+  servers.behaviour.account = 'bob';
+  expect(await (await visit({ account: 'bob' })).call('orders')).toBe('orders of bob');
+  expect(await shop.call('orders')).toBe('orders of ada');
+});
+
+test('calls that need a sign-in at the same time open one page', async () => {
+  await using open = await serveOpenly();
+  const shop = await visit({}, open);
+  const texts = await Promise.all([shop.call('order'), shop.call('order'), shop.call('order')]);
+  expect(texts).toEqual(['ordered by ada', 'ordered by ada', 'ordered by ada']);
+  expect(open.visits).toHaveLength(1);
+});
+
+test('an address that belongs to no sign-in is refused, and one that was used', async () => {
+  const pages: string[] = [];
+  const connect = connectMcp({
+    url: servers.url,
+    auth: {
+      redirectUrl,
+      tokens: fileTokens(path),
+      async onSignIn(page) {
+        pages.push(await agree(page));
+        return `${redirectUrl}?code=stolen&state=unknown`;
+      },
+    },
+  });
+  await expect(mcpTools(connect)).rejects.toThrow('does not belong to the sign-in');
+  const [page = ''] = pages;
+  expect(await connect.finishSignIn(page)).toBe(true);
+  expect(await connect.finishSignIn(page)).toBe(false);
+  expect(await mcpTools(connect)).toHaveLength(3);
+});
+
+test('without a user who could sign in, the error names the server and what to set', async () => {
+  const connect = connectMcp({ url: servers.url, auth: { redirectUrl } });
+  await expect(followMcpTools(new ToolRegistry(), connect)).rejects.toThrow(
+    `The MCP server ${servers.url} needs a sign-in: set \`auth.onSignIn\``,
+  );
+});
+
+test('secrets are in the file of tokens, which only its user can read, and nowhere else', async () => {
+  const said: unknown[] = [];
+  const logger = Object.fromEntries(
+    ['debug', 'info', 'warn', 'error'].map((level) => [level, (...given: unknown[]) => said.push(given)]),
+  );
+  const spies = (['log', 'warn', 'error', 'info', 'debug'] as const).map((level) =>
+    jest.spyOn(console, level).mockImplementation((...given) => said.push(given)),
+  );
+  const connect = connectMcp({
+    url: servers.url,
+    auth: { redirectUrl, onSignIn: agree, tokens: fileTokens(path) },
+  });
+  const registry = new ToolRegistry({ logger: logger as never });
+  const following = await followMcpTools(registry, connect, { onError: (error) => said.push(error) });
+  const call = async (name: string): Promise<void> => {
+    const result = await registry.execute(name, {});
+    said.push(result, result.error, (result.error as Error | undefined)?.cause);
+  };
+  for (const name of ['orders', 'headers', 'order']) await call(name);
+  servers.behaviour.echoes = true;
+  servers.revokeAll();
+  await call('orders');
+  servers.revokeAll();
+  servers.behaviour.failsWith = 400;
+  await call('orders');
+  await following.close();
+  for (const spy of spies) spy.mockRestore();
+  const shown = said.map((one) => (one instanceof Error ? `${one.stack} ${one.cause}` : JSON.stringify(one)));
+  expect(shown.join('\n')).toContain('[secret]');
+  expect(shown.join('\n')).not.toContain(CANARY);
+  expect(readFileSync(path, 'utf8')).toContain(CANARY);
+  if (process.platform !== 'win32') expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test('a file that contains no tokens is reported and not replaced', async () => {
+  const file = join(folder, 'notes.txt');
+  writeFileSync(file, 'notes');
+  await expect(visit({ tokens: fileTokens(file) })).rejects.toThrow('is not a file of tokens');
+  expect(readFileSync(file, 'utf8')).toBe('notes');
+});
