@@ -56,9 +56,10 @@ import {
   RECORD,
   WHOLE,
 } from '../../core/kernel/options.js';
-import { readExactJson } from '../../tools/checking/exact-json.js';
 import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
+import { retryAfterOf } from '../shared/describe-failure.js';
+import { argumentsOf, originOf, outputLimit } from '../shared/wire-json.js';
 import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
 import { keepParts, nameOf, toPrompt } from './to-prompt.js';
 
@@ -124,18 +125,13 @@ async function toCallOptions(
   request: LLMRequest,
   settings: CallSettings,
 ): Promise<LanguageModelV4CallOptions> {
-  const { messages, options = {}, responseFormat, maxOutputTokens, signal } = request;
+  const { messages, options = {}, responseFormat, signal } = request;
   checkOptions(options, MODEL_OPTIONS);
   const tools = toTools(request, settings);
   const providerOptions = toProviderOptions(request, settings);
   return {
     ...(options as ModelOptions),
-    ...(maxOutputTokens !== undefined && {
-      maxOutputTokens: Math.min(
-        maxOutputTokens,
-        (options as ModelOptions).maxOutputTokens ?? maxOutputTokens,
-      ),
-    }),
+    ...outputLimit(request, ['maxOutputTokens']),
     prompt: await toPrompt(messages, { ...settings, found: foundTools(request) }),
     // Some APIs refuse an empty list of tools.
     ...(tools.length > 0 && { tools }),
@@ -250,6 +246,7 @@ function toResponse({ content, finishReason, usage, response }: Reply, key: stri
   const attachments = content.flatMap(attachmentsOf);
   const items = keepParts(content, key);
   const counted = toUsage(usage);
+  const origin = originOf(response?.id, response?.modelId);
   return {
     content: content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
     toolCalls: calls.map((call) => toToolCall(call, key)),
@@ -259,7 +256,7 @@ function toResponse({ content, finishReason, usage, response }: Reply, key: stri
     ...(reasoning.length > 0 && { reasoning: reasoning.join(BETWEEN) }),
     ...(attachments.length > 0 && { attachments }),
     ...(items && { providerItems: items }),
-    ...originOf(response),
+    ...(origin && { origin }),
   };
 }
 
@@ -284,10 +281,6 @@ function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
   return `data:${mediaType};base64,${text}`;
 }
 
-function originOf({ id, modelId: model }: NonNullable<Reply['response']> = {}): Pick<LLMResponse, 'origin'> {
-  return id || model ? { origin: { ...(id && { id }), ...(model && { model }) } } : {};
-}
-
 function isOwnCall(part: LanguageModelV4Content): part is LanguageModelV4ToolCall {
   return part.type === 'tool-call' && !isExecutedByProvider(part);
 }
@@ -300,16 +293,6 @@ function toToolCall(call: LanguageModelV4ToolCall, key: string): ToolCall {
     arguments: argumentsOf(call.input),
     ...(items && { providerItems: items }),
   };
-}
-
-/** Text if it is not a JSON object, or if it contains long integers, which the reader of the arguments must handle. */
-function argumentsOf(input: string): ToolCall['arguments'] {
-  try {
-    const { value, hasDigitsAsText } = readExactJson(input);
-    return isRecord(value) && !hasDigitsAsText ? value : input;
-  } catch {
-    return input;
-  }
 }
 
 /** Providers also report `stop` for replies with calls. Calls of an interrupted reply must not be executed. */
@@ -705,14 +688,13 @@ function withDetails({ feature, details }: { readonly feature: string; readonly 
 /** Converts a model's error to a `ProviderError`. */
 function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
   const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
-  const headers = isRecord(responseHeaders) ? responseHeaders : {};
-  const pause = Number(headers['retry-after-ms'] ?? Number(headers['retry-after'] ?? Number.NaN) * 1_000);
+  const retryAfterMs = retryAfterOf(responseHeaders);
   const isTold = typeof status === 'number';
   return new ProviderError(`${isTold ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
     ...(isTold && { status }),
     // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
     retryable: isRetryable === true || isConnectionLost(cause),
-    ...(pause >= 0 && { retryAfterMs: pause }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
     cause,
   });
 }

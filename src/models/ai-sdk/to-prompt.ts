@@ -23,7 +23,7 @@ import type {
 } from '../../core/contract/llm-provider.js';
 import type { Content } from '../../core/contract/tool-result.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
-import { readExactJson } from '../../tools/checking/exact-json.js';
+import { argumentsAsObject } from '../shared/wire-json.js';
 
 /** A part of an assistant message of the AI SDK. */
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
@@ -91,7 +91,7 @@ function callOfProvider(
     type: 'tool-call',
     toolCallId,
     toolName,
-    input: readInput(input),
+    input: argumentsAsObject(input),
     providerExecuted: true,
     ...options,
   };
@@ -142,20 +142,10 @@ function callPart({ id, function: { name, arguments: text }, providerItems }: Me
     type: 'tool-call',
     toolCallId: id,
     toolName: name,
-    input: readInput(text),
+    input: argumentsAsObject(text),
     ...(options && { providerOptions: options as SharedV4ProviderOptions }),
   };
   return part;
-}
-
-/** APIs accept only objects as arguments; the answer to the call states that they were invalid. */
-function readInput(text: string): unknown {
-  try {
-    const { value } = readExactJson(text);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 /** Applications store histories, so stored parts may be damaged; damaged parts are ignored. */

@@ -1,5 +1,4 @@
-import { type ClientOptions, OpenAI } from 'openai';
-import { Stream } from 'openai/core/streaming';
+import { APIError, type ClientOptions, OpenAI } from 'openai';
 import {
   type LLMProvider,
   type LLMRequest,
@@ -27,12 +26,14 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
+import { describeFailure } from '../shared/describe-failure.js';
+import { readServerEvents } from '../shared/server-events.js';
+import { jsonRecord, jsonText, type WireRecord } from '../shared/wire-json.js';
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
-import { describeFailure, uselessReply } from './describe-failure.js';
 import { familyKey, knowsResponseFormat, serverIdentity, takesFoundTools } from './dialects.js';
 import { ResponsesReply, toResponsesBody } from './responses/responses-body.js';
-import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
+import { uselessReply } from './useless-reply.js';
 
 type Api = 'chat' | 'responses';
 type Method = 'chat' | 'stream';
@@ -179,14 +180,12 @@ export class OpenAIProvider implements LLMProvider {
   }
 
   async #open(request: LLMRequest): Promise<OpenedReply> {
-    const left = new AbortController();
-    const signal = AbortSignal.any([left.signal, ...(request.signal ? [request.signal] : [])]);
     return this.#unlessRefused(request, 'stream', async (body) => {
-      const response = await this.#create(body, signal).asResponse();
+      const response = await this.#create(body, request.signal).asResponse();
       // A server without streaming answers with the whole completion, and a wrong address with an HTML page.
       const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
       if (isWhole) return { chunks: [await readBody(response)], isDone: () => true };
-      return readEvents(response, { client: this.#client, left });
+      return readEvents(response);
     });
   }
 
@@ -216,7 +215,7 @@ export class OpenAIProvider implements LLMProvider {
 
   #describe(error: unknown, signal: AbortSignal | undefined): unknown {
     const { baseURL, maxRetries } = this.#client;
-    return describeFailure(error, { baseURL, maxRetries, signal });
+    return describeFailure(error, { baseURL, keyVariable: 'OPENAI_API_KEY', maxRetries, signal });
   }
 }
 
@@ -260,25 +259,20 @@ interface OpenedReply {
   readonly isDone: () => boolean;
 }
 
-/** The client does not distinguish a closed stream from a stream that ended with `[DONE]`. */
-function readEvents(
-  response: Response,
-  { client, left }: { readonly client: OpenAI; readonly left: AbortController },
-): OpenedReply {
+/** The events of a stream as JSON. A stream that is closed without `[DONE]` may have been cut off. */
+function readEvents({ body, headers }: Response): OpenedReply {
   let isDone = false;
-  let tail = '\n';
-  const decoder = new TextDecoder('latin1');
-  const watch = new TransformStream<Uint8Array, Uint8Array>({
-    transform: (piece, stream) => {
-      // JSON text never contains a line that begins like this.
-      const text = tail + decoder.decode(piece);
-      isDone ||= /[\r\n]data: ?\[DONE\]/.test(text);
-      tail = text.slice(-12);
-      stream.enqueue(piece);
-    },
-  });
-  const watched = new Response(response.body?.pipeThrough(watch), response);
-  return { chunks: Stream.fromSSEResponse<unknown>(watched, left, client), isDone: () => isDone };
+  async function* chunks(): AsyncGenerator<unknown> {
+    for await (const { event, data } of body === null ? [] : readServerEvents(body)) {
+      isDone = data === '[DONE]';
+      if (isDone) return;
+      const chunk: unknown = JSON.parse(data);
+      const { error = event === 'error' ? chunk : undefined } = jsonRecord(chunk);
+      if (error) throw new APIError(undefined, jsonRecord(error), undefined, headers);
+      yield chunk;
+    }
+  }
+  return { chunks: chunks(), isDone: () => isDone };
 }
 
 /** Servers that omit the content type still send JSON; other content stays text. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { describeFailure } from '../../../src/models/openai/describe-failure.js';
+import { describeFailure } from '../../../src/models/shared/describe-failure.js';
 
-const AT = { baseURL: 'https://models.example/v1/' };
+const AT = { baseURL: 'https://models.example/v1/', keyVariable: 'OPENAI_API_KEY' };
 
 /** What the client throws when `fetch` failed with such a code. */
 function connectionError(code: string): unknown {

@@ -8,9 +8,9 @@ import type {
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
+import { dataUrl, userParts } from '../../shared/user-parts.js';
+import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../../shared/wire-json.js';
 import { type DialectTarget, withDialectFields } from '../dialects.js';
-import { dataUrl, userParts } from '../user-parts.js';
-import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../wire-json.js';
 
 /**
  * The request body for a whole reply. Tool choice and response format are converted to the API's fields. `options`

@@ -7,20 +7,18 @@ import type {
   ToolCall,
 } from '../../../core/contract/llm-provider.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import { DialectFields } from '../dialects.js';
 import {
   argumentsOf,
-  citedAttachment,
-  imageAttachment,
   inputText,
   jsonList,
   jsonRecord,
   jsonText,
   originOf,
   parseJsonRecord,
-  toUsage,
   type WireRecord,
-} from '../wire-json.js';
+} from '../../shared/wire-json.js';
+import { DialectFields } from '../dialects.js';
+import { citedAttachment, imageAttachment, toUsage } from '../reply-values.js';
 
 // Reasons of OpenAI and equivalent reasons of other servers (Mistral's `model_length`, DeepSeek's
 // `insufficient_system_resource`, Gemini's `SAFETY`); `error` interrupts a reply.

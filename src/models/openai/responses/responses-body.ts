@@ -15,11 +15,9 @@ import type {
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
-import { dataUrl, userParts } from '../user-parts.js';
+import { dataUrl, userParts } from '../../shared/user-parts.js';
 import {
   argumentsOf,
-  citedAttachment,
-  imageAttachment,
   inputText,
   jsonList,
   jsonRecord,
@@ -27,9 +25,9 @@ import {
   originOf,
   outputLimit,
   parseJsonRecord,
-  toUsage,
   type WireRecord,
-} from '../wire-json.js';
+} from '../../shared/wire-json.js';
+import { citedAttachment, imageAttachment, toUsage } from '../reply-values.js';
 
 /** Includes replies that the server continues in the background, which would never be fetched. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);

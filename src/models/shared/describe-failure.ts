@@ -4,6 +4,8 @@ import { jsonRecord, jsonText } from './wire-json.js';
 /** The address of a failed request, and what may have ended it. */
 interface FailedRequest {
   readonly baseURL: string;
+  /** The environment variable that may contain the key: `OPENAI_API_KEY`. */
+  readonly keyVariable: string;
   readonly signal?: AbortSignal;
   /** How often the client retries. */
   readonly maxRetries?: number;
@@ -29,7 +31,7 @@ const CONNECTION_FAULTS: ReadonlyMap<string, string> = new Map([
 
 const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: string]> = new Map([
   [400, ['the request was refused', '']],
-  [401, ['the key was refused', 'check apiKey or OPENAI_API_KEY']],
+  [401, ['the key was refused', 'check apiKey or {keyVariable}']],
   [402, ['the account has no credit left', '']],
   [403, ['the key may not do this', 'check the rights of the key and of the account']],
   [404, ['not found', 'check the model name, and that the base URL is right (most end with /v1)']],
@@ -43,29 +45,35 @@ const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: stri
  * The error to throw for a failed request: a one-line message with the problem and the fix, and the client's own
  * error as `cause`. After an abort, it is the client's error itself.
  */
-export function describeFailure(error: unknown, { baseURL, signal, maxRetries = 0 }: FailedRequest): unknown {
+export function describeFailure(
+  error: unknown,
+  { baseURL, keyVariable, signal, maxRetries = 0 }: FailedRequest,
+): unknown {
   if (signal?.aborted) return error;
   if (ProviderError.is(error)) return error;
-  const retryAfterMs = retryAfterOf(error);
-  const { status } = jsonRecord(error);
-  return new ProviderError(oneLine(sentenceFor(error, placeOf(baseURL))), {
-    cause: error,
-    retryable: isRetryable(error),
-    ...(hasBeenRetried(error) ? { tries: 1 + maxRetries } : {}),
-    ...(typeof status === 'number' ? { status } : {}),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
+  const { status, headers } = jsonRecord(error);
+  const retryAfterMs = retryAfterOf(headers);
+  return new ProviderError(
+    oneLine(sentenceFor(error, placeOf(baseURL)).replace('{keyVariable}', keyVariable)),
+    {
+      cause: error,
+      retryable: isRetryable(error),
+      ...(hasBeenRetried(error) ? { tries: 1 + maxRetries } : {}),
+      ...(typeof status === 'number' ? { status } : {}),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    },
+  );
 }
 
 /** A base URL for messages: without user name, password and query, which may be secret. */
-function placeOf(baseURL: string): string {
+export function placeOf(baseURL: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const { protocol, host, pathname } = new URL(baseURL);
   return `${protocol}//${host}${pathname.replace(/\/$/, '')}`;
 }
 
 /** The beginning of a text, on one line, for use inside a message. */
-function excerptOf(text: string): string {
+export function excerptOf(text: string): string {
   const line = oneLine(text);
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
 }
@@ -151,13 +159,13 @@ function hasBeenRetried(error: unknown): boolean {
   return isRetryable(error) && (typeof status === 'number' || isWithoutAnswer);
 }
 
-function isPassing(status: number): boolean {
+/** Whether a request that was refused with this status may succeed later. */
+export function isPassing(status: number): boolean {
   return status >= 500 || PASSING_STATUSES.has(status);
 }
 
-/** The pause that the server requests, in milliseconds. */
-function retryAfterOf(error: unknown): number | undefined {
-  const { headers } = jsonRecord(error);
+/** The pause that the headers of a refusal request, in milliseconds. */
+export function retryAfterOf(headers: unknown): number | undefined {
   const exact = Number.parseFloat(headerOf(headers, 'retry-after-ms'));
   if (exact >= 0) return exact;
   const text = headerOf(headers, 'retry-after');
@@ -170,40 +178,4 @@ function retryAfterOf(error: unknown): number | undefined {
 function headerOf(headers: unknown, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? '';
   return jsonText(jsonRecord(headers)[name]);
-}
-
-/** The requested API and its address. */
-interface AskedApi {
-  readonly api: 'chat' | 'responses';
-  readonly baseURL: string;
-  /** The server marked the reply as complete. */
-  readonly isDone: boolean;
-}
-
-/** The error to throw if a body with status 200 is not a reply. */
-export function uselessReply(body: unknown, { api, baseURL, isDone }: AskedApi): ProviderError {
-  const { error, choices, type } = jsonRecord(body);
-  const isCut = !isDone || Array.isArray(choices) || jsonText(type).startsWith('response.');
-  const code = Number(jsonRecord(error).code);
-  const status = code >= 400 && code < 600 ? code : undefined;
-  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, { api, isDone })}`, {
-    // Gateways report the status of the upstream server in the body.
-    retryable: status === undefined ? isCut && !error : isPassing(status),
-    ...(status === undefined ? {} : { status }),
-  });
-}
-
-/** Explains why a body with status 200 is not a reply, as the end of a sentence that begins with the server. */
-function describeUselessReply(body: unknown, { api, isDone }: Omit<AskedApi, 'baseURL'>): string {
-  if (typeof body === 'string' && body.trim() !== '') {
-    return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
-  }
-  const { error, choices, type } = jsonRecord(body);
-  const said = jsonText(error) || jsonText(jsonRecord(error).message);
-  if (said) return `reported an error: ${excerptOf(said)}`;
-  if (!isDone || jsonText(type).startsWith('response.'))
-    return 'ended the stream before the reply was complete; try again';
-  if (Array.isArray(choices)) return 'answered without a choice; try again';
-  const name = api === 'chat' ? 'Chat Completions' : 'Responses';
-  return `answered with no completion; check that it serves ${name} at the base URL`;
 }

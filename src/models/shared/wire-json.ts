@@ -1,0 +1,79 @@
+import type { LLMRequest, ReplyOrigin, ToolCall } from '../../core/contract/llm-provider.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { readExactJson } from '../../tools/checking/exact-json.js';
+
+/** An object of a request or reply. */
+export type WireRecord = Readonly<Record<string, unknown>>;
+
+/*
+ * Compatible servers omit fields or send null, so the types that the client declares cannot be trusted. These readers
+ * accept every JSON value.
+ */
+
+/** The value if it is an object that is not an array, otherwise an empty object. */
+export function jsonRecord(value: unknown): WireRecord {
+  return isRecord(value) ? value : {};
+}
+
+/** The value if it is an array, otherwise an empty array. */
+export function jsonList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The value if it is text, otherwise an empty text. */
+export function jsonText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** Parses a JSON object; `undefined` for other texts. */
+export function parseJsonRecord(text: string): WireRecord | undefined {
+  const value = parsedJson(text);
+  return isRecord(value) ? value : undefined;
+}
+
+/** The text of arguments, even if a server sends the JSON itself. */
+export function inputText(input: unknown): string {
+  if (typeof input === 'string') return input;
+  return input === undefined || input === null ? '' : JSON.stringify(input);
+}
+
+/** Text if it is not a JSON object, or if it contains long integers, which the reader of the arguments must handle. */
+export function argumentsOf(input: string): ToolCall['arguments'] {
+  const record = parseJsonRecord(input);
+  return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
+}
+
+/**
+ * The arguments of an earlier call as an object, for APIs that accept only objects: `{}` for other texts, because the
+ * answer to the call states that they were invalid. Long integers are strings.
+ */
+export function argumentsAsObject(text: string): WireRecord {
+  try {
+    return jsonRecord(readExactJson(text).value);
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * The token limit of a reply, under the first of these names, or under those in the options; limits in the options
+ * are lowered and never raised.
+ */
+export function outputLimit(
+  { maxOutputTokens, options = {} }: LLMRequest,
+  names: readonly [string, ...string[]],
+): WireRecord {
+  if (maxOutputTokens === undefined) return {};
+  const given = names.filter((name) => typeof options[name] === 'number');
+  const limits = given.map((name) => [name, Math.min(maxOutputTokens, Number(options[name]))] as const);
+  return limits.length > 0 ? Object.fromEntries(limits) : { [names[0]]: maxOutputTokens };
+}
+
+/** The origin of a reply, as far as its server states it. */
+export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
+  const told = {
+    ...(jsonText(id) === '' ? {} : { id: jsonText(id) }),
+    ...(jsonText(model) === '' ? {} : { model: jsonText(model) }),
+  };
+  return Object.keys(told).length > 0 ? told : undefined;
+}
