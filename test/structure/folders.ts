@@ -14,7 +14,7 @@ const FOLDERS: readonly Readonly<Record<string, readonly (readonly string[])[]>>
   { tools: [['validators'], ['schema'], ['checking'], ['search'], ['discovery'], ['dto', 'tsyringe']] },
   { run: [['call'], ['jobs', 'schedules'], ['text'], ['loop'], ['conversation'], ['hooks']] },
   {
-    models: [['shared'], ['ai-sdk', 'offline', 'openai']],
+    models: [['wire'], ['ai-sdk', 'offline', 'openai']],
     durable: [['sql'], ['stores', 'postgres', 'bullmq', 'pg-boss']],
     observe: [['opentelemetry', 'winston']],
   },

@@ -58,8 +58,8 @@ import {
 } from '../../core/kernel/options.js';
 import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
-import { retryAfterOf } from '../shared/describe-failure.js';
-import { argumentsOf, originOf, outputLimit } from '../shared/wire-json.js';
+import { retryAfterOf } from '../wire/describe-failure.js';
+import { argumentsOf, originOf, outputLimit } from '../wire/wire-json.js';
 import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
 import { keepParts, nameOf, toPrompt } from './to-prompt.js';
 

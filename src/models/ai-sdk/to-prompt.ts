@@ -23,7 +23,7 @@ import type {
 } from '../../core/contract/llm-provider.js';
 import type { Content } from '../../core/contract/tool-result.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
-import { argumentsAsObject } from '../shared/wire-json.js';
+import { argumentsAsObject } from '../wire/wire-json.js';
 
 /** A part of an assistant message of the AI SDK. */
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];

@@ -3,7 +3,7 @@ import type {
   MessageToolCall,
   ProviderIdentity,
 } from '../../core/contract/llm-provider.js';
-import { jsonList, jsonRecord, jsonText, type WireRecord } from '../shared/wire-json.js';
+import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire/wire-json.js';
 
 /** Fields whose texts arrive in pieces in a stream. */
 const TEXT_FIELDS = ['reasoning_content', 'reasoning'] as const;

@@ -26,9 +26,9 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
-import { describeFailure } from '../shared/describe-failure.js';
-import { readServerEvents } from '../shared/server-events.js';
-import { jsonRecord, jsonText, type WireRecord } from '../shared/wire-json.js';
+import { describeFailure } from '../wire/describe-failure.js';
+import { readServerEvents } from '../wire/server-events.js';
+import { jsonRecord, jsonText, type WireRecord } from '../wire/wire-json.js';
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { familyKey, knowsResponseFormat, serverIdentity, takesFoundTools } from './dialects.js';

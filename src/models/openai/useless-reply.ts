@@ -1,6 +1,6 @@
 import { ProviderError } from '../../core/errors/provider-error.js';
-import { excerptOf, isPassing, placeOf } from '../shared/describe-failure.js';
-import { jsonRecord, jsonText } from '../shared/wire-json.js';
+import { excerptOf, isPassing, placeOf } from '../wire/describe-failure.js';
+import { jsonRecord, jsonText } from '../wire/wire-json.js';
 
 /** The requested API and its address. */
 interface AskedApi {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { describeFailure } from '../../../src/models/shared/describe-failure.js';
+import { describeFailure } from '../../../src/models/wire/describe-failure.js';
 
 const AT = { baseURL: 'https://models.example/v1/', keyVariable: 'OPENAI_API_KEY' };
 

@@ -8,8 +8,8 @@ import type {
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
-import { dataUrl, userParts } from '../../shared/user-parts.js';
-import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../../shared/wire-json.js';
+import { dataUrl, userParts } from '../../wire/user-parts.js';
+import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../../wire/wire-json.js';
 import { type DialectTarget, withDialectFields } from '../dialects.js';
 
 /**

@@ -16,9 +16,10 @@ import {
   originOf,
   parseJsonRecord,
   type WireRecord,
-} from '../../shared/wire-json.js';
+} from '../../wire/wire-json.js';
+import { citedAttachment, imageAttachment } from '../attachments.js';
 import { DialectFields } from '../dialects.js';
-import { citedAttachment, imageAttachment, toUsage } from '../reply-values.js';
+import { toUsage } from '../usage.js';
 
 // Reasons of OpenAI and equivalent reasons of other servers (Mistral's `model_length`, DeepSeek's
 // `insufficient_system_resource`, Gemini's `SAFETY`); `error` interrupts a reply.

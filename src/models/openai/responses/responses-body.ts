@@ -15,7 +15,7 @@ import type {
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
-import { dataUrl, userParts } from '../../shared/user-parts.js';
+import { dataUrl, userParts } from '../../wire/user-parts.js';
 import {
   argumentsOf,
   inputText,
@@ -26,8 +26,9 @@ import {
   outputLimit,
   parseJsonRecord,
   type WireRecord,
-} from '../../shared/wire-json.js';
-import { citedAttachment, imageAttachment, toUsage } from '../reply-values.js';
+} from '../../wire/wire-json.js';
+import { citedAttachment, imageAttachment } from '../attachments.js';
+import { toUsage } from '../usage.js';
 
 /** Includes replies that the server continues in the background, which would never be fetched. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
