@@ -28,6 +28,8 @@ import { CallTask, runInTurn, startMethod } from './tasks.js';
 
 type MaybeLater<Value> = Value | Promise<Value>;
 
+type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
+
 /** The answer to a call: its result, or an invocation if the environment requests the record of the call. */
 type Answer = MaybeLater<ToolResult | Invocation>;
 
@@ -168,7 +170,7 @@ function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipel
     if (isCurrent && entry.fixed !== undefined) return known;
     const plan = planOf(entry.open(), environment.coerce);
     if (isCurrent && known.parts.plan === plan) return known;
-    const hooks = environment.hooks && hooksByMoment(environment.hooks);
+    const hooks = hooksOf(environment);
     const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
     const composed = { plan, environment, hooks, hasTask };
     const pipeline = new Pipeline({
@@ -193,7 +195,7 @@ function notFound({ request, environment }: ReceivedCall): CallOutcome {
 
 /** The pipeline of calls whose tool is not available. */
 function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
-  const hooks = environment.hooks && hooksByMoment(environment.hooks);
+  const hooks = hooksOf(environment);
   const composed = { plan: undefined, environment, hooks };
   return new Pipeline({
     ...composed,
@@ -210,6 +212,11 @@ interface Composed extends Pick<PipelineParts, 'plan' | 'environment' | 'hooks'>
   readonly hasTask: boolean;
 }
 
+function hooksOf({ hooks, budget }: CallEnvironment): HooksByMoment | undefined {
+  if (budget === undefined) return hooks && hooksByMoment(hooks);
+  return hooksByMoment([...(hooks ?? []), budget]);
+}
+
 function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
   return jobs !== undefined && Boolean(tool.background);
 }
@@ -219,10 +226,11 @@ function composeSteps(
   isAgain: boolean,
 ): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
+  const mayWait =
+    environment.hooks || hasTask || policies || plan.isGuarded || plan.needsScopes || plan.isShared || isAgain;
   // Calls of a run are reported in the order in which they finish; a rejected call finishes early.
-  const inOrder = (step: Step): Step => (isRecorded ? (call) => Promise.resolve(call).then(step) : step);
-  const isAllowed =
-    hooks || hasTask || policies || plan.isGuarded || plan.needsScopes || plan.isShared || isAgain;
+  const inOrder = (step: Step): Step =>
+    isRecorded && mayWait ? (call) => Promise.resolve(call).then(step) : step;
   const checkStep = isAgain ? checkAgain : check;
   const reportedCheck: Step = (call) =>
     andThen(checkStep(call), (outcome) => {
@@ -238,7 +246,7 @@ function composeSteps(
     logger && (({ log, repairs, removed }) => void log.repaired(repairs, removed)),
     hasTask && beginTask,
     plan.needsContext && ((call) => void contextOf(call)),
-    isAllowed && inOrder(isAgain ? allowAgain : allow),
+    (mayWait || hooks) && inOrder(isAgain ? allowAgain : allow),
     isHeld && inOrder(beforeRun),
     onStep && (() => void onStep('allow')),
     logger && (({ log, checked }) => void log.started(checked)),
@@ -311,7 +319,9 @@ function composeEndings({ plan, environment, hooks, hasTask }: Composed): readon
   return present<Ending>([
     hasTask && ((call, outcome) => call.task?.outlive(outcome)),
     hooks &&
-      (isRecorded ? (call, outcome) => Promise.resolve().then(() => afterCall(call, outcome)) : afterCall),
+      (isRecorded && environment.hooks
+        ? (call, outcome) => Promise.resolve().then(() => afterCall(call, outcome))
+        : afterCall),
     logger && ((call, outcome) => void logOutcome(call, outcome)),
     hasTask && ((call, outcome) => void call.task?.answered(outcome)),
     opensContext && closeContext,
@@ -346,9 +356,9 @@ function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocati
   if (!environment.isRecorded) return result;
   const known = callRecord(call, outcome);
   const approved = standing ?? request.journal?.standing ?? request.journal?.edited;
-  const told = approved === undefined ? known : withApproval(known, call);
+  const record: Writable<CallRecord> = approved === undefined ? known : withApproval(known, call);
   const isKept = environment.recordsKeys && call.checked !== undefined && !outcome.isNotBegun;
-  const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
+  if (isKept) record.idempotencyKey = keyOfEffect(call);
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
 }

@@ -204,7 +204,11 @@ export class HookedCallLife implements CallHooks {
   #ended(end: Omit<EndedCall, keyof HookedCall | 'result'>): ToolResult | Promise<ToolResult> {
     const { status, original } = end;
     let result = original;
-    const seen = (): EndedCall => Object.assign(this.#seen(), end, { result });
+    const { isCompletion, isAnswered } = end;
+    const seen = (): EndedCall => {
+      const call = this.#seen();
+      return { ...call, status, original, isCompletion, isAnswered, result };
+    };
     const rewrite = (named: NamedHook, moment: HookMoment, { result: given }: HookAnswer): void => {
       if (given === undefined) return;
       this.#note(named, { did: 'rewrote', in: moment });

@@ -128,6 +128,8 @@ export interface CallEnvironment {
   readonly onStep?: (step: CallStep) => void;
   /** Hooks around each call, in order. */
   readonly hooks?: readonly Hooks[];
+  /** The last of the hooks: counts the calls of a run. */
+  readonly budget?: Hooks;
   /** The standing approval that allows a call; if the lookup fails, there is none. */
   readonly standing?: (call: StandingCall) => Promise<StandingYes | undefined>;
   /** The waits of runs that its tool started; called when a body has ended, in the async context of the call. */
@@ -204,7 +206,7 @@ export interface InvokeOptions
     CallEnvironment,
     | ('logger' | 'telemetry' | 'toolTimeoutMs' | 'maxResultChars' | 'answerWithinMs' | 'onUnknown')
     | ('onAsyncResult' | 'finalizeCompletion' | 'tasks' | 'jobs' | 'awaitsJobs' | 'followUntil')
-    | ('recordsKeys' | 'innerWaits' | 'standing')
+    | ('recordsKeys' | 'innerWaits' | 'standing' | 'budget')
   > {
   readonly attempt?: number;
   readonly policy?: ToolPolicy;

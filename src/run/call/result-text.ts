@@ -122,18 +122,14 @@ export function failedResult(name: ErrorName, message: string, cause?: unknown):
 
 /** The form of a result that stores save: everything that JSON can represent. */
 export function storedResult(result: ToolResult): StoredResult {
-  const { forUser, silent, isError, async, content, details } = result;
-  return withoutUndefined<StoredResult>({
-    // An error that replaces an empty text is not stored, so its message is.
-    forLLM: resultText(result),
-    silent,
-    isError,
-    async,
-    forUser,
-    content,
-    // Details belong to the application and may have any type.
-    details: plainJson(details),
-  });
+  const { forUser, silent, isError, async, content } = result;
+  // Details belong to the application and may have any type.
+  const details = result.details === undefined ? undefined : plainJson(result.details);
+  // An error that replaces an empty text is not stored, so its message is.
+  const stored = { forLLM: resultText(result), silent, isError, async };
+  // Most results are only a text.
+  if (forUser === undefined && content === undefined && details === undefined) return stored;
+  return { ...stored, ...withoutUndefined({ forUser, content, details }) };
 }
 
 /** The text that the model receives for an error of a tool; default: its message. */

@@ -1,6 +1,7 @@
 import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/call.js';
 import { errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { andThen } from '../../core/kernel/async.js';
 import { callRecord } from '../call/call-outcome.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
@@ -197,17 +198,20 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromis
 }
 
 /** The sink receives the end of a call once it is committed; the run itself does not wait for that. */
-async function makeSaved(
+function makeSaved(
   run: LoopRun,
   checkpointer: Checkpointer,
   { scope, call }: { readonly scope: CallScope; readonly call: ParsedCall },
-): Promise<CallEnding> {
-  if (canRun(run, call)) await checkpointer.start(call);
+): MaybePromise<CallEnding> {
   const keepOnce = (done: OnceValue): Promise<void> => checkpointer.saveOnce(call, done);
-  const outcome = await invokeCall(run, scope, checkpointer.savesOnce ? { ...call, keepOnce } : call);
-  const saved = checkpointer.save(call, outcome);
-  if (run.sink !== undefined) await saved;
-  return outcome;
+  const saving = checkpointer.savesOnce ? { ...call, keepOnce } : call;
+  const save = (outcome: CallEnding): MaybePromise<CallEnding> => {
+    const saved = checkpointer.save(call, outcome);
+    return saved === undefined || run.sink === undefined ? outcome : saved.then(() => outcome);
+  };
+  const make = (): MaybePromise<CallEnding> => andThen(invokeCall(run, scope, saving), save);
+  const start = canRun(run, call) ? checkpointer.start(call) : undefined;
+  return start === undefined ? make() : start.then(make);
 }
 
 function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {

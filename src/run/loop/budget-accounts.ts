@@ -25,6 +25,7 @@ import { type RunState, STORED_ID } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { checkArguments, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import type { Writable } from './loop-run.js';
 import { inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 
 type BudgetFault = Pick<InvalidOption, 'option' | 'problem' | 'fix'>;
@@ -217,10 +218,11 @@ export abstract class Account {
   }
 }
 
-/** The account of one run; parallel calls and nested runs spend from it at the same time. */
+/** The account of one run; parallel calls and nested runs spend from it at the same time. Its sums change in place. */
 export class RunAccount extends Account {
-  spent: BudgetAmounts;
-  reserved: BudgetAmounts = NO_AMOUNTS;
+  readonly #spent: Writable<BudgetAmounts>;
+  /** What is spent or reserved. */
+  readonly #used: Writable<BudgetAmounts>;
 
   /** `depth`: the number of enclosing runs. */
   constructor(
@@ -232,12 +234,45 @@ export class RunAccount extends Account {
     }: Pick<AccountName, 'option'> & { readonly spent: BudgetAmounts; readonly depth: number },
   ) {
     super({ place: `run ${depth}`, whose: 'the run', option }, given);
-    this.spent = spent;
+    this.#spent = { ...spent };
+    this.#used = { ...spent };
+  }
+
+  get spent(): BudgetAmounts {
+    return this.#spent;
   }
 
   get used(): BudgetAmounts {
-    return addAmounts(this.spent, this.reserved);
+    return this.#used;
   }
+
+  reserve(amounts: BudgetAmounts): void {
+    add(this.#used, amounts);
+  }
+
+  spend(amounts: BudgetAmounts): void {
+    add(this.#spent, amounts);
+    add(this.#used, amounts);
+  }
+
+  /** Replaces a reservation by what was really spent. */
+  settle(reserved: BudgetAmounts, spent: BudgetAmounts): void {
+    add(this.#used, reserved, -1);
+    if (spent !== NO_AMOUNTS) this.spend(spent);
+  }
+
+  passTime(ms: number): void {
+    this.#spent.timeMs += ms;
+    this.#used.timeMs += ms;
+  }
+}
+
+function add(sum: Writable<BudgetAmounts>, amounts: BudgetAmounts, factor = 1): void {
+  sum.tokens += factor * amounts.tokens;
+  sum.cost += factor * amounts.cost;
+  sum.calls += factor * amounts.calls;
+  sum.steps += factor * amounts.steps;
+  sum.timeMs += factor * amounts.timeMs;
 }
 
 /** An account that several runs share, stored in a ledger with its grants. */

@@ -2,7 +2,7 @@ import type { LLMResponse } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { anySignal, onAbort } from '../../core/kernel/async.js';
+import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { logFailure } from '../call/failure-log.js';
 import type { InvokeOptions } from '../call/invocation.js';
@@ -153,7 +153,10 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
   );
   const answer = (calls: typeof parsed): Ending =>
     answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
-  if (output === undefined && run.budget === undefined && !run.offer?.hasOurs) return answer(parsed);
+  if (output === undefined && !run.offer?.hasOurs) {
+    if (run.budget === undefined) return answer(parsed);
+    return andThen(answer(parsed), (end) => end ?? endAfterCalls(run, parsed.length));
+  }
   return (async () => {
     const resolved = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
     const calls = output === undefined ? resolved : await output.answered(resolved);
@@ -359,12 +362,12 @@ function callOptionsOf(
   { runId, owner, budget }: Pick<LoopRun, 'runId' | 'owner' | 'budget'>,
 ): InvokeOptions {
   const standing = config.store && standingLookup(config.store, { runId, owner });
-  const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
-  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry, answerWithinMs } = config;
+  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry, answerWithinMs, hooks } =
+    config;
   const logger = config.logger === tools.logger ? undefined : config.logger;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? TOOL_TIMEOUT_MS;
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry || standing);
-  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined)
+  if (isPlain && budget === undefined && answerWithinMs === undefined && maxResultChars === undefined)
     return toolTimeoutMs === TOOL_TIMEOUT_MS ? PLAIN_OPTIONS : { ...PLAIN_OPTIONS, toolTimeoutMs };
   return {
     toolTimeoutMs,
@@ -375,6 +378,7 @@ function callOptionsOf(
     ...(telemetry ? { telemetry } : {}),
     ...(policy ? { policy } : {}),
     ...(hooks ? { hooks } : {}),
+    ...(budget ? { budget: budget.hook } : {}),
     ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),
     ...(answerWithinMs === undefined ? {} : { answerWithinMs }),

@@ -28,8 +28,8 @@ export interface Checkpointer {
   begin(run: LoopRun): Promise<void>;
   /** A message was accepted, and is the last of the history; its calls at these indices begin. */
   open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
-  start(call: ParsedCall): Promise<void>;
-  save(call: ParsedCall, outcome: CallEnding): Promise<void>;
+  start(call: ParsedCall): Promise<void> | undefined;
+  save(call: ParsedCall, outcome: CallEnding): Promise<void> | undefined;
   /** Saves a value of `context.once`; rejects if the run is lost. */
   saveOnce(call: ParsedCall, done: OnceValue): Promise<void>;
   /** The run has ended or is suspended; returns the result, with the error of the store if there was one. */

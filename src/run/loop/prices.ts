@@ -41,8 +41,9 @@ const DATE = /[-@](?:\d{4}-\d{2}-\d{2}|\d{8})$/;
  * @throws ToolwrightError `PriceUnknown` (539): a model without a known price is not free.
  */
 export function priceOf(prices: PriceTable, model: string): ModelPrice {
-  for (const name of [model, model.replace(DATE, '')])
-    if (Object.hasOwn(prices, name)) return prices[name] as ModelPrice;
+  if (Object.hasOwn(prices, model)) return prices[model] as ModelPrice;
+  const undated = model.replace(DATE, '');
+  if (Object.hasOwn(prices, undated)) return prices[undated] as ModelPrice;
   const message = `There is no price for the model '${model}'; give it one: budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }.`;
   throw new ToolwrightError('PriceUnknown', message);
 }

@@ -1,6 +1,5 @@
 import { type Budget, keepsBudgets, type Spending } from '../../core/contract/budget.js';
 import {
-  addAmounts,
   type BudgetAmounts,
   type BudgetLedger,
   NO_AMOUNTS,
@@ -13,7 +12,7 @@ import type { RunState, StoredCallRecord } from '../../core/contract/run-state.j
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { withinLimits } from '../../core/kernel/async.js';
+import { andThen, withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { HeldCall } from '../call/hooked-call.js';
 import type { ModelQuestion, Reply } from './ask-model.js';
@@ -59,6 +58,8 @@ interface Reserved {
   settle(spent: BudgetAmounts): void | Promise<void>;
 }
 
+type MaybeLater<Value> = Value | Promise<Value>;
+
 /** A request that may be made, in the form to send, and its largest amounts. */
 interface ReservedRequest {
   readonly request: LLMRequest;
@@ -93,7 +94,8 @@ export class RunBudget {
   readonly #ledger: BudgetLedger | undefined;
   readonly #isPriced: boolean;
   readonly #requestTokens = new RequestTokens();
-  readonly #tools = new Map<string, { readonly calls: number; readonly cost: number }>();
+  /** Calls and their costs in billionths. */
+  readonly #tools = new Map<string, { calls: number; cost: number }>();
   readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
   readonly #beginning = new Set<Promise<unknown>>();
   #isClosed = false;
@@ -121,7 +123,8 @@ export class RunBudget {
     this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: around.length, option });
     this.#accounts = [this.#own, ...around];
     this.#isPriced = countsCost(budget) || (parent === undefined ? false : parent.#isPriced);
-    for (const [name, tool] of Object.entries(before?.spent?.tools ?? {})) this.#tools.set(name, tool);
+    for (const [name, { calls, cost }] of Object.entries(before?.spent?.tools ?? {}))
+      this.#tools.set(name, { calls, cost: inBillionths(cost) });
     const own = sharedAccounts(budget, scope);
     const keys = new Set(own.map(({ place }) => place));
     const inherited = parent === undefined ? [] : parent.#shared;
@@ -192,7 +195,9 @@ export class RunBudget {
     this.#lap();
     const { tokens, cost, calls, steps, timeMs } = this.#own.spent;
     const priced = this.#isPriced || cost > 0 ? { cost: inUnits(cost) } : {};
-    const tools = Object.fromEntries(this.#tools);
+    const tools = Object.fromEntries(
+      Array.from(this.#tools, ([name, tool]) => [name, { calls: tool.calls, cost: inUnits(tool.cost) }]),
+    );
     return { tokens, calls, steps, timeMs: Math.round(timeMs), ...priced, tools };
   }
 
@@ -205,7 +210,8 @@ export class RunBudget {
     const { provider, onPart, onFailure, trace } = question;
     let before: ReservedRequest | undefined;
     try {
-      before = await this.#reserveRequest(question.request);
+      const reserving = this.#reserveRequest(question.request);
+      before = reserving instanceof Promise ? await reserving : reserving;
     } catch (cause) {
       // A mistake of the run's author is not a failure of the provider.
       if (cause instanceof InvalidOptionsError) throw cause;
@@ -216,7 +222,7 @@ export class RunBudget {
     const { request, at, reserved } = before;
     const usedBefore = run.usage.totalTokens;
     // A failure is settled separately: a retry is reserved again.
-    const once = { provider, request, ...(onPart ? { onPart } : {}), ...(trace ? { trace } : {}) };
+    const once = trace === undefined ? { provider, request, onPart } : { provider, request, onPart, trace };
     let reply: Reply;
     try {
       reply = await ask(once);
@@ -246,7 +252,7 @@ export class RunBudget {
    *
    * @throws InvalidOptionsError (521) for the first request of a run, if the budget was never enough for it.
    */
-  async #reserveRequest(request: LLMRequest): Promise<ReservedRequest | undefined> {
+  #reserveRequest(request: LLMRequest): MaybeLater<ReservedRequest | undefined> {
     const { countTokens } = this.#budget;
     const { model } = request;
     const counted = countTokens === undefined ? this.#requestTokens.of(request) : countTokens(request);
@@ -255,12 +261,8 @@ export class RunBudget {
     const least = Math.min(USEFUL_OUTPUT_TOKENS, most);
     const isFirst = this.#isFresh;
     this.#isFresh = false;
-    const amountsOf = (outputTokens: number): BudgetAmounts => ({
-      ...NO_AMOUNTS,
-      tokens: inputTokens + outputTokens,
-      steps: 1,
-      cost: this.#costOf(model, { inputTokens, outputTokens }),
-    });
+    const amountsOf = (outputTokens: number): BudgetAmounts =>
+      ofRequest(inputTokens + outputTokens, this.#costOf(model, { inputTokens, outputTokens }));
     let outputTokens = most;
     const lower = (beyond: Beyond): void => {
       // Decreases each time, because others may spend from the same budget meanwhile.
@@ -268,14 +270,16 @@ export class RunBudget {
       if (outputTokens < least)
         this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, beyond, amountsOf(least));
     };
-    while (outputTokens >= least) {
+    const attempt = (): MaybeLater<ReservedRequest | undefined> => {
+      if (outputTokens < least) return undefined;
       const at = amountsOf(outputTokens);
-      const reserved = await this.#reserve(at, lower);
-      if (reserved === undefined) continue;
-      const isLowered = outputTokens < unasked;
-      return { request: isLowered ? { ...request, maxOutputTokens: outputTokens } : request, at, reserved };
-    }
-    return undefined;
+      return andThen(this.#reserve(at, lower), (reserved) => {
+        if (reserved === undefined) return attempt();
+        const isLowered = outputTokens < unasked;
+        return { request: isLowered ? { ...request, maxOutputTokens: outputTokens } : request, at, reserved };
+      });
+    };
+    return attempt();
   }
 
   /** The most tokens of a reply: without a budget, and with it. */
@@ -321,7 +325,7 @@ export class RunBudget {
       const { inputTokens, outputTokens, totalTokens } = usage;
       if (totalTokens + inputTokens + outputTokens === 0) return at;
       const tokens = Math.max(totalTokens, inputTokens + outputTokens);
-      return { ...NO_AMOUNTS, tokens, steps: 1, cost: this.#costOf(model, usage) };
+      return ofRequest(tokens, this.#costOf(model, usage));
     }
     // A reply that a hook withheld was paid for.
     if (withheld > 0) return { ...at, tokens: withheld };
@@ -347,15 +351,13 @@ export class RunBudget {
       this.#open.delete(callId);
       const hasRun = mayHaveRun(status) && !isAnswered;
       if (hasRun) this.#countCall(name, open.cost);
-      return open.reserved.settle(
-        hasRun ? { ...NO_AMOUNTS, calls: 1, cost: open.cost } : NO_AMOUNTS,
-      ) as undefined;
+      return open.reserved.settle(hasRun ? ofCall(open.cost) : NO_AMOUNTS) as undefined;
     },
   };
 
   #beginCall({ callId, tool, arguments: args }: HookedCall) {
     const cost = costOfCall(tool, args);
-    const amounts = { ...NO_AMOUNTS, calls: 1, cost };
+    const amounts = ofCall(cost);
     const begun = (reserved: Reserved | undefined) => {
       if (reserved === undefined && this.question !== undefined) return HeldCall.word;
       if (reserved === undefined) return { refuse: this.#end?.message ?? 'the budget is spent' };
@@ -398,14 +400,17 @@ export class RunBudget {
       if (!mayHaveRun(status) || hooks.some(({ did }) => did === 'answered')) continue;
       const cost = costOfCall(find(name), args);
       this.#countCall(name, cost);
-      for (const account of this.#accounts)
-        account.spent = addAmounts(account.spent, { ...NO_AMOUNTS, calls: 1, cost });
+      for (const account of this.#accounts) account.spend(ofCall(cost));
     }
   }
 
   #countCall(name: string, cost: number): void {
-    const { calls, cost: before } = this.#tools.get(name) ?? { calls: 0, cost: 0 };
-    this.#tools.set(name, { calls: calls + 1, cost: inUnits(inBillionths(before) + cost) });
+    const tool = this.#tools.get(name);
+    if (tool === undefined) this.#tools.set(name, { calls: 1, cost });
+    else {
+      tool.calls += 1;
+      tool.cost += cost;
+    }
     if (this.#parent !== undefined) this.#parent.#countCall(name, cost);
   }
 
@@ -423,7 +428,7 @@ export class RunBudget {
   #reserve(
     amounts: BudgetAmounts,
     onBeyond: (beyond: Beyond) => void,
-  ): Reserved | undefined | Promise<Reserved | undefined> {
+  ): MaybeLater<Reserved | undefined> {
     this.#lap();
     const accounts = this.#accounts;
     for (const account of accounts) {
@@ -434,12 +439,9 @@ export class RunBudget {
       onBeyond({ account, part, limit: limits[part] ?? 0, used: used[part], grantable });
       return undefined;
     }
-    for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
+    for (const account of accounts) account.reserve(amounts);
     const settle = (spent: BudgetAmounts): void => {
-      for (const account of accounts) {
-        account.reserved = addAmounts(account.reserved, amounts, -1);
-        if (spent !== NO_AMOUNTS) account.spent = addAmounts(account.spent, spent);
-      }
+      for (const account of accounts) account.settle(amounts, spent);
     };
     if (this.#ledger === undefined || this.#shared.length === 0) return { settle };
     return this.#reserveShared(this.#ledger, { amounts, settle, onBeyond });
@@ -514,7 +516,7 @@ export class RunBudget {
     const now = performance.now();
     const lap = now - this.#since;
     this.#since = now;
-    this.#own.spent = { ...this.#own.spent, timeMs: this.#own.spent.timeMs + lap };
+    this.#own.passTime(lap);
     if (this.#parent === undefined) this.#unsettledMs += lap;
   }
 }
@@ -532,6 +534,14 @@ export function budgetOf(
   const made = new RunBudget(budget, { ...start, store });
   for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
   return made;
+}
+
+function ofRequest(tokens: number, cost: number): BudgetAmounts {
+  return { tokens, cost, calls: 0, steps: 1, timeMs: 0 };
+}
+
+function ofCall(cost: number): BudgetAmounts {
+  return { tokens: 0, cost, calls: 1, steps: 0, timeMs: 0 };
 }
 
 /** The smallest sufficient grant. Time is not reserved: slightly more than the used time is enough. */
@@ -582,9 +592,13 @@ class RequestTokens {
     let same = 0;
     while (same < sums.length && messages[same] === this.#messages[same]) same += 1;
     sums.length = Math.min(same, messages.length);
-    for (const message of messages.slice(sums.length)) sums.push((sums.at(-1) ?? 0) + tokensOf(message));
+    let total = sums.at(-1) ?? 0;
+    for (let index = sums.length; index < messages.length; index += 1) {
+      total += tokensOf(messages[index] as Message);
+      sums.push(total);
+    }
     this.#messages = messages;
-    let tokens = FRAME_TOKENS + (sums.at(-1) ?? 0);
+    let tokens = FRAME_TOKENS + total;
     for (const tool of tools) tokens += tokensOf(tool);
     return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
   }
@@ -592,6 +606,8 @@ class RequestTokens {
 
 /** Other characters than ASCII may take a token each, and rare ones several: their bytes are counted. */
 function tokensIn(text: string): number {
+  // Most texts are ASCII.
+  if (Buffer.byteLength(text) === text.length) return Math.ceil(text.length / CHARS_PER_TOKEN);
   let others = 0;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);

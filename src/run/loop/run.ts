@@ -55,9 +55,9 @@ class StepCheckpointer implements Checkpointer {
   #isUnderWay = false;
   /** The number of stored messages of the run. */
   #messages = 0;
-  /** Calls of the open message that have begun, and those whose outcome is queued or stored. */
-  #begun = new Set<number>();
-  #settled = new Set<number>();
+  /** By the index of a call in the open message: whether it has begun, and whether its outcome is queued or stored. */
+  #begun: boolean[] = [];
+  #settled: boolean[] = [];
   #queue: RunEntry[] = [];
   #last: Promise<void> = Promise.resolve();
   #soon: Promise<void> | undefined;
@@ -104,11 +104,10 @@ class StepCheckpointer implements Checkpointer {
   async open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void> {
     const { messages, iterations, usage, record } = run;
     const { calls } = message;
-    const begun = new Set(calls.flatMap((call, index) => (call.hasBegun ? [index] : [])));
     this.#step = iterations;
     this.#run = run;
-    this.#settled = new Set(calls.flatMap((call, index) => (call.record ? [index] : [])));
-    this.#begun = new Set([...begun, ...begins]);
+    this.#settled = calls.map((call) => call.record !== undefined);
+    this.#begun = calls.map((call, index) => call.hasBegun === true || begins.has(index));
     const open = openMessage(message, (call, index) => this.#unsettledCall(call, index));
     const saved = messages.length - 1;
     if (!this.#isUnderWay) {
@@ -119,34 +118,35 @@ class StepCheckpointer implements Checkpointer {
       const added = messages.slice(this.#messages, saved);
       this.#queue.push({ type: 'step', messages: added, iterations, usage, ...run.budget?.progress, open });
     } else
-      for (const index of begins) if (!begun.has(index)) this.#add(index, open.calls[index] as StoredCall);
+      for (const index of begins)
+        if (!calls[index]?.hasBegun) this.#add(index, open.calls[index] as StoredCall);
     this.#messages = saved;
     await this.#commit();
   }
 
-  async start(call: ParsedCall): Promise<void> {
+  start(call: ParsedCall): Promise<void> | undefined {
     const { index } = call.place;
-    if (this.#begun.has(index)) return;
-    this.#begun.add(index);
+    if (this.#begun[index]) return undefined;
+    this.#begun[index] = true;
     this.#add(index, this.#unsettledCall(call, index));
-    await this.#commit();
+    return this.#commit();
   }
 
-  async save(call: ParsedCall, outcome: CallEnding): Promise<void> {
+  save(call: ParsedCall, outcome: CallEnding): Promise<void> | undefined {
     const { index } = call.place;
-    if (this.#settled.has(index)) return;
-    this.#settled.add(index);
+    if (this.#settled[index]) return undefined;
+    this.#settled[index] = true;
     this.#add(index, jsonCall(outcome, call));
     this.#soon ??= nextTurn().then(() => {
       this.#soon = undefined;
       return this.#commit();
     });
-    await this.#soon;
+    return this.#soon;
   }
 
   async saveOnce({ place }: ParsedCall, done: Parameters<Checkpointer['saveOnce']>[1]): Promise<void> {
     // Work that outlives its call may arrive here when other calls are open.
-    if (place.step !== this.#step || this.#settled.has(place.index)) return;
+    if (place.step !== this.#step || this.#settled[place.index]) return;
     this.#queue.push({ type: 'once', index: place.index, ...done });
     await this.#commit();
     this.#claimed.lost.throwIfAborted();
@@ -208,7 +208,7 @@ class StepCheckpointer implements Checkpointer {
     if (stored.status !== 'held') return stored;
     const { journal, inner } = call;
     const runs = inner === undefined ? {} : { inner };
-    if (!this.#begun.has(index))
+    if (!this.#begun[index])
       return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
     const { config, tools } = this.#run ?? {};
     const tool = tools?.offered(call.name);
@@ -232,13 +232,15 @@ class StepCheckpointer implements Checkpointer {
 
   /** Resolves when all entries so far are committed, or the run is lost. */
   #commit(): Promise<void> {
-    this.#last = this.#last.then(async () => {
-      if (this.#queue.length === 0) return;
-      const entries = this.#take();
-      await this.#write((claim) => this.#store.append(claim, entries)).catch(() => {});
-    });
+    this.#last = this.#last.then(this.#append);
     return this.#last;
   }
+
+  readonly #append = (): Promise<void> | undefined => {
+    if (this.#queue.length === 0) return undefined;
+    const entries = this.#take();
+    return this.#write((claim) => this.#store.append(claim, entries)).catch(() => {});
+  };
 
   #take(): RunEntry[] {
     const entries = this.#queue;

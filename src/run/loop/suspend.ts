@@ -70,7 +70,7 @@ export function progressOf(run: LoopRun): RunProgress {
     tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
     model: run.config.model,
     messages: run.messages,
-    toolCalls: run.toolCalls.map(storedRecord),
+    toolCalls: run.toolCalls.map((record) => storedRecord(record)),
     iterations: run.iterations,
     usage: run.usage,
     ...budget?.progress,
@@ -88,8 +88,7 @@ export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
   const args = (jsonPart(sent) ?? '') as ParsedCall['arguments'];
   const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
-  if (!isUnanswered(outcome))
-    return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
+  if (!isUnanswered(outcome)) return { status: 'settled', record: storedRecord(outcome, args), ...items };
   const { suspension, inner } = outcome;
   if (suspension === undefined) return { status: 'held', id, name, arguments: args, ...items };
   const runs = inner === undefined || inner.length === 0 ? {} : { inner };
@@ -117,11 +116,14 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   return { ...known, ...begun, ...(stored.readOnly ? { readOnly: true } : {}) };
 }
 
-function storedRecord(record: CallRecord): StoredCallRecord {
-  const { rawArguments, arguments: args, result } = record;
+function storedRecord(
+  record: CallRecord,
+  rawArguments: unknown = jsonPart(record.rawArguments),
+): StoredCallRecord {
+  const { arguments: args, result } = record;
   return {
     ...record,
-    rawArguments: jsonPart(rawArguments),
+    rawArguments,
     arguments: jsonPart(args) as StoredCallRecord['arguments'],
     result: storedResult(result),
   };
