@@ -5,7 +5,12 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 
 /** An object without the fields that are undefined. */
 export function withoutUndefined<Fields extends object>(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, field]) => field !== undefined)) as Fields;
+  const defined = {};
+  for (const key of Object.keys(fields)) {
+    const field = fields[key as keyof Fields];
+    if (field !== undefined) setOwn(defined, key, field);
+  }
+  return defined as Fields;
 }
 
 /** The JSON Schema type of a value; whole numbers are `number`. */

@@ -28,8 +28,6 @@ import { CallTask, runInTurn, startMethod } from './tasks.js';
 
 type MaybeLater<Value> = Value | Promise<Value>;
 
-type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
-
 /** The answer to a call: its result, or an invocation if the environment requests the record of the call. */
 type Answer = MaybeLater<ToolResult | Invocation>;
 
@@ -227,7 +225,13 @@ function composeSteps(
 ): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
   const mayWait =
-    environment.hooks || hasTask || policies || plan.isGuarded || plan.needsScopes || plan.isShared || isAgain;
+    environment.hooks ||
+    hasTask ||
+    policies ||
+    plan.isGuarded ||
+    plan.needsScopes ||
+    plan.isShared ||
+    isAgain;
   // Calls of a run are reported in the order in which they finish; a rejected call finishes early.
   const inOrder = (step: Step): Step =>
     isRecorded && mayWait ? (call) => Promise.resolve(call).then(step) : step;
@@ -356,7 +360,8 @@ function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocati
   if (!environment.isRecorded) return result;
   const known = callRecord(call, outcome);
   const approved = standing ?? request.journal?.standing ?? request.journal?.edited;
-  const record: Writable<CallRecord> = approved === undefined ? known : withApproval(known, call);
+  const record: { -readonly [Key in keyof CallRecord]: CallRecord[Key] } =
+    approved === undefined ? known : withApproval(known, call);
   const isKept = environment.recordsKeys && call.checked !== undefined && !outcome.isNotBegun;
   if (isKept) record.idempotencyKey = keyOfEffect(call);
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };

@@ -25,7 +25,6 @@ import { type RunState, STORED_ID } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { checkArguments, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import type { Writable } from './loop-run.js';
 import { inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 
 type BudgetFault = Pick<InvalidOption, 'option' | 'problem' | 'fix'>;
@@ -220,9 +219,9 @@ export abstract class Account {
 
 /** The account of one run; parallel calls and nested runs spend from it at the same time. Its sums change in place. */
 export class RunAccount extends Account {
-  readonly #spent: Writable<BudgetAmounts>;
+  readonly #spent: Record<BudgetPart, number>;
   /** What is spent or reserved. */
-  readonly #used: Writable<BudgetAmounts>;
+  readonly #used: Record<BudgetPart, number>;
 
   /** `depth`: the number of enclosing runs. */
   constructor(
@@ -267,7 +266,7 @@ export class RunAccount extends Account {
   }
 }
 
-function add(sum: Writable<BudgetAmounts>, amounts: BudgetAmounts, factor = 1): void {
+function add(sum: Record<BudgetPart, number>, amounts: BudgetAmounts, factor = 1): void {
   sum.tokens += factor * amounts.tokens;
   sum.cost += factor * amounts.cost;
   sum.calls += factor * amounts.calls;

@@ -425,10 +425,7 @@ export class RunBudget {
   }
 
   /** Returns a promise only if the budget is shared with other runs. */
-  #reserve(
-    amounts: BudgetAmounts,
-    onBeyond: (beyond: Beyond) => void,
-  ): MaybeLater<Reserved | undefined> {
+  #reserve(amounts: BudgetAmounts, onBeyond: (beyond: Beyond) => void): MaybeLater<Reserved | undefined> {
     this.#lap();
     const accounts = this.#accounts;
     for (const account of accounts) {

@@ -1,16 +1,54 @@
 /* The official MCP SDK: its own server with zod schemas for both revisions, asked over a transport in memory. */
-import { McpServer } from '@modelcontextprotocol/server';
+import { createMcpHandler, McpServer, OAuthError, requireBearerAuth } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { createLocalJWKSet, jwtVerify } from 'jose';
 import { zodSchemas } from '../schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
+import { httpCandidate, issueToken } from './http-requests.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
 
 let opened;
 
 /** `tools/call` of an `McpServer` with the three workloads. */
 export async function sdkServerCall({ tool }) {
-  opened ??= sdkServer(Object.keys(zodSchemas).map((name) => ({ name, like: name })));
+  opened ??= sdkServer(workloadTools());
   return serverCandidate('MCP SDK `McpServer` (zod)', await opened, tool);
+}
+
+/** `tools/call` over stateless HTTP. */
+export function sdkHttpCall({ tool }) {
+  return httpCandidate('MCP SDK `createMcpHandler` (zod)', createHandler().fetch, { tool });
+}
+
+/** The same behind the SDK's check of tokens, with a verifier that checks what `jwks` checks. */
+export async function sdkProtectedCall({ tool }) {
+  const { token, keys, issuer, resource } = await issueToken();
+  const keySet = createLocalJWKSet({ keys });
+  const expected = { issuer, audience: [resource], requiredClaims: ['exp'], clockTolerance: 5 };
+  const verifyAccessToken = async (given) => {
+    try {
+      const { payload } = await jwtVerify(given, keySet, expected);
+      const { client_id: clientId, scope, exp, ...extra } = payload;
+      return { token: given, clientId, scopes: scope.split(' '), expiresAt: exp, extra };
+    } catch (error) {
+      throw new OAuthError('invalid_token', error.message);
+    }
+  };
+  const authenticate = requireBearerAuth({ verifier: { verifyAccessToken } });
+  const handler = createHandler();
+  const fetch = async (request) => {
+    const authInfo = await authenticate(request);
+    return authInfo instanceof Response ? authInfo : handler.fetch(request, { authInfo });
+  };
+  return httpCandidate('MCP SDK with `requireBearerAuth`', fetch, { tool, token });
+}
+
+function createHandler() {
+  return createMcpHandler(() => createServer(workloadTools()));
+}
+
+function workloadTools() {
+  return Object.keys(zodSchemas).map((name) => ({ name, like: name }));
 }
 
 /** A connection to an `McpServer` with some tools, each like one of the workloads. */

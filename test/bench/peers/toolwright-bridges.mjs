@@ -3,15 +3,17 @@ import 'reflect-metadata';
 import { Module, UseGuards, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { defineTool, ToolRegistry } from '#toolwright';
-import { createMcpServer } from '#toolwright/mcp';
+import { createMcpServer, jwks } from '#toolwright/mcp';
 import { ToolwrightModule } from '#toolwright/nestjs';
 import { PlainTools } from '../.build/classes/toolsets.js';
 import { jsonSchemas } from '../json-schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
+import { httpCandidate, issueToken } from './http-requests.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
 import { LetsPass, PassesOn } from './nest-enhancers.mjs';
 import { registryOf } from './toolwright.mjs';
 
+const SERVER = { name: 'bench', version: '1.0.0' };
 const open = {};
 
 /** `registry.execute` in a Nest application, with nothing around the method. */
@@ -40,6 +42,20 @@ export async function ourGuardedServerCall({ tool }) {
     await open.guardedServer,
     tool,
   );
+}
+
+/** `tools/call` over stateless HTTP. */
+export function ourHttpCall({ tool }) {
+  const { fetch } = createMcpServer(registryOf([PlainTools]), SERVER);
+  return httpCandidate('**toolwright/mcp** `fetch`', fetch, { tool });
+}
+
+/** The same with `oauth`. */
+export async function ourProtectedCall({ tool }) {
+  const { token, keys, issuer, resource } = await issueToken();
+  const oauth = { resource, issuer, verify: jwks({ keys }) };
+  const { fetch } = createMcpServer(registryOf([PlainTools]), { ...SERVER, oauth });
+  return httpCandidate('**toolwright/mcp** with `oauth`', fetch, { tool, token });
 }
 
 /** A connection to a server with some tools, each like one of the workloads. */
@@ -74,6 +90,6 @@ async function start(toolset) {
 }
 
 function serve(registry) {
-  const server = createMcpServer(registry, { name: 'bench', version: '1.0.0' });
+  const server = createMcpServer(registry, SERVER);
   return MemoryTransport.open((transport) => server.connect(transport));
 }

@@ -1,11 +1,13 @@
 /* (G) What a call costs where users already are: in a NestJS application, and over MCP. */
 import { guardedNestCall, nestCall } from '../peers/mcp-nest.mjs';
-import { sdkServerCall } from '../peers/mcp-sdk.mjs';
+import { sdkHttpCall, sdkProtectedCall, sdkServerCall } from '../peers/mcp-sdk.mjs';
 import { nestjsBareCall, nestjsCall, nestjsValidatedCall } from '../peers/nestjs.mjs';
 import {
   ourGuardedNestCall,
   ourGuardedServerCall,
+  ourHttpCall,
   ourNestCall,
+  ourProtectedCall,
   ourServerCall,
 } from '../peers/toolwright-bridges.mjs';
 import { measureCandidates } from './calls.mjs';
@@ -27,8 +29,18 @@ export async function measureNest(options) {
   ];
 }
 
-/** µs per `tools/call` in memory; the first row is the SDK's own server. */
-export function measureMcp(options) {
-  const candidates = [sdkServerCall, ourServerCall, ourGuardedServerCall, nestCall, guardedNestCall];
-  return measureCandidates({ title: 'MCP `tools/call` in memory, µs', candidates }, options);
+/** µs per `tools/call`, in memory and over stateless HTTP; the first row of each table is the SDK's own server. */
+export async function measureMcp(options) {
+  const tables = [
+    [
+      'MCP `tools/call` in memory, µs',
+      [sdkServerCall, ourServerCall, ourGuardedServerCall, nestCall, guardedNestCall],
+    ],
+    ['MCP `tools/call` over stateless HTTP, µs', [sdkHttpCall, ourHttpCall]],
+    ['MCP `tools/call` over stateless HTTP with a token, µs', [sdkProtectedCall, ourProtectedCall]],
+  ];
+  const measured = [];
+  for (const [title, candidates] of tables)
+    measured.push(await measureCandidates({ title, candidates }, options));
+  return measured;
 }

@@ -39,14 +39,18 @@ export type Served =
   | { readonly type: 'ended'; readonly record: CallRecord; readonly tool: ToolDefinition }
   | AskedClient;
 
-/** A request in the pipeline of calls. */
-interface ServedCall extends McpRequest {
+/** What a caller may do. */
+interface Rights {
   /** The tools that this caller may call, or the prompts or resources that it may read. */
   readonly tools: ToolRegistry;
-  readonly tool: ToolDefinition;
   readonly scope: CallScope;
   /** The owner of the suspended calls that this caller may continue. */
   readonly principal: string;
+}
+
+/** A request in the pipeline of calls. */
+interface ServedCall extends McpRequest, Rights {
+  readonly tool: ToolDefinition;
   readonly wanted: Wanted;
   /** Aborted when the call is cancelled or the server is closed. */
   readonly signal: AbortSignal;
@@ -72,27 +76,25 @@ export async function serveToolCall(
  * @throws ProtocolError for what the caller does not see, and for a state that belongs to another caller.
  */
 export async function serveCall(request: McpRequest, wanted: Wanted, signal: AbortSignal): Promise<Served> {
-  const { served, caller, context } = request;
-  const { options } = served;
-  const rights = await prepare(request, async () => {
-    const [visible, scope = {}] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
-    const part = PARTS[wanted.method];
-    const tools = part === undefined ? visible : visible.part(part);
-    return { tools, scope, principal: principalOf(options, context.http?.authInfo) };
-  });
-  const tool = rights.tools.offered(wanted.name);
+  const { served, server, caller, context } = request;
+  const { options, registry } = served;
+  const isAsked = options.visible ?? options.scope ?? options.principal;
+  const rights = isAsked
+    ? await prepare(request, async () => {
+        const [visible, scope] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
+        return rightsIn(visible, { request, wanted, scope });
+      })
+    : rightsIn(registry, { request, wanted });
+  const { tools, scope, principal } = rights;
+  const tool = tools.offered(wanted.name);
   // MCP needs an error for an unknown tool; the pipeline's text suggests similar names.
   if (tool === undefined) {
     const { method, name, arguments: args } = wanted;
     const mcp = served.telemetry?.isOn ? arrivalOf(request, method) : undefined;
-    const { result } = await rights.tools.invoke(
-      { id: '', name, arguments: args, mcp },
-      {},
-      telemetryOf(served),
-    );
+    const { result } = await tools.invoke({ id: '', name, arguments: args, mcp }, {}, telemetryOf(served));
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   }
-  const call: ServedCall = { ...request, ...rights, tool, wanted, signal };
+  const call = { served, server, context, caller, tools, scope, principal, tool, wanted, signal };
   const resumed = resume(call);
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
   const progress = reportProgress(context);
@@ -100,6 +102,19 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   progress?.stop();
   const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
   return asked ?? { type: 'ended', record: invocation.record, tool };
+}
+
+function rightsIn(
+  visible: ToolRegistry,
+  {
+    request: { served, context },
+    wanted,
+    scope = {},
+  }: { readonly request: McpRequest; readonly wanted: Wanted; readonly scope?: CallScope | undefined },
+): Rights {
+  const part = PARTS[wanted.method];
+  const tools = part === undefined ? visible : visible.part(part);
+  return { tools, scope, principal: principalOf(served.options, context.http?.authInfo) };
 }
 
 /** The server may record what its registry does not. */
@@ -134,12 +149,11 @@ function invokerFor({ served, tools, tool }: ServedCall): Invoker {
   // Structured content needs data in the response, which an acknowledgement lacks.
   const awaitsJobs = onAsyncResult === undefined || structuredOutput(tool) !== undefined;
   const known = invokers.get(tools) ?? new Map<boolean, Invoker>();
-  invokers.set(tools, known);
+  const last = known.get(awaitsJobs);
+  if (last !== undefined) return last;
   const completion: InvokeOptions = awaitsJobs ? { awaitsJobs } : { onAsyncResult };
-  const invoker =
-    known.get(awaitsJobs) ??
-    tools.invoker({ ...withoutUndefined({ policy, toolTimeoutMs, telemetry }), ...completion });
-  known.set(awaitsJobs, invoker);
+  const invoker = tools.invoker({ ...withoutUndefined({ policy, toolTimeoutMs, telemetry }), ...completion });
+  invokers.set(tools, known.set(awaitsJobs, invoker));
   return invoker;
 }
 
