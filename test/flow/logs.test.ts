@@ -4,14 +4,18 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   defineTool,
+  discoverTools,
   type LogFields,
   type Logger,
   MemoryJobEngine,
+  Prompt,
   RetryToolCall,
   runJobs,
   runToolLoop,
+  Tool,
   ToolRegistry,
   type ToolRegistryOptions,
+  Toolset,
 } from 'toolwright';
 import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -276,6 +280,23 @@ describe('the log of a ToolRegistry', () => {
     expect(entries).toEqual([]);
     tools.register(tool());
     expect(entries).toEqual([{ level: 'debug', message: 'Tool replaced', fields: { tool: 'work' } }]);
+  });
+
+  test('does not take a prompt for the replacement of the tool of the same name', () => {
+    @Toolset()
+    class Letters {
+      @Tool({ name: 'letter', description: 'Writes' }) write() {}
+    }
+    @Toolset()
+    class LetterPrompts {
+      @Prompt({ name: 'letter', description: 'Asks for one' }) ask() {}
+    }
+    const { logger, entries } = logbook();
+    const tools = new ToolRegistry({ logger }).register(...discoverTools({ toolsets: [Letters] }));
+    tools.register(...discoverTools({ toolsets: [LetterPrompts] }));
+    expect(entries).toEqual([]);
+    tools.register(...discoverTools({ toolsets: [LetterPrompts] }));
+    expect(entries).toMatchObject([{ message: 'Tool replaced', fields: { tool: 'letter' } }]);
   });
 
   test('has names of tools and ids of calls on one line', async () => {

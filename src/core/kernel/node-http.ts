@@ -91,9 +91,11 @@ export function toRequest(incoming: NodeRequest | WrappedRequest, signal?: Abort
   const raw = rawRequestOf(incoming);
   const { method = 'GET', url = '/' } = raw;
   const headers = new Headers();
-  // HTTP/2 has method and path among its headers.
+  // HTTP/2 has method, path and host among its headers.
   for (const [name, values = []] of Object.entries(raw.headers))
     for (const value of name.startsWith(':') ? [] : [values].flat()) headers.append(name, value);
+  const { ':authority': authority } = raw.headers;
+  if (typeof authority === 'string') headers.set('host', authority);
   const hasBody = method !== 'GET' && method !== 'HEAD';
   // Handlers read only the path; the client's host is in the `Host` header.
   return new Request(`http://localhost${incoming.originalUrl ?? url}`, {

@@ -75,13 +75,15 @@ export class WritableToolTable implements ToolTable {
     return part;
   }
 
-  set(name: string, entry: ToolEntry): void {
+  /** Returns the entry that it replaces. */
+  set(name: string, entry: ToolEntry): ToolEntry | undefined {
     const { served } = entry.offered;
-    if (served === undefined) {
-      this.#entries.set(name, entry);
-      this.#index?.add(entry.offered);
-    } else this.#parts.get(served.kind)?.set(name, entry);
+    const entries = served ? this.#parts.get(served.kind) : this.#entries;
+    const replaced = entries?.get(name);
+    entries?.set(name, entry);
+    if (!served) this.#index?.add(entry.offered);
     this.#changed();
+    return replaced;
   }
 
   delete(name: string): void {

@@ -227,10 +227,9 @@ export class ToolRegistry {
     for (const item of read) {
       if ('faults' in item) continue;
       for (const doubt of item.doubts) warnAuthor(doubt, this.#options.logger);
-      const known = table.get(item.name);
-      if (known !== undefined && known.offered !== item.entry.offered)
+      const replaced = table.set(item.name, item.entry);
+      if (replaced && replaced.offered !== item.entry.offered)
         this.#log.debug('Tool replaced', { tool: item.name });
-      table.set(item.name, item.entry);
     }
     return this;
   }

@@ -371,12 +371,12 @@ class ApplicationToolTable extends WritableToolTable {
     this.#application = application;
   }
 
-  override set(name: string, { open, offered }: ToolEntry): void {
+  override set(name: string, { open, offered }: ToolEntry): ToolEntry | undefined {
     const { adopt, onReplace } = this.#application;
-    const before = this.get(name)?.offered;
     const adopted = adopt(offered);
-    super.set(name, { open: () => adopt(open()), offered: adopted });
-    if (before !== undefined && before !== adopted) onReplace(before, adopted);
+    const replaced = super.set(name, { open: () => adopt(open()), offered: adopted });
+    if (replaced !== undefined && replaced.offered !== adopted) onReplace(replaced.offered, adopted);
+    return replaced;
   }
 }
 

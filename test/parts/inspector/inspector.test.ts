@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -102,6 +103,25 @@ describe('who may call an inspector', () => {
       );
     expect((await asked('x'.repeat(16))).status).toBe(401);
     expect((await asked('x'.repeat(32))).status).toBe(401);
+  });
+
+  test('inspector.node refuses other host names over HTTP/2, too', async () => {
+    const inspector = createInspector(shop());
+    const server = createHttp2Server(inspector.node as never).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const session = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    ends.push(
+      () => inspector.close(),
+      () => server.close(),
+      () => session.close(),
+    );
+    const from = async (authority: string) => {
+      const headers = { ':path': '/api/tools', authorization: `Bearer ${inspector.token}` };
+      const stream = session.request({ ...headers, ':authority': authority }).resume();
+      const [answer] = await once(stream, 'response');
+      return answer[':status'];
+    };
+    expect([await from('localhost'), await from('evil.example')]).toEqual([200, 403]);
   });
 
   test('inspector.node answers no other machine, unless allowedHosts is given', async () => {

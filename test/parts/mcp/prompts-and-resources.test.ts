@@ -281,6 +281,78 @@ test('clients hear of new prompts, and of changes of resources that they have su
   await client.close();
 });
 
+test.each(Object.entries(ERAS))(
+  'a client of %s is notified of the list that has changed, and of no other',
+  async (_, options) => {
+    @Toolset()
+    class More {
+      @Tool('One more tool')
+      more() {
+        return 'more';
+      }
+
+      @Prompt('One more prompt')
+      morePrompts() {
+        return 'more';
+      }
+
+      @Resource('shop://more')
+      moreResources() {
+        return 'more';
+      }
+    }
+    const { registry, listening } = await start();
+    const heard: string[] = [];
+    let next = Promise.withResolvers<void>();
+    const onChanged = (list: string) => ({
+      autoRefresh: false,
+      debounceMs: 0,
+      onChanged: () => {
+        heard.push(list);
+        next.resolve();
+      },
+    });
+    const lists = {
+      tools: onChanged('tools'),
+      prompts: onChanged('prompts'),
+      resources: onChanged('resources'),
+    };
+    const client = await connect(listening, { ...options, listChanged: lists });
+    await client.listTools();
+    const change = async (work: () => unknown) => {
+      next = Promise.withResolvers();
+      work();
+      await next.promise;
+    };
+    const added = discoverTools({ toolsets: [More] });
+    const named = (name: string) => added.filter((definition) => definition.name === name);
+    await change(() => registry.register(...named('more_resources')));
+    await change(() => registry.register(...named('more_prompts')));
+    await change(() => registry.register(...named('more')));
+    await change(() => registry.unregister('more_prompts'));
+    expect(heard).toEqual(['resources', 'prompts', 'tools', 'prompts']);
+    await client.close();
+  },
+);
+
+test('a first prompt that comes later is no mistake for clients that connected before', async () => {
+  @Toolset()
+  class Late {
+    @Prompt('Comes late')
+    late() {
+      return 'late';
+    }
+  }
+  const errors: unknown[] = [];
+  const registry = new ToolRegistry();
+  const { listening } = await start({ onError: (error) => errors.push(error) }, registry);
+  const client = await connect(listening);
+  registry.register(...discoverTools({ toolsets: [Late] }));
+  await client.listTools();
+  expect(errors).toEqual([]);
+  await client.close();
+});
+
 test('prompts and resources have scopes and can be public, as tools can', async () => {
   @Toolset()
   class Secrets {

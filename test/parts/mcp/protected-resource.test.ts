@@ -1,6 +1,16 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { defineTool, discoverTools, Public, runToolLoop, Tool, ToolRegistry, Toolset } from 'toolwright';
+import {
+  defineTool,
+  discoverTools,
+  Prompt,
+  Public,
+  Resource,
+  runToolLoop,
+  Tool,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
 import {
   createMcpServer,
   jwks,
@@ -345,6 +355,31 @@ test('a connection that lasts refuses tools with scopes at its start, unless `sc
   await client.connect(mine);
   expect(await client.callTool({ name: 'work' })).toMatchObject({ content: [{ text: 'done' }] });
   await client.close();
+});
+
+test('a connection that lasts refuses prompts and resources with scopes at its start, together with the tools', async () => {
+  @Toolset()
+  class Scoped {
+    @Tool({ description: 'Works', scopes: ['work'] })
+    work() {
+      return 'done';
+    }
+
+    @Prompt({ description: 'Reveals', scopes: ['secret'] })
+    reveal() {
+      return 'Reveal it';
+    }
+
+    @Resource('info://secret', { scopes: ['secret'] })
+    secret() {
+      return 'secret';
+    }
+  }
+  const registry = new ToolRegistry().register(...discoverTools({ toolsets: [Scoped] }));
+  await using mcp = closing(createMcpServer(registry));
+  const [, theirs] = InMemoryTransport.createLinkedPair();
+  for (const connect of [() => mcp.server.stdio(), () => mcp.server.connect(theirs)])
+    expect(connect).toThrow("'work', 'reveal', 'secret' can only be called with some");
 });
 
 test('a run refuses tools with scopes at its start where its scope says none', async () => {

@@ -1,6 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { Controller, Get, Inject, Injectable, Module } from '@nestjs/common';
-import { defineTool, type Logger, Tool, ToolDeclarationError, Toolset } from 'toolwright';
+import {
+  defineTool,
+  discoverTools,
+  type Logger,
+  Prompt,
+  Tool,
+  ToolDeclarationError,
+  Toolset,
+} from 'toolwright';
 import { ToolwrightModule } from 'toolwright/nestjs';
 import { boot } from './boot.js';
 
@@ -164,4 +172,20 @@ test('ToolwrightModule warns where a registered tool takes the place of a provid
     expect.stringContaining('register("find"): it replaces the tool of Shop.find, a provider'),
   ]);
   expect((await tools.execute('find')).forLLM).toBe('Finds elsewhere again');
+});
+
+test('ToolwrightModule does not take a prompt for the replacement of the tool of the same name', async () => {
+  @Injectable()
+  class Shop {
+    @Tool({ name: 'letter', description: 'Writes a letter' }) write() {}
+  }
+  @Toolset()
+  class Prompts {
+    @Prompt({ name: 'letter', description: 'Asks for a letter' }) ask() {}
+  }
+  const warnings: string[] = [];
+  const logger: Logger = { debug() {}, info() {}, error() {}, warn: (message) => warnings.push(message) };
+  const { tools } = await boot({ providers: [Shop], options: { logger } });
+  tools.register(...discoverTools({ toolsets: [Prompts] }));
+  expect(warnings.filter((warning) => warning.includes('replaces'))).toEqual([]);
 });

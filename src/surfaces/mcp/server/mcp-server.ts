@@ -19,6 +19,7 @@ import { checkArguments, ToolDeclarationError } from '../../../core/errors/autho
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
+import { SERVED_KINDS } from '../../../run/call/registration.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { allAppFaults } from './apps.js';
@@ -37,7 +38,7 @@ import {
   type StdioStreams,
 } from './options.js';
 import { principalOf, type ServedTools } from './request.js';
-import { createSdkServer, partsOf, type RegistryMcpServer } from './sdk-server.js';
+import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
 import { ToolLists } from './tool-lists.js';
 
@@ -475,7 +476,9 @@ class RegistryServer implements McpToolServer {
   /** Clients cannot sign in over a lasting connection, so the application must provide their scopes. */
   #refuseScopes(where: string): void {
     const { registry, options } = this.#served;
-    if (options.scope === undefined) refuseUnknownScopes(registry.tools(), { scope: {}, where });
+    const parts = [registry, ...SERVED_KINDS.map((kind) => registry.part(kind))];
+    const all = parts.flatMap((part) => part.tools());
+    if (options.scope === undefined) refuseUnknownScopes(all, { scope: {}, where });
   }
 
   #connect(transport: Transport, onClosing = (): void => {}): McpConnection {
@@ -585,21 +588,19 @@ class RegistryServer implements McpToolServer {
     return mcp;
   }
 
-  /** Notifies clients once per turn of the event loop, because registrations come in groups. */
+  /** Notifies clients of changed lists once per turn of the event loop, because registrations come in groups. */
   #notifyOfChange(): void {
     if (this.#isNotifying) return;
     this.#isNotifying = true;
     queueMicrotask(() => {
       this.#isNotifying = false;
       if (this.#closing !== undefined) return;
-      const parts = partsOf(this.#served);
-      this.#modern.notify.toolsChanged();
-      if (parts.has('prompt')) this.#modern.notify.promptsChanged();
-      if (parts.has('resource')) this.#modern.notify.resourcesChanged();
-      for (const { server } of this.#lasting) {
-        server.sendToolListChanged().catch(this.#onError);
-        if (parts.has('prompt')) server.sendPromptListChanged().catch(this.#onError);
-        if (parts.has('resource')) server.sendResourceListChanged().catch(this.#onError);
+      for (const list of this.#served.lists.changed()) {
+        this.#modern.notify[`${list}Changed`]();
+        // Connections from before the first prompt or resource do not have this list.
+        for (const { server } of this.#lasting)
+          if (server.getCapabilities()[list] !== undefined)
+            server.notification({ method: `notifications/${list}/list_changed` }).catch(this.#onError);
       }
     });
   }

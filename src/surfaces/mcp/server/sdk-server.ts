@@ -26,17 +26,18 @@ import {
 import { isTemplate } from './resource-uris.js';
 import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
+import { LISTS } from './tool-lists.js';
 
 /**
  * The parts of a registry besides tools; MCP Apps are resources. Without prompts, `configure` may add the SDK's own;
  * likewise resources.
  */
-export function partsOf({ registry, lists }: ServedTools): ReadonlySet<ServedAs['kind']> {
+function partsOf({ registry, lists }: ServedTools): ReadonlySet<ServedAs['kind']> {
   const isApp = (kind: ServedAs['kind']) => kind === 'resource' && lists.apps().size > 0;
   return new Set(SERVED_KINDS.filter((kind) => registry.part(kind).count() > 0 || isApp(kind)));
 }
 
-const CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
+const CHANGES = LISTS.map((list) => `notifications/${list}/list_changed`);
 
 /** How often a call may ask again. */
 const MAX_ROUNDS = 32;

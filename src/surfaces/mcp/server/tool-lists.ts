@@ -10,6 +10,10 @@ const MARK = 'after:';
 /** Most servers have few groups of callers with the same view. */
 const MAX_VIEWS = 100;
 
+/** The lists of whose changes clients are notified. */
+export const LISTS = ['tools', 'prompts', 'resources'] as const;
+type ListName = (typeof LISTS)[number];
+
 /** The lists of a registry or view; valid until something is registered. */
 interface Listing {
   /** The same array until something is registered. */
@@ -27,9 +31,33 @@ export class ToolLists {
   readonly #registry: ToolRegistry;
   readonly #views = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
   readonly #listings = new WeakMap<ToolRegistry, Listing>();
+  /** What each list contained when {@link changed} was last called. */
+  #known: Readonly<Record<ListName, readonly unknown[]>>;
 
   constructor(registry: ToolRegistry) {
     this.#registry = registry;
+    this.#known = this.#contents();
+  }
+
+  /** The lists that have changed since the last call. */
+  changed(): readonly ListName[] {
+    const before = this.#known;
+    const now = this.#contents();
+    this.#known = now;
+    return LISTS.filter(
+      (list) =>
+        now[list].length !== before[list].length ||
+        now[list].some((entry, position) => entry !== before[list][position]),
+    );
+  }
+
+  #contents(): Readonly<Record<ListName, readonly unknown[]>> {
+    const registry = this.#registry;
+    return {
+      tools: registry.tools(),
+      prompts: registry.part('prompt').tools(),
+      resources: [...registry.part('resource').tools(), ...this.apps().values()],
+    };
   }
 
   view(filter: NameFilter | undefined, of = this.#registry): ToolRegistry {
