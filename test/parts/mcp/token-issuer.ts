@@ -1,4 +1,11 @@
-import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import {
+  exportJWK,
+  generateKeyPair,
+  type JWK,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  SignJWT,
+} from 'jose';
 
 /** What a token says. */
 export interface TokenClaims {
@@ -9,6 +16,10 @@ export interface TokenClaims {
   /** Seconds from now. */
   readonly expiresIn?: number;
   readonly client?: string;
+  /** Other claims, which replace those above. */
+  readonly others?: JWTPayload;
+  /** Fields of the protected header besides `alg` and `kid`, or instead of them. */
+  readonly header?: Partial<JWTHeaderParameters>;
 }
 
 /** An authorization server that issues tokens and publishes its keys. */
@@ -34,14 +45,13 @@ export async function tokenIssuer(
       iss = issuer,
       expiresIn = 60,
       client = 'an-app',
-    } = {}) =>
-      new SignJWT({ scope, client_id: client })
-        .setProtectedHeader({ alg: 'ES256', kid })
-        .setSubject(sub)
-        .setAudience(aud)
-        .setIssuer(iss)
-        .setIssuedAt()
-        .setExpirationTime(Math.floor(Date.now() / 1_000) + expiresIn)
-        .sign(privateKey),
+      others = {},
+      header = {},
+    } = {}) => {
+      const exp = Math.floor(Date.now() / 1_000) + expiresIn;
+      return new SignJWT({ scope, client_id: client, sub, aud, iss, exp, ...others })
+        .setProtectedHeader({ alg: 'ES256', kid, ...header })
+        .sign(privateKey);
+    },
   };
 }

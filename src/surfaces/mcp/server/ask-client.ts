@@ -146,10 +146,15 @@ function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>):
   switch (response.kind) {
     case 'missing':
       return undefined;
+    // The client chooses the form of its response: one of another form than was asked for is none.
     case 'sampling':
-      return { value: response.result };
+      return clientInputOf(wait.schema)?.method === 'sampling/createMessage'
+        ? { value: response.result }
+        : undefined;
     case 'roots':
-      return { value: { roots: response.roots } };
+      return clientInputOf(wait.schema)?.method === 'roots/list'
+        ? { value: { roots: response.roots } }
+        : undefined;
     case 'elicit':
       if (response.action === 'decline') return { approved: false, reason: 'the user declined' };
       if (response.action === 'cancel') return { approved: false, reason: 'the user did not decide' };
@@ -202,7 +207,10 @@ function questionForm({ kind, schema }: Wait): QuestionForm | undefined {
     properties: Object.fromEntries(fields),
     ...(required?.length && { required }),
   } as QuestionForm['requestedSchema'];
-  return { requestedSchema, valueOf: isObject ? (content) => content : ({ answer }) => answer };
+  if (isObject) return { requestedSchema, valueOf: (content) => content };
+  // Without a schema any answer fits, but the form has asked for a text.
+  const fits = (answer: unknown): boolean => schema !== undefined || typeof answer === 'string';
+  return { requestedSchema, valueOf: ({ answer }) => (fits(answer) ? answer : undefined) };
 }
 
 function fieldOf(schema: JsonSchema): JsonSchema | undefined {

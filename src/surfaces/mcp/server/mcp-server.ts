@@ -17,6 +17,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
+import { isRecord } from '../../../core/kernel/json.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { SERVED_KINDS } from '../../../run/call/registration.js';
@@ -28,7 +29,7 @@ import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
 import { ProtectedResource } from './oauth.js';
-import { OpenRequests, Pending } from './open-requests.js';
+import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
 import {
   checkServerOptions,
   type McpConnection,
@@ -51,6 +52,10 @@ const DEFAULTS: Required<McpSessionOptions> = {
 const RETRY_AFTER_SECONDS = '60';
 const METHODS = ['GET', 'POST', 'DELETE'];
 
+function sessionLimits({ sessions }: McpServerOptions): Required<McpSessionOptions> {
+  return { ...DEFAULTS, ...(sessions === false ? {} : sessions) };
+}
+
 interface HttpSessionsParts {
   readonly connect: () => RegistryMcpServer;
   readonly deliveries: Deliveries;
@@ -68,7 +73,7 @@ class HttpSessions {
 
   constructor(options: McpServerOptions, parts: HttpSessionsParts) {
     this.#options = options;
-    this.#limits = { ...DEFAULTS, ...(options.sessions === false ? {} : options.sessions) };
+    this.#limits = sessionLimits(options);
     this.#parts = parts;
   }
 
@@ -103,8 +108,7 @@ class HttpSessions {
       return refuseRequest(405, 'Method not allowed', { headers: { Allow: METHODS.join(', ') } });
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
     if (this.#isClosed) return refuseClosed();
-    if (!this.#freePlace(options.authInfo && principal))
-      return refuseRequest(503, 'Too many sessions', { headers: { 'Retry-After': RETRY_AFTER_SECONDS } });
+    if (!this.#freePlace(options.authInfo && principal)) return refuseMany('sessions');
     const session: HttpSession = new HttpSession({
       ...this.#limits,
       server: this.#parts.connect(),
@@ -345,6 +349,30 @@ export function createMcpServer(registry: ToolRegistry, options: McpServerOption
   return new RegistryServer(registry, options);
 }
 
+/** The open `subscriptions/listen` streams of each principal: no principal can take the places of all others. */
+class Subscriptions {
+  readonly #max: number;
+  readonly #open = new Map<string, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Whether the principal may have one more. */
+  begin(principal: string): boolean {
+    const open = this.#open.get(principal) ?? 0;
+    if (open >= this.#max) return false;
+    this.#open.set(principal, open + 1);
+    return true;
+  }
+
+  end(principal: string): void {
+    const open = (this.#open.get(principal) ?? 0) - 1;
+    if (open > 0) this.#open.set(principal, open);
+    else this.#open.delete(principal);
+  }
+}
+
 const UNREAD_BYTES = 64 * 1024 * 1024;
 
 const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SDK');
@@ -370,6 +398,7 @@ class RegistryServer implements McpToolServer {
   /** HTTP requests without a response, and responses that are being read. */
   readonly #requests = new Pending<Request>();
   readonly #deliveries: Deliveries;
+  readonly #subscriptions: Subscriptions;
   readonly #unfollow: () => void;
   #closing: Promise<void> | undefined;
   /** Set when clients can no longer reconnect for a response. */
@@ -396,8 +425,11 @@ class RegistryServer implements McpToolServer {
     this.#guard = createGuard(options, this.#onError);
     this.#resource = this.#served.resource;
     this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
+    const { max, maxPerPrincipal } = sessionLimits(options);
+    this.#subscriptions = new Subscriptions(maxPerPrincipal);
     this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests()), {
       onerror: this.#onError,
+      maxSubscriptions: max,
       ...this.#bodyLimit,
     });
     this.#deliveries = new Deliveries(options.maxUnreadBytes ?? UNREAD_BYTES);
@@ -544,8 +576,14 @@ class RegistryServer implements McpToolServer {
     const isSession = await this.#belongsToSession(request, info);
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
+    const isSubscription = isRecord(parsedBody) && parsedBody.method === SUBSCRIPTION;
+    const principal = isSubscription && authInfo ? principalOf(this.#options, authInfo) : undefined;
+    if (principal !== undefined && !this.#subscriptions.begin(principal)) return refuseMany('subscriptions');
+    const onEnd = (): void => {
+      if (principal !== undefined) this.#subscriptions.end(principal);
+    };
     const response = await this.#modern.fetch(request, info);
-    return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
+    return watchResponse(response, { deliveries: this.#deliveries, onEnd, signal: request.signal });
   }
 
   /** Reads the body once, because several functions need it. */
@@ -610,6 +648,10 @@ class RegistryServer implements McpToolServer {
     const { toNodeHandler } = await import('@modelcontextprotocol/node');
     return toNodeHandler(this, { onerror: this.#onError, ...this.#bodyLimit }) as McpToolServer['node'];
   }
+}
+
+function refuseMany(what: string): Response {
+  return refuseRequest(503, `Too many ${what}`, { headers: { 'Retry-After': RETRY_AFTER_SECONDS } });
 }
 
 function refuseClosed(): Response {

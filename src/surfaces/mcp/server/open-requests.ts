@@ -22,7 +22,7 @@ interface OpenCall {
 }
 
 /** Stays open until the connection ends (MCP 2026-07-28). */
-const SUBSCRIPTION = 'subscriptions/listen';
+export const SUBSCRIPTION = 'subscriptions/listen';
 const CONNECTION_CLOSED = -32_000;
 
 /**

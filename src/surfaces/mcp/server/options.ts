@@ -40,7 +40,10 @@ export interface McpServerOptions extends McpServerSettings {
   scope?(caller: McpCaller): CallScope | Promise<CallScope>;
   /** The tools that a caller sees and may call. If the function throws, the request is refused. */
   visible?(caller: McpCaller): NameFilter | Promise<NameFilter>;
-  /** The owner of sessions and suspended calls; default: `clientId`, and `extra.sub` of the token. */
+  /**
+   * The owner of sessions and suspended calls; default: `clientId` and `extra.sub`, without `sub` `clientId` and the
+   * token itself.
+   */
   principal?(authInfo: McpCaller['authInfo']): string;
   /** Adds features to each connection's SDK server, such as its own prompts and resources. */
   configure?(server: McpServer): void;

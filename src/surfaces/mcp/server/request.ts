@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
@@ -64,7 +65,11 @@ export function readRequest(served: ServedTools, server: Server, context: Server
 /** The owner of sessions and suspended calls. */
 export function principalOf(options: McpServerOptions, authInfo: McpCaller['authInfo']): string {
   if (options.principal) return options.principal(authInfo);
-  return JSON.stringify([authInfo?.clientId ?? null, authInfo?.extra?.sub ?? null]);
+  if (authInfo === undefined) return JSON.stringify([null, null]);
+  const { clientId, extra, token } = authInfo;
+  // Two tokens that name no account may belong to two accounts.
+  const account = extra?.sub ?? createHash('sha256').update(String(token)).digest('base64url');
+  return JSON.stringify([clientId, account]);
 }
 
 /** The tools that a caller sees. */

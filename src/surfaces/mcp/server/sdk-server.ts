@@ -1,6 +1,9 @@
 import {
   type CallToolRequest,
   McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
   type ServerContext,
   type Transport,
 } from '@modelcontextprotocol/server';
@@ -23,7 +26,7 @@ import {
   type ServedTools,
   visibleTools,
 } from './request.js';
-import { isTemplate } from './resource-uris.js';
+import { findResource, isTemplate } from './resource-uris.js';
 import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
 import { LISTS } from './tool-lists.js';
@@ -42,6 +45,9 @@ const CHANGES = LISTS.map((list) => `notifications/${list}/list_changed`);
 /** How often a call may ask again. */
 const MAX_ROUNDS = 32;
 const PAGE_SIZE = 100;
+/** The most resources that a connection can subscribe to; each URI stays in memory. */
+const MAX_SUBSCRIBED = 1_000;
+const MAX_URI_CHARACTERS = 8_000;
 
 /** The SDK has already validated the parameters; its own type would validate them again. */
 const AS_SENT = asSent<CallToolRequest['params']>();
@@ -97,6 +103,14 @@ class Connection {
       const apps = hasApps ? [...lists.apps(listedPart(request, visible)).values()] : [];
       return { listed, apps, page };
     });
+  }
+
+  /** Whether the caller may see a resource. */
+  async sees(context: ServerContext, uri: string): Promise<boolean> {
+    const request = this.#read(context);
+    const visible = await prepare(request, () => visibleTools(request));
+    const isApp = this.#served.lists.apps(listedPart(request, visible)).has(uri);
+    return isApp || findResource(visible.part('resource'), uri) !== undefined;
   }
 
   /** Answers a request that passes the pipeline of calls. */
@@ -194,8 +208,11 @@ function serveResources(connection: Connection): void {
   server.setRequestHandler('resources/read', ({ params }, context) =>
     connection.serve(params, context, readResource),
   );
-  server.setRequestHandler('resources/subscribe', ({ params }) => {
-    subscribed.add(params.uri);
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
+    if (!(await connection.sees(context, uri))) throw new ResourceNotFoundError(uri);
+    if (subscribed.size >= MAX_SUBSCRIBED || uri.length > MAX_URI_CHARACTERS)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Too many subscriptions, or too long a URI');
+    subscribed.add(uri);
     return {};
   });
   server.setRequestHandler('resources/unsubscribe', ({ params }) => {

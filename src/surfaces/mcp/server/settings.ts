@@ -7,11 +7,11 @@ export interface McpSessionOptions {
   /** Milliseconds without a request or open stream until a session ends. Default: 30 minutes. */
   readonly idleMs?: number;
   /**
-   * The most sessions. A new one replaces the session that has been idle longest; if none is idle, the client is asked
-   * to come back later. Default: 1,000.
+   * The most sessions, and the most `subscriptions/listen` streams. A new session replaces the one that has been idle
+   * longest; if none is idle, the client is asked to come back later. Default: 1,000.
    */
   readonly max?: number;
-  /** The most sessions per principal with a verified token; a new one replaces the longest idle one. Default: 100. */
+  /** The same per principal with a verified token, which can replace only its own sessions. Default: 100. */
   readonly maxPerPrincipal?: number;
   /** Messages stored for a client whose stream broke, fewer if they exceed 4 MiB. Default: 64. */
   readonly replay?: number;
