@@ -11,7 +11,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
-import { Prompt, Public, Resource, Tool, ToolContext } from 'toolwright';
+import { Prompt, Public, Resource, Tool, ToolContext, type ToolOptions } from 'toolwright';
 import { jwks } from 'toolwright/mcp';
 import { type McpRouteOptions, ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
 import { ERAS } from '../mcp/mcp-connections.js';
@@ -226,6 +226,41 @@ test('without `oauth`, the route is an ordinary one: the guards of the applicati
   const refused = await post(new URL('tools', url));
   expect(refused.status).toBe(401);
   expect(refused.headers.get('www-authenticate')).toBeNull();
+});
+
+test('views of tools are served as the tools are, and mistakes in them are reported at the start', async () => {
+  const output = { type: 'object', properties: { id: { type: 'string' } } } as const;
+  const view = (name: string, options: ToolOptions) => {
+    @Injectable()
+    class Views {
+      @Tool({
+        name,
+        description: 'Show an order',
+        ui: { uri: `ui://${name}`, html: '<!doctype html>' },
+        ...options,
+      })
+      order() {
+        return { id: 'a1' };
+      }
+    }
+    return Views;
+  };
+  const providers = [view('open_order', { output, public: true }), view('own_order', { output })];
+  const url = await open({ oauth: OAUTH }, { providers });
+  const stranger = await connect(url);
+  expect((await stranger.listResources()).resources).toMatchObject([{ uri: 'ui://open_order' }]);
+  await expect(stranger.readResource({ uri: 'ui://own_order' })).rejects.toThrow();
+  const ada = await connect(url, 'ada:');
+  expect((await ada.listResources()).resources).toHaveLength(2);
+  expect(await ada.readResource({ uri: 'ui://own_order' })).toMatchObject({
+    contents: [{ text: '<!doctype html>' }],
+  });
+  expect((await ada.callTool({ name: 'own_order' })).structuredContent).toEqual({ id: 'a1' });
+  await stranger.close();
+  await ada.close();
+  await expect(open({}, { providers: [view('bad', {})] })).rejects.toThrow(
+    'Views.order: it has a `ui`, and its output does not describe an object',
+  );
 });
 
 test('mistakes in the options of the route are reported while the application starts', async () => {
