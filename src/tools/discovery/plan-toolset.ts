@@ -290,8 +290,10 @@ function unreadable(problem: string): SignatureResult {
   return { ok: false, faults: [{ problem, causes, fix }] };
 }
 
+/** A method's name as a tool's name: `findOrders` → `find_orders`, `getHTTPStatus` → `get_http_status`. */
 function toolName(key: string | symbol, { prefix }: ToolsetOptions): string {
-  const derived = toSnakeCase(typeof key === 'symbol' ? (key.description ?? '') : key);
+  const name = typeof key === 'symbol' ? (key.description ?? '') : key;
+  const derived = name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s$-]+/g, '_').toLowerCase();
   return prefix ? `${prefix}_${derived}` : derived;
 }
 
@@ -398,9 +400,4 @@ function originsOf({ records, designType, generated }: ParameterFacts): readonly
   const derived: SchemaOrigin = generated === undefined ? 'metadata' : 'generated';
   if (TYPE_OPTIONS.some((option) => options[option] !== undefined)) return ['@Param'];
   return Object.keys(options).length === 0 ? [derived] : ['@Param', derived];
-}
-
-/** A method's name as a tool's name: `findOrders` → `find_orders`, `getHTTPStatus` → `get_http_status`. */
-function toSnakeCase(name: string): string {
-  return name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s$-]+/g, '_').toLowerCase();
 }

@@ -26,7 +26,13 @@ import {
   type ValueRules,
 } from './class-validator-rules.js';
 import { fromGenerated } from './from-generated.js';
-import { constraintKeywords, orderedKeywords, paramOptionFault, typeFromOptions } from './from-parameter.js';
+import {
+  constraintKeywords,
+  orderedKeywords,
+  paramOptionFault,
+  typeFromOptions,
+  typeOfLiteral,
+} from './from-parameter.js';
 import { allSchemas, mergeKeywords } from './keywords.js';
 import {
   designToken,
@@ -41,14 +47,7 @@ import {
   type TypeResult,
   unknownType,
 } from './type-reference.js';
-import type {
-  ClassModel,
-  PropertyModel,
-  RemainingRules,
-  ScalarName,
-  ValueModel,
-  ValueType,
-} from './value-type.js';
+import type { ClassModel, PropertyModel, RemainingRules, ValueModel, ValueType } from './value-type.js';
 
 /** The decorators and metadata of one property of a class. */
 interface DecoratedProperty {
@@ -332,7 +331,7 @@ function singleType({ transform, rules, designType, groups, apiType }: PropertyF
 /** The type from rules alone: the allowed values, or the only accepted type. */
 function fromRules({ values, hint, keywords }: ValueRules): TypeResult | undefined {
   if (values !== undefined) return knownType({ kind: 'enum', values });
-  const type = hint === undefined ? typeOfConst(keywords.const) : typeOfHint(hint);
+  const type = hint === undefined ? typeOfLiteral(keywords.const) : typeOfHint(hint);
   return type && knownType(type);
 }
 
@@ -340,13 +339,6 @@ function typeOfHint(hint: TypeHint): ValueType | undefined {
   if (hint === 'date') return { kind: 'date' };
   if (hint === 'object') return { kind: 'schema', schema: { type: 'object' } };
   return hint === 'array' ? undefined : { kind: 'scalar', name: hint };
-}
-
-function typeOfConst(value: unknown): ValueType | undefined {
-  const name = (['string', 'number', 'boolean'] as readonly ScalarName[]).find(
-    (scalar) => scalar === typeof value,
-  );
-  return name && { kind: 'scalar', name };
 }
 
 /**

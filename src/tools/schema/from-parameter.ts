@@ -96,7 +96,7 @@ function typeFromMetadata(designType: unknown, literals: readonly unknown[]): Ty
 const SCALARS: readonly ScalarName[] = ['string', 'number', 'boolean'];
 
 /** The type that TypeScript infers from a literal: `10` → number, `['a']` → an array of strings. */
-function typeOfLiteral(literal: unknown): ValueType | undefined {
+export function typeOfLiteral(literal: unknown): ValueType | undefined {
   if (literal instanceof Date) return { kind: 'date' };
   if (Array.isArray(literal)) return typeOfItems(literal);
   const name = SCALARS.find((scalar) => scalar === typeof literal);

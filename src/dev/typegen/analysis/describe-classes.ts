@@ -1,4 +1,4 @@
-import type { CompilerView, SourceText, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
+import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import { type CodeReference, definedParts } from '../types/type-walk.js';
 import { listDataProperties } from '../types/write-type.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
@@ -17,8 +17,10 @@ import {
 /** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
   reportGenericToolsets(scan);
-  const toolsets = findToolsets(scan.view).flatMap((found) => describeToolset(found, scan) ?? []);
-  const data = describeDataClasses(scan);
+  const toolsets = findToolsets(scan.view).flatMap((node) => describeToolset(node, scan) ?? []);
+  const data: Described[] = [];
+  // A DTO class may add further ones.
+  for (const [node, symbol] of scan.dataClasses) data.push(describeData(node, symbol, scan));
   const known = new Set([...toolsets, ...data].map(({ node }) => node));
   const services = describeServices(
     toolsets.flatMap(({ services }) => services),
@@ -28,8 +30,11 @@ export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
   return [...toolsets, ...data, ...services].map(({ draft }) => draft);
 }
 
+/** The type parameters of generic classes with `@Toolset` are unknown. */
 function reportGenericToolsets({ view, faults }: ProjectScan): void {
-  for (const node of genericToolsets(view)) {
+  for (const node of view.projectFiles().flatMap((file) => classesIn(file.node, view))) {
+    if ((node.typeParameters ?? []).length === 0 || isAbstract(node, view)) continue;
+    if (!knownDecorators(node, view).some(({ role }) => role === 'toolset')) continue;
     const name = node.name?.text ?? 'default';
     faults.push({
       ...lineOf(node, view),
@@ -46,7 +51,7 @@ interface Described {
 }
 
 function describeToolset(
-  { node }: FoundToolset,
+  node: SyntaxNode,
   scan: ProjectScan,
 ): (Described & { readonly services: readonly SyntaxNode[] }) | undefined {
   const { view } = scan;
@@ -92,13 +97,6 @@ function toolMethods(
       methods.set(name, member);
   }
   return [...methods].map(([name, method]) => ({ name, node: method }));
-}
-
-/** In a loop, because a DTO class may refer to further ones. */
-function describeDataClasses(scan: ProjectScan): readonly Described[] {
-  const described: Described[] = [];
-  for (const [node, symbol] of scan.dataClasses) described.push(describeData(node, symbol, scan));
-  return described;
 }
 
 function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan): Described {
@@ -171,38 +169,16 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
   return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
 }
 
-/** A class with tools to describe. */
-interface FoundToolset {
-  readonly file: SourceText;
-  readonly node: SyntaxNode;
-}
-
 /**
  * Classes with own or inherited tools, sorted by file and line. Tools of abstract and generic classes belong to the
  * classes that extend them.
  */
-function findToolsets(view: CompilerView): readonly FoundToolset[] {
-  return view.projectFiles().flatMap((file) =>
-    classesIn(file.node, view)
-      .filter(
-        (node) =>
-          isToolset(node, view) && !isAbstract(node, view) && (node.typeParameters ?? []).length === 0,
-      )
-      .map((node) => ({ file, node })),
-  );
-}
-
-/** Generic classes with `@Toolset`: their type parameters are unknown. */
-function genericToolsets(view: CompilerView): readonly SyntaxNode[] {
+function findToolsets(view: CompilerView): readonly SyntaxNode[] {
   return view
     .projectFiles()
-    .flatMap((file) =>
-      classesIn(file.node, view).filter(
-        (node) =>
-          (node.typeParameters ?? []).length > 0 &&
-          !isAbstract(node, view) &&
-          knownDecorators(node, view).some(({ role }) => role === 'toolset'),
-      ),
+    .flatMap((file) => classesIn(file.node, view))
+    .filter(
+      (node) => isToolset(node, view) && !isAbstract(node, view) && (node.typeParameters ?? []).length === 0,
     );
 }
 

@@ -154,12 +154,8 @@ interface ImportedPackage {
 const known = new WeakMap<CompilerView, readonly ImportedPackage[]>();
 
 function importedPackages(view: CompilerView): readonly ImportedPackage[] {
-  const found = known.get(view) ?? findPackages(view);
-  known.set(view, found);
-  return found;
-}
-
-function findPackages(view: CompilerView): readonly ImportedPackage[] {
+  const before = known.get(view);
+  if (before !== undefined) return before;
   const specifiers = new Map<string, SyntaxNode>();
   for (const { node, text } of view.projectFiles()) {
     // Earlier generated files must not influence the result.
@@ -170,10 +166,12 @@ function findPackages(view: CompilerView): readonly ImportedPackage[] {
       if (!specifiers.has(name)) specifiers.set(name, moduleSpecifier);
     }
   }
-  return [...specifiers].flatMap(([specifier, node]) => {
+  const packages = [...specifiers].flatMap(([specifier, node]) => {
     const module = view.symbolAt(node);
     return module === undefined ? [] : [{ specifier, module }];
   });
+  known.set(view, packages);
+  return packages;
 }
 
 /** Starts a walk over the types of a method or class. */
@@ -340,20 +338,14 @@ function transforming(
   });
 }
 
+/** The names of the packages of folders. */
 const names = new Map<string, string | undefined>();
 
 /** Whether a file belongs to this package: installed, linked, or in the repository itself. */
 function isOwnFile(path: string): boolean {
-  return nearestPackage(dirname(path)) === 'toolwright';
-}
-
-function nearestPackage(folder: string): string | undefined {
-  if (names.has(folder)) return names.get(folder);
-  const parent = dirname(folder);
-  const name = manifestIn(folder)?.name;
-  const found = name ?? (parent === folder ? undefined : nearestPackage(parent));
-  names.set(folder, found);
-  return found;
+  const folder = dirname(path);
+  if (!names.has(folder)) names.set(folder, nearestManifest(folder, ({ name }) => name !== undefined)?.name);
+  return names.get(folder) === 'toolwright';
 }
 
 interface Manifest {
@@ -361,12 +353,16 @@ interface Manifest {
   readonly type?: string;
 }
 
-function manifestIn(folder: string): Manifest | undefined {
+/** The package.json of a folder or the nearest folder around it that has one as wanted. */
+function nearestManifest(folder: string, isWanted: (manifest: Manifest) => boolean): Manifest | undefined {
+  const parent = dirname(folder);
   try {
-    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+    const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+    if (isWanted(manifest)) return manifest;
   } catch {
-    return undefined;
+    // There is none, or it is not JSON.
   }
+  return parent === folder ? undefined : nearestManifest(parent, isWanted);
 }
 
 /** A class declaration and those of its base classes, the base first. */
@@ -391,13 +387,7 @@ function baseOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
 /** Whether Node loads the compiled form of a TypeScript file as an ES module. */
 export function isModuleFile(path: string): boolean {
   const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
-  return kind === '' ? nearestManifest(dirname(path)).type === 'module' : kind === 'm';
-}
-
-function nearestManifest(folder: string): Manifest {
-  const found = manifestIn(folder);
-  const parent = dirname(folder);
-  return found ?? (parent === folder ? {} : nearestManifest(parent));
+  return kind === '' ? nearestManifest(dirname(path), () => true)?.type === 'module' : kind === 'm';
 }
 
 /** A tool method of a class or of one of its base classes. */
@@ -467,7 +457,9 @@ function reportNameless(
   for (const [index, { node, isExplicit }] of of.typed.entries()) {
     const draft = of.parameters[index];
     if (draft?.name !== undefined || draft?.inject !== undefined || isExplicit) continue;
-    if ((isOnly && isProjectClass(draft?.schema)) || isNamedByDecorator(node, view)) continue;
+    const described = draft?.schema?.instanceOf;
+    const isProjectClass = described instanceof CodeReference && Object.keys(described.origin).length > 0;
+    if ((isOnly && isProjectClass) || isNamedByDecorator(node, view)) continue;
     faults.push({
       ...lineOf(node, view),
       where: `${of.where}, parameter #${index}`,
@@ -475,10 +467,6 @@ function reportNameless(
       fix: '@Args() before it where it takes all arguments; otherwise a name, or @Param({ name })',
     });
   }
-}
-
-function isProjectClass(schema: WrittenSchema | undefined): boolean {
-  return schema?.instanceOf instanceof CodeReference && Object.keys(schema.instanceOf.origin).length > 0;
 }
 
 /** Also true if another package's decorator fills the parameter. */
@@ -657,19 +645,22 @@ function describeParameter(parameter: TypedParameter, walk: TypeWalk): Parameter
   const rest = node.dotDotDotToken !== undefined;
   if (inject !== undefined) return { name, inject, optional: false, rest };
   const fallback = node.initializer && literalDefault(node.initializer, view);
-  const draft = { name, rest, optional: isOptional(parameter, walk) };
+  const optional =
+    node.questionToken !== undefined || node.initializer !== undefined || rest || admitsUndefined(walk, type);
+  const draft = { name, rest, optional };
   if (parameter.isExplicit || isFilledParameter(node, view)) return draft;
   // A decorator of another package may fill the parameter, so its type is not checked.
   const isForeign = allDecorators(node, view).length > decorators.length;
   const decoration = isForeign ? 'typed' : decorationOf(node, view, 'in');
   const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
   const written = withComments(typed, parameter, walk);
-  const described = describeParts(settleSchema(written), parameter.parts);
+  let described = settleSchema(written);
+  for (const [path, part] of parameter.parts) described = describePart(described, path.split('.'), part);
   const schema = destructured(described, node.name, view);
   const complete = fallback === undefined ? schema : { ...schema, default: fallback.value };
   return {
     ...draft,
-    optional: draft.optional || 'default' in complete,
+    optional: optional || 'default' in complete,
     ...(Object.keys(complete).length === 0 && decoration === 'typed' ? {} : { schema: complete }),
   };
 }
@@ -681,15 +672,6 @@ function withComments(written: Written, { node, comment }: TypedParameter, walk:
   for (const problem of [...docKeywords(comment).problems, ...docKeywords(own).problems])
     fault(walk, path, { problem });
   return describeSchema(describeSchema(written, comment), own);
-}
-
-function isOptional({ node, type }: TypedParameter, walk: TypeWalk): boolean {
-  return (
-    node.questionToken !== undefined ||
-    node.initializer !== undefined ||
-    node.dotDotDotToken !== undefined ||
-    admitsUndefined(walk, type)
-  );
 }
 
 /** How a parameter is injected; such parameters are not part of the schema. */
@@ -733,13 +715,7 @@ function partComments(name: string, comment: DocComment | undefined): PartCommen
   return new Map(parts.map(([path, said]) => [path.slice(name.length + 1), said]));
 }
 
-/** Adds descriptions to the schema's properties; unknown paths are ignored. */
-function describeParts(schema: WrittenSchema, comments: PartComments): WrittenSchema {
-  let described = schema;
-  for (const [path, comment] of comments) described = describePart(described, path.split('.'), comment);
-  return described;
-}
-
+/** Adds a description to a property of the schema; an unknown path is ignored. */
 function describePart(
   schema: WrittenSchema,
   [name = '', ...rest]: readonly string[],

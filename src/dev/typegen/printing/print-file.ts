@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { freeName } from '../../../core/kernel/free-name.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import type { ClassDraft, MethodDraft, ParameterDraft } from '../analysis/class-draft.js';
+import type { ClassDraft, MethodDraft } from '../analysis/class-draft.js';
 import { CodeReference, type WrittenSchema } from '../types/type-walk.js';
 
 /** Input of the printer. */
@@ -60,16 +60,17 @@ function descriptionOf({ reference, dependencies, tools, properties, definitions
 }
 
 function toolOf({ description, parameters, output, definitions }: MethodDraft): object {
-  return { description, parameters: parameters.map(parameterOf), output, $defs: definitionsOf(definitions) };
-}
-
-function parameterOf({ name, inject, optional, rest, schema }: ParameterDraft): object {
   return {
-    name,
-    inject,
-    ...(optional && !rest ? { optional } : {}),
-    ...(rest ? { rest } : {}),
-    schema,
+    description,
+    parameters: parameters.map(({ name, inject, optional, rest, schema }) => ({
+      name,
+      inject,
+      ...(optional && !rest ? { optional } : {}),
+      ...(rest ? { rest } : {}),
+      schema,
+    })),
+    output,
+    $defs: definitionsOf(definitions),
   };
 }
 

@@ -81,28 +81,20 @@ const refused =
   ({ path }, walk) =>
     fault(walk, path, { problem });
 
-const scalar =
-  (type: string): StandardWriter =>
-  () => ({ schema: { type } });
-
 /** Schemas of parameters. */
 const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
   ['Date', textual('Date', { format: 'date-time' })],
   ['URL', textual('URL', { format: 'uri' })],
   ['Uint8Array', textual('Uint8Array', BASE64)],
   ['Buffer', textual('Buffer', BASE64)],
-  ['Set', writeSet],
-  ['ReadonlySet', writeSet],
-  ['Map', writeMap],
-  ['ReadonlyMap', writeMap],
-  ['String', scalar('string')],
-  ['Number', scalar('number')],
-  ['Boolean', scalar('boolean')],
-  ['Object', () => ({ schema: {} })],
-  ['Function', refused('is a function, which JSON cannot carry')],
-  ['CallableFunction', refused('is a function, which JSON cannot carry')],
-  ['Promise', refused('is a promise, which JSON cannot carry')],
-  ['PromiseLike', refused('is a promise, which JSON cannot carry')],
+  ...named(['Set', 'ReadonlySet'], writeSet),
+  ...named(['Map', 'ReadonlyMap'], writeMap),
+  ['String', always({ type: 'string' })],
+  ['Number', always({ type: 'number' })],
+  ['Boolean', always({ type: 'boolean' })],
+  ['Object', always({})],
+  ...named(['Function', 'CallableFunction'], refused('is a function, which JSON cannot carry')),
+  ...named(['Promise', 'PromiseLike'], refused('is a promise, which JSON cannot carry')),
   ['RegExp', refused('is a regular expression, which JSON cannot carry')],
   ['Error', refused('is an error, which JSON cannot carry')],
   ['WeakMap', refused('is a WeakMap, which JSON cannot carry')],

@@ -47,7 +47,12 @@ export function writeType(place: TypePlace, walk: TypeWalk): Written {
   }
   const parts = definedParts(walk, type);
   const [only] = parts;
-  if (only === undefined) return writeNothing(place, walk);
+  if (only === undefined) {
+    if (walk.direction === 'out') return { schema: { type: 'null' } };
+    return fault(walk, path, {
+      problem: `has the type ${walk.view.textOf(type)}, which has no value in JSON`,
+    });
+  }
   if (parts.length === 1) return writeOne({ ...place, type: only, node }, walk);
   return guarded({ key: keyOf(parts), type, path }, walk, () => writeUnion(parts, { ...place, node }, walk));
 }
@@ -60,11 +65,6 @@ function isTelling(node: SyntaxNode, type: TypeHandle, walk: TypeWalk): boolean 
   if (!kinds.includes(node.kind)) return false;
   // The node of a generic declaration has another type than its instance.
   return typeKey(walk, walk.view.typeFromNode(node)) === typeKey(walk, type);
-}
-
-function writeNothing({ type, path }: TypePlace, walk: TypeWalk): Written {
-  if (walk.direction === 'out') return { schema: { type: 'null' } };
-  return fault(walk, path, { problem: `has the type ${walk.view.textOf(type)}, which has no value in JSON` });
 }
 
 function writeOne(place: TypePlace, walk: TypeWalk): Written {
@@ -236,9 +236,7 @@ function writeClassType(place: TypePlace, walk: TypeWalk): Written {
   const of = walk.classReference(symbol);
   if (of.kind === 'fault') return fault(walk, place.path, of);
   if (of.kind === 'structural') return writeProperties(place, walk);
-  const [declaration] = walk.view.declarations(symbol);
-  const comment = declaration && commentOf(walk.view, declaration);
-  return describeSchema({ schema: { instanceOf: of.reference } }, comment && { ...comment, tags: [] });
+  return describeSchema({ schema: { instanceOf: of.reference } }, typeComment(place.type, walk));
 }
 
 /** `T[]`, `readonly T[]`, `Array<T>`. */
@@ -314,9 +312,7 @@ function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): 
       fix: 'the type of the list itself: string[]',
     });
   }
-  const [declaration] = symbol ? view.declarations(symbol) : [];
-  const comment = declaration && commentOf(view, declaration);
-  return describeSchema(writeList(list, place, walk), comment && { ...comment, tags: [] });
+  return describeSchema(writeList(list, place, walk), typeComment(type, walk));
 }
 
 function writeList(list: TypeHandle, { type, path }: TypePlace, walk: TypeWalk): Written {
@@ -444,8 +440,11 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
     return undefined;
   const type = view.typeOfSymbol(symbol);
   const isOptional = (symbol.flags & (view.symbolFlags.Optional ?? 0)) !== 0;
-  if (definedParts(walk, type).length === 0 || (isOptional && hasFlag(walk, type, 'Never'))) return undefined;
-  if (walk.direction === 'out' && isFunction(type, walk)) return undefined;
+  const parts = definedParts(walk, type);
+  if (parts.length === 0 || (isOptional && hasFlag(walk, type, 'Never'))) return undefined;
+  const isFunction = (part: TypeHandle) =>
+    hasFlag(walk, part, 'Object') && view.callSignatures(part).length > 0;
+  if (walk.direction === 'out' && parts.every(isFunction)) return undefined;
   const place = childPath(path, symbol.name);
   const written = writeDecorated({ type, path: place, node: declaration?.type }, walk, decoration);
   const schema = settleSchema(withDeclaration(written, { declaration, path: place }, walk));
@@ -476,12 +475,6 @@ function initializerOf(
   const { PropertyDeclaration, Parameter } = view.syntaxKinds;
   const isClassProperty = declaration?.kind === PropertyDeclaration || declaration?.kind === Parameter;
   return isClassProperty && direction === 'in' ? declaration?.initializer : undefined;
-}
-
-function isFunction(type: TypeHandle, walk: TypeWalk): boolean {
-  return definedParts(walk, type).every(
-    (part) => hasFlag(walk, part, 'Object') && walk.view.callSignatures(part).length > 0,
-  );
 }
 
 /**

@@ -1,8 +1,14 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
-import { othersTest } from './object-keywords.js';
-import { GROUPS, type Made, madeValidators, schemaValidator, typesOf } from './schema-validator.js';
+import {
+  GROUPS,
+  type Made,
+  madeValidators,
+  othersTest,
+  schemaValidator,
+  typesOf,
+} from './schema-validator.js';
 import {
   ALWAYS_VALID,
   addSeen,
