@@ -112,15 +112,17 @@ function loadedModules(file: SourceText, view: CompilerView): readonly SyntaxNod
   const found: SyntaxNode[] = [];
   file.node.forEachChild((node) => {
     const isLoading = node.kind === ImportDeclaration || node.kind === ExportDeclaration;
-    if (isLoading && node.moduleSpecifier !== undefined && !isOfTypes(node, file)) found.push(node);
+    // Reads the text, because compilers represent type-only imports in different ways.
+    const isOfTypes = /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/;
+    if (
+      isLoading &&
+      node.moduleSpecifier !== undefined &&
+      !isOfTypes.test(file.text.slice(startOf(node, file.text)))
+    )
+      found.push(node);
     return undefined;
   });
   return found;
-}
-
-/** Reads the text, because compilers represent it in different ways. */
-function isOfTypes(node: SyntaxNode, { text }: SourceText): boolean {
-  return /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/.test(text.slice(startOf(node, text)));
 }
 
 function withoutEnding(path: string): string {

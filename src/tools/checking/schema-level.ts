@@ -47,7 +47,9 @@ export class SchemaLevel {
     const known = this.#below.get(name);
     if (known !== undefined) return known;
     const schemas = this.#schemas.flatMap((schema) =>
-      partsThat(schema, (part) => validatesMember(part, step)),
+      partsThat(schema, ({ name: keyword, key, keyword: { validates } }) =>
+        keyword === 'properties' ? key === step : validates === 'properties' || validates === 'items',
+      ),
     );
     const level = new SchemaLevel(schemas, this.#root);
     this.#below.set(name, level);
@@ -73,11 +75,6 @@ function sameValue(starts: readonly JsonSchema[], root: JsonSchema): ReadonlySet
     for (const part of partsThat(schema, ({ keyword }) => keyword.validates === 'value')) found.add(part);
   }
   return found;
-}
-
-function validatesMember({ keyword, name, key }: Subschema, member: string): boolean {
-  if (name === 'properties') return key === member;
-  return keyword.validates === 'properties' || keyword.validates === 'items';
 }
 
 function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {

@@ -164,7 +164,12 @@ const VALUE_RULES: RuleTable = {
   isString: () => exactly('string'),
   isBoolean: () => exactly('boolean'),
   isInt: () => exactly('integer'),
-  isNumber: ([options]) => numberWith(optionsOf(options).maxDecimalPlaces),
+  // `multipleOf: 0.01` refuses 0.07 in floating point, so decimal places are left to class-validator.
+  isNumber: ([options]) => {
+    const { maxDecimalPlaces } = optionsOf(options);
+    if (maxDecimalPlaces === 0) return exactly('integer');
+    return maxDecimalPlaces === undefined ? exactly('number') : partly('number');
+  },
   isDate: () => exactly('date'),
   isObject: () => exactly('object'),
   isArray: () => exactly('array'),
@@ -197,12 +202,6 @@ const VALUE_RULES: RuleTable = {
   minDate: () => partly('date'),
   maxDate: () => partly('date'),
 };
-
-/** `multipleOf: 0.01` refuses 0.07 in floating point, so decimal places are left to class-validator. */
-function numberWith(decimalPlaces: unknown): RuleMeaning {
-  if (decimalPlaces === 0) return exactly('integer');
-  return decimalPlaces === undefined ? exactly('number') : partly('number');
-}
 
 function equalTo(value: unknown): RuleMeaning {
   if (value === undefined) return { exact: false, acceptsMissing: true };

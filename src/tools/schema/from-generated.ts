@@ -4,7 +4,6 @@ import { isSchemaNode } from './keywords.js';
 import {
   type DescribedType,
   NUMBER_KEY,
-  type RecordType,
   type ScalarName,
   TEXTUAL_TYPES,
   type ValueModel,
@@ -85,13 +84,11 @@ function recordType(
   const value = fromGenerated(schema, definitions);
   const isPlain = !value.nullable && Object.keys(value.keywords).length === 0;
   const values: ValueType = isPlain ? value.type : { kind: 'described', schema, definitions };
-  return { type: { kind: 'record', values, ...mapOf(instanceOf, keywords) }, keywords };
-}
-
-function mapOf(instanceOf: unknown, { propertyNames }: JsonSchema): Pick<RecordType, 'collection' | 'keys'> {
-  if (instanceOf !== Map) return {};
+  if (instanceOf !== Map) return { type: { kind: 'record', values }, keywords };
+  const { propertyNames } = keywords;
   const hasNumbers = isSchemaNode(propertyNames) && propertyNames.pattern === NUMBER_KEY;
-  return hasNumbers ? { collection: 'map', keys: 'number' } : { collection: 'map' };
+  const keys = hasNumbers ? ({ keys: 'number' } as const) : {};
+  return { type: { kind: 'record', values, collection: 'map', ...keys }, keywords };
 }
 
 function isObject(value: unknown): boolean {

@@ -181,8 +181,10 @@ export function designToken(type: ValueType): unknown {
   switch (type.kind) {
     case 'scalar':
       return scalarToken(type.name === 'integer' ? 'number' : type.name);
-    case 'enum':
-      return enumToken(type.values);
+    case 'enum': {
+      const [kind, ...others] = new Set(type.values.map((value) => typeof value));
+      return others.length === 0 && kind !== undefined ? scalarToken(kind) : Object;
+    }
     case 'array':
       return type.collection === 'set' ? Set : Array;
     case 'record':
@@ -197,12 +199,6 @@ export function designToken(type: ValueType): unknown {
     default:
       return TEXTUAL_TYPES.get(type.kind)?.class;
   }
-}
-
-function enumToken(values: readonly unknown[]): unknown {
-  const kinds = new Set(values.map((value) => typeof value));
-  const [kind] = kinds;
-  return kinds.size === 1 && kind !== undefined ? scalarToken(kind) : Object;
 }
 
 function scalarToken(name: string): unknown {

@@ -51,7 +51,7 @@ export interface DescribedType {
 }
 
 /** An object in JSON, and in the tool an object or a `Map`. */
-export interface RecordType {
+interface RecordType {
   readonly kind: 'record';
   readonly values: ValueType;
   readonly collection?: 'map';

@@ -39,16 +39,14 @@ let stores: { readonly at: number; readonly copies: readonly unknown[] } | undef
  */
 export function transformStores(): readonly unknown[] {
   const at = declarations();
-  if (stores?.at !== at) stores = { at, copies: findTransformStores() };
+  if (stores?.at !== at) {
+    const bundled = provided(TRANSFORM_STORES) as readonly unknown[] | undefined;
+    stores = { at, copies: [...(bundled ?? []), ...loadedCopies('class-transformer/cjs/storage.js')] };
+  }
   return stores.copies;
 }
 
 /** Marks that a function of the author ran, which may have loaded modules. */
 export function authorHasRun(): void {
   stores = undefined;
-}
-
-function findTransformStores(): readonly unknown[] {
-  const bundled = provided(TRANSFORM_STORES) as readonly unknown[] | undefined;
-  return [...(bundled ?? []), ...loadedCopies('class-transformer/cjs/storage.js')];
 }

@@ -196,12 +196,13 @@ export function docKeywords(comment: DocComment | undefined): DocKeywords {
       problems.push(`its @${tag.name} cannot be read: ${JSON.stringify(tag.text)}`);
   }
   if (examples.length > 0) keywords.examples = examples;
-  return { keywords, fallback, isInteger: (comment?.tags ?? []).some(saysInteger), problems };
-}
-
-function saysInteger({ name, text }: DocTag): boolean {
-  if (name === 'integer' || name === 'int') return true;
-  return (name === 'asType' || name === 'type') && /^\{?(integer|int)\}?$/.test(text);
+  const isInteger = (comment?.tags ?? []).some(
+    ({ name, text }) =>
+      name === 'integer' ||
+      name === 'int' ||
+      ((name === 'asType' || name === 'type') && /^\{?(integer|int)\}?$/.test(text)),
+  );
+  return { keywords, fallback, isInteger, problems };
 }
 
 function examplesOf({ name, text }: DocTag): readonly unknown[] {

@@ -316,8 +316,13 @@ class Scope {
   #validatorOf(schema: JsonSchema): Validator {
     const known = this.#validates.get(schema);
     if (known !== undefined) return known;
-    const validate = this.whole.isGenerating
-      ? this.#generated(schema)
+    let test: Test | undefined;
+    const validate: Validator = this.whole.isGenerating
+      ? // Code is generated for the first value, because schemas may contain themselves.
+        (value) => {
+          test ??= this.generate(schema);
+          return test(value);
+        }
       : schemaValidator(schema, (keyword) => this.#part(schema, keyword));
     const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
     const tracking = this.whole.isTracking && isCounting ? withOwnTrack(validate) : validate;
@@ -327,15 +332,6 @@ class Scope {
 
   generate(schema: JsonSchema): Test {
     return new TestWriter((of, keyword) => this.#part(of, keyword)).write(schema);
-  }
-
-  /** Code is generated for the first value, because schemas may contain themselves. */
-  #generated(schema: JsonSchema): Validator {
-    let test: Test | undefined;
-    return (value) => {
-      test ??= this.generate(schema);
-      return test(value);
-    };
   }
 
   #part(schema: JsonSchema, keyword: string): Part {

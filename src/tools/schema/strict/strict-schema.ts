@@ -29,14 +29,6 @@ interface WrittenSchema {
   readonly recursive: ReadonlySet<string>;
 }
 
-/** Writes the strict schema of a node. First chooses the tags of unions, which restoring needs too. */
-function writeStrictSchema(root: Node, wrapper: string | undefined): WrittenSchema {
-  const survey = surveyOf(root);
-  chooseTags(survey);
-  putTellingFieldsFirst(survey);
-  return new SchemaWriter(survey).write(root, wrapper);
-}
-
 interface Survey {
   /** Every node, with the nodes that use it. */
   readonly parents: ReadonlyMap<Node, readonly Node[]>;
@@ -405,7 +397,11 @@ function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
   if (isNever(root)) return refused(['no arguments fit it']);
   const { fields, standsFor } = target(root);
   const isWrapped = fields === undefined || standsFor !== undefined;
-  const { recursive, ...written } = writeStrictSchema(root, isWrapped ? WRAPPER : undefined);
+  const survey = surveyOf(root);
+  // Restoring needs the tags of unions, too.
+  chooseTags(survey);
+  putTellingFieldsFirst(survey);
+  const { recursive, ...written } = new SchemaWriter(survey).write(root, isWrapped ? WRAPPER : undefined);
   const faults = limitFaults(written.schema, recursive);
   if (faults.length > 0) return refused(faults);
   const form = frozen({ isStrict: true as const, ...written, report: strictReport(written.edits) });
