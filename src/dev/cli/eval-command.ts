@@ -128,7 +128,7 @@ function readCase(text: string, names: readonly string[]): ReadCase | string {
   const calls = callsOf(expect);
   if (typeof calls === 'string') return calls;
   const problem = calls.map((call) => callFault(call, names)).find((found) => found !== undefined);
-  return problem ?? { messages: asked, calls, ...(id === undefined ? {} : { id }) };
+  return problem ?? { messages: asked, calls, id };
 }
 
 /** The expected calls, or why they are invalid. */

@@ -118,7 +118,7 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
       setup: setupOf(module, specifierOf(name, { folder, tests })),
       ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
     },
-    ...(values.recordings === undefined ? {} : { recordings: resolve(folder, values.recordings) }),
+    recordings: values.recordings && resolve(folder, values.recordings),
     ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
     // The user requested the inspector explicitly; only production needs a flag.
     allowInProduction: values['allow-in-production'] === true || process.env.NODE_ENV !== 'production',

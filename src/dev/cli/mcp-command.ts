@@ -318,7 +318,7 @@ async function* checkList(probe: Probe): AsyncGenerator<Finding> {
   const tools: unknown[] = [];
   let cursor: unknown;
   do {
-    const { status, message } = await probe.send('tools/list', cursor === undefined ? {} : { cursor });
+    const { status, message } = await probe.send('tools/list', { cursor });
     const { result } = message;
     if (!isRecord(result) || !Array.isArray(result.tools)) {
       yield { state: 'problem', text: `tools/list answers ${status}: ${problemIn(message)}` };

@@ -15,7 +15,7 @@ import type { ScheduleTiming } from '../../core/contract/schedule-store.js';
 import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { formOf, letsCallRun } from '../../run/call/waits.js';
 import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
@@ -73,10 +73,7 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   const answeredBy =
     options.by === undefined ? undefined : isNumber ? Number(options.by) : personOf(options.by);
   if (letsCallRun(answers[0] as Answer)) checkPerson({ ...run, id, answeredBy }, options);
-  const said = {
-    ...(answeredBy === undefined ? {} : { answeredBy }),
-    ...(owner === undefined ? {} : { owner }),
-  };
+  const said = withoutUndefined({ answeredBy, owner });
   const conversationId = await conversationOf(store, runId);
   const module = await checkingModule(call);
   try {
@@ -274,7 +271,7 @@ function answerOf(id: string, options: AnswerOptions): Answer {
   const stands = rememberOf(options);
   const given: Answer[] = [
     ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),
-    ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
+    ...(refuse ? [withoutUndefined({ id, approved: false, reason })] : []),
     ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
     ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
     ...(done === undefined ? [] : [{ id, outcome: 'done' as const, result: json('--done', done) }]),
@@ -422,12 +419,7 @@ async function listRuns(call: RunsCall): Promise<number> {
   const status = oneOfValues<RunStatus>('--status', options.status, ['running', 'suspended', 'ended']);
   if (!/^([1-9]\d{0,2}|1000)$/.test(limit))
     throw new UserFault(`--limit is a whole number from 1 to 1000, not '${limit}'`);
-  const query = {
-    limit: Number(limit),
-    ...(status === undefined ? {} : { status }),
-    ...(after === undefined ? {} : { after }),
-  };
-  const { runs, next } = await store.list(query);
+  const { runs, next } = await store.list({ limit: Number(limit), status, after });
   sayItems(call, runs, {
     head: ['run', 'status', 'changed', ''],
     row: ({ runId, status: state, changedAt, leaseEnd }) => [
@@ -552,7 +544,7 @@ async function cancelSchedule({ store, named, say }: RunsCall): Promise<number> 
 
 async function cancel({ store, named: runId, options, say }: RunsCall): Promise<number> {
   const { reason } = options;
-  const isCancelled = await cancelRun({ store, runId, ...(reason === undefined ? {} : { reason }) });
+  const isCancelled = await cancelRun({ store, runId, reason });
   say(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}`);
   return isCancelled ? 0 : 1;
 }

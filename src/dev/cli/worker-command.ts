@@ -216,9 +216,10 @@ function openConversations({ exports, config, store, logger }: WorkParts): Conve
     logger,
     config: turnConfigOf(config),
     // The worker runs the jobs itself, each in the scope that the module returns.
-    ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
-    ...(onUnknown === undefined ? {} : { onUnknown }),
-    ...(leaseMs === undefined ? {} : { leaseMs }),
+    engine,
+    jobConcurrency: engine && 0,
+    onUnknown,
+    leaseMs,
   });
 }
 
@@ -226,12 +227,7 @@ function openConversations({ exports, config, store, logger }: WorkParts): Conve
 function openJobs({ exports, config, store, logger, tools }: WorkParts): BackgroundJobs | undefined {
   const { engine = config.engine, jobScope, jobConcurrency: concurrency } = exports;
   if (engine === undefined || !keepsJobs(store)) return undefined;
-  const options = {
-    ...{ engine, store, tools, logger },
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(jobScope === undefined ? {} : { jobScope }),
-  };
-  return new BackgroundJobs(options);
+  return new BackgroundJobs({ engine, store, tools, logger, concurrency, jobScope });
 }
 
 function recover({
@@ -245,8 +241,8 @@ function recover({
   return new RunRecovery({
     store,
     logger,
-    ...(onUnknown === undefined ? {} : { onUnknown }),
-    ...(given.leaseMs === undefined ? {} : { leaseMs: given.leaseMs }),
+    onUnknown,
+    leaseMs: given.leaseMs,
     config: () => config,
     scope: () => ({}),
   });

@@ -278,7 +278,7 @@ class BullmqEngine implements JobEngine {
   readonly #open = new Set<Parameters<typeof cut>[0]>();
   readonly #closed = new AbortController();
   readonly #trouble: EngineTrouble;
-  #hearsCancels: Promise<unknown> | undefined;
+  #listening: Promise<unknown> | undefined;
 
   constructor(options: BullmqEngineOptions) {
     this.#options = options;
@@ -338,25 +338,25 @@ class BullmqEngine implements JobEngine {
   }
 
   async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
-    const tellNoMore = this.#trouble.logTo(logger);
+    const stopLogging = this.#trouble.logTo(logger);
     try {
       const worker = await this.#work(options);
-      return { close: () => worker.close().finally(tellNoMore) };
+      return { close: () => worker.close().finally(stopLogging) };
     } catch (error) {
-      tellNoMore();
+      stopLogging();
       throw error;
     }
   }
 
   async #work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
-    this.#hearsCancels ??= this.#news.subscribe((told) => {
-      if (told.type === 'cancel') this.#running.cancel(told.jobId, told.reason);
+    this.#listening ??= this.#news.subscribe((news) => {
+      if (news.type === 'cancel') this.#running.cancel(news.jobId, news.reason);
     });
     try {
-      await this.#hearsCancels;
+      await this.#listening;
     } catch (error) {
       // The next worker tries again: the broker may answer by then.
-      this.#hearsCancels = undefined;
+      this.#listening = undefined;
       throw error;
     }
     const { leaseMs = 30_000 } = this.#options;
@@ -434,8 +434,7 @@ class BullmqEngine implements JobEngine {
     const id = brokerId(jobId);
     const cancelled = (await this.#queues()).map((queue) => this.#cancelIn(queue, id));
     const states = await Promise.all(cancelled);
-    if (states.includes('active'))
-      await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
+    if (states.includes('active')) await this.#news.publish({ type: 'cancel', jobId, reason });
     return states.some((state) => state !== 'none');
   }
 
@@ -452,8 +451,8 @@ class BullmqEngine implements JobEngine {
   }
 
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.#news.subscribe((told) => {
-      if (told.type !== 'cancel') listener(told);
+    return this.#news.subscribe((news) => {
+      if (news.type !== 'cancel') listener(news);
     });
   }
 

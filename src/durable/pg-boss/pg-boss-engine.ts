@@ -445,7 +445,7 @@ class PgBossEngine implements JobEngine {
   readonly #connections = new OwnConnections();
   readonly #trouble: EngineTrouble;
   readonly commitsIn: JobEngine['commitsIn'];
-  #hearsWords: Promise<unknown> | undefined;
+  #listening: Promise<unknown> | undefined;
 
   constructor(options: PgBossEngineOptions) {
     const { connection, queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
@@ -489,24 +489,24 @@ class PgBossEngine implements JobEngine {
 
   async work({ concurrency = 1, queue: named, handle, logger }: WorkOptions): Promise<JobWorker> {
     const name = await this.#queue.nameOf(named);
-    this.#hearsWords ??= this.#news.subscribe((word) => {
+    this.#listening ??= this.#news.subscribe((word) => {
       if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
       if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
     });
     try {
-      await this.#hearsWords;
+      await this.#listening;
     } catch (error) {
       // The next worker tries again: the database may answer by then.
-      this.#hearsWords = undefined;
+      this.#listening = undefined;
       throw error;
     }
     const { transactional = false } = this.#options;
     const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
     const worker = new BossWorker({ queue, name, running, concurrency, handle, transactional, onError });
     this.#workers.add(worker);
-    const tellNoMore = this.#trouble.logTo(logger);
+    const stopLogging = this.#trouble.logTo(logger);
     const leave = () => {
-      tellNoMore();
+      stopLogging();
       this.#workers.delete(worker);
     };
     return { close: () => worker.close().then(leave) };
@@ -514,7 +514,7 @@ class PgBossEngine implements JobEngine {
 
   async cancel(jobId: string, reason?: string): Promise<boolean> {
     if (!(await this.#queue.cancel(jobId))) return false;
-    await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
+    await this.#news.publish({ type: 'cancel', jobId, reason });
     return true;
   }
 

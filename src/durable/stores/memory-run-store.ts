@@ -288,7 +288,7 @@ class MemoryBudgets extends MemoryPart implements BudgetLedger {
   reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): ReservationOutcome {
     if (this.#reservations.has(id)) return { status: 'reserved' };
     for (const { key, windowMs, limits } of accounts) {
-      const { spent, reserved } = this.balance({ key, ...(windowMs === undefined ? {} : { windowMs }) });
+      const { spent, reserved } = this.balance({ key, windowMs });
       const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
       if (beyond !== undefined) return { status: 'spent', key, ...beyond };
     }

@@ -272,11 +272,9 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   protected attach({ type, url, title, mimeType, filename }: JsonObject): UiMessageChunk[] {
     const sourceId = `source-${this.#newPart()}`;
     if (type === 'file') return [{ type: 'file', url, mediaType: mimeType }];
-    if (type === 'page')
-      return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }];
+    if (type === 'page') return [withoutUndefined({ type: 'source-url', sourceId, url, title })];
     const mediaType = mimeType ?? 'application/octet-stream';
-    const document = { type: 'source-document', sourceId, mediaType, title };
-    return [{ ...document, ...(filename !== undefined && { filename }) }];
+    return [withoutUndefined({ type: 'source-document', sourceId, mediaType, title, filename })];
   }
 
   protected beginInput(callId: string, toolName: string): UiMessageChunk[] {
@@ -400,14 +398,12 @@ function waitChunks(call: UiCall, wait: JsonObject): readonly UiMessageChunk[] {
   const { id, kind, message, schema, expiresAt } = wait;
   const { toolCallId, toolName: tool } = call;
   if (kind === 'approval') {
-    const described = approvalDescriptor(wait);
-    const more = described === undefined ? {} : { approvalDescriptor: described };
-    return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId, ...more }];
+    const request = { type: 'tool-approval-request', approvalId: String(id), toolCallId };
+    return [withoutUndefined({ ...request, approvalDescriptor: approvalDescriptor(wait) })];
   }
   // After approval, the client executes the call: its part returns to the state before the approval request.
   if (kind === 'client') return call.approval ? [inputChunk(call)] : [];
-  const until = expiresAt === undefined ? {} : { expiresAt };
-  const data = { id, callId: toolCallId, tool, message, schema, ...until };
+  const data = withoutUndefined({ id, callId: toolCallId, tool, message, schema, expiresAt });
   return [{ type: `data-${String(kind)}`, id: String(id), data }];
 }
 

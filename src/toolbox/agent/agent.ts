@@ -3,6 +3,7 @@ import type { LLMProvider, Message, UserMessage } from '../../core/contract/llm-
 import type { RunState } from '../../core/contract/run-state.js';
 import type { Telemetry } from '../../core/contract/telemetry.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import { Conversations } from '../../run/conversation/conversations.js';
@@ -53,9 +54,9 @@ export class Agent implements AsyncDisposable {
     this.registry = registry;
     this.permissions = permissions;
     this.#parts = parts;
-    const kept = { ...(store && { store }), ...(engine && { engine }) };
-    this.#runConfig = { ...runOptions, ...kept, ...(telemetry && { telemetry }), provider, tools: registry };
-    this.config = { ...this.#runConfig, ...(systemPrompt === undefined ? {} : { systemPrompt }) };
+    const own = withoutUndefined({ store, engine, telemetry });
+    this.#runConfig = { ...runOptions, ...own, provider, tools: registry };
+    this.config = { ...this.#runConfig, ...withoutUndefined({ systemPrompt }) };
   }
 
   /** Runs one prompt and returns the result of `runToolLoop`. To continue a waiting run, use {@link Agent.resume}. */
@@ -129,8 +130,7 @@ export class Agent implements AsyncDisposable {
     const { engine, logger, conversations } = options;
     return new Conversations({
       ...conversations,
-      ...(engine && { engine }),
-      ...(logger && { logger }),
+      ...withoutUndefined({ engine, logger }),
       store: store ?? new (await import('../../durable/stores/index.js')).MemoryRunStore(),
       config: { ...runOptionsOf(options), ...(telemetry && { telemetry }), provider, tools: registry },
     });

@@ -7,9 +7,10 @@ import type { ToolPolicy } from '../../core/contract/call.js';
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { Hooks } from '../../core/contract/hooks.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
-import type { LLMProvider } from '../../core/contract/llm-provider.js';
+import { type LLMProvider, PROVIDER } from '../../core/contract/llm-provider.js';
 import type { InstanceResolver, Logger } from '../../core/contract/ports.js';
 import { keepsSchedules, type StoreWithSchedules } from '../../core/contract/schedule-store.js';
+import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import {
   type InvalidOption,
@@ -18,12 +19,14 @@ import {
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
 import { errorMessage, ofAnotherCopy } from '../../core/kernel/error-message.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isPlainObject, isRecord } from '../../core/kernel/json.js';
+import { nearestNames } from '../../core/kernel/nearest-name.js';
+import type { OptionRule } from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
 import { bothPolicies } from '../../run/call/allow.js';
 import type { RegisteredTool } from '../../run/call/registration.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
-import type { ConversationsStore } from '../../run/conversation/conversations-options.js';
+import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
 import { budgetFaults } from '../../run/loop/budget-accounts.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
@@ -36,14 +39,117 @@ import {
   type AgentMcpServer,
   type AgentOptions,
   type ConfiguredAgentOptions,
+  NAMES,
   type OtherAgent,
+  type ProviderSettings,
   type StoreSettings,
   TOOLBOX_NAMES,
   type Toolbox,
   type ToolboxSettings,
 } from './agent-options.js';
-import { type AgentStore, openAgentStore, openProvider, openTelemetryOf, readNamed } from './open-parts.js';
 import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
+
+/** A store, and a function that closes it if the agent opened it. */
+interface AgentStore {
+  readonly store: ConversationsStore;
+  readonly close?: () => void | Promise<void>;
+}
+
+async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
+  const named = readNamed(given, { names: NAMES.provider, of: 'provider' });
+  if (named === undefined)
+    return checkedPart(
+      given,
+      { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" },
+      'a provider',
+    );
+  if ((named.name as keyof ProviderSettings) === 'openai') {
+    const { OpenAIProvider } = await import('../../models/openai/index.js');
+    return new OpenAIProvider(named.settings);
+  }
+  const { OfflineProvider } = await import('../../models/offline/index.js');
+  return new OfflineProvider();
+}
+
+async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
+  const named = readNamed(given, { names: NAMES.telemetry, of: 'telemetry' });
+  if (named === undefined) return checkedPart(given, TELEMETRY, 'telemetry');
+  const { openTelemetry } = await import('../../observe/opentelemetry/index.js');
+  return openTelemetry(named.settings);
+}
+
+/** Returns the given store or opens the named one; paths start at `base`. */
+async function openAgentStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<AgentStore> {
+  const named = readNamed(given, { names: NAMES.store, of: 'store' });
+  if (named === undefined) return { store: checkedPart(given, STORE, 'a store') };
+  switch (named.name as keyof StoreSettings) {
+    case 'sqlite': {
+      const { SqliteRunStore } = await import('../../durable/stores/index.js');
+      const { path, ...settings } = named.settings;
+      const isPath = typeof path === 'string' && path !== '' && path !== ':memory:';
+      const store = new SqliteRunStore({
+        ...settings,
+        path: (isPath ? resolve(base, path) : path) as string,
+      });
+      return { store, close: () => store.close() };
+    }
+    case 'postgres': {
+      const { PostgresRunStore } = await import('../../durable/postgres/index.js');
+      const store = new PostgresRunStore(named.settings);
+      return { store, close: () => store.close() };
+    }
+    case 'memory': {
+      const { MemoryRunStore } = await import('../../durable/stores/index.js');
+      return { store: new MemoryRunStore(named.settings) };
+    }
+  }
+}
+
+const STORE: OptionRule = {
+  accepts: keepsConversations,
+  fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that keeps conversations",
+};
+
+function checkedPart<Part>(given: unknown, { accepts, fix }: OptionRule, what: string): Part {
+  if (accepts(given)) return given as Part;
+  throw new InvalidOptionsError([{ where: what, option: '', problem: `what is given is not ${what}`, fix }]);
+}
+
+interface NamedPart {
+  readonly name: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The part that a string or an object with one key names; `undefined` if the value is the part itself.
+ *
+ * @throws InvalidOptionsError (521) for an unknown name.
+ */
+function readNamed(
+  given: unknown,
+  { names, of }: { readonly names: readonly string[]; readonly of: string },
+): NamedPart | undefined {
+  const wrong = (problem: string, fix: string) =>
+    new InvalidOptionsError([{ where: of, option: '', problem, fix }]);
+  if (typeof given !== 'string') {
+    if (!isRecord(given) || !isPlainObject(given)) return undefined;
+    // An object with methods is a part itself, even if it is a plain object.
+    if (Object.values(given).some((value) => typeof value === 'function')) return undefined;
+  }
+  const [entry, second] = typeof given === 'string' ? [[given, {}] as const] : Object.entries(given);
+  if (entry === undefined || second !== undefined) {
+    const found = entry === undefined ? 'none' : 'several';
+    throw wrong(`${of} is to be one name with its settings, and has ${found}`, `{ ${names[0]}: { … } }`);
+  }
+  const [name, settings] = entry;
+  if (!isRecord(settings)) throw wrong(`the settings of '${name}' are no object`, `{ ${name}: { … } }`);
+  if (names.includes(name)) return { name, settings };
+  const near = nearestNames(name, names).map((other) => `'${other}'`);
+  const meant = near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : '';
+  const own = of === 'toolbox' ? 'tools' : `a ${of}`;
+  const known = names.map((other) => `'${other}'`).join(', ');
+  throw wrong(`there is no ${of} '${name}'${meant}`, `one of ${known}, or ${own} of your own`);
+}
 
 interface ToolboxDeps {
   /** The absolute folder in which named toolboxes work. */
@@ -70,7 +176,7 @@ async function openToolbox(
   toolbox: Toolbox,
   around: ToolboxDeps,
 ): Promise<{ readonly tools: ToolRegistry; readonly close?: NamedTools['close'] }> {
-  if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
+  if (toolbox instanceof ToolRegistry) return { tools: plainRegistry(toolbox) };
   const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
   refuseOptions(faults.map((fault) => ({ ...fault, where: 'toolbox', option: '' })));
   const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
@@ -82,7 +188,7 @@ async function openToolbox(
 }
 
 /** Merging takes only the tools of a registry. One with policies or hooks is refused: its tools would lose them. */
-function checked(registry: ToolRegistry): ToolRegistry {
+function plainRegistry(registry: ToolRegistry): ToolRegistry {
   const lost = (what: string, option: string): InvalidOption => ({
     where: 'toolbox',
     option: '',

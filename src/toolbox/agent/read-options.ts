@@ -11,7 +11,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isPlainObject, isRecord, parsedJson } from '../../core/kernel/json.js';
+import { isPlainObject, isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { RECORD } from '../../core/kernel/options.js';
 import { KNOWN_SECRETS } from '../../run/call/redact.js';
 import { type BroughtText, isWithin, readBroughtFile } from '../paths/folder-path.js';
@@ -287,7 +287,7 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
     },
     [file, ofFolder].flatMap((one) => one?.path ?? []),
   );
-  for (const fault of [...fileFaults, ...(file?.faults ?? [])]) faults.tell(fault);
+  for (const fault of [...fileFaults, ...(file?.faults ?? [])]) faults.report(fault);
   // An option that is undefined in code is taken from the file; if the file lacks it, undefined may break its rule.
   const options = { ...given, ...file?.options, ...own } as unknown as AgentOptions;
   for (const { option, ...fault } of invalidOptions(withoutMissing(options, fileFaults), AGENT_OPTIONS))
@@ -333,28 +333,27 @@ function readFolderPermissions(
   if (file === undefined) return undefined;
   const { permissions, ...others } = file.options;
   for (const name of Object.keys(others)) {
-    const fault = unheard(name, file);
+    const fault = ignoredPart(name, file);
     if (AGENT_OPTIONS.rules.has(name)) warnAuthor(fault, options.logger);
     else
       for (const unknown of invalidOptions({ [name]: 0 }, AGENT_OPTIONS).filter(
         ({ option }) => option === name,
       ))
-        faults.tell({ ...unknown, where: file.path });
+        faults.report({ ...unknown, where: file.path });
   }
   if (permissions === undefined) return undefined;
   if (!isRecord(permissions)) {
     const fault = { problem: 'permissions is no object', fix: '{ "rules": […] }' };
-    faults.tell({ where: file.path, option: 'permissions', ...fault });
+    faults.report({ where: file.path, option: 'permissions', ...fault });
     return undefined;
   }
-  const { mode, rules, ...unheardParts } = permissions;
-  for (const name of Object.keys(unheardParts))
-    warnAuthor(unheard(`permissions.${name}`, file), options.logger);
-  const heard = { ...(mode === undefined ? {} : { mode }), ...(rules === undefined ? {} : { rules }) };
-  return heard as PermissionsOptions;
+  const { mode, rules, ...ignored } = permissions;
+  for (const name of Object.keys(ignored))
+    warnAuthor(ignoredPart(`permissions.${name}`, file), options.logger);
+  return withoutUndefined({ mode, rules }) as PermissionsOptions;
 }
 
-function unheard(name: string, { path }: ConfigFile): { where: string; problem: string; fix: string } {
+function ignoredPart(name: string, { path }: ConfigFile): { where: string; problem: string; fix: string } {
   return {
     where: path,
     problem: `'${name}' of a file that the folder brings with it is not heard`,
@@ -383,7 +382,7 @@ export class AgentFaults {
     this.#options.push({ where: this.#whereOf(option), option, problem, fix });
   }
 
-  tell(fault: InvalidOption): void {
+  report(fault: InvalidOption): void {
     this.#options.push(fault);
   }
 
@@ -395,10 +394,6 @@ export class AgentFaults {
         fault.option.startsWith(`${option}.`) ||
         fault.option.startsWith(`${option}[`),
     );
-  }
-
-  declare(faults: readonly AuthorFault[]): void {
-    this.#declarations.push(...faults);
   }
 
   /**
@@ -414,7 +409,7 @@ export class AgentFaults {
     try {
       return await make();
     } catch (error) {
-      this.#keep(option, error, given);
+      this.#collect(option, error, given);
       return undefined;
     }
   }
@@ -438,15 +433,16 @@ export class AgentFaults {
     return this.#files.some((path) => where === path || where.startsWith(`${path}, `));
   }
 
-  #keep(option: string, error: unknown, given: unknown): void {
+  #collect(option: string, error: unknown, given: unknown): void {
     const where = this.#whereOf(option);
     if (error instanceof InvalidOptionsError) {
       const settings = [option, nameIn(given)].filter(Boolean).join('.');
       // Report one fault per option: a value from a file may have one already.
-      const told = new Set(this.#options.map((fault) => fault.option));
+      const reported = new Set(this.#options.map((fault) => fault.option));
       for (const fault of error.faults) {
         const place = fault.option === '' ? option : [settings, fault.option].filter(Boolean).join('.');
-        if (!told.has(place)) this.#options.push({ ...fault, where: `${where}, ${option}`, option: place });
+        if (!reported.has(place))
+          this.#options.push({ ...fault, where: `${where}, ${option}`, option: place });
       }
       return;
     }

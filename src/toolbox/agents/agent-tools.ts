@@ -10,7 +10,7 @@ import {
   InvalidOptionsError,
   refuseOptions,
 } from '../../core/errors/author-fault.js';
-import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
   instanceOf,
@@ -169,11 +169,11 @@ function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOption
 
 /** A copy of a tool that lists the allowed agents and refuses others. */
 function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
-  const told = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
+  const known = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
   const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
   const named = {
     ...tool,
-    description: `${tool.description} Agents:\n${told.join('\n')}`,
+    description: `${tool.description} Agents:\n${known.join('\n')}`,
     parameters: {
       ...tool.parameters,
       properties: { ...properties, agent: { ...properties.agent, enum: [...names] } },
@@ -264,14 +264,8 @@ export class HandOffs {
     const name = this.agentOf(messages);
     const agent = this.#options.agents.find(name) as NamedAgent;
     const { provider, model, systemPrompt, llmOptions, maxIterations } = agent;
-    return {
-      provider,
-      model,
-      tools: this.#toolsOf(name),
-      ...(systemPrompt === undefined ? {} : { systemPrompt }),
-      ...(llmOptions === undefined ? {} : { llmOptions }),
-      ...(maxIterations === undefined ? {} : { maxIterations }),
-    };
+    const tools = this.#toolsOf(name);
+    return withoutUndefined({ provider, model, tools, systemPrompt, llmOptions, maxIterations });
   }
 
   /** Configures a `Conversation` for its current agent, now and after each turn; returns a function that stops this. */

@@ -206,7 +206,7 @@ export class DiskFileSystem extends FileSystem {
       try {
         return await writeToDisk({ folder, name: place.name, path: known }, bytes, condition);
       } catch (error) {
-        throw told(error, known);
+        throw modelError(error, known);
       } finally {
         folder.close();
       }
@@ -229,7 +229,7 @@ export class DiskFileSystem extends FileSystem {
             { folder: after, name: end.name, path: target },
           );
         } catch (error) {
-          throw told(error, target);
+          throw modelError(error, target);
         } finally {
           after.close();
         }
@@ -260,7 +260,7 @@ export class DiskFileSystem extends FileSystem {
     try {
       return statsAt(folder.at(name));
     } catch (error) {
-      throw told(error, path);
+      throw modelError(error, path);
     }
   }
 
@@ -282,14 +282,14 @@ export class DiskFileSystem extends FileSystem {
     try {
       return work(folder);
     } catch (error) {
-      throw told(error, about);
+      throw modelError(error, about);
     } finally {
       folder.close();
     }
   }
 
   /** Opens a folder step by step; with `made`, creates missing folders. */
-  #open(path: string, missingFolders: 'made' | 'told' = 'told'): HeldFolder {
+  #open(path: string, missingFolders: 'made' | 'reported' = 'reported'): HeldFolder {
     let folder = openFolder(this.#root, this.#access);
     let at = '.';
     for (const name of path === '.' ? [] : path.split('/')) {
@@ -313,7 +313,7 @@ export class DiskFileSystem extends FileSystem {
     { path, name }: { readonly path: string; readonly name: string },
   ): unknown {
     const code = codeOf(error);
-    if (code !== 'ENOTDIR' && code !== 'ELOOP') return told(error, path);
+    if (code !== 'ENOTDIR' && code !== 'ELOOP') return modelError(error, path);
     const kind = statsAt(folder.at(name))?.kind;
     if (kind === undefined) return missing(path);
     return kind === 'link' ? this.#linkAt(folder, path, name) : wrongKind(path, kind, 'folder');
@@ -336,11 +336,11 @@ export class DiskFileSystem extends FileSystem {
   }
 }
 
-function step(folder: HeldFolder, name: string, missingFolders: 'made' | 'told'): HeldFolder {
+function step(folder: HeldFolder, name: string, missingFolders: 'made' | 'reported'): HeldFolder {
   try {
     return folder.enter(name);
   } catch (error) {
-    if (missingFolders === 'told' || codeOf(error) !== 'ENOENT') throw error;
+    if (missingFolders === 'reported' || codeOf(error) !== 'ENOENT') throw error;
   }
   makeFolder(folder.at(name));
   return folder.enter(name);
@@ -401,7 +401,7 @@ function makeFolder(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 
@@ -442,10 +442,14 @@ function statsAt(path: string): Stats | undefined {
     kind: kindOf(stats),
     size: Number(stats.size),
     changedAt: Number(stats.mtimeMs),
-    stamp: [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(':'),
+    stamp: stampOf(stats),
     mode: Number(stats.mode & 0o7777n),
     owner: [Number(stats.uid), Number(stats.gid)],
   };
+}
+
+function stampOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join(':');
 }
 
 /**
@@ -472,7 +476,7 @@ async function writeToDisk(
       const { bytesWritten } = await writeBytes(file, bytes, done, bytes.length - done, null);
       done += bytesWritten;
     }
-    if (before !== undefined) keepOwnerAndMode(file, before);
+    if (before !== undefined) restoreOwnerAndMode(file, before);
     if (condition.mode !== undefined) fchmodSync(file, condition.mode);
     await syncFile(file);
     isOpen = false;
@@ -501,7 +505,7 @@ function refuseUnlessFits({ path }: HeldPlace, there: Stats | undefined, { repla
   } else if (there?.stamp !== replaces.stamp) throw changed(path);
 }
 
-function keepOwnerAndMode(file: number, { mode, owner }: Stats): void {
+function restoreOwnerAndMode(file: number, { mode, owner }: Stats): void {
   try {
     fchownSync(file, ...owner);
   } catch {
@@ -543,7 +547,7 @@ function linked(from: string, to: HeldPlace): boolean {
     linkSync(from, to.folder.at(to.name));
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(to.path);
+    if (codeOf(error) === 'EEXIST') throw alreadyThere(to.path);
     return false;
   }
 }
@@ -558,8 +562,7 @@ function removeFromDisk({ folder, name, path }: HeldPlace, how: 'with contents' 
     try {
       rmdirSync(folder.at(name));
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
+      if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error) ?? '')) throw error;
       throw new FileSystemError('not-empty', `'${path}' is a folder with something in it.`);
     }
   }
@@ -685,7 +688,7 @@ function readOpen(file: number, { path, from, most }: OpenRange): FileBytes {
   if (wanted > MOST_BYTES)
     throw new FileSystemError('failed', `'${path}' is too large to be read at once: ${size} bytes.`);
   const bytes = fill(file, new Uint8Array(wanted), from);
-  return { bytes, size, stamp: [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(':') };
+  return { bytes, size, stamp: stampOf(stats) };
 }
 
 const MOST_BYTES = 512 * 1024 * 1024;
@@ -719,7 +722,7 @@ function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code;
 }
 
-const TOLD: Readonly<Record<string, string>> = {
+const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'the system does not permit it',
   EPERM: 'the system does not permit it',
   EROFS: 'it is on a disk that cannot be written',
@@ -733,7 +736,7 @@ const TOLD: Readonly<Record<string, string>> = {
 };
 
 /** Converts a system error to one for the model, without the location of the folder. */
-function told(error: unknown, path: string): FileSystemError {
+function modelError(error: unknown, path: string): FileSystemError {
   if (error instanceof FileSystemError) return error;
   const code = codeOf(error) ?? 'unknown';
   if (code === 'ENOENT') return missing(path);
@@ -742,7 +745,7 @@ function told(error: unknown, path: string): FileSystemError {
   if (code === 'ELOOP')
     return new FileSystemError('link', `'${path}' is a link, and links are not followed.`);
   const isForbidden = code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
-  const reason = TOLD[code] ?? `the system says ${code}`;
+  const reason = REASONS[code] ?? `the system says ${code}`;
   return new FileSystemError(
     isForbidden ? 'not-permitted' : 'failed',
     `Nothing was done with '${path}': ${reason}.`,

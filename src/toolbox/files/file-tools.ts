@@ -15,8 +15,16 @@ import {
   type TextEdit,
 } from './edit-text.js';
 import { alreadyThere, type FileBytes, FileSystem, FileSystemError, missing } from './file-system.js';
-import { contentOf, encodeText, fileVersion, readByBytes, readByLines } from './read-file.js';
-import { describeFolder, findFiles, searchFiles } from './search-files.js';
+import {
+  contentOf,
+  describeFolder,
+  encodeText,
+  fileVersion,
+  findFiles,
+  readByBytes,
+  readByLines,
+  searchFiles,
+} from './read-files.js';
 
 /** Limits of the file tools per call; a subclass may change them. */
 export interface FileLimits {
@@ -226,7 +234,12 @@ export class FileTools {
     preview: 'patchPreviewed',
   })
   patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
-    return this.change('patch files', (files) => patchFiles(files, patch, this.limits));
+    return this.change('patch files', async (files) => {
+      // Everything is tried before the first write.
+      const planned = await planPatches(files, patch, this.limits.fileBytes);
+      await writeAll(files, planned);
+      return resultOf(planned);
+    });
   }
 
   @Tool({
@@ -286,7 +299,7 @@ export class FileTools {
 
   /** The diffs of a patch. */
   protected patchPreviewed({ patch }: JsonObject): Promise<string> {
-    return previewPatch(this.files, String(patch), this.limits);
+    return preview(() => planPatches(this.files, String(patch), this.limits.fileBytes));
   }
 
   private wholeFile(path: unknown, version: unknown): Parameters<typeof changeFile>[1] {
@@ -395,27 +408,12 @@ async function changeFile(files: FileSystem, wanted: FileChange, change: Change)
   return resultOf([planned]);
 }
 
-/** Applies a patch. Everything is tried before the first write; if a write fails, the earlier writes are undone. */
-async function patchFiles(
-  files: FileSystem,
-  patch: string,
-  limits: FileChange['limits'],
-): Promise<ToolResult> {
-  const planned = await planPatches(files, patch, limits.fileBytes);
-  await writeAll(files, planned);
-  return resultOf(planned);
-}
-
-/** The diff of a change for the person who approves it, or why it would fail. */
+/** The diff of a change for the person who approves it. */
 function previewChange(files: FileSystem, wanted: FileChange, change: Change): Promise<string> {
   return preview(async () => [await planChange(files, wanted, change)]);
 }
 
-/** The diffs of a patch, or why it could not be applied. */
-function previewPatch(files: FileSystem, patch: string, limits: FileChange['limits']): Promise<string> {
-  return preview(() => planPatches(files, patch, limits.fileBytes));
-}
-
+/** The diffs of planned changes, or why they would fail. */
 async function preview(plan: () => Promise<readonly PlannedFile[]>): Promise<string> {
   try {
     const shown = (await plan()).map((planned) => {
@@ -489,7 +487,7 @@ async function planChange(
   if (!changed.ok) throw refused(`\n${changed.problems.map((one) => `- ${one}`).join('\n')}`);
   // A lone surrogate has no bytes: a replacement character would be written instead.
   if (!changed.text.isWellFormed()) throw refused(' half of a character would be left in it.');
-  return { to: path, after: changed.text, ...(there && { from: path, there }) };
+  return { to: path, after: changed.text, from: there && path, there };
 }
 
 /** An edited file must be text; a file that is replaced as a whole may be anything. */
@@ -552,7 +550,10 @@ async function planPatch(files: FileSystem, patch: FilePatch, most: number): Pro
   return { from, to, there, after };
 }
 
-/** Writes each file on the condition that it has not changed since the patch was tried. */
+/**
+ * Writes each file on the condition that it has not changed since the patch was tried. If a write fails, the earlier
+ * writes are undone.
+ */
 async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Promise<void> {
   const undo: (() => Promise<unknown>)[] = [];
   try {

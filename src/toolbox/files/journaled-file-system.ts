@@ -22,7 +22,7 @@ import {
   type WalkOptions,
   type WriteCondition,
 } from './file-system.js';
-import { encodeText } from './read-file.js';
+import { encodeText } from './read-files.js';
 
 /** Options of a {@link JournaledFileSystem}. */
 export interface JournalOptions {
@@ -197,7 +197,7 @@ class NotingFileSystem extends ReadingThrough {
     const after = contentDigest(bytes);
     return this.#noted(
       files,
-      ([before]) => ({ kind: 'write', path, ...(before && { before }), after, made, ...lost }),
+      ([before]) => ({ kind: 'write', path, before, after, made, lost }),
       // Replaces exactly the version that was read.
       () =>
         this.#files.write(path, bytes, {
@@ -228,10 +228,10 @@ class NotingFileSystem extends ReadingThrough {
     const found = await this.#contentsOf(path, withContents);
     const { lost, files } = await this.#readAll(found.files);
     const { folders, links } = found;
-    const isLink = links.length > 0 ? { lost: `${links[0]} was a link` } : {};
+    const isLink = links.length > 0 ? `${links[0]} was a link` : undefined;
     return this.#noted(
       files,
-      (kept) => ({ kind: 'remove', path, files: kept, folders, ...lost, ...isLink }),
+      (kept) => ({ kind: 'remove', path, files: kept, folders, lost: isLink ?? lost }),
       () => this.#files.remove(path, { withContents }),
     );
   }
@@ -245,7 +245,7 @@ class NotingFileSystem extends ReadingThrough {
     const kept = files.map(({ path, bytes, mode }) => ({
       path,
       content: this.#journal.keep(bytes),
-      ...(mode === undefined ? {} : { mode }),
+      mode,
     }));
     this.id ??= this.#journal.begin();
     const takeBack = this.#journal.note(this.id, this.#how.about, stepOf(kept));
@@ -271,15 +271,15 @@ class NotingFileSystem extends ReadingThrough {
   async #readAll(found: readonly FoundFile[]): Promise<{
     readonly files: readonly ReadFile[];
     readonly stamp?: string;
-    readonly lost?: { readonly lost: string };
+    readonly lost?: string;
   }> {
     const bytes = found.reduce((sum, { size }) => sum + size, 0);
     const [first] = found;
     if (bytes > this.#how.most)
       return {
         files: [],
-        lost: { lost: `what was there is too large to be kept: ${bytes} bytes` },
-        ...(first && { stamp: first.stamp }),
+        lost: `what was there is too large to be kept: ${bytes} bytes`,
+        stamp: first?.stamp,
       };
     const files: ReadFile[] = [];
     let stamp: string | undefined;
@@ -288,7 +288,7 @@ class NotingFileSystem extends ReadingThrough {
       stamp ??= read.stamp;
       files.push({ path, bytes: read.bytes, mode });
     }
-    return { files, ...(stamp === undefined ? {} : { stamp }) };
+    return { files, stamp };
   }
 
   /** Everything that a removal would remove. */
@@ -380,7 +380,7 @@ async function planUnwrite(
     };
   const bytes = contentIn(before, contentOf);
   return async () => {
-    await files.write(path, bytes, { replaces: { stamp: now.stamp }, ...modeOf(before) });
+    await files.write(path, bytes, { replaces: { stamp: now.stamp }, mode: before.mode });
   };
 }
 
@@ -417,7 +417,7 @@ async function planUnremove(
     throw new FileSystemError('exists', `There is another '${path}' now.`);
   return async () => {
     for (const [file, bytes] of missing)
-      await files.write(file.path, bytes, { replaces: 'absent', ...modeOf(file) });
+      await files.write(file.path, bytes, { replaces: 'absent', mode: file.mode });
     for (const folder of folders) await makeFolder(files, folder);
   };
 }
@@ -466,10 +466,6 @@ function contentIn({ path, content }: KeptFile, contentOf: ContentOf): Uint8Arra
   const bytes = contentOf(content);
   if (bytes !== undefined) return bytes;
   throw new FileSystemError('failed', `It cannot be undone: what '${path}' was is not kept any more.`);
-}
-
-function modeOf({ mode }: KeptFile): { readonly mode?: number } {
-  return mode === undefined ? {} : { mode };
 }
 
 function changedSince(path: string): FileSystemError {

@@ -261,7 +261,7 @@ function redirected(
     method: becomesGet ? 'GET' : method,
     headers: Object.fromEntries(kept),
     ...(becomesGet || body === undefined ? {} : { body }),
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   };
 }
 

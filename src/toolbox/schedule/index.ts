@@ -1,2 +1,8 @@
-export { ScheduleTools, scheduleTools } from './schedule-tools.js';
-export { type AddedSchedule, type NewSchedule, Schedules, type SchedulesOptions } from './schedules.js';
+export {
+  type AddedSchedule,
+  type NewSchedule,
+  Schedules,
+  type SchedulesOptions,
+  ScheduleTools,
+  scheduleTools,
+} from './schedule-tools.js';

@@ -1,14 +1,288 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import type { Schedule, ScheduleTiming } from '../../core/contract/schedule-store.js';
+import { isNobody } from '../../core/contract/call.js';
+import type { ConversationLog } from '../../core/contract/conversation-log.js';
+import { STORED_ID } from '../../core/contract/run-state.js';
+import {
+  type Schedule,
+  type ScheduleStore,
+  type ScheduleTiming,
+  STORE_WITH_SCHEDULES,
+  type StoreWithSchedules,
+  subjectOf,
+} from '../../core/contract/schedule-store.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { errorResult, type ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
+import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { plainJson } from '../../core/kernel/json.js';
+import {
+  BOOLEAN,
+  COUNT_LIMIT,
+  FILLED_TEXT,
+  JSON_VALUE,
+  NUMBER,
+  optionTable,
+  PAUSE,
+  protecting,
+  type RulesOf,
+  required,
+  TEXT,
+  wrongValues,
+} from '../../core/kernel/options.js';
+import { cronTimes, enteredTime, isTimeZone, readTime } from '../../run/schedules/schedule-runner.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
-import { Schedules, type SchedulesOptions } from './schedules.js';
+
+const MINUTE_MS = 60_000;
+const DEFAULT_MOST = 20;
+const DEFAULT_INTERVAL_MS = 5 * MINUTE_MS;
+
+/** How many times of a cron expression are checked for the smallest interval. */
+const LOOKED_AT = 100;
+
+/** Options of {@link Schedules}. */
+export interface SchedulesOptions {
+  /** The store of the conversations: `SqliteRunStore`, `PostgresRunStore` or `MemoryRunStore`. */
+  readonly store: StoreWithSchedules & { readonly conversations?: Pick<ConversationLog, 'read'> };
+  /** The most schedules per owner at the same time, or per conversation without an owner; default 20. */
+  readonly maxSchedules?: number;
+  /** The smallest interval of a schedule in milliseconds; default 300,000 (5 minutes). */
+  readonly minIntervalMs?: number;
+  /** IANA time zone for times without an offset or a time zone; default `UTC`. */
+  readonly timeZone?: string;
+}
+
+/** A new schedule; exactly one of `at`, `inMinutes`, `everyMinutes` and `cron` sets its time. */
+export interface NewSchedule {
+  readonly conversationId: string;
+  /** The owner, any JSON. */
+  readonly owner?: unknown;
+  /** The message for the model. */
+  readonly text: string;
+  /** Once, at an ISO 8601 time: `2030-05-17T09:00`, with an offset or in `timeZone`. */
+  readonly at?: string;
+  /** Once, after this many minutes. */
+  readonly inMinutes?: number;
+  /** Repeatedly, every so many minutes, starting after the first interval. */
+  readonly everyMinutes?: number;
+  /** By a cron expression with five fields, or `@daily` and the like: `0 9 * * MON-FRI`. */
+  readonly cron?: string;
+  /** Time zone of `at` and `cron`; default: that of the {@link Schedules}. */
+  readonly timeZone?: string;
+  /** Identifies the schedule: adding a stored key again changes neither its times nor its text. Default: a new key. */
+  readonly key?: string;
+  /** Refuses an unknown conversation. Default: false; the first prompt starts the conversation. */
+  readonly onlyKnown?: boolean;
+  /**
+   * Adds nothing if the prompt of this `key` has been delivered, even if the schedule has ended since. Default: false.
+   */
+  readonly onlyOnce?: boolean;
+}
+
+/** The added schedule, or why it was refused, as text for a model. */
+export type AddedSchedule =
+  | { readonly ok: true; readonly schedule: Schedule; readonly now: number }
+  | { readonly ok: false; readonly problem: string };
+
+/** The owner of schedules. */
+type ScheduleOwner = Pick<NewSchedule, 'conversationId' | 'owner'>;
+
+const TIME_ZONE = {
+  accepts: (value: unknown) => typeof value === 'string' && isTimeZone(value),
+  fix: "'Europe/Vienna', or 'UTC'",
+};
+
+const OPTIONS = optionTable<SchedulesOptions>('Schedules', {
+  store: required(STORE_WITH_SCHEDULES),
+  maxSchedules: COUNT_LIMIT,
+  minIntervalMs: PAUSE,
+  timeZone: TIME_ZONE,
+});
+
+const OWNER_RULES: RulesOf<ScheduleOwner> = {
+  conversationId: required(STORED_ID),
+  owner: protecting({
+    accepts: (value) => JSON_VALUE.accepts(value) && !isNobody(value),
+    fix: "JSON that says who it is: { user: 'u1' }",
+  }),
+};
+const SCHEDULE_OWNER = optionTable<ScheduleOwner>('whose schedules', OWNER_RULES);
+const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
+  ...OWNER_RULES,
+  text: required(TEXT),
+  at: TEXT,
+  inMinutes: NUMBER,
+  everyMinutes: NUMBER,
+  cron: TEXT,
+  timeZone: TEXT,
+  key: FILLED_TEXT,
+  onlyKnown: BOOLEAN,
+  onlyOnce: BOOLEAN,
+});
+
+/**
+ * Prompts that enter conversations at a scheduled time, in a store that all processes share. `Conversations` with the
+ * same store deliver them, in whichever process runs the turns.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const schedules = new Schedules({ store, timeZone: 'Europe/Vienna' });
+ * await schedules.add({ conversationId: 'c1', text: 'Tell what is new', cron: '0 9 * * MON-FRI' });
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for invalid options.
+ */
+export class Schedules {
+  readonly #store: ScheduleStore;
+  readonly #conversations: Pick<ConversationLog, 'read'> | undefined;
+  readonly #most: number;
+  readonly #minIntervalMs: number;
+  /** The time zone of times that do not specify one. */
+  readonly timeZone: string;
+
+  constructor(options: SchedulesOptions) {
+    checkOptions(options, OPTIONS);
+    this.#store = options.store.schedules;
+    this.#conversations = options.store.conversations;
+    this.#most = options.maxSchedules ?? DEFAULT_MOST;
+    this.#minIntervalMs = options.minIntervalMs ?? DEFAULT_INTERVAL_MS;
+    this.timeZone = options.timeZone ?? 'UTC';
+  }
+
+  /**
+   * Stores a schedule and returns it; for a known `key`, returns the stored one. Mistakes that a model can make are
+   * returned as a `problem`: invalid or past times, too short intervals, and too many schedules.
+   *
+   * @throws InvalidOptionsError (521) for values of a wrong type.
+   */
+  async add(given: NewSchedule): Promise<AddedSchedule> {
+    checkOptions(given, NEW_SCHEDULE);
+    const { conversationId, text, key = randomUUID(), onlyKnown, onlyOnce } = given;
+    if (text.trim() === '') return refused('its text says nothing');
+    const isLooked = this.#conversations !== undefined && (onlyKnown || onlyOnce);
+    const conversation = isLooked ? await this.#conversations?.read(conversationId) : undefined;
+    if (isLooked && onlyKnown && conversation === undefined) return refused(UNKNOWN);
+    const now = await this.#store.clock();
+    const owned = given.owner === undefined ? {} : { owner: plainJson(given.owner) };
+    const of = { conversationId, ...owned };
+    const about = { id: idOf(key, of), ...of, text, createdAt: now };
+    const entered = onlyOnce ? enteredTime(about.id, conversation) : undefined;
+    if (entered !== undefined && (given.at ?? given.inMinutes) !== undefined)
+      return { ok: true, schedule: { ...about, timing: { kind: 'once' }, dueAt: entered }, now };
+    const read = this.#readTiming(given, now);
+    if (!read.ok) return read;
+    const { timing, dueAt } = read;
+    const schedule = { ...about, timing, dueAt };
+    if (await this.#store.addSchedule(schedule, this.#most)) {
+      const kept = given.key === undefined ? undefined : await this.#kept(schedule);
+      return { ok: true, schedule: kept ?? schedule, now };
+    }
+    return refused(
+      `there are ${this.#most} schedules, and no more are taken: cancel one that is not needed first`,
+    );
+  }
+
+  /** Whether prompts can be delivered to a conversation: it is in the store, or the store cannot tell. */
+  async reaches(conversationId: string): Promise<boolean> {
+    return (
+      this.#conversations === undefined || (await this.#conversations.read(conversationId)) !== undefined
+    );
+  }
+
+  /**
+   * The schedules of an owner in a conversation, sorted by their next time.
+   *
+   * @throws InvalidOptionsError (521) if `owner` is given as `undefined`.
+   */
+  async list(of: ScheduleOwner): Promise<readonly Schedule[]> {
+    const faults = wrongValues(of, SCHEDULE_OWNER);
+    refuseOptions(faults.map((fault) => ({ where: SCHEDULE_OWNER.of, ...fault })));
+    const { conversationId } = of;
+    const kept = await this.#store.listSchedules({ conversationId, limit: Number.MAX_SAFE_INTEGER });
+    return kept.filter((schedule) => subjectOf(schedule) === subjectOf(of));
+  }
+
+  /**
+   * Cancels a schedule of an owner in a conversation; false if there is none. A prompt that is due at the same moment
+   * may still be delivered.
+   */
+  async cancel(id: string, of: ScheduleOwner): Promise<boolean> {
+    const own = await this.list(of);
+    return own.some((schedule) => schedule.id === id) && this.#store.cancelSchedule(id);
+  }
+
+  async #kept({ id, ...of }: Schedule): Promise<Schedule | undefined> {
+    return (await this.list(of)).find((schedule) => schedule.id === id);
+  }
+
+  #readTiming(given: NewSchedule, now: number): ReadTiming {
+    const { at, inMinutes, everyMinutes, cron, timeZone = this.timeZone } = given;
+    const said = [at, inMinutes, everyMinutes, cron].filter((value) => value !== undefined);
+    if (said.length !== 1) return refused('give exactly one of at, inMinutes, everyMinutes and cron');
+    if (cron !== undefined) return this.#readCron({ kind: 'cron', cron, timeZone }, now);
+    if (everyMinutes !== undefined) return this.#readInterval(everyMinutes, now);
+    if (at === undefined) return once(now + (inMinutes ?? 0) * MINUTE_MS, now);
+    const read = readTime(at, timeZone);
+    return read.ok ? once(read.times[0] ?? 0, now) : refused(read.problem);
+  }
+
+  #readInterval(everyMinutes: number, now: number): ReadTiming {
+    const everyMs = Math.round(everyMinutes * MINUTE_MS);
+    if (everyMs < Math.max(1, this.#minIntervalMs))
+      return this.#tooOften(`every ${everyMinutes} minutes is too often`);
+    return timed({ kind: 'every', everyMs }, now + everyMs);
+  }
+
+  #readCron(timing: ScheduleTiming & { readonly kind: 'cron' }, now: number): ReadTiming {
+    const count = this.#minIntervalMs > MINUTE_MS ? LOOKED_AT : 1;
+    const read = cronTimes(timing, { after: now, count });
+    if (!read.ok) return refused(read.problem);
+    const { times } = read;
+    const [first] = times;
+    if (first === undefined) return refused(`'${timing.cron}' never comes`);
+    const isTooOften = times.some(
+      (time, index) => time - (times[index - 1] ?? -Infinity) < this.#minIntervalMs,
+    );
+    if (isTooOften) return this.#tooOften(`'${timing.cron}' comes too often`);
+    return timed(timing, first);
+  }
+
+  #tooOften(what: string): ReadTiming {
+    return refused(`${what}: there have to be ${this.#minIntervalMs / MINUTE_MS} minutes between two times`);
+  }
+}
+
+const UNKNOWN = 'this conversation is not kept in the store of schedules, and nothing would arrive in it';
+
+type ReadTiming =
+  | { readonly ok: true; readonly timing: ScheduleTiming; readonly dueAt: number }
+  | { readonly ok: false; readonly problem: string };
+
+function timed(timing: ScheduleTiming, due: number): ReadTiming {
+  const dueAt = Math.ceil(due);
+  if (Number.isNaN(new Date(dueAt).getTime())) return refused('that is further away than times go');
+  return { ok: true, timing, dueAt };
+}
+
+function once(due: number, now: number): ReadTiming {
+  const read = timed({ kind: 'once' }, due);
+  return !read.ok || due > now ? read : refused(`${new Date(due).toISOString()} is not in the future`);
+}
+
+function refused(problem: string): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem };
+}
+
+/** Unique, and short enough for a model. */
+function idOf(key: string, of: ScheduleOwner): string {
+  const digest = createHash('sha256').update(JSON.stringify([key, of.conversationId, subjectOf(of)]));
+  return `sch_${digest.digest('base64url').slice(0, 16)}`;
+}
 
 const YEAR_MINUTES = 366 * 24 * 60;
 
-const TEXT = {
+const PROMPT_TEXT = {
   description: 'What you will be told then: all you need to know to do it',
   minLength: 1,
   maxLength: 4_000,
@@ -34,7 +308,7 @@ const CRON = {
   required: false,
   maxLength: 200,
 };
-const TIME_ZONE = {
+const ZONE = {
   description: 'Time zone of at and cron: Europe/Vienna',
   type: () => String,
   required: false,
@@ -70,12 +344,12 @@ export class ScheduleTools {
     touches: 'touchesOfNew',
   })
   async schedulePrompt(
-    @Param({ ...TEXT, required: true }) text: string,
+    @Param({ ...PROMPT_TEXT, required: true }) text: string,
     @Param(AT) at?: string,
     @Param(IN_MINUTES) inMinutes?: number,
     @Param(EVERY_MINUTES) everyMinutes?: number,
     @Param(CRON) cron?: string,
-    @Param(TIME_ZONE) timeZone?: string,
+    @Param(ZONE) timeZone?: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);

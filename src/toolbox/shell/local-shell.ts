@@ -224,9 +224,8 @@ export class LocalShell extends CommandShell {
       process.off('exit', killAtExit);
       const note = onEnd?.();
       if (note !== undefined) write(note);
-      const why = endedBy === undefined ? {} : { endedBy };
       const durationMs = performance.now() - begun;
-      return { exitCode: exitCode ?? undefined, signal: killedBy ?? undefined, ...why, durationMs };
+      return { exitCode: exitCode ?? undefined, signal: killedBy ?? undefined, endedBy, durationMs };
     });
     return { output, ended, end };
   }

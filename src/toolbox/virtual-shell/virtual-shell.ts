@@ -12,6 +12,7 @@ import {
 } from 'just-bash';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { onAbort } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { COUNT, instanceOf, listOf, optionTable, protecting, required } from '../../core/kernel/options.js';
 import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
@@ -121,15 +122,14 @@ class VirtualShell extends CommandShell {
         }
         return exitCode;
       } catch (error) {
-        output.add(`${error instanceof Error ? error.message : String(error)}\n`);
+        output.add(`${errorMessage(error)}\n`);
         return 1;
       }
     };
     const ended = run().then((exitCode): CommandEnd => {
       clearTimeout(timer);
       unfollow?.();
-      const why = endedBy === undefined ? {} : { endedBy };
-      return { exitCode, signal: undefined, ...why, durationMs: performance.now() - begun };
+      return { exitCode, signal: undefined, endedBy, durationMs: performance.now() - begun };
     });
     return {
       output,

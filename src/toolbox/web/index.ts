@@ -6,5 +6,14 @@ export {
   type WebRequest,
   type WebResponse,
 } from '../network/web-access.js';
-export { type SearxngOptions, SearxngSearch, type WebHit, type WebQuery, WebSearch } from './web-search.js';
-export { WebSearchTools, WebTools, type WebToolsOptions, webTools } from './web-tools.js';
+export {
+  type SearxngOptions,
+  SearxngSearch,
+  type WebHit,
+  type WebQuery,
+  WebSearch,
+  WebSearchTools,
+  WebTools,
+  type WebToolsOptions,
+  webTools,
+} from './web-tools.js';
