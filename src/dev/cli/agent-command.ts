@@ -384,7 +384,10 @@ export const agentCommand: Command = {
       environment.error(`toolwright: ${visibleLine(sentence)}\n`),
     );
     if (values.sessions) {
-      listSessions(sessions, environment);
+      for (const { id, folder, used, title } of sessions.list()) {
+        const time = used.slice(0, 16).replace('T', ' ');
+        environment.out(`${id}  ${time}  ${visibleLine(folder)}  ${visibleLine(title)}\n`);
+      }
       return 0;
     }
     try {
@@ -428,11 +431,6 @@ interface SessionPlace {
   readonly folder: string;
 }
 
-function listSessions(sessions: AgentSessions, { out }: CommandEnvironment): void {
-  for (const { id, folder, used, title } of sessions.list())
-    out(`${id}  ${used.slice(0, 16).replace('T', ' ')}  ${visibleLine(folder)}  ${visibleLine(title)}\n`);
-}
-
 function sessionOf(
   { session, continue: goesOn }: AgentArguments,
   { sessions, folder }: SessionPlace,
@@ -457,7 +455,9 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   const { provider, model } = modelOf(values, config.options);
   const { toolboxes: open, files } = openFiles(config, { folder, journal: join(place, 'journal') });
   const toolboxes = inSandbox(open, values.sandbox);
-  const isAnswered = values.interactive ?? isWatched(environment);
+  const { input = process.stdin } = environment;
+  // Input from a file or a pipe cannot answer questions.
+  const isAnswered = values.interactive ?? ('isTTY' in input && input.isTTY === true);
   await using agent = await createAgent({
     ...(config.path === undefined ? {} : { configFile: config.path }),
     provider,
@@ -485,11 +485,6 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
     lines: new TerminalLines(environment, printer),
     isAnswered,
   }).talk();
-}
-
-/** Whether there is a user: input from a file or a pipe cannot answer questions. */
-function isWatched({ input = process.stdin }: CommandEnvironment): boolean {
-  return (input as { readonly isTTY?: boolean }).isTTY === true;
 }
 
 /** The user's configuration, and the folder at which its paths start. */

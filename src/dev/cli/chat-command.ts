@@ -90,14 +90,16 @@ class TerminalChat {
   }
 
   async talk(): Promise<void> {
-    const { error } = this.#parts.environment;
+    const { registry, environment } = this.#parts;
+    const { out, error } = environment;
     const unfollow = this.#lines.onInterrupt(() => this.#interrupt());
     error('toolwright: /tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn\n');
     try {
       for (;;) {
         const line = await this.#lines.ask('> ');
         if (line === undefined || line.trim() === '/exit') return;
-        if (line.trim() === '/tools') this.#listTools();
+        if (line.trim() === '/tools')
+          for (const summary of registry.getSummaries()) out(`${visibleLine(summary)}\n`);
         else if (line.trim() !== '') await this.#turn(line);
       }
     } finally {
@@ -114,11 +116,6 @@ class TerminalChat {
       return;
     }
     this.#conversation.abort(new Error('aborted at the terminal'));
-  }
-
-  #listTools(): void {
-    const { registry, environment } = this.#parts;
-    for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
   }
 
   async #turn(text: string): Promise<void> {

@@ -350,19 +350,21 @@ async function evaluate(
 
   const comparison = compareRuns(baseline, run);
   printRun(run, comparison, environment);
-  writeJson(resolve(folder, options.out), { ...run, share: shareOf(run) });
+  const share = run.cases.filter(hasPassed).length / run.cases.length;
+  writeJson(resolve(folder, options.out), { ...run, share });
   const isUnanswered = run.cases.some(({ unanswered }) => unanswered > 0);
   const isWorse = comparison.worse.length > 0 && !options.accept;
-  if (!isWorse && !isUnanswered) writeJson(resolve(folder, baselineName), baselineOf(run));
-  const isBelow = shareOf(run) < options.min;
-  if (isBelow)
-    environment.error(`toolwright: ${percent(shareOf(run))} passed, less than --min ${options.min}\n`);
+  if (!isWorse && !isUnanswered) {
+    // Nothing that changes from run to run, so that the file can be committed.
+    const counts = run.cases.map(({ id, passed, runs }) => ({ id, passed, runs }));
+    writeJson(resolve(folder, baselineName), { model, cases: counts });
+  }
+  const isBelow = share < options.min;
+  if (isBelow) {
+    const percent = Math.floor(share * 1000) / 10;
+    environment.error(`toolwright: ${percent} % passed, less than --min ${options.min}\n`);
+  }
   return isWorse || isUnanswered || isBelow ? 1 : 0;
-}
-
-/** Contains nothing that changes from run to run, so that it can be committed. */
-function baselineOf({ model, cases }: EvalRun) {
-  return { model, cases: cases.map(({ id, passed, runs }) => ({ id, passed, runs })) };
 }
 
 /** The results of all cases with one model. */
@@ -390,15 +392,6 @@ interface RunComparison {
 /** More than half of its runs passed: a single run may differ by chance. */
 function hasPassed({ passed, runs }: CaseCount): boolean {
   return passed * 2 > runs;
-}
-
-/** The share of cases that passed. */
-function shareOf({ cases }: EvalRun): number {
-  return cases.filter(hasPassed).length / cases.length;
-}
-
-function percent(share: number): string {
-  return `${Math.floor(share * 1000) / 10} %`;
 }
 
 interface BaselinePlace {

@@ -440,14 +440,11 @@ function sourceConfig(folder: string): string {
   if (!Array.isArray(references) || !Array.isArray(files) || files.length > 0) return 'tsconfig.json';
   const paths = references.flatMap((item: unknown) => {
     const path = valueAt(item, ['path']);
-    return typeof path === 'string' ? configAt(resolve(folder, path)) : [];
+    if (typeof path !== 'string') return [];
+    return resolve(folder, path, path.endsWith('.json') ? '' : 'tsconfig.json');
   });
   const [first] = paths.filter((path) => existsSync(path));
   return first === undefined ? 'tsconfig.json' : relative(folder, first).replaceAll('\\', '/');
-}
-
-function configAt(path: string): string {
-  return path.endsWith('.json') ? path : join(path, 'tsconfig.json');
 }
 
 /** Asks the compiler, because the option may be inherited. */

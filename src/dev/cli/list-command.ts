@@ -101,7 +101,10 @@ function printStrict(tools: readonly ListedTool[], { out }: CommandEnvironment):
     out(`${row}\n`);
   for (const { name, form } of forms) {
     const lines = form.isStrict
-      ? [...form.report.rewritten.map(noteLine), ...form.report.checked.map(checkedLine)]
+      ? [
+          ...form.report.rewritten.map(noteLine),
+          ...form.report.checked.map((note) => `only checked at the call: ${noteLine(note)}`),
+        ]
       : form.reasons.map((reason) => `sent without strict: ${reason}`);
     if (lines.length > 0) out(`\n${name}\n${lines.map((line) => `  ${line}\n`).join('')}`);
   }
@@ -117,10 +120,6 @@ function noteLine({ what, places }: StrictNote): string {
   const shown = places.slice(0, MOST_PLACES).map((place) => place || 'the whole');
   const more = places.length > MOST_PLACES ? `, ${places.length - MOST_PLACES} more` : '';
   return `${what}: ${shown.join(', ')}${more}`;
-}
-
-function checkedLine(note: StrictNote): string {
-  return `only checked at the call: ${noteLine(note)}`;
 }
 
 /** A tool of the list. */
@@ -152,7 +151,12 @@ function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
   const sound = tools.filter((tool) => faults.get(tool)?.length === 0);
   return {
     tools: [
-      ...own.flatMap((plan) => plan.tools.map(ofClass)),
+      ...own.flatMap((plan) =>
+        plan.tools.map((planned) => {
+          const { name, toolset, options, parameters } = planned;
+          return listed({ name, toolset, description: options.description ?? '', parameters }, planned);
+        }),
+      ),
       ...sound.map((tool) => listed(tool, plannedFor(tool, plans))),
     ],
     faults: [...own.flatMap((plan) => plan.faults), ...[...faults.values()].flat()],
@@ -167,11 +171,6 @@ function plannedFor(
 ): PlannedTool | undefined {
   const bound = boundMethodOf(tool);
   return bound && plans.get(bound.class)?.tools.find(({ key }) => key === bound.key);
-}
-
-function ofClass(planned: PlannedTool): ListedTool {
-  const { name, toolset, options, parameters } = planned;
-  return listed({ name, toolset, description: options.description ?? '', parameters }, planned);
 }
 
 function listed(

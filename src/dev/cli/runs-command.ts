@@ -424,15 +424,11 @@ async function listRuns(call: RunsCall): Promise<number> {
     head: ['run', 'status', 'changed', ''],
     row: ({ runId, status: state, changedAt, leaseEnd }) => [
       ...[runId, state, new Date(changedAt).toISOString()],
-      state === 'running' ? holderOf(leaseEnd) : '',
+      state !== 'running' ? '' : (leaseEnd ?? 0) > Date.now() ? 'held' : 'lost',
     ],
   });
   if (next !== undefined) environment.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
   return 0;
-}
-
-function holderOf(leaseEnd: number | undefined): string {
-  return leaseEnd !== undefined && leaseEnd > Date.now() ? 'held' : 'lost';
 }
 
 async function showRun(call: RunsCall): Promise<number> {

@@ -35,7 +35,6 @@ export {
   type RandomFaults,
 } from './faulty-fetch.js';
 export { type RecordedFetch, type RecordedFetchOptions, recordedFetch } from './recorded-fetch.js';
-export type { ChangeKind, SchemaChange } from './schema-changes.js';
 export {
   type ScriptedCall,
   ScriptedProvider,
@@ -69,6 +68,7 @@ export {
   type ToolHarnessOptions,
   toolHarness,
 } from './tool-harness.js';
+export type { ChangeKind, SchemaChange } from './tool-surface.js';
 export {
   expectToolSurface,
   type SurfaceChange,

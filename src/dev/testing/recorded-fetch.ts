@@ -35,15 +35,10 @@ interface Exchange {
 
 /** A string if it restores the same bytes. */
 function recordedBytes(bytes: Uint8Array): RecordedBytes {
-  const text = textOf(bytes);
-  return text ?? { base64: Buffer.from(bytes).toString('base64') };
-}
-
-function textOf(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return undefined;
+    return { base64: Buffer.from(bytes).toString('base64') };
   }
 }
 
@@ -56,8 +51,8 @@ function bytesOf(recorded: RecordedBytes): Uint8Array {
 /** The parts of a request that must be equal: path and content, not the server. */
 function comparedPart({ method, url, body }: RecordedRequest): Readonly<Record<string, unknown>> {
   const { pathname, search } = new URL(url);
-  const said = isRecord(body) && 'json' in body ? body.json : body;
-  return { method, url: pathname + search, ...(said === undefined ? {} : { body: said }) };
+  const content = isRecord(body) && 'json' in body ? body.json : body;
+  return { method, url: pathname + search, ...(content === undefined ? {} : { body: content }) };
 }
 
 /** Equal for equal requests. */
@@ -293,7 +288,7 @@ function recorder({ file, fetch, redact }: RecorderOptions): Fetch {
     const { shown: request, url, init: sent, hide } = await readRequest(input, init, redact);
     try {
       const response = await fetch(url, sent);
-      return heard(response, hide, (recorded) => keep(index, { request, response: recorded }));
+      return recorded(response, hide, (copy) => keep(index, { request, response: copy }));
     } catch (error) {
       keep(index, { request, failure: failureOf(error) });
       throw error;
@@ -308,7 +303,7 @@ function failureOf(error: unknown): NonNullable<Exchange['failure']> {
 }
 
 /** A copy of the response whose body is read to its end, even if the reader does not read it. */
-function heard(
+function recorded(
   response: Response,
   hide: Redact,
   keep: (recorded: NonNullable<Exchange['response']>) => void,
@@ -449,27 +444,16 @@ function bodyOf(
 
 /** Reads the exchanges of a file, one JSON line each. */
 function readRecording(file: string): readonly Exchange[] {
-  const lines = readLines(file);
-  return lines.flatMap((line, index) => {
-    if (line.trim() === '') return [];
-    const exchange = parse(line);
-    if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is no line of a recording`);
-    return [exchange];
-  });
-}
-
-function readLines(file: string): readonly string[] {
   const { existsSync, readFileSync } = nodeFiles();
   if (!existsSync(file)) throw new Error(`there is no recording ${file}; make one with mode: 'record'`);
-  return readFileSync(file, 'utf8').split('\n');
-}
-
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line, index) => {
+      if (line.trim() === '') return [];
+      const exchange = parsedJson(line);
+      if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is no line of a recording`);
+      return [exchange];
+    });
 }
 
 function isExchange(value: unknown): value is Exchange {

@@ -572,16 +572,12 @@ class BullmqEngine implements JobEngine {
 
 /** The queue and the broker's address, without passwords. */
 function placeOf({ queue = 'toolwright', connection, backend }: BullmqEngineOptions): string {
-  const place = typeof connection === 'string' ? addressOf(connection) : Object(connection);
+  const url = typeof connection === 'string' ? new URL(connection) : undefined;
+  const place = url === undefined ? Object(connection) : { host: url.hostname, port: url.port };
   const { host, port, path } = place as Partial<Record<'host' | 'port' | 'path', unknown>>;
   const at = path ?? (host === undefined && port === undefined ? '' : `${host ?? '127.0.0.1'}:${port ?? ''}`);
   const broker = backend === undefined ? 'Redis' : 'PostgreSQL';
   return `queue '${queue}' in ${broker}${at === '' ? '' : ` at ${at}`}`;
-}
-
-function addressOf(url: string): { readonly host: string; readonly port: string } {
-  const { hostname: host, port } = new URL(url);
-  return { host, port };
 }
 
 /** BullMQ refuses ids that contain a colon or are numbers. */

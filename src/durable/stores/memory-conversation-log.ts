@@ -9,7 +9,6 @@ import type {
   HiddenConversations,
   HoldOutcome,
   HoldRenewal,
-  InboxEntry,
   KeptConversation,
   KeptMessage,
   LoggedEvent,
@@ -106,7 +105,10 @@ export class MemoryConversationLog implements ConversationLog {
     const row = this.#heldBy(hold);
     if (row === undefined) return false;
     if (history !== undefined)
-      row.messages = [...row.messages.slice(0, history.keep), ...history.messages.map(toJson)];
+      row.messages = [
+        ...row.messages.slice(0, history.keep),
+        ...history.messages.map((message) => JSON.stringify(message)),
+      ];
     for (const entry of row.inbox.values()) if (done.includes(entry.position)) entry.doneAt ??= this.#now();
     if (turn !== undefined) {
       row.turn = turn === null ? undefined : JSON.stringify(turn);
@@ -291,19 +293,11 @@ export class MemoryConversationLog implements ConversationLog {
       messages: row.messages.map((message) => JSON.parse(message) as KeptMessage),
       turns,
       ...(turn === undefined ? {} : { turn: JSON.parse(turn) as OpenTurn }),
-      inbox: waiting.map(entryOf),
+      inbox: waiting.map(({ position, key, json }) => ({ position, key, content: JSON.parse(json) })),
       isAbortAsked,
       revision,
       lastEvent,
       isHeld: !this.#isFree(row),
     };
   }
-}
-
-function entryOf({ position, key, json }: KeptEntry): InboxEntry {
-  return { position, key, content: JSON.parse(json) };
-}
-
-function toJson(message: KeptMessage): string {
-  return JSON.stringify(message);
 }

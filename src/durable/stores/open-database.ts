@@ -92,22 +92,18 @@ function fileOfUri(uri: string): string | undefined {
 /** Runs several statements atomically, in one transaction. */
 export function inTransaction<Outcome>(database: DatabaseSync, work: () => Outcome): Outcome {
   database.exec('BEGIN IMMEDIATE');
-  let outcome: Outcome;
   try {
-    outcome = work();
+    const outcome = work();
     database.exec('COMMIT');
+    return outcome;
   } catch (error) {
-    rollBack(database);
+    try {
+      database.exec('ROLLBACK');
+    } catch {
+      // SQLite may have rolled back already, for example because the disk is full; the first error matters.
+    }
     throw error;
   }
-  return outcome;
-}
-
-/** SQLite may have rolled back already, for example because the disk is full; the first error matters. */
-function rollBack(database: DatabaseSync): void {
-  try {
-    database.exec('ROLLBACK');
-  } catch {}
 }
 
 /** Loaded on demand: Node 22 prints a warning when `node:sqlite` is loaded, and other stores do not need it. */

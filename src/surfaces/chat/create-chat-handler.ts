@@ -387,7 +387,7 @@ class ChatService {
       (isHelper ? view.status !== 'suspended' : await isOver(source, { view, lastEvent: seen }));
     if (isNone && !isWhole) return new Response(null, { status: 204 });
     const read = (source: EventSource): AsyncIterable<ReadEvent> => {
-      if (isNone) return nothing();
+      if (isNone) return ReadableStream.from<ReadEvent>([]);
       return isHelper ? readQuestions(view) : readRest(source, { view, lastEvent: seen });
     };
     return this.#stream(asked, { read, frames, goesOn: false });
@@ -438,5 +438,3 @@ function knownFault(thrown: unknown): HttpFault | undefined {
 function somebodyElses(): HttpFault {
   return new HttpFault(403, 'The chat is somebody else’s.');
 }
-
-async function* nothing(): AsyncGenerator<ReadEvent, undefined> {}

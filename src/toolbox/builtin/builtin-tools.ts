@@ -226,14 +226,12 @@ function refuseUnsafe(text: string): void {
     );
   if (depthOf(text) > MAX_DEPTH)
     throw new Error(`The expression is nested too deeply: at most ${MAX_DEPTH} levels of parentheses.`);
-  const unknown = text.match(NAMES)?.find((name) => !isKnown(name));
+  const unknown = text
+    .match(NAMES)
+    ?.find((name) => !Object.hasOwn(MATH_FUNCTIONS, name) && !Object.hasOwn(MATH_CONSTANTS, name));
   if (unknown === undefined) return;
   const known = [...Object.keys(MATH_CONSTANTS), ...Object.keys(MATH_FUNCTIONS)].join(', ');
   throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known}.`);
-}
-
-function isKnown(name: string): boolean {
-  return Object.hasOwn(MATH_FUNCTIONS, name) || Object.hasOwn(MATH_CONSTANTS, name);
 }
 
 function depthOf(text: string): number {

@@ -140,7 +140,9 @@ function findSkills(folder: string): FoundSkills {
   }
   const skills: Skill[] = [];
   const faults: AuthorFault[] = [];
-  for (const { name } of entries.filter((entry) => !entry.isFile()).sort(byName)) {
+  for (const { name } of entries
+    .filter((entry) => !entry.isFile())
+    .sort((first, second) => (first.name < second.name ? -1 : 1))) {
     const read = readSkill(join(folder, name), folder);
     if (read === undefined) continue;
     if ('description' in read) skills.push(read);
@@ -153,10 +155,6 @@ function whyNot(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return 'which is not there';
   return code === 'ENOTDIR' ? 'which is no folder' : `which cannot be read (${code ?? errorMessage(error)})`;
-}
-
-function byName(first: Dirent, second: Dirent): number {
-  return first.name < second.name ? -1 : 1;
 }
 
 /** `undefined` if the folder has no `SKILL.md`: not every folder is a skill. */

@@ -247,16 +247,16 @@ const MOST_HTML = 1_000_000;
 async function readPage(response: WebResponse): Promise<PageContent> {
   const header = response.headers['content-type'] ?? '';
   const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (isHtml(type)) {
-    const html = decoded(response.body, charsetOf(header) ?? charsetInside(response.body));
-    return { kind: 'text', text: markdownOf(html, response.url) };
+  if (type === 'text/html' || type === 'application/xhtml+xml') {
+    // HTML may declare its encoding near its start.
+    const start = Buffer.from(response.body.subarray(0, 2_048)).toString('latin1');
+    const html = decoded(response.body, charsetOf(header) ?? charsetOf(start));
+    const text = htmlToMarkdown(html.slice(0, MOST_HTML), { origin: response.url });
+    const rest = html.length > MOST_HTML ? '\n\n[The rest of the page was too long to be converted.]' : '';
+    return { kind: 'text', text: text + rest };
   }
   if (isText(type, response.body)) return { kind: 'text', text: decoded(response.body, charsetOf(header)) };
   return { kind: 'bytes', type: type || 'unknown type' };
-}
-
-function isHtml(type: string): boolean {
-  return type === 'text/html' || type === 'application/xhtml+xml';
 }
 
 function isText(type: string, body: Uint8Array): boolean {
@@ -268,11 +268,6 @@ function charsetOf(contentType: string): string | undefined {
   return /charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1];
 }
 
-/** HTML may declare its encoding near its start. */
-function charsetInside(body: Uint8Array): string | undefined {
-  return charsetOf(Buffer.from(body.subarray(0, 2_048)).toString('latin1'));
-}
-
 /** Unknown encodings are decoded as UTF-8. */
 function decoded(body: Uint8Array, charset = 'utf-8'): string {
   try {
@@ -280,9 +275,4 @@ function decoded(body: Uint8Array, charset = 'utf-8'): string {
   } catch {
     return new TextDecoder().decode(body);
   }
-}
-
-function markdownOf(html: string, base: string): string {
-  const text = htmlToMarkdown(html.slice(0, MOST_HTML), { origin: base });
-  return html.length > MOST_HTML ? `${text}\n\n[The rest of the page was too long to be converted.]` : text;
 }

@@ -131,7 +131,7 @@ class Countdown {
     this.#resolve = resolve;
   }
 
-  tell(): void {
+  count(): void {
     this.#left -= 1;
     if (this.#left === 0) this.#resolve();
   }
@@ -154,7 +154,7 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const engine = await bench.open();
       const all = new Countdown(3);
       await bench.work(engine, async (_job, { attempt }) => {
-        all.tell();
+        all.count();
         if (attempt < 3) throw new Error(`attempt ${attempt}`);
       });
       await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
@@ -178,7 +178,7 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const [engine, other] = [await bench.open(), await bench.open()];
       const all = new Countdown(3);
       const worker = await bench.work(engine, async ({ id }) => {
-        all.tell();
+        all.count();
         if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
       });
       const job = bench.job({ id: 'dead:1' });
@@ -207,7 +207,7 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const engine = await bench.open();
       const all = new Countdown(2);
       await bench.work(engine, async ({ id }) => {
-        all.tell();
+        all.count();
         if (id === 'fails') throw new Error('It fails');
       });
       await engine.enqueue(bench.job({ id: 'fails' }));
@@ -226,7 +226,7 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const [engine, other] = [await bench.open(), await bench.open()];
       const all = new Countdown(3);
       const handle: JobHandler = async (_job, { attempt, giveBack }) => {
-        all.tell();
+        all.count();
         if (attempt === 3) return;
         await giveBack();
         if (attempt === 1) throw new Error('how it ends counts for nothing');
@@ -250,7 +250,7 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const engine = await bench.open();
       const [all, many] = [new Countdown(4), 12];
       await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
-        all.tell();
+        all.count();
         if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
       });
       await engine.enqueue(bench.job({ id: 'returned' }));
@@ -274,7 +274,7 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const often = new Countdown(many);
       const handle: JobHandler = async (_job, { attempt, giveBack }) => {
         if (attempt < many) await giveBack({ delay: 1 });
-        often.tell();
+        often.count();
       };
       await bench.work(engine, handle, { queue: 'returned' });
       await engine.enqueue(bench.job(), { queue: 'returned' });
@@ -289,8 +289,8 @@ const ATTEMPT_CASES: readonly EngineCase[] = [
       const [all, again, fine] = [new Countdown(3), new Countdown(2), new Countdown(1)];
       let isRevived = false;
       const handle: JobHandler = async ({ id }) => {
-        (isRevived ? again : all).tell();
-        if (id === 'fine') return fine.tell();
+        (isRevived ? again : all).count();
+        if (id === 'fine') return fine.count();
         throw new Error(`the mail of ${id} is lost`);
       };
       const worker = await bench.work(engine, handle);
@@ -399,7 +399,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       });
       const given = new Countdown(1);
       await sender.enqueue(job);
-      await bench.work(receiver, async () => given.tell());
+      await bench.work(receiver, async () => given.count());
       await bench.within(given.done, 'a job that waits is run');
       expectEqual(bench.handled[0]?.job, job, 'the job is the one that was enqueued');
     },
@@ -413,13 +413,13 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const [first, all] = [new Countdown(1), new Countdown(2)];
       await Promise.all([sender.enqueue(job), other.enqueue(job), sender.enqueue(job)]);
       const worker = await bench.work(other, async () => {
-        first.tell();
-        all.tell();
+        first.count();
+        all.count();
       });
       await bench.within(first.done, 'a job is run');
       // `close` resolves after the worker has reported the end of its job.
       await worker.close();
-      await bench.work(other, async () => all.tell());
+      await bench.work(other, async () => all.count());
       await other.enqueue(job);
       await sender.enqueue(last);
       await bench.within(all.done, 'a job is run');
@@ -433,7 +433,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const ids = ['7', 'a:b:c', 'äö/%?', 'x'.repeat(200), crypto.randomUUID()];
       const all = new Countdown(ids.length);
       for (const id of ids) await sender.enqueue(bench.job({ id }));
-      await bench.work(receiver, async () => all.tell());
+      await bench.work(receiver, async () => all.count());
       await bench.within(all.done, 'jobs of any id are run');
       expectEqual(idsOf(bench).sort(), [...ids].sort(), 'ids of the jobs that were run');
     },
@@ -446,7 +446,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const all = new Countdown(jobs.length);
       // On a slow machine, a worker may lose its lease, and the job starts again: ignore later attempts.
       const handle: JobHandler = async (_job, { attempt }) => {
-        if (attempt === 1) all.tell();
+        if (attempt === 1) all.count();
       };
       await bench.work(one, handle, { concurrency: 3 });
       await bench.work(other, handle, { concurrency: 3 });
@@ -471,11 +471,11 @@ const DELIVERY_CASES: readonly EngineCase[] = [
         async () => {
           running += 1;
           most = Math.max(most, running);
-          meeting.tell();
+          meeting.count();
           await bench.within(meeting.done, 'three jobs run at the same time');
           await new Promise((resolve) => setImmediate(resolve));
           running -= 1;
-          all.tell();
+          all.count();
         },
         { concurrency: 3 },
       );
@@ -497,7 +497,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       ];
       for (const [id, priority] of order)
         await engine.enqueue(bench.job({ id }), priority === undefined ? {} : { priority });
-      await bench.work(engine, async () => all.tell());
+      await bench.work(engine, async () => all.count());
       await bench.within(all.done, 'all jobs are run');
       expectEqual(idsOf(bench), ['first', 'soon', 'middle', 'late'], 'the order of jobs');
     },
@@ -507,7 +507,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
     async run(bench) {
       const engine = await bench.open();
       const all = new Countdown(2);
-      await bench.work(engine, async () => all.tell());
+      await bench.work(engine, async () => all.count());
       const since = performance.now();
       await engine.enqueue(bench.job({ id: 'later' }), { delay: 700 });
       await engine.enqueue(bench.job({ id: 'now' }));
@@ -526,7 +526,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const gate = Promise.withResolvers<void>();
       let hasEnded = false;
       const worker = await bench.work(one, async () => {
-        begun.tell();
+        begun.count();
         await gate.promise;
         hasEnded = true;
       });
@@ -541,7 +541,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
         true,
         'the job had ended when its worker was closed',
       );
-      await bench.work(other, async () => all.tell());
+      await bench.work(other, async () => all.count());
       await bench.within(all.done, 'what was left is run by another worker');
       expectEqual(bench.handled.at(-1)?.job, left, 'the job that was left');
     },
@@ -550,27 +550,27 @@ const DELIVERY_CASES: readonly EngineCase[] = [
     title: 'tells news on other connections, whole and in order, until the listening ends',
     async run(bench) {
       const [sender, listener] = [await bench.open(), await bench.open()];
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       const all = new Countdown(3);
       const endBroken = await listener.subscribe(() => {
         throw new Error('a listener that throws');
       });
       const end = await listener.subscribe((news) => {
-        heard.push(news);
-        all.tell();
+        received.push(news);
+        all.count();
       });
       const updates = [{ percent: 10 }, 'ä'.repeat(20_000), null];
       for (const update of updates) await sender.publish({ type: 'progress', jobId: 'a:b', update });
       await bench.within(all.done, 'news is heard');
       const expected = updates.map((update) => ({ type: 'progress', jobId: 'a:b', update }));
-      expectEqual(heard, expected, 'what was heard');
+      expectEqual(received, expected, 'what was heard');
       await end();
       await endBroken();
       const last = new Countdown(1);
-      await listener.subscribe(() => last.tell());
+      await listener.subscribe(() => last.count());
       await sender.publish({ type: 'end', jobId: 'a:b' });
       await bench.within(last.done, 'news is heard');
-      expectEqual(heard.length, 3, 'what was heard after the listening had ended');
+      expectEqual(received.length, 3, 'what was heard after the listening had ended');
     },
   },
   {
@@ -580,14 +580,14 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const engine = await bench.open();
       const [held, again] = [new Countdown(1), new Countdown(1)];
       await engine.subscribe((news) => {
-        if (news.type === 'progress' && news.update === 'held') held.tell();
+        if (news.type === 'progress' && news.update === 'held') held.count();
       });
       const process = await bench.backend.startWorker?.(bench.queue);
       const job = bench.job();
       await engine.enqueue(job);
       await bench.within(held.done, 'the process takes the job');
       await process?.kill();
-      await bench.work(engine, async () => again.tell());
+      await bench.work(engine, async () => again.count());
       await bench.within(again.done, 'the job is given to another worker');
       expectEqual(idsOf(bench), [job.id], 'jobs that were run');
       expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
@@ -607,7 +607,7 @@ const QUEUE_CASES: readonly EngineCase[] = [
       const all = new Countdown(ids.length);
       const noting = (queue: string) => async (job: Job) => {
         taken.push(`${job.id} in ${queue}`);
-        all.tell();
+        all.count();
       };
       for (const id of ids)
         await sender.enqueue(bench.job({ id }), id.startsWith('mail') ? { queue: 'mail' } : {});
@@ -628,10 +628,10 @@ const QUEUE_CASES: readonly EngineCase[] = [
       expectEqual(await other.cancel(waiting.id), true, 'a job that waits in a queue is cancelled');
       const handle: JobHandler = async ({ id }, { signal }) => {
         if (id === dead.id) {
-          failed.tell();
+          failed.count();
           throw new Error('no paper');
         }
-        begun.tell();
+        begun.count();
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         throw signal.reason;
       };
@@ -651,7 +651,7 @@ const QUEUE_CASES: readonly EngineCase[] = [
       expectEqual(await other.revive(dead, options), true, 'a dead job is revived');
       expectEqual(await sender.deadJobs(), [], 'dead jobs after the last was revived');
       const again = new Countdown(1);
-      await bench.work(other, async () => again.tell(), options);
+      await bench.work(other, async () => again.count(), options);
       await bench.within(again.done, 'a job that was revived is run');
       expectEqual(bench.handled.at(-1)?.job.id, dead.id, 'the job that was run');
     },
@@ -671,7 +671,7 @@ const CANCEL_CASES: readonly EngineCase[] = [
       expectEqual(await other.cancel(delayed.id, 'no more'), true, 'a delayed job is cancelled');
       expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
       const done = new Countdown(1);
-      await bench.work(sender, async () => done.tell());
+      await bench.work(sender, async () => done.count());
       // Later than the cancelled job would have run.
       await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
       await bench.within(done.done, 'a job is run');
@@ -691,8 +691,8 @@ const CANCEL_CASES: readonly EngineCase[] = [
       const [begun, done] = [new Countdown(1), new Countdown(1)];
       const aborted = Promise.withResolvers<unknown>();
       await bench.work(worker, async ({ id }, { signal }) => {
-        if (id === 'next') return done.tell();
-        begun.tell();
+        if (id === 'next') return done.count();
+        begun.count();
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         aborted.resolve(signal.reason);
         throw signal.reason;
