@@ -5,7 +5,13 @@ import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { runSuite } from './run-suite.mjs';
-import { CLIENT_2025_11_25, CLIENT_2026_07_28, SERVER_2025_11_25, SERVER_2026_07_28 } from './scenarios.mjs';
+import {
+  CLIENT_2025_11_25,
+  CLIENT_2026_07_28,
+  SERVER_2025_11_25,
+  SERVER_2026_07_28,
+  TASKS,
+} from './scenarios.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const client = ['client', '--command', `"${process.execPath}" "${here}client.mjs"`];
@@ -23,6 +29,7 @@ try {
   report('Server, 2025-11-25', SERVER_2025_11_25, await serverChecks('2025-11-25'));
   report('Client, 2025-11-25', CLIENT_2025_11_25, await clientChecks(CLIENT_2025_11_25, '2025-11-25'));
   report('Server, 2026-07-28', SERVER_2026_07_28, await serverChecks('2026-07-28'));
+  report('Server, tasks', TASKS, await eachOf(TASKS, ['server', '--url', url, '--force']));
   report('Client, 2026-07-28', CLIENT_2026_07_28, await clientChecks(CLIENT_2026_07_28, '2026-07-28'));
   isAllWell &&= await tryPeers(url);
 } finally {
@@ -30,10 +37,14 @@ try {
 }
 process.exitCode = isAllWell ? 0 : 1;
 
-async function clientChecks(scenarios, revision) {
+function clientChecks(scenarios, revision) {
+  return eachOf(scenarios, [...client, '--spec-version', revision]);
+}
+
+async function eachOf(scenarios, command) {
   const results = new Map();
   for (const scenario of scenarios) {
-    const found = await runSuite([...client, '--scenario', scenario, '--spec-version', revision]);
+    const found = await runSuite([...command, '--scenario', scenario]);
     for (const [name, complaints] of found) results.set(name, complaints);
   }
   return results;

@@ -1,4 +1,4 @@
-// Which scenarios of the official suite must pass. The others are about tasks, and about extensions of authorization.
+// Which scenarios of the official suite must pass. The others are about extensions of authorization.
 
 /** Server scenarios of `--requirements 2025-11-25`: all that are scored. */
 export const SERVER_2025_11_25 = [
@@ -102,6 +102,19 @@ export const SERVER_2026_07_28 = [
   'json-schema-2020-12',
   'http-header-validation',
   'http-custom-header-server-validation',
+];
+
+/** Server scenarios of the extension for tasks. The suite skips its tenth one itself, `tasks-status-notifications`. */
+export const TASKS = [
+  'tasks-lifecycle',
+  'tasks-capability-negotiation',
+  'tasks-wire-fields',
+  'tasks-request-state-removal',
+  'tasks-mrtr-input',
+  'tasks-request-headers',
+  'tasks-dispatch-and-envelope',
+  'tasks-required-task-error',
+  'tasks-mrtr-composition',
 ];
 
 /** Client scenarios of the same: the 32 that are scored, and one about schemas. */

@@ -1,14 +1,17 @@
 // Serves the suite's tools over streamable HTTP on the loopback, on a free port; says where on standard output.
 import { createServer } from 'node:http';
+import { MemoryRunStore } from '../../dist/src/durable/stores/index.js';
 import { defineTool, discoverTools, ToolRegistry } from '../../dist/src/index.js';
 import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
 import { EverythingElse } from './everything-else.mjs';
 import { everythingTools } from './everything-tools.mjs';
+import { TASK_TOOLS } from './task-tools.mjs';
 
 const registry = new ToolRegistry();
 let added = 0;
 registry.register(
   ...discoverTools({ toolsets: [EverythingElse] }),
+  ...TASK_TOOLS,
   ...everythingTools({
     changeTools: () => {
       added += 1;
@@ -26,6 +29,7 @@ registry.register(
 const mcp = createMcpServer(registry, {
   name: 'toolwright-conformance',
   version: '0.0.0',
+  tasks: { store: new MemoryRunStore(), required: ['failing_job', 'test_tool_with_task'] },
   onError: (error) => process.env.DEBUG && console.error(error),
 });
 const http = createServer(mcp.node).listen(0, '127.0.0.1', () => {

@@ -74,6 +74,7 @@ import {
   type McpConnectOptions,
   type McpServerOptions,
   type McpSessionOptions,
+  type McpTaskOptions,
   type McpToolsOptions,
   mcpTools,
 } from 'toolwright/mcp';
@@ -1041,6 +1042,7 @@ export const OUTER_DOORS: readonly Door[] = [
       allowedOrigins: 'any',
       oauth: { resource: 'https://api.example.org/mcp', issuer: 'https://auth.example.org' },
       sessions: false,
+      tasks: new MemoryRunStore(),
       maxRequestBytes: 100,
       maxUnreadBytes: 100,
       principal: () => 'u1',
@@ -1082,6 +1084,16 @@ export const OUTER_DOORS: readonly Door[] = [
     protecting: ['issuer', 'account'],
     enter: (auth) => connectMcp({ url: 'https://shop.example.com/mcp', auth }),
   }),
+  door<McpTaskOptions>(
+    'tasks of createMcpServer',
+    { store: new MemoryRunStore(), required: ['import_*'], leaseMs: 1_000 },
+    {
+      path: 'tasks.',
+      protecting: ['required'],
+      required: ['store'],
+      enter: (tasks) => createMcpServer(new ToolRegistry(), { tasks }),
+    },
+  ),
   door<McpToolsOptions>('mcpTools', mcpToolsOptions, {
     protecting: ['allow', 'deny', 'approve'],
     enter: (given) => mcpTools(connect, given),

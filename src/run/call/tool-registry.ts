@@ -53,7 +53,7 @@ import type {
   WatchedCall,
   WatcherAdditions,
 } from './invocation.js';
-import { jobsOf } from './job-dispatch.js';
+import { type JobDispatch, jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
 import { planOf } from './plan.js';
 import { createRedaction, type Redaction } from './redact.js';
@@ -203,9 +203,9 @@ export class ToolRegistry {
     };
   }
 
-  /** Whether background tools run on an engine if a run has none. For the framework. */
-  get hasEngine(): boolean {
-    return this.#environment.jobs !== undefined;
+  /** The jobs of background tools, if a run has no engine. For the framework. */
+  get jobs(): JobDispatch | undefined {
+    return this.#environment.jobs;
   }
 
   /**

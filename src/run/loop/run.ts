@@ -212,7 +212,7 @@ class StepCheckpointer implements Checkpointer {
       return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
     const { config, tools } = this.#run ?? {};
     const tool = tools?.offered(call.name);
-    const isJob = (config?.engine !== undefined || tools?.hasEngine) && Boolean(tool?.background);
+    const isJob = Boolean((config?.engine ?? tools?.jobs) && tool?.background);
     const { readOnly } = tool?.annotations ?? call;
     return {
       ...stored,

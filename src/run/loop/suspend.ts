@@ -116,7 +116,8 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   return { ...known, ...begun, ...(stored.readOnly ? { readOnly: true } : {}) };
 }
 
-function storedRecord(
+/** The record of a call in the form for the state of a run. */
+export function storedRecord(
   record: CallRecord,
   rawArguments: unknown = jsonPart(record.rawArguments),
 ): StoredCallRecord {

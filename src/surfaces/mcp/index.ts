@@ -25,6 +25,7 @@ export type {
   McpOAuthOptions,
   McpServerSettings,
   McpSessionOptions,
+  McpTaskOptions,
   VerifiedToken,
   VerifyToken,
 } from './server/settings.js';

@@ -7,11 +7,12 @@ import {
   inputResponse,
   MissingRequiredClientCapabilityError,
 } from '@modelcontextprotocol/server';
-import type { CallJournal, Suspension, Wait } from '../../../core/contract/call.js';
-import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import type { CallJournal, CallScope, PendingCall, Suspension, Wait } from '../../../core/contract/call.js';
+import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { visibleText } from '../../../core/kernel/visible-text.js';
-import { answerWait, type WaitAnswer } from '../../../run/call/waits.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { answerWait, approverOf, mayApprove, type WaitAnswer } from '../../../run/call/waits.js';
 import { clientInputOf } from './client-input.js';
 import type { McpCaller } from './options.js';
 
@@ -27,6 +28,9 @@ interface Asking {
   readonly requestState: () => string;
 }
 
+/** The parts of a wait that a client's user is asked about. */
+type QuestionWait = Omit<Wait, 'index' | 'inner'>;
+
 /** A suspended call after the client's response: answered, or still open. */
 type Answered =
   | { readonly ok: true; readonly journal: CallJournal }
@@ -41,11 +45,11 @@ const NEEDS = {
 
 type Capability = keyof typeof NEEDS;
 
-const STATELESS = '2026-07-28';
+export const STATELESS = '2026-07-28';
 
 /** A request for input from the client's user; or a text that ends the call, because nobody can be asked. */
 export type AskedClient =
-  | { readonly type: 'asked'; readonly result: InputRequiredResult }
+  | { readonly type: 'interim'; readonly result: InputRequiredResult }
   | { readonly type: 'refused'; readonly text: string };
 
 /**
@@ -61,12 +65,7 @@ export function askClient(asked: Asked, asking: Asking): AskedClient | undefined
     .find((found) => found !== undefined);
   const { tool } = asking;
   if (missing !== undefined) return lacking(missing, asking);
-  // All keys and values, with hidden characters made visible; `undefined` if it is too long for a user to read.
-  const { name, annotations } = tool;
-  const title = annotations?.title;
-  const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
-  const shown = new ShownValue().write(asked.journal.arguments, '');
-  const approval = shown && `Run ${called} with these arguments?\n${shown}`;
+  const approval = approvalText(tool, asked.journal.arguments);
   if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
     const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
     return { type: 'refused', text };
@@ -78,14 +77,52 @@ export function askClient(asked: Asked, asking: Asking): AskedClient | undefined
   const known = requests.filter((request) => request !== undefined);
   if (known.length < asked.waits.length) return undefined;
   const inputRequests = Object.fromEntries(known);
-  return { type: 'asked', result: inputRequired({ inputRequests, requestState: asking.requestState() }) };
+  return { type: 'interim', result: inputRequired({ inputRequests, requestState: asking.requestState() }) };
+}
+
+/**
+ * The requests for input of a task, by the ids of its pending calls. Left out are those that this client cannot
+ * answer, because it lacks a capability or because somebody else must approve the call.
+ */
+export function pendingRequests(
+  pending: readonly PendingCall[],
+  {
+    tools,
+    scope,
+    caller,
+  }: { readonly tools: ToolRegistry; readonly scope: CallScope; readonly caller: McpCaller },
+): Readonly<Record<string, InputRequest>> {
+  const { owner } = scope;
+  const requests = pending.map((wait) => {
+    const { tool: name, arguments: args } = wait;
+    const tool = tools.offered(name);
+    const call = { tool: name, arguments: args };
+    const isApprovable =
+      wait.kind !== 'approval' ||
+      (tool !== undefined &&
+        mayApprove(approverOf(tool.approval), { answeredBy: owner, owner, call }, () => {}));
+    const approval = tool && approvalText(tool, args);
+    if (!isApprovable || missingFor(wait, caller) !== undefined) return undefined;
+    if (wait.kind === 'approval' && approval === undefined) return undefined;
+    const request = clientRequestOf(wait) ?? formRequestOf(wait, approval);
+    return request && ([wait.id, request] as const);
+  });
+  return Object.fromEntries(requests.filter((request) => request !== undefined));
+}
+
+/** The arguments of a call with hidden characters made visible; `undefined` if they are too long for a user to read. */
+function approvalText({ name, annotations }: ToolDefinition, args: JsonObject): string | undefined {
+  const title = annotations?.title;
+  const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
+  const shown = new ShownValue().write(args, '');
+  return shown && `Run ${called} with these arguments?\n${shown}`;
 }
 
 /** Adds a client's answers to the journal. A user who declines one of them refuses the call. */
 export function readAnswers({ waits, journal }: Suspension, responses?: Record<string, unknown>): Answered {
   let known = journal;
   for (const [position, wait] of waits.entries()) {
-    const answer = answerOf(wait, keyOf(waits, position), responses);
+    const answer = readResponse(wait, keyOf(waits, position), responses);
     if (answer === undefined) return { ok: false, asked: { waits, journal } };
     const answered = answerWait({ wait, journal: known }, answer);
     if (!answered.ok) return { ok: false, asked: { waits, journal, problem: answered.problem } };
@@ -95,7 +132,7 @@ export function readAnswers({ waits, journal }: Suspension, responses?: Record<s
 }
 
 /** The capability that a wait needs and the client lacks. */
-function missingFor(wait: Wait, { capabilities }: McpCaller): Capability | undefined {
+function missingFor(wait: QuestionWait, { capabilities }: McpCaller): Capability | undefined {
   const input = clientInputOf(wait.schema);
   if (input !== undefined) {
     const needed = input.method === 'roots/list' ? 'roots' : 'sampling';
@@ -119,7 +156,7 @@ function lacking(missing: Capability, { tool, caller }: Asking): AskedClient {
   return { type: 'refused', text };
 }
 
-function clientRequestOf({ schema }: Wait): InputRequest | undefined {
+function clientRequestOf({ schema }: QuestionWait): InputRequest | undefined {
   const input = clientInputOf(schema);
   if (input === undefined) return undefined;
   return input.method === 'roots/list'
@@ -127,7 +164,7 @@ function clientRequestOf({ schema }: Wait): InputRequest | undefined {
     : inputRequired.createMessage(input.params);
 }
 
-function formRequestOf(wait: Wait, approval = '', problem?: string): InputRequest | undefined {
+function formRequestOf(wait: QuestionWait, approval = '', problem?: string): InputRequest | undefined {
   const form = questionForm(wait);
   if (form === undefined) return undefined;
   const { title, description, risk } = wait;
@@ -141,7 +178,12 @@ function formRequestOf(wait: Wait, approval = '', problem?: string): InputReques
   });
 }
 
-function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>): WaitAnswer | undefined {
+/** The client's answer to a wait; `undefined` if there is none. */
+export function readResponse(
+  wait: QuestionWait,
+  key: string,
+  responses?: Readonly<Record<string, unknown>>,
+): WaitAnswer | undefined {
   const response = inputResponse(responses, key);
   switch (response.kind) {
     case 'missing':
@@ -193,7 +235,7 @@ const CONFIRMATION: QuestionForm = {
  * The form for a wait; `undefined` if a form cannot represent the answer. An object with plain fields is a form of its
  * own; a single plain value becomes the field `answer`.
  */
-function questionForm({ kind, schema }: Wait): QuestionForm | undefined {
+function questionForm({ kind, schema }: QuestionWait): QuestionForm | undefined {
   if (kind === 'client') return undefined;
   if (kind === 'approval') return CONFIRMATION;
   const isObject = schema?.type === 'object';

@@ -1,10 +1,21 @@
 import { isUtf8 } from 'node:buffer';
-import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import type { CallToolResult, ContentBlock, Server } from '@modelcontextprotocol/server';
 import type { CallRecord } from '../../../core/contract/call.js';
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { type ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
 import { isPart } from '../../../run/call/result-form.js';
 import { isCutDetails, notesOf, resultText } from '../../../run/call/result-text.js';
+import { promisedOutput, structuredOutput } from './listed-tool.js';
+
+/** The result of a call in the form of the client's protocol version. */
+export function sentResult(
+  server: Server,
+  { record, tool }: { readonly record: CallRecord; readonly tool: ToolDefinition | undefined },
+): CallToolResult {
+  const result = writeCallResult(record, tool && structuredOutput(tool));
+  return server.projectCallToolResult(result, tool && promisedOutput(tool));
+}
 
 /** The result of a call for the client; with an `output`, also as structured data, which always has a text, too. */
 export function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {

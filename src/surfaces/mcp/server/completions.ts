@@ -31,7 +31,7 @@ export async function complete(
     arguments: { ...context?.arguments, value: argument.value },
   } as const;
   const served = await serveCall(request, wanted, signal);
-  const value = served.type === 'asked' ? [] : returnedValue(served);
+  const value = served.type === 'interim' ? [] : returnedValue(served);
   const all = Array.isArray(value) ? value.map(String) : [];
   const values = all.slice(0, MAX_VALUES);
   return { completion: { values, total: all.length, hasMore: all.length > values.length } };

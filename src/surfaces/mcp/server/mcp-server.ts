@@ -41,6 +41,7 @@ import {
 import { principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
+import { Tasks } from './tasks.js';
 import { ToolLists } from './tool-lists.js';
 
 const DEFAULTS: Required<McpSessionOptions> = {
@@ -388,6 +389,7 @@ class RegistryServer implements McpToolServer {
   readonly #resource: ProtectedResource | undefined;
   readonly #bodyLimit: { readonly maxRequestBodySize: number | undefined };
   readonly #served: ServedTools;
+  readonly #tasks: Tasks | undefined;
   readonly #modern: McpHttpHandler;
   readonly #sessions: HttpSessions;
   readonly #connections = new Set<McpConnection>();
@@ -421,13 +423,15 @@ class RegistryServer implements McpToolServer {
       resource: oauth && new ProtectedResource(oauth, { registry, onError: options.onError }),
       invokers: new WeakMap(),
     };
+    const { tasks } = options;
+    this.#tasks = tasks && new Tasks('store' in tasks ? tasks : { store: tasks });
     this.#onError = (error) => options.onError(error);
     this.#guard = createGuard(options, this.#onError);
     this.#resource = this.#served.resource;
     this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
     const { max, maxPerPrincipal } = sessionLimits(options);
     this.#subscriptions = new Subscriptions(maxPerPrincipal);
-    this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests()), {
+    this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests(), this.#tasks), {
       onerror: this.#onError,
       maxSubscriptions: max,
       ...this.#bodyLimit,
@@ -543,6 +547,7 @@ class RegistryServer implements McpToolServer {
    */
   async #close(): Promise<void> {
     this.#unfollow();
+    this.#tasks?.close();
     const connections = Array.from(this.#connections, (connection) => connection.close());
     await inClosingTime(
       () => this.#endRequests(),
@@ -620,7 +625,7 @@ class RegistryServer implements McpToolServer {
   }
 
   #lastingServer(open: OpenRequests): RegistryMcpServer {
-    const mcp = createSdkServer(this.#served, open);
+    const mcp = createSdkServer(this.#served, open, this.#tasks);
     this.#lasting.add(mcp);
     mcp.server.onclose = () => this.#lasting.delete(mcp);
     return mcp;

@@ -54,7 +54,7 @@ const NOT_ACCEPTED = { error: 'invalid_token', description: 'The token is not ac
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 /** Methods that callers without a token may use if something is public. Messages without a method are responses. */
 const OPEN_METHOD =
-  /^(?:initialize|ping|server\/discover|tools\/list|resources\/unsubscribe|notifications\/.+)$/;
+  /^(?:initialize|ping|server\/discover|tools\/list|tasks\/.+|resources\/unsubscribe|notifications\/.+)$/;
 
 /** Authenticates callers and checks their scopes. */
 export class ProtectedResource {

@@ -8,6 +8,7 @@ import type {
   Transport,
 } from '@modelcontextprotocol/server';
 import type { CallScope } from '../../../core/contract/call.js';
+import { CHECKPOINT_STORE } from '../../../core/contract/run-checkpoint.js';
 import { TELEMETRY } from '../../../core/contract/telemetry.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../../core/errors/author-fault.js';
 import {
@@ -21,15 +22,17 @@ import {
   objectOf,
   optionTable,
   protecting,
+  required,
   secret,
   TEXT,
   WHOLE,
   withMethods,
 } from '../../../core/kernel/options.js';
-import type { NameFilter } from '../../../run/call/registration.js';
+import { NAME_FILTER_RULES, type NameFilter } from '../../../run/call/registration.js';
+import { LEASE } from '../../../run/loop/claimed-run.js';
 import { readName } from './host-guard.js';
 import { OAUTH_OPTION } from './oauth.js';
-import type { McpServerSettings, McpSessionOptions } from './settings.js';
+import type { McpServerSettings, McpSessionOptions, McpTaskOptions } from './settings.js';
 
 /** Options of `createMcpServer`. */
 export interface McpServerOptions extends McpServerSettings {
@@ -66,6 +69,11 @@ const SESSIONS = objectOf<McpSessionOptions>(
   { fix: '{ max: 1_000 }' },
 );
 
+const TASKS = objectOf<McpTaskOptions>(
+  { store: required(CHECKPOINT_STORE), required: NAME_FILTER_RULES.deny, leaseMs: LEASE },
+  { fix: "{ store, required: ['import_*'] }" },
+);
+
 const OPTIONS = optionTable<McpServerOptions>(
   'createMcpServer',
   {
@@ -86,6 +94,7 @@ const OPTIONS = optionTable<McpServerOptions>(
     maxRequestBytes: COUNT,
     maxUnreadBytes: COUNT_LIMIT,
     oauth: protecting(OAUTH_OPTION),
+    tasks: either(CHECKPOINT_STORE, TASKS),
     principal: protecting({ ...FUNCTION, fix: "(authInfo) => authInfo?.clientId ?? ''" }),
     stateKey: protecting(secret(STATE_KEY)),
     configure: { ...FUNCTION, fix: '(server) => {}' },

@@ -47,7 +47,7 @@ export async function getPrompt(
   signal: AbortSignal,
 ): Promise<GetPromptResult | InputRequiredResult> {
   const served = await serveCall(request, { method: 'prompts/get', name, arguments: args }, signal);
-  if (served.type === 'asked') return served.result;
+  if (served.type === 'interim') return served.result;
   const value = returnedValue(served);
   const given = isRecord(value) && Array.isArray(value.messages) ? value : undefined;
   const description = given === undefined ? undefined : given.description;
@@ -62,7 +62,7 @@ export async function getPrompt(
  *
  * @throws ProtocolError for invalid arguments and for failures.
  */
-export function returnedValue(served: Exclude<Served, { readonly type: 'asked' }>): unknown {
+export function returnedValue(served: Exclude<Served, { readonly type: 'interim' }>): unknown {
   if (served.type === 'refused') throw new ProtocolError(ProtocolErrorCode.InternalError, served.text);
   const { status, result } = served.record;
   const code = status === 'rejected' ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;

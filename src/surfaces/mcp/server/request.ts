@@ -10,6 +10,7 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import type { CallScope } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
 import { withoutUndefined } from '../../../core/kernel/json.js';
@@ -28,9 +29,12 @@ export interface ServedTools {
   readonly state: SealedState;
   readonly lists: ToolLists;
   readonly resource: ProtectedResource | undefined;
-  /** Invokers by the tools of a caller: one that waits for jobs, and one that does not. */
-  readonly invokers: WeakMap<ToolRegistry, Map<boolean, Invoker>>;
+  /** Invokers by the tools of a caller. */
+  readonly invokers: WeakMap<ToolRegistry, Map<InvokerKind, Invoker>>;
 }
+
+/** What happens to work that a call starts: the call waits for it, reports its end, or becomes a task. */
+export type InvokerKind = 'waiting' | 'reporting' | 'task';
 
 /** A client's request, with what every handler needs. */
 export interface McpRequest {
@@ -86,6 +90,28 @@ export function listedPart(
   const part = kind === undefined ? visible : visible.part(kind);
   const hidden = served.resource?.hiddenFrom(part, caller.authInfo) ?? [];
   return hidden.length === 0 ? part : served.lists.view({ deny: hidden }, part);
+}
+
+/** What a caller may use, and as whom. */
+export interface CallerRights {
+  /** The tools that it sees. */
+  readonly tools: ToolRegistry;
+  readonly scope: CallScope;
+  /** The owner of suspended calls and tasks. */
+  readonly principal: string;
+}
+
+/** Not a promise if no function of the application is asked. */
+export function rightsOf(request: McpRequest): CallerRights | Promise<CallerRights> {
+  const { served, caller, context } = request;
+  const { options, registry } = served;
+  const principal = () => principalOf(options, context.http?.authInfo);
+  if (!(options.visible ?? options.scope ?? options.principal))
+    return { tools: registry, scope: {}, principal: principal() };
+  return prepare(request, async () => {
+    const [tools, scope = {}] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
+    return { tools, scope, principal: principal() };
+  });
 }
 
 /** Calls functions of the application. Their errors are reported, but not sent to the client. */

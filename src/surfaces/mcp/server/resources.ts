@@ -53,7 +53,7 @@ export async function readResource(
   const { resource, variables } = found;
   const wanted = { method: 'resources/read', name: resource.name, arguments: variables } as const;
   const served = await serveCall(request, wanted, signal);
-  if (served.type === 'asked') return served.result;
+  if (served.type === 'interim') return served.result;
   const value = returnedValue(served);
   if (value === undefined || value === null) throw new ResourceNotFoundError(uri);
   const { mimeType, ttlMs, cacheScope } = servedAs(resource);

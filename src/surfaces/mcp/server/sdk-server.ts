@@ -29,6 +29,7 @@ import {
 import { findResource, isTemplate } from './resource-uris.js';
 import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
+import { TASK_METHODS, TASKS_EXTENSION, type Tasks } from './tasks.js';
 import { LISTS } from './tool-lists.js';
 
 /**
@@ -136,13 +137,21 @@ class Connection {
  * Creates the SDK server of a connection, with one handler for each method. Lists and calls are the registry's own: the
  * SDK adds no checks.
  */
-export function createSdkServer(served: ServedTools, open: OpenRequests): RegistryMcpServer {
+export function createSdkServer(
+  served: ServedTools,
+  open: OpenRequests,
+  tasks: Tasks | undefined,
+): RegistryMcpServer {
   const { registry, options } = served;
   const { name = 'toolwright', version = '0.0.0', title } = options;
   // If callers see different tools, some must not see the descriptions of all toolsets.
   const isSameForAll = options.visible === undefined && options.oauth === undefined;
   const instructions = options.instructions ?? (isSameForAll ? served.lists.titles() : undefined);
   const parts = partsOf(served);
+  const extensions = {
+    ...(served.lists.apps().size > 0 && { [APPS_EXTENSION]: {} }),
+    ...(tasks && { [TASKS_EXTENSION]: {} }),
+  };
   const mcp = new RegistryMcpServer(registry, open, [
     { name, version, title },
     {
@@ -152,7 +161,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
         ...(parts.has('prompt') && { prompts: { listChanged: true } }),
         ...(parts.has('resource') && { resources: { listChanged: true, subscribe: true } }),
         ...(parts.has('completion') && { completions: {} }),
-        ...(served.lists.apps().size > 0 && { extensions: { [APPS_EXTENSION]: {} } }),
+        ...(Object.keys(extensions).length > 0 && { extensions }),
       },
       instructions,
       inputRequired: { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS },
@@ -161,26 +170,40 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   ]);
   mcp.server.onerror = (error) => options.onError?.(error);
   const connection = new Connection(served, mcp);
-  serveTools(connection);
+  serveTools(connection, tasks);
   if (parts.has('prompt')) servePrompts(connection);
   if (parts.has('resource')) serveResources(connection);
   if (parts.has('completion'))
     mcp.server.setRequestHandler('completion/complete', ({ params }, context) =>
       connection.serve(params, context, complete),
     );
+  if (tasks !== undefined) serveTasks(connection, tasks);
   options.configure?.(mcp);
   return mcp;
 }
 
-function serveTools(connection: Connection): void {
+function serveTools(connection: Connection, tasks: Tasks | undefined): void {
   const { server } = connection.mcp;
   server.setRequestHandler('tools/list', async ({ params }, context) => {
     const { listed, page } = await connection.list(context, params?.cursor);
     return { tools: listed.map((tool) => listedTool(tool, connection.isProtected)), ...page };
   });
   server.setRequestHandler('tools/call', { params: AS_SENT }, (params, context) =>
-    connection.serve(params, context, serveToolCall),
+    connection.serve(params, context, (request, sent, signal) =>
+      serveToolCall(request, sent, { signal, tasks }),
+    ),
   );
+}
+
+/** The SDK has no types for these methods. */
+const TASK_PARAMS = asSent<{ readonly taskId?: unknown }>();
+
+function serveTasks(connection: Connection, tasks: Tasks): void {
+  const { server } = connection.mcp;
+  for (const method of Object.keys(TASK_METHODS) as (keyof typeof TASK_METHODS)[])
+    server.setRequestHandler(method, { params: TASK_PARAMS }, (params, context) =>
+      connection.serve(params, context, (request, { taskId }) => tasks.serve(method, request, taskId)),
+    );
 }
 
 function servePrompts(connection: Connection): void {

@@ -10,20 +10,23 @@ import type { CallJournal, CallRecord, CallScope, Suspension } from '../../../co
 import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { ProgressUpdate } from '../../../core/contract/tool-context.js';
+import { anySignal } from '../../../core/kernel/async.js';
 import { canonicalJson, copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
-import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
-import { writeCallResult } from './call-result.js';
-import { promisedOutput, structuredOutput } from './listed-tool.js';
-import { arrivalOf, type McpRequest, prepare, principalOf, visibleTools } from './request.js';
+import { sentResult } from './call-result.js';
+import { structuredOutput } from './listed-tool.js';
+import { arrivalOf, type CallerRights, type InvokerKind, type McpRequest, rightsOf } from './request.js';
+import { protocolErrorOf, type StartedWork, type Tasks } from './tasks.js';
 
 /** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
 interface Wanted {
   readonly method: keyof typeof PARTS;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
+  /** The tasks of the server, if the call may become one. */
+  readonly tasks?: Tasks | undefined;
 }
 
 /** The part of the registry for a method; tools are in the registry itself. */
@@ -34,40 +37,34 @@ const PARTS = {
   'completion/complete': 'completion',
 } as const;
 
-/** The outcome: the call ended, or the client's user is asked. */
+/** The outcome: the call ended, became a task, or the client's user is asked. */
 export type Served =
   | { readonly type: 'ended'; readonly record: CallRecord; readonly tool: ToolDefinition }
   | AskedClient;
 
-/** What a caller may do. */
-interface Rights {
-  /** The tools that this caller may call, or the prompts or resources that it may read. */
-  readonly tools: ToolRegistry;
-  readonly scope: CallScope;
-  /** The owner of the suspended calls that this caller may continue. */
-  readonly principal: string;
-}
-
 /** A request in the pipeline of calls. */
-interface ServedCall extends McpRequest, Rights {
+interface ServedCall extends McpRequest, CallerRights {
   readonly tool: ToolDefinition;
   readonly wanted: Wanted;
   /** Aborted when the call is cancelled or the server is closed. */
   readonly signal: AbortSignal;
+  /** The work that the call may start, if it can become a task. */
+  readonly work?: StartedWork | undefined;
 }
 
 /** Handles `tools/call`. A fault of the call itself becomes its result. */
 export async function serveToolCall(
   request: McpRequest,
   { name, arguments: args = {} }: CallToolRequest['params'],
-  signal: AbortSignal,
+  { signal, tasks }: { readonly signal: AbortSignal; readonly tasks: Tasks | undefined },
 ): Promise<CallToolResult | InputRequiredResult> {
-  const served = await serveCall(request, { method: 'tools/call', name, arguments: args }, signal);
-  if (served.type === 'asked') return served.result;
+  const served = await serveCall(request, { method: 'tools/call', name, arguments: args, tasks }, signal);
+  if (served.type === 'interim') return served.result;
   if (served.type === 'refused') return { content: [{ type: 'text', text: served.text }], isError: true };
   const { record, tool } = served;
-  const result = writeCallResult(record, structuredOutput(tool));
-  return request.server.projectCallToolResult(result, promisedOutput(tool));
+  const error = protocolErrorOf(record.result);
+  if (error !== undefined) throw error;
+  return sentResult(request.server, { record, tool });
 }
 
 /**
@@ -77,15 +74,10 @@ export async function serveToolCall(
  */
 export async function serveCall(request: McpRequest, wanted: Wanted, signal: AbortSignal): Promise<Served> {
   const { served, server, caller, context } = request;
-  const { options, registry } = served;
-  const isAsked = options.visible ?? options.scope ?? options.principal;
-  const rights = isAsked
-    ? await prepare(request, async () => {
-        const [visible, scope] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
-        return rightsIn(visible, { request, wanted, scope });
-      })
-    : rightsIn(registry, { request, wanted });
-  const { tools, scope, principal } = rights;
+  const rights = rightsOf(request);
+  const { tools: visible, scope, principal } = rights instanceof Promise ? await rights : rights;
+  const part = PARTS[wanted.method];
+  const tools = part === undefined ? visible : visible.part(part);
   const tool = tools.offered(wanted.name);
   // MCP needs an error for an unknown tool; the pipeline's text suggests similar names.
   if (tool === undefined) {
@@ -94,27 +86,37 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
     const { result } = await tools.invoke({ id: '', name, arguments: args, mcp }, {}, telemetryOf(served));
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   }
-  const call = { served, server, context, caller, tools, scope, principal, tool, wanted, signal };
+  const tasks = wanted.tasks?.accepts(tool, caller) ? wanted.tasks : undefined;
+  const work = served.options.onAsyncResult === undefined ? tasks?.follow(caller) : undefined;
+  const call = { served, server, context, caller, tools, scope, principal, tool, wanted, signal, work };
   const resumed = resume(call);
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
+  if (tasks !== undefined && tool.background)
+    return beginTask(tasks, call, resumed && { waits: [], journal: resumed.journal });
   const progress = reportProgress(context);
   const invocation = await invoke(call, resumed?.journal, progress);
   progress?.stop();
-  const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
-  return asked ?? { type: 'ended', record: invocation.record, tool };
+  if (invocation.status === 'started' && tasks !== undefined && work !== undefined) {
+    const begun = { request, rights: { tools, scope, principal }, tool, arguments: wanted.arguments };
+    return { type: 'interim', result: await tasks.beginStarted(begun, invocation.record, work) };
+  }
+  if (invocation.status !== 'suspended') return { type: 'ended', record: invocation.record, tool };
+  const { suspension } = invocation;
+  if (tasks !== undefined && suspension.waits.some(({ kind }) => kind === 'approval'))
+    return beginTask(tasks, call, suspension);
+  return ask(call, suspension) ?? { type: 'ended', record: invocation.record, tool };
 }
 
-function rightsIn(
-  visible: ToolRegistry,
-  {
-    request: { served, context },
-    wanted,
-    scope = {},
-  }: { readonly request: McpRequest; readonly wanted: Wanted; readonly scope?: CallScope | undefined },
-): Rights {
-  const part = PARTS[wanted.method];
-  const tools = part === undefined ? visible : visible.part(part);
-  return { tools, scope, principal: principalOf(served.options, context.http?.authInfo) };
+/** An approval may take longer than a request, and so may background work. */
+async function beginTask(
+  tasks: Tasks,
+  call: ServedCall,
+  suspension: Suspension | undefined,
+): Promise<Served> {
+  const { tools, scope, principal, tool, wanted } = call;
+  const rights = { tools, scope, principal };
+  const result = await tasks.begin({ request: call, rights, tool, arguments: wanted.arguments, suspension });
+  return { type: 'interim', result };
 }
 
 /** The server may record what its registry does not. */
@@ -143,21 +145,33 @@ function invoke(
   );
 }
 
-function invokerFor({ served, tools, tool }: ServedCall): Invoker {
+function invokerFor({ served, tools, tool, wanted, work }: ServedCall): Invoker {
   const { invokers, options } = served;
   const { policy, toolTimeoutMs, onAsyncResult, telemetry } = options;
+  let kind: InvokerKind = 'reporting';
+  if (work !== undefined) kind = 'task';
   // Structured content needs data in the response, which an acknowledgement lacks.
-  const awaitsJobs = onAsyncResult === undefined || structuredOutput(tool) !== undefined;
-  const known = invokers.get(tools) ?? new Map<boolean, Invoker>();
-  const last = known.get(awaitsJobs);
+  else if (onAsyncResult === undefined || structuredOutput(tool) !== undefined) kind = 'waiting';
+  const known = invokers.get(tools) ?? new Map<InvokerKind, Invoker>();
+  const last = known.get(kind);
   if (last !== undefined) return last;
-  const completion: InvokeOptions = awaitsJobs ? { awaitsJobs } : { onAsyncResult };
-  const invoker = tools.invoker({ ...withoutUndefined({ policy, toolTimeoutMs, telemetry }), ...completion });
-  invokers.set(tools, known.set(awaitsJobs, invoker));
+  const completions: Readonly<Record<InvokerKind, InvokeOptions>> = {
+    waiting: { awaitsJobs: true },
+    reporting: withoutUndefined({ onAsyncResult }),
+    task: withoutUndefined({ onAsyncResult: wanted.tasks?.onAsyncResult }),
+  };
+  const invoker = tools.invoker({
+    ...withoutUndefined({ policy, toolTimeoutMs, telemetry }),
+    ...completions[kind],
+  });
+  invokers.set(tools, known.set(kind, invoker));
   return invoker;
 }
 
-function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: ProgressReporter): CallScope {
+function scopeOf(
+  { scope, caller, context, signal, work }: ServedCall,
+  progress?: ProgressReporter,
+): CallScope {
   const { mcpReq, sessionId } = context;
   const { onUpdate, onLog } = scope;
   return {
@@ -166,7 +180,7 @@ function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: Prog
     ...(caller.authInfo && { scopes: caller.authInfo.scopes }),
     ...scope,
     data: { ...scope.data, mcp: caller },
-    signal: scope.signal ? AbortSignal.any([scope.signal, signal]) : signal,
+    signal: anySignal(scope.signal, work?.cancelled.signal, signal),
     onUpdate:
       progress === undefined
         ? onUpdate

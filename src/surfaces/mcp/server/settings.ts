@@ -1,4 +1,5 @@
 import type { ToolPolicy } from '../../../core/contract/call.js';
+import type { CheckpointStore } from '../../../core/contract/run-checkpoint.js';
 import type { Telemetry } from '../../../core/contract/telemetry.js';
 import type { AsyncCallback } from '../../../core/contract/tool.js';
 
@@ -60,6 +61,16 @@ export interface McpOAuthOptions {
   readonly unauthorised?: 'hide' | 'show';
 }
 
+/** Calls that are answered later (the extension `io.modelcontextprotocol/tasks` of MCP 2026-07-28). */
+export interface McpTaskOptions {
+  /** The store of the tasks; all processes that serve the same callers share it. */
+  readonly store: CheckpointStore;
+  /** Tools that only run as tasks, by name or pattern: clients without the extension get the error −32021. */
+  readonly required?: readonly string[];
+  /** Milliseconds until another process continues a task if this process crashes. Default: 30,000. */
+  readonly leaseMs?: number;
+}
+
 /** Settings of an MCP server in any framework. */
 export interface McpServerSettings {
   /** The name that clients see; default `toolwright`. */
@@ -100,6 +111,11 @@ export interface McpServerSettings {
    * used unchanged, and nothing is refused. Over stdio there is no sign-in; `scope` returns the scopes of the caller.
    */
   readonly oauth?: McpOAuthOptions;
+  /**
+   * A store, or options: calls of `background` tools and calls that wait for an approval become tasks for clients with
+   * the extension. Any process with the store reports, answers and cancels them. Other clients wait for the result.
+   */
+  readonly tasks?: CheckpointStore | McpTaskOptions;
   /** The most bytes of a request; over stdio, a larger one closes the connection. Default: 4 MiB, over stdio 10 MiB. */
   readonly maxRequestBytes?: number;
   /**

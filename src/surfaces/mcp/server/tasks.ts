@@ -1,0 +1,455 @@
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  type CallToolResult,
+  type InputRequest,
+  type InputRequiredResult,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+} from '@modelcontextprotocol/server';
+import type { Answer, CallRecord, CallScope, Suspension } from '../../../core/contract/call.js';
+import { keepsJobs } from '../../../core/contract/job-store.js';
+import type { JsonObject } from '../../../core/contract/json-schema.js';
+import type { LLMProvider, LLMResponse } from '../../../core/contract/llm-provider.js';
+import type { CheckpointStore, KeptRun } from '../../../core/contract/run-checkpoint.js';
+import type { RunClaim, RunState, StoredCall, StoredCallRecord } from '../../../core/contract/run-state.js';
+import type { AsyncCallback, ToolDefinition } from '../../../core/contract/tool.js';
+import type { ToolResult } from '../../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
+import { onAbort } from '../../../core/kernel/async.js';
+import { copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
+import { createNameFilter } from '../../../run/call/registration.js';
+import { isExpired } from '../../../run/call/waits.js';
+import { ClaimedRun, DEFAULT_LEASE_MS, seizeRun } from '../../../run/loop/claimed-run.js';
+import { foldRun } from '../../../run/loop/fold-run.js';
+import { type LoopRun, NO_USAGE } from '../../../run/loop/loop-run.js';
+import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
+import { answerStoredRun, cancelRun, driveSeizedRun } from '../../../run/loop/stored-run.js';
+import { openWaits, restoredRecord, storedRecord } from '../../../run/loop/suspend.js';
+import { pendingRequests, readResponse, STATELESS } from './ask-client.js';
+import { sentResult } from './call-result.js';
+import type { McpCaller } from './options.js';
+import { type CallerRights, type McpRequest, rightsOf } from './request.js';
+import type { McpTaskOptions } from './settings.js';
+
+/** The extension of MCP 2026-07-28 for calls that are answered later (SEP-2663). */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
+/** The methods of the extension. */
+export const TASK_METHODS = {
+  'tasks/get': 'get',
+  'tasks/update': 'update',
+  'tasks/cancel': 'cancel',
+} as const;
+
+const POLL_MS = 1_000;
+const CALL_ID = 'call';
+
+/** A call that becomes a task: from its beginning, or from where it waits for an approval. */
+interface TaskCall {
+  readonly request: McpRequest;
+  readonly rights: CallerRights;
+  readonly tool: ToolDefinition;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly suspension: Suspension | undefined;
+}
+
+/** Work that may go on after its call has an answer. */
+export interface StartedWork {
+  readonly completion: PromiseWithResolvers<ToolResult>;
+  readonly cancelled: AbortController;
+}
+
+/** The fields of every task. */
+interface TaskFields {
+  readonly [key: string]: unknown;
+  readonly taskId: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  readonly ttlMs: null;
+  readonly pollIntervalMs: number;
+}
+
+type TaskResult = TaskFields &
+  (
+    | { readonly status: 'working'; readonly statusMessage?: string }
+    | { readonly status: 'input_required'; readonly inputRequests: Readonly<Record<string, InputRequest>> }
+    | { readonly status: 'completed'; readonly result: CallToolResult }
+    | { readonly status: 'failed'; readonly error: { readonly code: number; readonly message: string } }
+    | { readonly status: 'cancelled' }
+  );
+
+/** A task of the caller. */
+interface FoundTask {
+  readonly request: McpRequest;
+  readonly rights: CallerRights;
+  readonly run: KeptRun;
+}
+
+/** A run of one call, without a model. It fails if the tool has thrown a protocol error. */
+class OneCall implements LLMProvider {
+  #error: unknown;
+
+  readonly onStep = ({ toolCalls }: LoopRun): void => {
+    this.#error = toolCalls[0] && protocolErrorOf(toolCalls[0].result);
+  };
+
+  async chat(): Promise<LLMResponse> {
+    if (this.#error !== undefined) throw this.#error;
+    return { content: 'The call has ended.', toolCalls: [], finishReason: 'stop' };
+  }
+}
+
+/** The error of MCP that a tool has thrown instead of a result. */
+export function protocolErrorOf({ error }: ToolResult): ProtocolError | undefined {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return [error, cause].find((thrown) => thrown instanceof ProtocolError);
+}
+
+type CallState =
+  | { readonly status: 'held' }
+  | { readonly status: 'begun' }
+  | ({ readonly status: 'waiting' } & Suspension);
+
+/** The state of a run with one call. */
+function newState(
+  { rights, tool, arguments: args }: Omit<TaskCall, 'suspension'>,
+  call: CallState,
+): RunState {
+  const runId = newTaskId(rights.principal);
+  const owner = ownerOf(rights.scope);
+  const sent = { id: CALL_ID, name: tool.name, arguments: copyOfJson(args) as JsonObject };
+  const open = { content: '', calls: [{ ...sent, ...call } as StoredCall] };
+  return {
+    version: 3,
+    runId,
+    revision: 1,
+    ...(owner === undefined ? {} : { owner }),
+    tools: [tool.name],
+    model: 'mcp',
+    messages: [],
+    open,
+    pending: openWaits({ runId, iterations: 1, open }).map(({ pending }) => pending),
+    toolCalls: [],
+    iterations: 1,
+    usage: NO_USAGE,
+    retries: { byTool: [], unknown: 0 },
+  };
+}
+
+/**
+ * Calls that are answered later. A task is a stored run of one call, so that any process with the store can report,
+ * answer, cancel and continue it. A task whose process crashed is continued by the next process that is asked for it.
+ */
+export class Tasks {
+  readonly #store: CheckpointStore;
+  readonly #leaseMs: number;
+  readonly #isRequired: (name: string) => boolean;
+  /** Tasks that this process works on. */
+  readonly #running = new Map<string, AbortController>();
+  readonly #started = new WeakMap<McpCaller, StartedWork>();
+  readonly #closed = new AbortController();
+
+  constructor({ store, leaseMs = DEFAULT_LEASE_MS, required = [] }: McpTaskOptions) {
+    this.#store = store;
+    this.#leaseMs = leaseMs;
+    this.#isRequired = createNameFilter({ allow: required });
+  }
+
+  /** Leaves the running tasks to other processes. */
+  close(): void {
+    this.#closed.abort(new DOMException('The server is closed', 'AbortError'));
+  }
+
+  /**
+   * Whether calls of a caller may become tasks.
+   *
+   * @throws MissingRequiredClientCapabilityError if the tool only runs as a task.
+   */
+  accepts({ name }: ToolDefinition, caller: McpCaller): boolean {
+    if (supportsTasks(caller)) return true;
+    if (this.#isRequired(name)) throw lacksTasks();
+    return false;
+  }
+
+  /** Stores the call as a task, and begins it unless it waits for an approval. */
+  async begin({ suspension, ...call }: TaskCall): Promise<InputRequiredResult> {
+    const { request, rights } = call;
+    const state = newState(call, suspension ? { status: 'waiting', ...suspension } : { status: 'held' });
+    await this.#store.save(state);
+    return this.#created({ request, rights }, state.runId);
+  }
+
+  async #created(task: Omit<FoundTask, 'run'>, runId: string): Promise<InputRequiredResult> {
+    const run = await this.#store.read(runId);
+    if (run === undefined)
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'The task was not stored');
+    this.#continue({ ...task, run });
+    const { inputRequests: _, ...created } = await this.#describe({ ...task, run });
+    // The types of the SDK have no tasks; it sends the result unchanged.
+    return { ...created, resultType: 'task' } as unknown as InputRequiredResult;
+  }
+
+  /** Follows the work that a call may start, so that the call can become a task. */
+  follow(caller: McpCaller): StartedWork {
+    const work = { completion: Promise.withResolvers<ToolResult>(), cancelled: new AbortController() };
+    this.#started.set(caller, work);
+    return work;
+  }
+
+  /** Receives the completions of followed work. */
+  readonly onAsyncResult: AsyncCallback = (context, result) => {
+    const caller = context?.data.mcp;
+    if (caller !== undefined) this.#started.get(caller)?.completion.resolve(result);
+  };
+
+  /** Stores a call whose work goes on in this process as a task, and its result when the work has ended. */
+  async beginStarted(
+    call: Omit<TaskCall, 'suspension'>,
+    record: CallRecord,
+    work: StartedWork,
+  ): Promise<InputRequiredResult> {
+    const { request, rights } = call;
+    const { pending: _, ...state } = newState(call, { status: 'begun' });
+    const { runId } = state;
+    const claimed = new ClaimedRun({ store: this.#store, runId, leaseMs: this.#leaseMs });
+    const since = performance.now();
+    await this.#store.begin({ ...claimed.claim, leaseMs: this.#leaseMs }, { ...state, status: 'running' });
+    claimed.hold(since);
+    this.#running.set(runId, work.cancelled);
+    onAbort(claimed.lost, () => work.cancelled.abort(claimed.lost.reason));
+    work.completion.promise
+      .then((result) => this.#end(claimed, { ...record, result }))
+      .catch((error) => request.served.options.onError?.(error))
+      .finally(() => this.#running.delete(runId));
+    return this.#created({ request, rights }, runId);
+  }
+
+  async #end(claimed: ClaimedRun, { taskId: _, ...record }: CallRecord): Promise<void> {
+    const { isError } = record.result;
+    const settled = storedRecord({ ...record, status: isError ? 'error' : 'success' });
+    const call = { status: 'settled', record: settled } as const;
+    const end = { status: 'completed', content: '', iterations: 1, usage: NO_USAGE, messages: [] } as const;
+    const write = (claim: RunClaim) =>
+      this.#store.end(claim, [
+        { type: 'calls', calls: [{ index: 0, call }] },
+        { type: 'end', ...end },
+      ]);
+    try {
+      await claimed.write({ write });
+    } catch (error) {
+      if (!isClaimedElsewhere(error)) throw error;
+    }
+    claimed.leave();
+  }
+
+  /** Handles a method of tasks. Errors of the store are reported, but not sent to the client. */
+  async serve(
+    method: keyof typeof TASK_METHODS,
+    request: McpRequest,
+    taskId: unknown,
+  ): Promise<Record<string, unknown>> {
+    try {
+      return (await this[TASK_METHODS[method]](request, taskId)) ?? {};
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      request.served.options.onError?.(error);
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'The task could not be read or changed');
+    }
+  }
+
+  async get(request: McpRequest, taskId: unknown): Promise<TaskResult> {
+    const task = await this.#find(request, taskId);
+    this.#continue(task);
+    return this.#describe(task);
+  }
+
+  /** Responses to unknown and to answered requests are ignored. */
+  async update(request: McpRequest, taskId: unknown): Promise<void> {
+    const { run, rights } = await this.#find(request, taskId);
+    if (run.status !== 'suspended') return;
+    const { runId, pending } = run.state as RunState;
+    // The SDK moves them out of the parameters.
+    const responses = request.context.mcpReq.inputResponses;
+    const answers = pending.flatMap((wait): readonly Answer[] => {
+      const answer = readResponse(wait, wait.id, responses);
+      return answer === undefined ? [] : [{ ...answer, id: wait.id } as Answer];
+    });
+    if (answers.length === 0) return;
+    const { tools, scope } = rights;
+    const owner = scope.owner === undefined ? {} : { owner: scope.owner };
+    try {
+      await answerStoredRun({ store: this.#store, runId }, answers, { ...owner, tools });
+    } catch (error) {
+      const { name } = ToolwrightError.is(error) ? error : {};
+      // Somebody else has answered meanwhile.
+      if (name === 'RunNotSuspended') return;
+      if (name !== 'InvalidAnswer' && name !== 'RunNotAllowed' && name !== 'DefinitionChanged') throw error;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, (error as ToolwrightError).message);
+    }
+    this.#continue(await this.#find(request, taskId));
+  }
+
+  async cancel(request: McpRequest, taskId: unknown): Promise<void> {
+    const { run, rights } = await this.#find(request, taskId);
+    const { runId } = run;
+    const reason = 'the client has cancelled the task';
+    await cancelRun({ store: this.#store, runId, reason });
+    this.#running.get(runId)?.abort(new DOMException(reason, 'AbortError'));
+    const job = jobOf(run);
+    if (job !== undefined) await rights.tools.jobs?.cancel(job.taskId, reason, job.name);
+  }
+
+  /** The task of a caller; for others it does not exist. */
+  async #find(request: McpRequest, taskId: unknown): Promise<FoundTask> {
+    if (!supportsTasks(request.caller)) throw lacksTasks();
+    const rights = await rightsOf(request);
+    const isOwn = typeof taskId === 'string' && belongsTo(taskId, rights.principal);
+    const run = isOwn ? await this.#store.read(taskId) : undefined;
+    if (run === undefined || !isSameOwner(run.state.owner, rights.scope.owner))
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Task not found');
+    return { request, rights, run };
+  }
+
+  /** Works on a task, unless it waits for answers, has ended, or another process works on it. */
+  #continue({ request, rights, run }: FoundTask): void {
+    const { runId, status, leaseEnd = 0, state } = run;
+    const { served } = request;
+    const waits = 'pending' in state ? state.pending : [];
+    const isReady =
+      status === 'suspended'
+        ? waits.length === 0 || waits.some((wait) => isExpired(wait))
+        : status === 'running' && leaseEnd < Date.now();
+    // During a deployment, another process may still have the tool.
+    const hasTool = state.tools?.every((name) => rights.tools.offered(name) !== undefined);
+    if (!isReady || !hasTool || this.#running.has(runId) || this.#closed.signal.aborted) return;
+    const cancelled = new AbortController();
+    this.#running.set(runId, cancelled);
+    this.#drive({ request, rights, run }, cancelled.signal)
+      .catch((error) => {
+        if (!isClaimedElsewhere(error)) served.options.onError?.(error);
+      })
+      .finally(() => this.#running.delete(runId));
+  }
+
+  async #drive({ request, rights, run }: FoundTask, signal: AbortSignal): Promise<void> {
+    const { caller, served } = request;
+    const { tools, scope } = rights;
+    const { runId } = run;
+    const { policy, toolTimeoutMs, telemetry } = served.options;
+    const seized = await seizeRun({ store: this.#store, runId, leaseMs: this.#leaseMs, from: 'nobody' });
+    if (seized.run.status === 'ended') {
+      await seized.claimed.giveBack();
+      return;
+    }
+    const provider = new OneCall();
+    const config = {
+      provider,
+      tools,
+      checkpoint: 'step',
+      loopGuard: false,
+      signal,
+      ...withoutUndefined({ policy, toolTimeoutMs, telemetry }),
+    } as const;
+    const { signal: _, onUpdate: __, onLog: ___, ...lasting } = scope;
+    const { closeStream: ____, ...mcp } = caller;
+    const taskScope: CallScope = {
+      channel: 'mcp',
+      ...(caller.authInfo && { scopes: caller.authInfo.scopes }),
+      ...lasting,
+      data: { ...scope.data, mcp },
+    };
+    const { onStep } = provider;
+    const deps = { scope: taskScope, onStep, onUnknown: 'error', left: this.#closed.signal } as const;
+    await driveSeizedRun(config, seized, { store: this.#store, deps });
+  }
+
+  async #describe({ request, rights, run }: FoundTask): Promise<TaskResult> {
+    const { runId: taskId, status, createdAt, changedAt, state } = run;
+    const task: TaskFields = {
+      taskId,
+      createdAt: new Date(createdAt).toISOString(),
+      lastUpdatedAt: new Date(changedAt).toISOString(),
+      ttlMs: null,
+      pollIntervalMs: POLL_MS,
+    };
+    if (status !== 'ended') {
+      const missing = state.tools?.find((name) => rights.tools.offered(name) === undefined);
+      if (missing !== undefined)
+        return {
+          ...task,
+          status: 'working',
+          statusMessage: `Waits for a server that has the tool '${missing}'`,
+        };
+      const pending = status === 'suspended' ? (state as RunState).pending : [];
+      const inputRequests = pendingRequests(pending, { ...rights, caller: request.caller });
+      if (Object.keys(inputRequests).length > 0) return { ...task, status: 'input_required', inputRequests };
+      const waits = { statusMessage: 'Waits for an approval that is given elsewhere' };
+      return { ...task, status: 'working', ...(pending.length > 0 && waits) };
+    }
+    const { end, toolCalls } = foldRun(run);
+    const [record] = toolCalls;
+    if (end?.status === 'aborted') return { ...task, status: 'cancelled' };
+    if (end?.status !== 'completed' || record === undefined) {
+      const message = end?.error?.message ?? 'The task has ended without a result';
+      return { ...task, status: 'failed', error: { code: ProtocolErrorCode.InternalError, message } };
+    }
+    const settled = await this.#withJobResult(record);
+    if (settled === undefined) return { ...task, status: 'working' };
+    const tool = rights.tools.offered(record.name);
+    const result = sentResult(request.server, { record: restoredRecord(settled), tool });
+    return { ...task, status: 'completed', result };
+  }
+
+  /** The record with the result of its job; `undefined` if the job has none yet. */
+  async #withJobResult(record: StoredCallRecord): Promise<StoredCallRecord | undefined> {
+    const { taskId } = record;
+    if (taskId === undefined || !keepsJobs(this.#store)) return record;
+    const job = await this.#store.jobs.job(taskId);
+    if (job === undefined) return record;
+    return job.result && { ...record, result: job.result };
+  }
+}
+
+/** Another process works on the run, or has ended it. */
+function isClaimedElsewhere(error: unknown): boolean {
+  return ToolwrightError.is(error) && ['RunClaimed', 'RunNotFound'].includes(error.name);
+}
+
+function jobOf(run: KeptRun): { readonly taskId: string; readonly name: string } | undefined {
+  const [record] = foldRun(run).toolCalls;
+  return record?.taskId === undefined ? undefined : { taskId: record.taskId, name: record.name };
+}
+
+function supportsTasks({ capabilities, protocolVersion }: McpCaller): boolean {
+  const { extensions } = capabilities as { readonly extensions?: Readonly<Record<string, unknown>> };
+  const isDeclared = extensions !== undefined && Object.hasOwn(extensions, TASKS_EXTENSION);
+  return isDeclared && protocolVersion === STATELESS;
+}
+
+function lacksTasks(): MissingRequiredClientCapabilityError {
+  const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+  return new MissingRequiredClientCapabilityError({ requiredCapabilities });
+}
+
+const RANDOM_BYTES = 18;
+const RANDOM_LENGTH = (RANDOM_BYTES * 4) / 3;
+const TASK_ID = new RegExp(`^task_([\\w-]{${RANDOM_LENGTH}})_([\\w-]{22})$`);
+
+/** An id that cannot be guessed, with a digest that binds it to its caller. */
+function newTaskId(principal: string): string {
+  const random = randomBytes(RANDOM_BYTES).toString('base64url');
+  return `task_${random}_${bindingOf(random, principal)}`;
+}
+
+function belongsTo(taskId: string, principal: string): boolean {
+  const [, random, binding] = TASK_ID.exec(taskId) ?? [];
+  return random !== undefined && binding === bindingOf(random, principal);
+}
+
+function bindingOf(random: string, principal: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([random, principal]))
+    .digest('base64url')
+    .slice(0, 22);
+}

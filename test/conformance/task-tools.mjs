@@ -1,0 +1,77 @@
+// The tools that the suite's scenarios of tasks ask a server for. A tool with `background` is a task from its start; an
+// approval, and work that goes on after the answer, make a call a task later.
+import { setTimeout as wait } from 'node:timers/promises';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { defineTool } from '../../dist/src/index.js';
+
+const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) });
+
+export const TASK_TOOLS = [
+  {
+    name: 'greet',
+    description: 'Greets somebody',
+    parameters: object({ name: { type: 'string' } }),
+    execute: ({ name }) => `Hello, ${name}!`,
+  },
+  {
+    name: 'slow_compute',
+    description: 'Computes for some seconds',
+    background: true,
+    parameters: object({ seconds: { type: 'number' }, label: { type: 'string' } }),
+    execute: async ({ seconds, label }, { signal }) => {
+      await wait(seconds * 1_000, undefined, { signal });
+      return `Computed ${label}`;
+    },
+  },
+  {
+    name: 'failing_job',
+    description: 'Fails after a second',
+    background: true,
+    parameters: object({}),
+    execute: async () => {
+      await wait(1_000);
+      throw new Error('The job failed');
+    },
+  },
+  {
+    name: 'protocol_error_job',
+    description: 'Ends with an error of the protocol',
+    background: true,
+    parameters: object({}),
+    execute: async () => {
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'The upstream server broke the protocol');
+    },
+  },
+  {
+    name: 'confirm_delete',
+    description: 'Deletes a file once it is approved',
+    approval: true,
+    parameters: object({ filename: { type: 'string' } }),
+    execute: ({ filename }) => `Deleted ${filename}`,
+  },
+  {
+    name: 'multi_input',
+    description: 'Asks two questions at once',
+    background: true,
+    parameters: object({}),
+    execute: async (_args, context) => {
+      const schema = object({ name: { type: 'string' } });
+      const questions = ['What is your name?', 'What is the name of your city?'];
+      const answers = await Promise.all(questions.map((message) => context.ask({ message, schema })));
+      return JSON.stringify(answers);
+    },
+  },
+  {
+    name: 'test_tool_with_task',
+    description: 'Asks first, and then works on after the answer',
+    parameters: object({}),
+    execute: async (_args, context) => {
+      const schema = { ...object({ name: { type: 'string' } }), title: 'user_name' };
+      const { name } = await context.ask({ message: 'What is your name?', schema });
+      return context.background(async () => {
+        await wait(500);
+        return `Done for ${name}`;
+      });
+    },
+  },
+].map(defineTool);
