@@ -9,7 +9,7 @@ export type {
   McpToolChange,
   McpToolsOptions,
 } from './client/options.js';
-export { fileTokens } from './client/token-stores.js';
+export { fileTokens, storeTokens } from './client/token-stores.js';
 export { listRoots, sampleMessage } from './server/client-input.js';
 export { jwks } from './server/jwks.js';
 export { createMcpServer } from './server/mcp-server.js';

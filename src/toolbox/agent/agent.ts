@@ -14,6 +14,7 @@ import type { ToolLoopResult } from '../../run/loop/events.js';
 import type { ResumeOptions, ToolLoopConfig } from '../../run/loop/options.js';
 import { resumeToolLoop, runToolLoop, streamToolLoop } from '../../run/loop/run.js';
 import type { ChatHandler, ChatOptions } from '../../surfaces/chat/create-chat-handler.js';
+import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
 import type { Permissions } from '../permissions/index.js';
 import type { AgentOptions } from './agent-options.js';
 
@@ -25,6 +26,8 @@ interface AgentParts {
   readonly registry: ToolRegistry;
   readonly store?: ConversationsStore;
   readonly telemetry?: Telemetry;
+  /** The MCP servers at which users sign in. */
+  readonly signIns: readonly McpConnector[];
   readonly close: () => Promise<void>;
 }
 
@@ -109,6 +112,16 @@ export class Agent implements AsyncDisposable {
     const { createChatHandler } = await import('../../surfaces/chat/create-chat-handler.js');
     const { logger } = this.#parts.options;
     return createChatHandler({ ...(logger && { logger }), ...options, conversations });
+  }
+
+  /**
+   * Completes the sign-in at an MCP server with the address to which the browser returned (`auth.redirectUrl`). Returns
+   * `false` if it belongs to no sign-in of this agent, or is older than an hour.
+   */
+  async finishSignIn(address: string | URL): Promise<boolean> {
+    this.#checkOpen();
+    for (const { finishSignIn } of this.#parts.signIns) if (await finishSignIn(address)) return true;
+    return false;
   }
 
   /**

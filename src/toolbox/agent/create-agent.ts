@@ -9,6 +9,7 @@ import type { Hooks } from '../../core/contract/hooks.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
 import { type LLMProvider, PROVIDER } from '../../core/contract/llm-provider.js';
 import type { InstanceResolver, Logger } from '../../core/contract/ports.js';
+import { keepsResults } from '../../core/contract/result-store.js';
 import { keepsSchedules, type StoreWithSchedules } from '../../core/contract/schedule-store.js';
 import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -28,6 +29,7 @@ import type { RegisteredTool } from '../../run/call/registration.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
 import { budgetFaults } from '../../run/loop/budget-accounts.js';
+import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
 import type { PermissionMode, Permissions } from '../permissions/index.js';
@@ -542,7 +544,7 @@ async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
     policy: policy ?? (() => false),
   });
   await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
-  await addMcpTools(registry, read, opened);
+  const signIns = await addMcpTools(registry, read, { opened, store });
   faults.throwAll();
   return new Agent({
     options: { ...options, ...(policy && { policy }) },
@@ -551,6 +553,7 @@ async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
     registry,
     ...(store && { store }),
     ...(telemetry && { telemetry }),
+    signIns,
     close: () => closeAll(opened),
   });
 }
@@ -673,16 +676,28 @@ function addBudgetFaults({ options, faults }: ReadOptions, store: AgentStore['st
 
 const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
 
-/** Connects MCP servers and adds their tools. Servers are contacted last, and only if there are no other faults. */
-async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Closers): Promise<void> {
+interface McpParts {
+  readonly opened: Closers;
+  readonly store: AgentStore['store'] | undefined;
+}
+
+/**
+ * Connects MCP servers and adds their tools; returns the connections that sign in. Servers are contacted last, and only
+ * if there are no other faults.
+ */
+async function addMcpTools(
+  registry: ToolRegistry,
+  read: ReadOptions,
+  { opened, store }: McpParts,
+): Promise<readonly McpConnector[]> {
   const { options, faults } = read;
-  if (!isRecord(options.mcp)) return;
-  const clients: [string, AgentMcpClient][] = [];
+  if (!isRecord(options.mcp)) return [];
+  const clients: [string, AgentMcpClient | McpConnector][] = [];
   for (const [prefix, given] of Object.entries(options.mcp)) {
-    const client = await faults.of(`mcp.${prefix}`, () => clientOf(given, read));
+    const client = await faults.of(`mcp.${prefix}`, () => clientOf(given, read, store));
     if (client !== undefined) clients.push([prefix, client]);
   }
-  if (clients.length === 0 || !faults.isEmpty) return;
+  if (clients.length === 0 || !faults.isEmpty) return [];
   const { followMcpTools } = await import('../../surfaces/mcp/index.js');
   const { logger } = options;
   for (const [prefix, client] of clients) {
@@ -691,16 +706,25 @@ async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Cl
     );
     if (following !== undefined) opened.push(() => following.close());
   }
+  return clients.flatMap(([, client]) => ('finishSignIn' in client ? [client] : []));
 }
 
 async function clientOf(
   given: AgentMcpClient | AgentMcpServer,
   { options, baseOf }: ReadOptions,
-): Promise<AgentMcpClient> {
+  store: AgentStore['store'] | undefined,
+): Promise<AgentMcpClient | McpConnector> {
   if (typeof given === 'function' || (isRecord(given) && 'close' in given)) return given as AgentMcpClient;
   const { connectMcp } = await import('../../surfaces/mcp/client/connect-mcp.js');
   const folder = resolve(baseOf('folder'), options.folder ?? '.');
-  if (!isRecord(given) || 'url' in given) return connectMcp(given as AgentMcpServer);
+  if (!isRecord(given) || !('command' in given)) {
+    const server = given as Exclude<AgentMcpServer, { readonly command: string }>;
+    const { stateSecret } = options;
+    const hasStore = stateSecret !== undefined && keepsResults(store) && keepsBudgets(store);
+    if (!hasStore || !isRecord(server?.auth)) return connectMcp(server);
+    const { storeTokens } = await import('../../surfaces/mcp/client/token-stores.js');
+    return connectMcp({ ...server, auth: { tokens: storeTokens(store, stateSecret), ...server.auth } });
+  }
   const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
   return connectMcp({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
 }

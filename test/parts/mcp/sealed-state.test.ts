@@ -1,16 +1,20 @@
 import { expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import { SealedState } from '../../../src/surfaces/mcp/server/ask-client.js';
+import { SealedState } from '../../../src/surfaces/mcp/sealed-state.js';
+
+const HOUR_MS = 60 * 60 * 1000;
 
 test('only its owner opens what was sealed, only unchanged, and only with the same secret', () => {
-  const state = new SealedState('a secret');
+  const state = new SealedState('a secret', HOUR_MS);
   fc.assert(
     fc.property(fc.jsonValue(), fc.string(), fc.nat(), fc.nat(63), (value, owner, place, shift) => {
       const text = state.seal(value, owner);
       expect(state.open(text, owner)).toEqual(JSON.parse(JSON.stringify(value)));
-      expect(new SealedState('a secret').open(text, owner)).toEqual(JSON.parse(JSON.stringify(value)));
-      expect(new SealedState('another secret').open(text, owner)).toBeUndefined();
-      expect(new SealedState().open(text, owner)).toBeUndefined();
+      expect(new SealedState('a secret', HOUR_MS).open(text, owner)).toEqual(
+        JSON.parse(JSON.stringify(value)),
+      );
+      expect(new SealedState('another secret', HOUR_MS).open(text, owner)).toBeUndefined();
+      expect(new SealedState(undefined, HOUR_MS).open(text, owner)).toBeUndefined();
       expect(state.open(text, `${owner} `)).toBeUndefined();
 
       const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -22,7 +26,7 @@ test('only its owner opens what was sealed, only unchanged, and only with the sa
 });
 
 test('what was sealed opens for an hour', () => {
-  const state = new SealedState();
+  const state = new SealedState(undefined, HOUR_MS);
   const text = state.seal({ n: 1 }, 'ada');
   const now = Date.now();
   const clock = jest.spyOn(Date, 'now');
@@ -37,6 +41,6 @@ test('what was sealed opens for an hour', () => {
 });
 
 test('no text opens by chance', () => {
-  const state = new SealedState();
+  const state = new SealedState(undefined, HOUR_MS);
   fc.assert(fc.property(fc.string(), (text) => expect(state.open(text, '')).toBeUndefined()));
 });

@@ -189,7 +189,7 @@ test('an address that belongs to no sign-in is refused, and one that was used', 
 
 test('without a user who could sign in, the error names the server and what to set', async () => {
   const connect = connectMcp({ url: servers.url, auth: { redirectUrl } });
-  await expect(followMcpTools(new ToolRegistry(), connect)).rejects.toThrow(
+  await expect(mcpTools(connect)).rejects.toThrow(
     `The MCP server ${servers.url} needs a sign-in: set \`auth.onSignIn\``,
   );
 });

@@ -2,6 +2,7 @@ import type { Client, Transport } from '@modelcontextprotocol/client';
 import { checkConnectOptions, type McpConnectOptions } from './connect-options.js';
 import type { ConnectedMcpClient } from './options.js';
 import { McpSignIn } from './sign-in.js';
+import { UserQuestions } from './user-questions.js';
 
 /** Connects to a server; called again when the connection is lost. */
 export interface McpConnector {
@@ -56,7 +57,12 @@ export function connectMcp(options: McpConnectOptions): McpConnector {
 
 async function newClient(): Promise<Client> {
   const { Client } = await import('@modelcontextprotocol/client');
-  return new Client({ name: 'toolwright', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
+  const client = new Client(
+    { name: 'toolwright', version: '1.0.0' },
+    { capabilities: { elicitation: { form: {}, url: {} } }, versionNegotiation: { mode: 'auto' } },
+  );
+  new UserQuestions(client);
+  return client;
 }
 
 async function transportFor(options: McpConnectOptions, signIn: McpSignIn | undefined): Promise<Transport> {

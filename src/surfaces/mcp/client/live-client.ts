@@ -1,9 +1,11 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { withMethods } from '../../../core/kernel/options.js';
 import type { McpClientSource } from './options.js';
-import { type AskForSignIn, SignInNeeded, signInOf } from './sign-in.js';
+import { type AskForSignIn, signInNeededBy, signInOf } from './sign-in.js';
 
 const MOST_NAME_CHARACTERS = 64;
+/** The second one if the user of the first answered without signing in. */
+const MOST_SIGN_INS = 2;
 const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
 
 /** `prefix` names the server in errors until it reports its own name. */
@@ -14,7 +16,7 @@ interface LiveClientOptions {
 }
 
 /** How one use of the connection goes on after an error. */
-interface UseOptions {
+export interface UseOptions {
   /** Whether the work may be done again if its response was lost. */
   readonly isRepeatable: boolean;
   /** Asks the user of the call to sign in. */
@@ -53,18 +55,21 @@ export class LiveClient {
    * or if it is repeatable; and after a refusal that a sign-in or more scopes remove.
    */
   async use<Value>(work: (client: Client) => Promise<Value>, options: UseOptions): Promise<Value> {
-    let canSignIn = true;
+    let signIns = 0;
     for (let isLast = this.#connect === undefined; ; ) {
-      const client = await this.#open();
+      let client: Client | undefined;
       try {
+        client = await this.#open();
         // The SDK reports this only in the text of a message.
         if (client.transport === undefined) throw Object.assign(new Error('Not connected'), NOT_CONNECTED);
         return await work(client);
       } catch (error) {
-        if (canSignIn && (await signInOf(client)?.resolve(error, options.askForSignIn))) {
-          canSignIn = false;
+        const signIn = client === undefined ? signInNeededBy(error)?.signIn : signInOf(client);
+        if (signIns < MOST_SIGN_INS && (await signIn?.resolve(error, options.askForSignIn))) {
+          signIns += 1;
           continue;
         }
+        if (client === undefined) throw error;
         const loss = connectionLossOf(error);
         if (loss === 'none') throw error;
         if (this.#connect !== undefined) await this.#forget(client);
@@ -105,7 +110,7 @@ export class LiveClient {
     } catch (error) {
       // The next call tries again.
       if (this.#client === opening) this.#client = undefined;
-      if (error instanceof SignInNeeded) throw error;
+      if (signInNeededBy(error) !== undefined) throw error;
       throw unreachableError(this.#server, error);
     }
   }

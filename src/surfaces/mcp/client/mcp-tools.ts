@@ -51,7 +51,7 @@ import {
 } from '../../../tools/checking/schema-faults.js';
 import { TOOL_NAME } from '../../../tools/discovery/define-tool.js';
 import { asSent, recordMessage } from '../record-message.js';
-import { CLIENT, LiveClient } from './live-client.js';
+import { CLIENT, LiveClient, type UseOptions } from './live-client.js';
 import {
   type McpClientSource,
   type McpFollowing,
@@ -59,6 +59,8 @@ import {
   type McpToolChange,
   McpToolsOptions,
 } from './options.js';
+import { type AskForSignIn, signInNeededBy } from './sign-in.js';
+import { AGREED, questionsOf } from './user-questions.js';
 
 /** A page as the server sent it; the SDK's own parser would reorder the keys of schemas. */
 interface RawPage {
@@ -68,7 +70,7 @@ interface RawPage {
 
 const AS_SENT = asSent<RawPage>();
 
-const READING = { isRepeatable: true };
+const READING: UseOptions = { isRepeatable: true };
 
 /** Limit for servers whose list never ends. */
 const MOST_PAGES = 1_000;
@@ -217,33 +219,62 @@ function importTool(
     fillsDefaults: fillDefaults ? undefined : false,
     checkedAs: schemas.areWhole ? undefined : schemas.checkedAs,
     async execute(args: JsonObject, context: ToolContext) {
-      const send = (connected: Client, carrier: TraceCarrier | undefined) =>
-        connected.callTool(
-          { name: tool.name, arguments: args, _meta: carrier && { ...carrier } },
-          {
-            toolDefinition,
-            signal: context.signal,
-            // The registry enforces its own limit with the signal.
-            timeout: MAX_TIMER_MS,
-            onprogress: (progress) => context.progress(progress),
-          },
-        );
-      const trace = context instanceof CallContext ? context.trace : undefined;
+      const call = { tool, toolDefinition, args, context, options };
       const result = await client.use(
         (connected) => {
-          const facts = factsFor(connected, 'tools/call');
-          trace?.onMcp(facts);
-          // A call is recorded once: by the caller's trace, or else here.
-          if (trace !== undefined) return send(connected, trace.carrier);
-          const message = { ...facts, side: 'client', tool: tool.name } as const;
-          return recordMessage(options.telemetry, message, (carrier) => send(connected, carrier));
+          const questions = questionsOf(connected);
+          if (questions === undefined) return sendCall(connected, call);
+          return questions.within(context, () => sendCall(connected, call));
         },
-        { isRepeatable },
+        { isRepeatable, askForSignIn: askForSignIn(context) },
       );
       return readMcpResult(result);
     },
   });
   return Object.freeze(imported);
+}
+
+interface SentCall {
+  readonly tool: McpTool;
+  readonly toolDefinition: McpTool;
+  readonly args: JsonObject;
+  readonly context: ToolContext;
+  readonly options: McpToolsOptions;
+}
+
+function sendCall(
+  connected: Client,
+  { tool, toolDefinition, args, context, options }: SentCall,
+): Promise<CallToolResult> {
+  const send = (carrier: TraceCarrier | undefined) =>
+    connected.callTool(
+      { name: tool.name, arguments: args, _meta: carrier && { ...carrier } },
+      {
+        toolDefinition,
+        signal: context.signal,
+        // The registry enforces its own limit with the signal.
+        timeout: MAX_TIMER_MS,
+        onprogress: (progress) => context.progress(progress),
+      },
+    );
+  const trace = context instanceof CallContext ? context.trace : undefined;
+  const facts = factsFor(connected, 'tools/call');
+  trace?.onMcp(facts);
+  // A call is recorded once: by the caller's trace, or else here.
+  if (trace !== undefined) return send(trace.carrier);
+  return recordMessage(options.telemetry, { ...facts, side: 'client', tool: tool.name }, send);
+}
+
+/** Makes a sign-in a pending question of the run. A page that was shown once is shown again to the same question. */
+function askForSignIn(context: ToolContext): AskForSignIn {
+  let asked = 0;
+  return async (address) => {
+    asked += 1;
+    const page = await context.once(`sign-in ${asked}`, () => address.href);
+    const message = `Sign in at this page, and then answer that it is done:\n${page}`;
+    if ((await context.ask({ message, schema: AGREED })) !== true)
+      throw new Error('The user did not sign in.');
+  };
 }
 
 /** Unset hints get the more dangerous value (MCP, tool annotations). */
@@ -405,7 +436,8 @@ export async function mcpTools(
  * Registers the tools of an MCP server and follows its changes: tools that it adds, changes or removes are updated in
  * the registry, also after a reconnection. The registry's own tools are never replaced.
  *
- * Rejects if the server's list cannot be read; nothing is registered then.
+ * Rejects if the server's list cannot be read; nothing is registered then. If the server needs a sign-in and
+ * `connectMcp` has no `onSignIn`, the tool `sign_in` asks the user of a run instead.
  *
  * @throws InvalidOptionsError (521) for invalid options.
  *
@@ -428,12 +460,15 @@ export async function followMcpTools(
   try {
     await follower.refresh();
   } catch (error) {
+    if (signInNeededBy(error) !== undefined && follower.offerSignIn()) return follower;
     // The caller gets no object to close.
     await follower.close();
     throw error;
   }
   return follower;
 }
+
+const SIGN_IN = 'sign_in';
 
 /** A tool of the server, with its state here. */
 interface FollowedTool {
@@ -475,7 +510,31 @@ class McpFollower implements McpFollowing {
   }
 
   async refresh(): Promise<void> {
-    const reading = this.#reading.then(() => this.#read());
+    await this.#refresh(READING);
+  }
+
+  /** Registers a tool that lets the user of a run sign in and then reads the list; `false` if its name is taken. */
+  offerSignIn(): boolean {
+    const { prefix } = this.#options;
+    const name = prefix === undefined ? SIGN_IN : `${prefix}_${SIGN_IN}`;
+    if (this.#registry.offered(name) !== undefined) return false;
+    const tool: ToolDefinition = {
+      name,
+      description: `Asks the user to sign in at the MCP server${prefix === undefined ? '' : ` '${prefix}'`}, whose tools can be called afterwards.`,
+      parameters: { type: 'object', properties: {} },
+      annotations: { readOnly: true },
+      execute: async (_args: JsonObject, context: ToolContext) => {
+        await this.#refresh({ ...READING, askForSignIn: askForSignIn(context) });
+        if (this.#registry.offered(name) === tool) this.#registry.unregister(name);
+        return `The user has signed in. These tools can be called now: ${[...this.#followed.keys()].join(', ')}`;
+      },
+    };
+    this.#registry.register(tool);
+    return true;
+  }
+
+  async #refresh(options: UseOptions): Promise<void> {
+    const reading = this.#reading.then(() => this.#read(options));
     this.#reading = reading.then(
       () => {},
       () => {},
@@ -503,9 +562,9 @@ class McpFollower implements McpFollowing {
   }
 
   /** Reads the list; returns the pending decisions about its tools. */
-  async #read(): Promise<readonly (Promise<void> | undefined)[]> {
+  async #read(options: UseOptions): Promise<readonly (Promise<void> | undefined)[]> {
     if (this.#isOver) return [];
-    const candidates = await this.#client.use((client) => listCandidates(client, this.#options), READING);
+    const candidates = await this.#client.use((client) => listCandidates(client, this.#options), options);
     if (this.#isOver) return [];
     this.#isKnown = true;
     const removing = this.#removeAllBut(new Set(candidates.map(({ name }) => name)));

@@ -17,16 +17,23 @@ const ATTEMPT_MS = 60 * 60 * 1000;
 const MOST_ATTEMPTS = 8;
 
 /** The user must sign in before the request can be sent again. */
-export class SignInNeeded extends Error {
+class SignInNeeded extends Error {
   override readonly name = 'SignInNeeded';
+  readonly signIn: McpSignIn;
   readonly address: URL;
 
-  constructor(server: string, address: URL) {
+  constructor(signIn: McpSignIn, server: string, address: URL) {
     super(
       `The MCP server ${server} needs a sign-in: set \`auth.onSignIn\`, or call its tools in a run whose user can answer.`,
     );
+    this.signIn = signIn;
     this.address = address;
   }
+}
+
+/** The sign-in that an error asks for. */
+export function signInNeededBy(error: unknown): SignInNeeded | undefined {
+  return causesOf(error).find((cause) => cause instanceof SignInNeeded);
 }
 
 /** Asks the user to sign in at an address; resolves when the user has done so. */
@@ -101,7 +108,7 @@ export class McpSignIn {
    * sent again. `ask` is used if there is no `onSignIn`.
    */
   async resolve(error: unknown, ask?: AskForSignIn): Promise<boolean> {
-    const needed = causesOf(error).find((cause) => cause instanceof SignInNeeded);
+    const needed = signInNeededBy(error);
     if (needed !== undefined) {
       await this.#signIn(needed, ask);
       return true;
@@ -117,7 +124,7 @@ export class McpSignIn {
       resourceMetadataUrl: insufficient.resourceMetadataUrl,
       isStepUp: true,
     });
-    if (address !== undefined) await this.#signIn(new SignInNeeded(this.#server, address), ask);
+    if (address !== undefined) await this.#signIn(new SignInNeeded(this, this.#server, address), ask);
     return true;
   }
 
@@ -144,7 +151,7 @@ export class McpSignIn {
     const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
     const address = await this.#authorize({ sent: this.#tokenOf.get(response), scope, resourceMetadataUrl });
-    if (address !== undefined) throw new SignInNeeded(this.#server, address);
+    if (address !== undefined) throw new SignInNeeded(this, this.#server, address);
   }
 
   /** Gets a new token; if this needs the user, returns where to sign in. */

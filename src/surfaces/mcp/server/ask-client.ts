@@ -1,4 +1,3 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import {
   type ElicitRequestFormParams,
   type InputRequest,
@@ -304,46 +303,5 @@ function shownText(text: string): string {
   return `${start}… (${text.length.toLocaleString('en')} characters)`;
 }
 
-const CIPHER = 'aes-256-gcm';
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 /** Time limit for an answer; people need time. */
 export const ANSWER_MS = 60 * 60 * 1000;
-
-/** State that a client stores for the server, encrypted: it cannot be read, changed, or used for another owner. */
-export class SealedState {
-  readonly #key: Buffer;
-
-  /** Without a secret, only this process can open what it seals. */
-  constructor(secret?: string) {
-    this.#key = secret === undefined ? randomBytes(32) : createHash('sha256').update(secret).digest();
-  }
-
-  /** `owner` identifies the owner and the purpose. */
-  seal(value: unknown, owner: string): string {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(owner));
-    const text = JSON.stringify({ value, until: Date.now() + ANSWER_MS });
-    const sealed = Buffer.concat([cipher.update(text), cipher.final()]);
-    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
-  }
-
-  /** The value; `undefined` if the text is invalid, has another owner, or is too old. */
-  open(text: string, owner: string): unknown {
-    const bytes = Buffer.from(text, 'base64url');
-    const tagged = NONCE_BYTES + TAG_BYTES;
-    // The decoder is lenient, but any change must invalidate the text.
-    if (bytes.length <= tagged || bytes.toString('base64url') !== text) return undefined;
-    try {
-      const decipher = createDecipheriv(CIPHER, this.#key, bytes.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      });
-      decipher.setAAD(Buffer.from(owner)).setAuthTag(bytes.subarray(NONCE_BYTES, tagged));
-      const opened = Buffer.concat([decipher.update(bytes.subarray(tagged)), decipher.final()]);
-      const { value, until } = JSON.parse(opened.toString());
-      return Date.now() < until ? value : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-}

@@ -24,6 +24,8 @@ const MARK = 'x-mcp-input';
  * Asks the model of the MCP client that made the call. Like `context.ask`, it suspends the call, and the method runs
  * again with the answer. Outside MCP, the person who answers the run's questions provides the message.
  *
+ * @deprecated MCP 2026-07-28 deprecates sampling: ask a provider of your own. It works until MCP removes it.
+ *
  * @example
  * ```ts
  * @Tool('Sum up a text')
@@ -56,6 +58,8 @@ export async function sampleMessage(
 
 /**
  * Asks the MCP client that made the call for its working folders, in the same way as {@link sampleMessage}.
+ *
+ * @deprecated MCP 2026-07-28 deprecates roots: take folders as arguments or settings. It works until MCP removes it.
  *
  * @example
  * ```ts

@@ -23,8 +23,9 @@ import { logFailure } from '../../../run/call/failure-log.js';
 import { SERVED_KINDS } from '../../../run/call/registration.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { SealedState } from '../sealed-state.js';
 import { allAppFaults } from './apps.js';
-import { SealedState } from './ask-client.js';
+import { ANSWER_MS } from './ask-client.js';
 import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
@@ -418,7 +419,7 @@ class RegistryServer implements McpToolServer {
       registry,
       options,
       telemetry: options.telemetry ?? registry.telemetry,
-      state: new SealedState(options.stateKey),
+      state: new SealedState(options.stateKey, ANSWER_MS),
       lists: new ToolLists(registry),
       resource: oauth && new ProtectedResource(oauth, { registry, onError: options.onError }),
       invokers: new WeakMap(),

@@ -16,7 +16,7 @@ import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js'
 import { withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
-import type { SealedState } from './ask-client.js';
+import type { SealedState } from '../sealed-state.js';
 import type { ProtectedResource } from './oauth.js';
 import type { McpCaller, McpServerOptions } from './options.js';
 import type { ToolLists } from './tool-lists.js';
