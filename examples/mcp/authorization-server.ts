@@ -52,6 +52,13 @@ function configurationOf({ api, fetch: read, tokens = 'jwt' }: AuthorizationServ
   const configuration: Configuration = {
     scopes: ['openid', 'offline_access', ...api.scopes],
     clientDefaults: { token_endpoint_auth_method: 'none' },
+    // Many clients register with the scopes of their first sign-in alone, and ask for more later.
+    extraClientMetadata: {
+      properties: ['later_scopes'],
+      validator: (...[, , , metadata]) => {
+        metadata.scope = undefined;
+      },
+    },
     findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
     ttl: { AccessToken: 300, Interaction: 600, Session: 600, Grant: 600 },

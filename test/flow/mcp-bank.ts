@@ -121,7 +121,7 @@ export async function openBank(options: McpServerOptions = {}): Promise<Bank> {
     url: new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`),
     ...{ mcp, issuer, paid, ran, log, waiting },
     tokenOf: (tenant, { others = {}, ...claims } = {}) =>
-      issuer.issue({ sub: `user of ${tenant}`, ...claims, others: { tenant, ...others } }),
+      issuer.issue({ sub: `user of ${tenant}`, expiresIn: 3_600, ...claims, others: { tenant, ...others } }),
     async close() {
       await mcp.close();
       http.closeAllConnections();

@@ -83,7 +83,8 @@ async function openCrowd() {
   const url = new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`);
   const tokenOf = (tenant: number) => {
     const canary = canaryOf(tenant);
-    return issuer.issue({ sub: `${canary}sub`, scope: `${canary}scope`, others: { tenant: canary } });
+    const claims = { sub: `${canary}sub`, scope: `${canary}scope`, others: { tenant: canary } };
+    return issuer.issue({ ...claims, expiresIn: 3_600 });
   };
   return { url, running, log, tokenOf };
 }
@@ -150,7 +151,7 @@ test(`of ${TENANTS} tenants at once, each receives what is its own and nothing e
       const text = JSON.stringify(received);
       // Progress, the question and the result have arrived, and name this tenant alone.
       if (!text.includes('asking {') || !text.includes('Who are you'))
-        leaks.push(`${canary} misses something`);
+        leaks.push(`${canary} misses something: ${text.slice(0, 500)}`);
       for (const [other] of text.matchAll(CANARY))
         if (other !== canary) leaks.push(`${other} reached ${canary}`);
       if (text.includes(token)) leaks.push(`the token of ${canary}`);

@@ -1,0 +1,100 @@
+// Programs of others: mcp-remote, a bridge from stdio to HTTP, and the MCP Inspector on the command line.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { signIn } from '../../dist/examples/mcp/sign-in.js';
+import { browse, CANCEL, expect, HOURS, READ, startPlain, startProtected } from './servers.mjs';
+
+const run = promisify(execFile);
+const moduleAt = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
+const MCP_REMOTE = moduleAt('mcp-remote/dist/proxy.js');
+const INSPECTOR = moduleAt('@modelcontextprotocol/inspector/clients/launcher/build/index.js');
+
+/** Uses a server through mcp-remote; every page that it wants opened is visited. */
+async function throughMcpRemote(url, use) {
+  const folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-remote-'));
+  const visits = [];
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [MCP_REMOTE, url.href, '--host', '127.0.0.1', '--auth-timeout', '120'],
+    // No browser is found.
+    env: { MCP_REMOTE_CONFIG_DIR: folder, HOME: folder, PATH: folder },
+    stderr: 'pipe',
+  });
+  let printed = '';
+  transport.stderr.on('data', (chunk) => {
+    printed += chunk;
+    for (const [address] of printed.matchAll(/http\S+[?&]code_challenge=\S+(?=\s)/g)) {
+      if (visits.some((visit) => visit.address === address)) continue;
+      visits.push({ address, end: browse(address).catch((error) => error) });
+    }
+  });
+  const client = new Client({ name: 'a-client', version: '1' });
+  try {
+    await client.connect(transport, { timeout: 120_000 });
+    return await use(client, visits);
+  } catch (error) {
+    throw new Error(`${error.message}\n${printed}`);
+  } finally {
+    await client.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const callOf = async (client, name) =>
+  (await client.callTool({ name, arguments: {} }, { timeout: 120_000 })).content[0].text;
+
+/** The Inspector on the command line, with a token that somebody else has got. */
+async function inspect(url, token, ...args) {
+  const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
+  const all = ['--cli', url.href, '--transport', 'http', ...header, ...args];
+  return (await run(process.execPath, [INSPECTOR, ...all])).stdout;
+}
+
+export const programs = {
+  'mcp-remote lists and calls without sign-in': async () => {
+    await using server = await startPlain(HOURS, READ);
+    await throughMcpRemote(server.url, async (client) => {
+      const { tools } = await client.listTools();
+      expect(tools.length === 2, tools);
+      const text = await callOf(client, 'hours');
+      expect(text === 'hours for everybody', text);
+    });
+  },
+  'mcp-remote signs in when it connects': async () => {
+    await using server = await startProtected(READ);
+    await throughMcpRemote(server.url, async (client, visits) => {
+      const { tools } = await client.listTools();
+      expect(tools[0].name === 'read', tools);
+      const text = await callOf(client, 'read');
+      expect(text === 'read for ada' && visits.length === 1, { text, visits });
+    });
+  },
+  'mcp-remote signs in at the call that needs it, and for more scopes at the next': async () => {
+    await using server = await startProtected(HOURS, READ, CANCEL);
+    await throughMcpRemote(server.url, async (client) => {
+      for (const name of ['read', 'cancel']) {
+        const text = await callOf(client, name);
+        expect(text === `${name} for ada`, text);
+      }
+    });
+  },
+  'Inspector (command line) lists and calls without sign-in': async () => {
+    await using server = await startPlain(HOURS, READ);
+    const { tools } = JSON.parse(await inspect(server.url, undefined, '--method', 'tools/list'));
+    expect(tools.length === 2, tools);
+  },
+  'Inspector (command line) lists and calls with a token': async () => {
+    await using server = await startProtected(READ);
+    const token = await signIn(server.url, { scope: 'orders:read' });
+    const { tools } = JSON.parse(await inspect(server.url, token, '--method', 'tools/list'));
+    expect(tools[0].name === 'read', tools);
+    const call = await inspect(server.url, token, '--method', 'tools/call', '--tool-name', 'read');
+    expect(JSON.parse(call).content[0].text === 'read for ada', call);
+  },
+};
