@@ -1,9 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { connectMcp, fileTokens, followMcpTools, type McpAuth, mcpTools } from 'toolwright/mcp';
+import { builtFile } from '../../processes/built-file.js';
+import { NodeProcess } from '../../processes/node-process.js';
 import { agree, CANARY, type OddServers, serveOddly } from './odd-authorization-server.js';
 
 const redirectUrl = 'http://127.0.0.1:33333/callback';
@@ -113,6 +116,30 @@ test('clients that renew the same token at once use it once', async () => {
   expect(servers.grants).toEqual(['refresh_token']);
   servers.expireAll();
   expect(await shops[0]?.call('orders')).toBe('orders of ada');
+});
+
+test('processes that renew the same token at once use it once, and all go on', async () => {
+  const shop = await visit();
+  await shop.call('orders');
+  servers.grants.length = 0;
+  servers.behaviour.delayMs = 1_000;
+  servers.expireAll();
+  const [tools, mcp] = ['dist/src/index.js', 'dist/src/surfaces/mcp/index.js'] as const;
+  const program = `
+    import { ToolRegistry } from ${JSON.stringify(pathToFileURL(builtFile(tools)))};
+    import { connectMcp, fileTokens, mcpTools } from ${JSON.stringify(pathToFileURL(builtFile(mcp)))};
+    const [url, path, redirectUrl] = process.argv.slice(1);
+    const connect = connectMcp({ url, auth: { redirectUrl, tokens: fileTokens(path) } });
+    const registry = new ToolRegistry().register(...(await mcpTools(connect)));
+    console.log((await registry.execute('orders', {})).forLLM);
+    process.exit();
+  `;
+  const args = ['--input-type=module', '--eval', program, servers.url, path, redirectUrl];
+  const processes = Array.from({ length: 3 }, () => new NodeProcess(args, { folder }));
+  for (const { exitCode, stdout, stderr } of await Promise.all(processes.map((one) => one.ended())))
+    expect([exitCode, stdout, stderr]).toEqual([0, 'orders of ada\n', '']);
+  expect(servers.grants).toEqual(['refresh_token']);
+  expect(await shop.call('orders')).toBe('orders of ada');
 });
 
 test('after everything was revoked, the user signs in again', async () => {
