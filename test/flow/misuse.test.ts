@@ -238,6 +238,22 @@ test('all mistakes of one call are one error with faults as data', () => {
   throw new Error('nothing was thrown');
 });
 
+test('mistakes with the same causes and the same fix print them once', () => {
+  class Untyped {
+    first(a: string) {
+      return a;
+    }
+    second(a: string) {
+      return a;
+    }
+  }
+  for (const name of ['first', 'second'] as const)
+    Tool(name)(Untyped.prototype, name, Object.getOwnPropertyDescriptor(Untyped.prototype, name)!);
+  expect(() => discoverTools({ toolsets: [Untyped] })).toThrow(
+    /1\. Untyped\.first.*\n {3}Possible causes:[\s\S]*2\. Untyped\.second, parameter a \(#0\): .* Causes and fix: see above\.\n\n`npx/,
+  );
+});
+
 test.each([
   ['nothing', undefined, 'what defineTool takes is undefined'],
   ['null', null, 'what defineTool takes is null'],

@@ -208,9 +208,30 @@ function describeType(
   const inherited = [...groups].map(([from, names]) => inheritedOptions(from, names, type));
   const head = [`### \`${type.heading}\`\n`, `${[purpose, ...inherited].join(' ')}\n`];
   if (own.length === 0) return head.join('\n');
-  const rows = own.map((option) => rowOf(checker, option));
-  const table = ['| option | type | default | meaning |', '| --- | --- | --- | --- |', ...rows];
-  return [...head, ...table, ''].join('\n');
+  return [...head, ...listOf(own.map((option) => describeOption(checker, option))), ''].join('\n');
+}
+
+interface DescribedOption {
+  readonly name: string;
+  readonly type: string;
+  readonly notes: string;
+}
+
+/** One line for each option; options without a text share a line with their type. */
+function listOf(options: readonly DescribedOption[]): string[] {
+  const lines = options
+    .filter(({ notes }) => notes !== '')
+    .map((o) => `- \`${o.name}\`: \`${o.type}\`${o.notes}`);
+  const plain = Map.groupBy(
+    options.filter(({ notes }) => notes === ''),
+    ({ type }) => type,
+  );
+  return [
+    ...lines,
+    ...[...plain].map(
+      ([type, named]) => `- ${named.map(({ name }) => `\`${name}\``).join(', ')}: \`${type}\``,
+    ),
+  ];
 }
 
 function inheritedOptions(from: OptionsType, names: readonly string[], type: OptionsType): string {
@@ -226,16 +247,14 @@ function isSame(one: ts.Symbol, other: ts.Symbol): boolean {
   return one.name === other.name && one.declarations?.[0] === other.declarations?.[0];
 }
 
-function rowOf(checker: ts.TypeChecker, option: ts.Symbol): string {
+function describeOption(checker: ts.TypeChecker, option: ts.Symbol): DescribedOption {
   const isOptional = (option.flags & ts.SymbolFlags.Optional) !== 0;
   const { meaning, byDefault } = splitDefault(textOf(checker, option));
-  const cells = [
-    `\`${option.name}\``,
-    `\`${typeText(checker, option)}\``,
-    isOptional ? byDefault : 'required',
-    firstSentence(meaning),
-  ];
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`.replaceAll(/ {2,}/g, ' ');
+  const isRequired = isOptional ? '' : ', required';
+  const fallback = byDefault === '' ? '' : `, default ${byDefault}`;
+  const sentence = firstSentence(meaning);
+  const notes = `${isRequired}${fallback}${sentence === '' ? '' : `. ${sentence}`}`;
+  return { name: option.name, type: typeText(checker, option), notes: notes.replaceAll(/ {2,}/g, ' ') };
 }
 
 function textOf(checker: ts.TypeChecker, symbol: ts.Symbol): string {

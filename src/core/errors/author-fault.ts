@@ -73,19 +73,19 @@ export function undescribed(where: string, fix: string): AuthorFault {
 
 /** Numbers mistakes in a text for people. */
 function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
-  const count = faults.length === 1 ? '1 mistake' : `${faults.length} mistakes`;
-  return [
-    `${count} in ${place}:`,
-    ...faults.map((fault, index) => `\n${index + 1}. ${describeOne(fault)}`),
-  ].join('\n');
+  return `${faults.length} mistake${faults[1] ? 's' : ''} in ${place}:${faults
+    .map((fault, index) => `\n\n${index + 1}. ${describeOne(fault, faults[index - 1])}`)
+    .join('')}`;
 }
 
-function describeOne({ where, parameter, problem, causes = [], fix }: AuthorFault): string {
-  const place = parameter === undefined ? where : `${where}, parameter ${parameter}`;
-  const lines = [`${place}: ${problem}.`];
-  if (causes.length > 0) lines.push('   Possible causes:', ...causes.map((cause) => `   - ${cause}`));
-  lines.push(`   Write instead: ${fix}`);
-  return lines.join('\n');
+function describeOne(
+  { where, parameter, problem, causes = [], fix }: AuthorFault,
+  before: AuthorFault | undefined,
+): string {
+  const head = `${parameter ? `${where}, parameter ${parameter}` : where}: ${problem}.`;
+  if (causes === before?.causes) return `${head} Causes and fix: see above.`;
+  const list = causes.map((cause) => `\n   - ${cause}`).join('');
+  return `${head}${list && `\n   Possible causes:${list}`}\n   Write instead: ${fix}`;
 }
 
 /** An invalid option and the function that it was passed to. */

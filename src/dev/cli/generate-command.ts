@@ -158,8 +158,11 @@ function generateOnce(
   }
   for (const warning of warnings) error(`warning: ${describeFindings([warning], folder)}`);
   if (generated.tools === 0) {
-    error(`toolwright: ${shownPath(project, folder)} has no exported class with a @Tool method\n`);
-    return { exitCode: 1, libraries };
+    error(
+      `toolwright: nothing was generated, because ${shownPath(project, folder)} has no exported class with a @Tool method\n`,
+    );
+    // A project whose first tool is not written yet must build; an old file would describe classes that are gone.
+    return { exitCode: existsSync(generated.outFile) ? 1 : 0, libraries };
   }
   return {
     exitCode: check ? checkGeneratedFile(generated, environment) : write(generated, environment),

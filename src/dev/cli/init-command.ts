@@ -163,11 +163,26 @@ function print(value: unknown): string {
     .join(', ')} }`;
 }
 
+const NEW_TSCONFIG = `{
+  "compilerOptions": {
+    "target": "es2023",
+    "module": "nodenext",
+    "strict": true,
+    "skipLibCheck": true,
+    "experimentalDecorators": true
+  }
+}
+`;
+
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
 export const initCommand: Command = {
   async run(args, environment) {
     parseArgs({ args: [...args], options: {} });
     const { folder, out } = environment;
+    if (existsSync(join(folder, 'package.json')) && !existsSync(join(folder, 'tsconfig.json'))) {
+      writeFileSync(join(folder, 'tsconfig.json'), NEW_TSCONFIG);
+      out(unifiedDiff({ path: 'tsconfig.json', before: '', after: NEW_TSCONFIG }));
+    }
     const project = await readProject(folder);
     const { edits, notes } = planInit(project);
     for (const edit of edits) {
@@ -409,7 +424,7 @@ const NEST_E2E = 'test/jest-e2e.json';
 /**
  * Reads the project of a folder.
  *
- * @throws UserFault if there is no package.json, tsconfig.json or compiler.
+ * @throws UserFault if there is no package.json or compiler.
  */
 async function readProject(folder: string): Promise<FoundProject> {
   if (!existsSync(join(folder, 'package.json')))
@@ -432,8 +447,6 @@ async function readProject(folder: string): Promise<FoundProject> {
 
 /** The tsconfig.json with sources; in a solution with only references, the first one that has some. */
 function sourceConfig(folder: string): string {
-  if (!existsSync(join(folder, 'tsconfig.json')))
-    throw new UserFault(`there is no tsconfig.json in ${folder}`, 1);
   const config = readJson(read(join(folder, 'tsconfig.json')));
   const references = valueAt(config, ['references']);
   const files = valueAt(config, ['files']);

@@ -4,6 +4,7 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import type { AuthorFault } from '../../core/errors/author-fault.js';
 import { listOf, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
 import { fromParameter } from '../schema/from-parameter.js';
+import { NO_METADATA } from '../schema/type-reference.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
 
@@ -129,7 +130,7 @@ function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter 
     causes: [
       'the class is imported with `import type`',
       'the type is an interface, which does not exist at run time',
-      'the build tool emits no decorator metadata (esbuild, tsx): run `npx toolwright generate` and import the file that it writes',
+      NO_METADATA,
     ],
     fix: '@Args() args: SomeDto',
   };

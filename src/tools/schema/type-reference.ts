@@ -132,7 +132,8 @@ const GENERATE = '`npx toolwright generate` writes it from the types, and the ap
 const ERASED = `the type is an interface, a union or \`any\`, which do not exist at run time: ${GENERATE}`;
 const UNTYPED = 'it has no type annotation: write one';
 const TYPE_IMPORT = 'the class is imported with `import type`';
-const NO_METADATA =
+/** The likeliest cause of a type that is not known. */
+export const NO_METADATA =
   'the build tool emits no decorator metadata (esbuild, tsx, or `emitDecoratorMetadata` is off): run ' +
   '`npx toolwright generate` and import the file that it writes';
 const CYCLE = 'the class was not loaded yet, because two files import each other';

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
@@ -298,10 +298,17 @@ describe('toolwright init', () => {
 
   test('a project that has no tools yet is set up all the same', async () => {
     using project = smallProject({ 'src/main.ts': 'export {};\n', 'nest-cli.json': NEST });
+    const { code, error } = await runCommand(['init'], project.folder);
+    expect(code).toBe(0);
+    expect(error).toContain('nothing was generated, because tsconfig.json has no exported class');
+  });
+
+  test('a project without a tsconfig.json gets one', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    rmSync(join(project.folder, 'tsconfig.json'));
     const { code, out } = await runCommand(['init'], project.folder);
     expect(code).toBe(0);
-    expect(out).toContain(
-      'Nothing is generated yet: tsconfig.json has no exported class with a @Tool method',
-    );
+    expect(out).toContain('+    "experimentalDecorators": true');
+    expect(read(project, 'tsconfig.json')).toContain('"experimentalDecorators": true');
   });
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
+import type { LLMProvider, LLMResponse } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import { createChatServer } from './create-server.js';
 
@@ -14,14 +16,18 @@ const { server, close } = await createChatServer({
 let url: string;
 
 before(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/chat`;
+  url = await listen(server);
 });
 
 after(close);
 
-async function send(message: object): Promise<string> {
-  const response = await fetch(url, {
+async function listen(http: Server): Promise<string> {
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/api/chat`;
+}
+
+async function send(message: object, to = url): Promise<string> {
+  const response = await fetch(to, {
     method: 'POST',
     headers: { 'content-type': 'application/json', cookie },
     body: JSON.stringify({ id: 'chat-1', messages: [message] }),
@@ -56,4 +62,23 @@ test('waits for an approval, and refunds when it is given', async () => {
   });
   assert.match(answered, /12.5 EUR were refunded \(late\)/);
   assert.match(answered, /is refunded\./);
+});
+
+test('a shutdown lets an answer that has begun reach its reader', async () => {
+  const asked = Promise.withResolvers<void>();
+  const reply = Promise.withResolvers<LLMResponse>();
+  const slow: LLMProvider = {
+    chat: () => {
+      asked.resolve();
+      return reply.promise;
+    },
+  };
+  const chat = await createChatServer({ path: ':memory:', model: { provider: slow, model: 'slow' } });
+  const message = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] };
+  const answer = send(message, await listen(chat.server));
+  await asked.promise;
+  const closed = chat.close();
+  reply.resolve({ content: 'Good day.', toolCalls: [], finishReason: 'stop' });
+  assert.match(await answer, /Good day\.[\s\S]*"type":"finish"/);
+  await closed;
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { extname, join, normalize } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { createChatHandler } from 'toolwright/chat';
 import { SqliteRunStore } from 'toolwright/stores';
 import { type ChosenModel, chooseModel } from './model.js';
@@ -35,9 +36,10 @@ export async function createChatServer({
   return {
     server,
     close: async () => {
-      await chat.close();
+      const served = new Promise((resolve) => server.close(resolve));
+      await chat.close(); // the turns that run here end
+      await Promise.race([served, wait(5_000, undefined, { ref: false })]); // readers receive the rest
       server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
     },
   };
 }

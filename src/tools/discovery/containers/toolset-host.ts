@@ -6,6 +6,7 @@ import type { AuthorFault } from '../../../core/errors/author-fault.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
 import { loadPackage } from '../../../core/kernel/optional-package.cjs';
 import { readDescription } from '../../../core/metadata/class-record.js';
+import { NO_METADATA } from '../../schema/type-reference.js';
 
 /** A class and the lifetime of its instances. */
 interface ProvidedClass {
@@ -158,10 +159,7 @@ function unknownConstructor(target: ClassType): DependencyFault {
   const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
   return {
     problem: `${target.name}(${unknowns}) needs arguments, but nothing says which`,
-    causes: [
-      'the class has no decorator',
-      'the build tool emits no decorator metadata (esbuild, tsx): run `npx toolwright generate` and import the file that it writes',
-    ],
+    causes: ['the class has no decorator', NO_METADATA],
     fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
   };
 }
