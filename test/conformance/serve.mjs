@@ -11,7 +11,6 @@ const registry = new ToolRegistry();
 let added = 0;
 registry.register(
   ...discoverTools({ toolsets: [EverythingElse] }),
-  ...TASK_TOOLS,
   ...everythingTools({
     changeTools: () => {
       added += 1;
@@ -25,6 +24,7 @@ registry.register(
       return 'changed';
     },
   }),
+  ...TASK_TOOLS,
 );
 const mcp = createMcpServer(registry, {
   name: 'toolwright-conformance',
