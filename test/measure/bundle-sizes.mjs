@@ -22,7 +22,7 @@ const LIMITS = {
   'toolwright/bullmq': 280,
   'toolwright/pg-boss': 280,
   'toolwright/postgres': 325,
-  'toolwright/mcp': 330,
+  'toolwright/mcp': 500,
   'toolwright/ai-sdk': 320,
   'toolwright/chat': 510,
   'toolwright/opentelemetry': 285,

@@ -1,8 +1,12 @@
 export { connectMcp, type McpConnector } from './client/connect-mcp.js';
-export type { McpAuth, McpConnectOptions, McpTokenStore } from './client/connect-options.js';
-export { followMcpTools, mcpTools } from './client/mcp-tools.js';
 export type {
   ConnectedMcpClient,
+  McpAuth,
+  McpConnectOptions,
+  McpTokenStore,
+} from './client/connect-options.js';
+export { followMcpTools, mcpTools } from './client/mcp-tools.js';
+export type {
   McpClientSource,
   McpFollowing,
   McpToolCandidate,

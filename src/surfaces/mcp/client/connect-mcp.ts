@@ -1,6 +1,5 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
-import { checkConnectOptions, type McpConnectOptions } from './connect-options.js';
-import type { ConnectedMcpClient } from './options.js';
+import { type ConnectedMcpClient, checkConnectOptions, type McpConnectOptions } from './connect-options.js';
 import { McpSignIn } from './sign-in.js';
 import { UserQuestions } from './user-questions.js';
 

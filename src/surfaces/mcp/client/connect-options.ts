@@ -17,6 +17,16 @@ import {
   withMethods,
 } from '../../../core/kernel/options.js';
 
+/**
+ * Identifies a `Client` of the SDK, version 2. The class is not named, so that servers compile without the client's
+ * package, and clients of another copy of the SDK are accepted.
+ */
+export interface ConnectedMcpClient {
+  getProtocolEra(): string | undefined;
+  getServerCapabilities(): object | undefined;
+  close(): Promise<void>;
+}
+
 /** Where sign-ins are stored: `fileTokens(path)`, `storeTokens(store, secret)`, or a database of your own. */
 export interface McpTokenStore {
   /** The text under a key; `undefined` if there is none. The key contains the server and the account. */

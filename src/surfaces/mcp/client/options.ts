@@ -2,16 +2,7 @@ import type { Tool as McpTool } from '@modelcontextprotocol/server';
 import type { Logger } from '../../../core/contract/ports.js';
 import { type Telemetry } from '../../../core/contract/telemetry.js';
 import { type NameFilter } from '../../../run/call/registration.js';
-
-/**
- * Identifies a `Client` of the SDK, version 2. The class is not named, so that servers compile without the client's
- * package, and clients of another copy of the SDK are accepted.
- */
-export interface ConnectedMcpClient {
-  getProtocolEra(): string | undefined;
-  getServerCapabilities(): object | undefined;
-  close(): Promise<void>;
-}
+import type { ConnectedMcpClient } from './connect-options.js';
 
 /**
  * A connected `Client` of `@modelcontextprotocol/client`, or a function that connects one. The function is called again
