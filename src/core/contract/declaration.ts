@@ -47,11 +47,9 @@ export interface McpAppPermissions {
  *
  * @example
  * ```ts
- * import { readFile } from 'node:fs/promises';
- *
  * const OrderCard: McpApp = {
  *   uri: 'ui://shop/order-card',
- *   html: () => readFile(new URL('./order-card.html', import.meta.url), 'utf8'),
+ *   html: '<!doctype html><p id="order"></p><script src="https://images.example.org/card.js"></script>',
  *   csp: { resourceDomains: ['https://images.example.org'] },
  *   prefersBorder: true,
  * };

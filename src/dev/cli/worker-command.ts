@@ -227,7 +227,7 @@ function openConversations({ exports, config, store, logger }: WorkParts): Conve
 function openJobs({ exports, config, store, logger, tools }: WorkParts): BackgroundJobs | undefined {
   const { engine = config.engine, jobScope, jobConcurrency: concurrency } = exports;
   if (engine === undefined || !keepsJobs(store)) return undefined;
-  return new BackgroundJobs({ engine, store, tools, logger, concurrency, jobScope });
+  return new BackgroundJobs({ engine, store, tools, logger, concurrency, ...(jobScope && { jobScope }) });
 }
 
 function recover({
