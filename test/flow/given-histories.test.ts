@@ -54,7 +54,7 @@ describe('runToolLoop', () => {
     ['no content', [{ role: 'user' }], 'messages[0] has a content that is no text'],
     ['an assistant without a word', [{ role: 'assistant', content: null }], 'messages[0] has a content'],
     ['calls that are no array', [{ ...calling(), tool_calls: {}, content: '' }], 'calls that are no array'],
-    ['a call without an id', [calling('')], 'a call that is none'],
+    ['a call without an id', [calling('')], 'an invalid call'],
     [
       'arguments that are no text',
       [
@@ -63,7 +63,7 @@ describe('runToolLoop', () => {
           tool_calls: [{ id: 'c1', type: 'function', function: { name: 'x', arguments: {} } }],
         },
       ],
-      'a call that is none',
+      'an invalid call',
     ],
     [
       'a slip of a key',

@@ -344,7 +344,7 @@ async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer 
   const isNo = /^n/i.test(key ?? '');
   // "no idea" must not run the call again.
   if (key === undefined || (isNo && words !== '')) {
-    asking.environment.error('toolwright: that is none of y, n and r\n');
+    asking.environment.error('toolwright: answer y, n or r\n');
     return askOutcome(pending, asking);
   }
   if (isNo) return { id, outcome: 'not-done' };

@@ -97,7 +97,7 @@ export function validateSnapshot(snapshot: unknown, secret: string | undefined):
   }
   const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
   const [fault] = historyFaults(read.messages);
-  if (fault !== undefined) throw invalid(`The history of the snapshot is none: ${fault.problem}.`);
+  if (fault !== undefined) throw invalid(`The history of the snapshot is invalid: ${fault.problem}.`);
   const isCertain = isSignedWith(read, secret);
   if (secret !== undefined && !isCertain)
     throw invalid('The snapshot of the conversation was changed, or signed with another secret.');

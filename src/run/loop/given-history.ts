@@ -129,7 +129,7 @@ function unclearProblem(message: unknown): Problem | undefined {
   if (role !== 'assistant' || calls === undefined || calls === null) return undefined;
   const fix = "tool_calls: [{ id: 'call_1', type: 'function', function: { name, arguments: '{}' } }]";
   if (!Array.isArray(calls)) return ['has calls that are no array', fix];
-  return calls.every(isCall) ? undefined : ['has a call that is none', fix];
+  return calls.every(isCall) ? undefined : ['has an invalid call', fix];
 }
 
 function isCall(call: unknown): call is MessageToolCall {

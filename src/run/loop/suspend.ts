@@ -209,7 +209,7 @@ export function validateState(given: unknown, secret: string | undefined): Valid
   if (secret !== undefined && !isSignedWith(state, secret))
     throw invalid('The state of the run was changed, or signed with another secret.');
   const [fault] = historyFaults(state.messages);
-  if (fault !== undefined) throw invalid(`The history of the state is none: ${fault.problem}.`);
+  if (fault !== undefined) throw invalid(`The history of the state is invalid: ${fault.problem}.`);
   const waits = openWaits(state);
   if (canonicalJson(waits.map(({ pending }) => pending)) !== canonicalJson(state.pending))
     throw invalid('The state of the run was changed: its pending calls are not those of its open message.');

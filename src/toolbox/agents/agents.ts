@@ -436,7 +436,7 @@ function agentFaults(
   return [
     ...(TOOL_NAME.test(name)
       ? []
-      : [fault('', `its name is none that a tool may have (${TOOL_NAME.source})`, "'research'")]),
+      : [fault('', `its name is not allowed for a tool (${TOOL_NAME.source})`, "'research'")]),
     ...strangersOf(name, others, agents).map(({ problem, fix }) => fault('agents', problem, fix)),
     ...(others.length > 0 && tools instanceof ToolRegistry
       ? [fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]')]

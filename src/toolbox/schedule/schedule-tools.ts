@@ -204,7 +204,7 @@ export class Schedules {
   }
 
   /**
-   * Cancels a schedule of an owner in a conversation; false if there is none. A prompt that is due at the same moment
+   * Cancels a schedule of an owner in a conversation; false if it does not exist. A prompt that is due at the same moment
    * may still be delivered.
    */
   async cancel(id: string, of: ScheduleOwner): Promise<boolean> {

@@ -435,7 +435,7 @@ function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
     .filter((found) => patternGrowth(found.pattern) === 'exponential')
     .map((found) => ({
       path: childPath(path, found.place),
-      problem: `is ${found.pattern.slice(0, MOST_SHOWN)}, which a text of 40 characters can keep busy for ever`,
+      problem: `is ${found.pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a text of 40 characters`,
       fix: ONE_WAY,
     }));
 }

@@ -8,6 +8,7 @@ import {
   runJobs,
   type ToolDefinition,
   ToolRegistry,
+  ToolwrightError,
 } from 'toolwright';
 import { jwks, type McpServerOptions } from 'toolwright/mcp';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
@@ -448,4 +449,39 @@ test('On a protected server, a caller without a token polls only its own tasks o
   expect(await get(url, hers.taskId)).toMatchObject({ error: { code: -32602 } });
   expect(await get(url, anybodys.taskId, anna)).toMatchObject({ error: { code: -32602 } });
   expect(await settled(url, hers.taskId, anna)).toMatchObject({ status: 'completed' });
+});
+
+test('A call whose task cannot be stored fails as an error of the server, and its started work is stopped', async () => {
+  class FailingStore extends MemoryRunStore {
+    override async save(): Promise<never> {
+      throw new ToolwrightError('InvalidState', 'The disk is full');
+    }
+
+    override async begin(): Promise<never> {
+      throw new Error('The disk is full');
+    }
+  }
+  const stopped = Promise.withResolvers<void>();
+  const endless = defineTool({
+    name: 'endless',
+    description: 'Never ends',
+    execute: (_args, context) =>
+      context.background(
+        () =>
+          new Promise((_, reject) => {
+            context.signal.addEventListener('abort', () => {
+              stopped.resolve();
+              reject(context.signal.reason);
+            });
+          }),
+      ),
+  });
+  const reported: unknown[] = [];
+  const onError = (error: unknown) => reported.push(error);
+  const { url } = await serving([IMPORT, endless], { tasks: new FailingStore(), onError });
+  const failed = { error: { code: -32603, message: 'The request could not be prepared' } };
+  expect(await call(url, 'import_orders', { from: 'shop' })).toMatchObject(failed);
+  expect(await call(url, 'endless')).toMatchObject(failed);
+  await stopped.promise;
+  expect(reported).toHaveLength(2);
 });

@@ -313,22 +313,22 @@ const BREACHES: readonly Breach[] = [
     words: /the model is sent the same with {"maxOutputTokens":2049} as with {"maxOutputTokens":1025}/,
   },
   {
-    title: 'tells which tools the model may call',
+    title: 'sends which tools the model may call',
     spoiler: () => withoutRequest('toolChoice'),
     words: /the model is sent the same with {"toolChoice":"none"} as with {}/,
   },
   {
-    title: 'tells of which tools the model may call one',
+    title: 'sends the list of tools from which the model may choose',
     spoiler: () => withoutRequest('toolChoice'),
     words: /the model is sent the same with {"toolChoice":{"tools":\["look_up"\]}} as with {}/,
   },
   {
-    title: 'tells whether a reply may have several calls',
+    title: 'sends whether a reply may have several calls',
     spoiler: () => withoutRequest('parallelToolCalls'),
     words: /the model is sent the same with {"parallelToolCalls":false}/,
   },
   {
-    title: 'tells that the reply is to be JSON',
+    title: 'sends the response format',
     spoiler: () => withoutRequest('responseFormat'),
     words: /the model is sent the same with {"responseFormat":{"type":"json"}} as with {}/,
   },

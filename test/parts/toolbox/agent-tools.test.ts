@@ -599,7 +599,7 @@ describe('agentTools', () => {
         total: { steps: 3 },
       });
     for (const said of [
-      'its name is none that a tool may have',
+      'its name is not allowed for a tool',
       "it may ask 'nobody', which is no other agent of the table",
       "no price for its model 'gpt-unknown'",
       'description',

@@ -6,8 +6,8 @@ export function placeIn(sent: unknown, text: string): number {
 }
 
 /**
- * The smallest part of what a model received that contains a text and one of the others, as text; `undefined` if there
- * is none.
+ * The smallest part of what a model received that contains a text and one of the others, as text; `undefined` if no
+ * part contains them.
  */
 export function smallestWith(sent: unknown, text: string, others: readonly string[]): string | undefined {
   const texts = textsIn(sent);
@@ -20,7 +20,7 @@ export function smallestWith(sent: unknown, text: string, others: readonly strin
   return JSON.stringify(sent);
 }
 
-/** The keys that lead to the first value that fits; `undefined` if there is none. */
+/** The keys that lead to the first value that fits; `undefined` if no value fits. */
 export function pathIn(sent: unknown, fits: (value: unknown) => boolean): readonly string[] | undefined {
   if (fits(sent)) return [];
   if (typeof sent !== 'object' || sent === null) return undefined;

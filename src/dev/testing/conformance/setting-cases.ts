@@ -54,13 +54,13 @@ export const SETTING_CASES: readonly CaseDraft[] = [
     run: (bench) => expectTold(bench, [{ maxOutputTokens: 1_025 }, { maxOutputTokens: 2_049 }]),
   },
   {
-    title: 'tells which tools the model may call',
+    title: 'sends which tools the model may call',
     rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
     needs: ['sent', 'tool-choice'],
     run: (bench) => expectTold(bench, [{}, ...CHOICES.map((toolChoice) => ({ toolChoice }))]),
   },
   {
-    title: 'tells of which tools the model may call one',
+    title: 'sends the list of tools from which the model may choose',
     rule: '`toolChoice: { tools }` of LLMRequest says which of the offered tools the model may call',
     needs: ['sent', 'tool-choice'],
     run: (bench) =>
@@ -71,13 +71,13 @@ export const SETTING_CASES: readonly CaseDraft[] = [
       ]),
   },
   {
-    title: 'tells whether a reply may have several calls',
+    title: 'sends whether a reply may have several calls',
     rule: '`parallelToolCalls` of LLMRequest says whether a reply may have several calls',
     needs: ['sent', 'parallel-choice'],
     run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
   },
   {
-    title: 'tells that the reply is to be JSON',
+    title: 'sends the response format',
     rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
     needs: ['sent', 'json-format'],
     run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),

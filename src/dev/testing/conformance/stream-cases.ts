@@ -98,7 +98,7 @@ export const STREAM_CASES: readonly CaseDraft[] = [
   },
   {
     title: 'throws where a reply breaks off at any byte',
-    rule: 'implementations throw where no whole reply could be had, with `retryable: true`; half a reply is none',
+    rule: 'implementations throw where no whole reply could be had, with `retryable: true`; an incomplete reply is an error',
     needs: ['any-reply', 'wire'],
     async run(bench) {
       for (const at of placesToBreak()) await expectBroken(bench, at);

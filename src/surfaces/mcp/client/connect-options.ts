@@ -29,7 +29,7 @@ export interface ConnectedMcpClient {
 
 /** Where sign-ins are stored: `fileTokens(path)`, `storeTokens(store, secret)`, or a database of your own. */
 export interface McpTokenStore {
-  /** The text under a key; `undefined` if there is none. The key contains the server and the account. */
+  /** The text under a key; `undefined` if nothing is stored. The key contains the server and the account. */
   load(key: string): string | undefined | Promise<string | undefined>;
   /**
    * Stores a text if the stored text is still `expected`, in one atomic step, also between processes. Returns `false`,

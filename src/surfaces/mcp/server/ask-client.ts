@@ -177,7 +177,7 @@ function formRequestOf(wait: QuestionWait, approval = '', problem?: string): Inp
   });
 }
 
-/** The client's answer to a wait; `undefined` if there is none. */
+/** The client's answer to a wait; `undefined` if the client sent no answer. */
 export function readResponse(
   wait: QuestionWait,
   key: string,
@@ -187,7 +187,7 @@ export function readResponse(
   switch (response.kind) {
     case 'missing':
       return undefined;
-    // The client chooses the form of its response: one of another form than was asked for is none.
+    // A response of another form than the requested one is not an answer.
     case 'sampling':
       return clientInputOf(wait.schema)?.method === 'sampling/createMessage'
         ? { value: response.result }

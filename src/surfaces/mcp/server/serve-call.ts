@@ -17,7 +17,14 @@ import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
 import { sentResult } from './call-result.js';
 import { structuredOutput } from './listed-tool.js';
-import { arrivalOf, type CallerRights, type InvokerKind, type McpRequest, rightsOf } from './request.js';
+import {
+  arrivalOf,
+  type CallerRights,
+  type InvokerKind,
+  type McpRequest,
+  prepare,
+  rightsOf,
+} from './request.js';
 import { protocolErrorOf, type StartedWork, type Tasks } from './tasks.js';
 
 /** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
@@ -98,7 +105,8 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   progress?.stop();
   if (invocation.status === 'started' && tasks !== undefined && work !== undefined) {
     const begun = { request, rights: { tools, scope, principal }, tool, arguments: wanted.arguments };
-    return { type: 'interim', result: await tasks.beginStarted(begun, invocation.record, work) };
+    const result = await prepare(call, () => tasks.beginStarted(begun, invocation.record, work));
+    return { type: 'interim', result };
   }
   if (invocation.status !== 'suspended') return { type: 'ended', record: invocation.record, tool };
   const { suspension } = invocation;
@@ -115,7 +123,8 @@ async function beginTask(
 ): Promise<Served> {
   const { tools, scope, principal, tool, wanted } = call;
   const rights = { tools, scope, principal };
-  const result = await tasks.begin({ request: call, rights, tool, arguments: wanted.arguments, suspension });
+  const begun = { request: call, rights, tool, arguments: wanted.arguments, suspension };
+  const result = await prepare(call, () => tasks.begin(begun));
   return { type: 'interim', result };
 }
 

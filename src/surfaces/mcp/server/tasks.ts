@@ -214,7 +214,13 @@ export class Tasks {
     const { runId } = state;
     const claimed = new ClaimedRun({ store: this.#store, runId, leaseMs: this.#leaseMs });
     const since = performance.now();
-    await this.#store.begin({ ...claimed.claim, leaseMs: this.#leaseMs }, { ...state, status: 'running' });
+    try {
+      await this.#store.begin({ ...claimed.claim, leaseMs: this.#leaseMs }, { ...state, status: 'running' });
+    } catch (error) {
+      // No client could ask for the result.
+      work.cancelled.abort(error);
+      throw error;
+    }
     claimed.hold(since);
     this.#running.set(runId, work.cancelled);
     onAbort(claimed.lost, () => work.cancelled.abort(claimed.lost.reason));
