@@ -173,16 +173,21 @@ interface PromptOptions {
   readonly found: ReadonlySet<string>;
 }
 
-/** An earlier prompt with its messages. */
-interface KnownPrompt {
-  readonly messages: readonly Message[];
-  readonly contents: readonly unknown[];
-  readonly prompt: readonly LanguageModelV4Message[];
-  /** Length of the prompt after each message. */
-  readonly ends: readonly number[];
-  readonly found: ReadonlySet<string>;
-  readonly key: string;
-  readonly model: LanguageModelV4;
+/** An earlier prompt with its messages. It grows with its history, because copies would cost more than the new messages. */
+interface KnownPrompt extends PromptOptions {
+  readonly prompt: LanguageModelV4Message[];
+  readonly converted: ConvertedMessage[];
+}
+
+interface ConvertedMessage {
+  readonly message: Message;
+  readonly content: unknown;
+  /** Length of the prompt after it. */
+  readonly end: number;
+}
+
+function isUnchanged({ message, content }: ConvertedMessage, current: Message | undefined): boolean {
+  return message === current && message.content === content;
 }
 
 /** By the first message of a history: a request usually continues the previous one. */
@@ -197,20 +202,20 @@ export async function toPrompt(
   { model, key, found }: PromptOptions,
 ): Promise<LanguageModelV4Message[]> {
   const [first] = messages;
-  const known = first && knownPrompts.get(first);
+  if (first === undefined) return [];
+  const known = knownPrompts.get(first);
+  // A request at the same time must not change the same prompt.
+  knownPrompts.delete(first);
   const isSameTarget = known?.model === model && known.key === key && hasAll(known.found, found);
+  const current: KnownPrompt = isSameTarget ? known : { model, key, found, prompt: [], converted: [] };
+  const { prompt, converted } = current;
   let same = 0;
-  if (known !== undefined && isSameTarget)
-    while (
-      same < known.messages.length &&
-      known.messages[same] === messages[same] &&
-      known.contents[same] === messages[same]?.content
-    )
-      same += 1;
+  while (same < converted.length && isUnchanged(converted[same] as ConvertedMessage, messages[same]))
+    same += 1;
   // Following results are merged into the same message.
   while (same > 0 && messages[same]?.role === 'tool') same -= 1;
-  const ends = known?.ends.slice(0, same) ?? [];
-  const prompt = known?.prompt.slice(0, ends.at(-1) ?? 0) ?? [];
+  converted.length = same;
+  prompt.length = converted.at(-1)?.end ?? 0;
   for (let index = same; index < messages.length; index += 1) {
     const message = messages[index] as Message;
     if (message.role === 'tool')
@@ -222,13 +227,10 @@ export async function toPrompt(
     } else if (message.role === 'user')
       prompt.push({ role: 'user', content: await userParts(message, model) });
     else prompt.push({ role: 'system', content: message.content });
-    ends.push(prompt.length);
+    converted.push({ message, content: message.content, end: prompt.length });
   }
-  const contents = known?.contents.slice(0, same) ?? [];
-  for (let index = same; index < messages.length; index += 1) contents.push(messages[index]?.content);
-  if (first !== undefined)
-    knownPrompts.set(first, { messages, contents, prompt: prompt.slice(), ends, found, key, model });
-  return prompt;
+  knownPrompts.set(first, current);
+  return prompt.slice();
 }
 
 /** The name of the tool whose result this is: its call is in an earlier message. */
