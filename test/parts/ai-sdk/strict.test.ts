@@ -125,3 +125,35 @@ describe('fromAiSdk with strict tools', () => {
     expect(server.requests[0]?.body).toMatchObject(wire as object);
   });
 });
+
+test('Arguments with an integer of many digits are converted from the strict form, and shown with all digits', async () => {
+  const called: unknown[] = [];
+  const find = defineTool({
+    name: 'find',
+    description: 'Finds',
+    strict: true,
+    parameters: {
+      type: 'object',
+      properties: { id: { type: 'string' }, limit: { type: 'integer' } },
+      required: ['id'],
+    },
+    execute: (args) => {
+      called.push(args);
+      return 'found';
+    },
+  });
+  const digits = '12345678901234567891';
+  const call = { ...CALL, input: `{"id":${digits},"limit":null}` };
+  const model = new MockLanguageModelV4({
+    modelId: 'm',
+    doGenerate: [[call], [{ type: 'text' as const, text: 'Done.' }]].map((content) => ({
+      content,
+      warnings: [],
+      ...FINISH,
+    })),
+  });
+  await runToolLoop({ provider: fromAiSdk(model), model: 'm', tools: [find] }, HELLO);
+  expect(called).toEqual([{ id: digits }]);
+  const prompt = JSON.stringify(model.doGenerateCalls[1]?.prompt);
+  expect(prompt).toContain(`"input":{"id":"${digits}","limit":null}`);
+});

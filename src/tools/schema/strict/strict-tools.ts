@@ -6,7 +6,8 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
-import { isRecord, parsedJson } from '../../../core/kernel/json.js';
+import { isRecord } from '../../../core/kernel/json.js';
+import { parseExactJson } from '../../checking/exact-json.js';
 import { type StrictForm, strictSchema } from './strict-schema.js';
 
 /**
@@ -50,8 +51,9 @@ export class StrictTools {
     if (forms.size === 0 || response.toolCalls.length === 0) return response;
     const toolCalls = response.toolCalls.map((call): ToolCall => {
       const form = forms.get(call.name);
-      if (form === undefined || typeof call.arguments === 'string') return call;
-      return { ...call, arguments: form.restore(call.arguments) as ToolCall['arguments'] };
+      const args = typeof call.arguments === 'string' ? exactRecord(call.arguments) : call.arguments;
+      if (form === undefined || args === undefined) return call;
+      return { ...call, arguments: form.restore(args) as ToolCall['arguments'] };
     });
     return { ...response, toolCalls };
   }
@@ -84,8 +86,8 @@ export class StrictTools {
 
   #showCall(call: MessageToolCall, forms: Offered['forms']): MessageToolCall {
     const form = forms.get(call.function.name);
-    const args = form && parsedJson(call.function.arguments);
-    if (form === undefined || !isRecord(args)) return call;
+    const args = form && exactRecord(call.function.arguments);
+    if (form === undefined || args === undefined) return call;
     let shown = this.#shown.get(call);
     if (shown === undefined) {
       const strict = JSON.stringify(form.forward(args));
@@ -93,5 +95,15 @@ export class StrictTools {
       this.#shown.set(call, shown);
     }
     return shown;
+  }
+}
+
+/** `undefined` for text that is not a JSON object; the reader of the arguments reports it. */
+function exactRecord(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value = parseExactJson(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
   }
 }
