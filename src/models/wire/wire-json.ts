@@ -1,6 +1,6 @@
 import type { LLMRequest, ReplyOrigin, ToolCall } from '../../core/contract/llm-provider.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
-import { readExactJson } from '../../tools/checking/exact-json.js';
 
 /** An object of a request or reply. */
 export type WireRecord = Readonly<Record<string, unknown>>;

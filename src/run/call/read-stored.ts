@@ -1,6 +1,6 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord } from '../../core/kernel/json.js';
-import { readExactJson } from '../../tools/checking/exact-json.js';
 import { headOf, withoutFiles, withoutHalf } from './result-text.js';
 
 /** Selects a part of a stored result. */

@@ -1,5 +1,5 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
-import { parseExactJson } from '../../tools/checking/exact-json.js';
+import { parseExactJson } from '../../core/kernel/exact-json.js';
 import { readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
 
 /** A JSON value that was read; `members` only if it was not strict JSON. */

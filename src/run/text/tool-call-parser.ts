@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolCall } from '../../core/contract/llm-provider.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { parseExactJson } from '../../core/kernel/exact-json.js';
 import { either, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
-import { parseExactJson } from '../../tools/checking/exact-json.js';
 import { numberDrafts, scanText } from './call-scanner.js';
 import type { KnownToolSource } from './known-tools.js';
 

@@ -1,12 +1,12 @@
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ArgumentFault } from '../../core/contract/tool.js';
+import { parseExactJson } from '../../core/kernel/exact-json.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { childPath, copyOfJson, plainJson, setOwn } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { isSchemaNode } from '../schema/keywords.js';
 import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { boundFaults, boundsTest, closedSchema, OPEN_KEYWORDS } from './closed-schema.js';
-import { parseExactJson } from './exact-json.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import { fitsSchema, improvingTest, schemaCheck } from './interpreter/interpret-schema.js';
 import type { SchemaError } from './interpreter/validator.js';

@@ -1,8 +1,8 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { ArgumentFault, ReviewFault } from '../../core/contract/tool.js';
+import { losesDigits } from '../../core/kernel/exact-json.js';
 import { keyOfStep } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
-import { losesDigits } from './exact-json.js';
 import { formatTest, patternOf } from './formats.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/validator.js';
 import {

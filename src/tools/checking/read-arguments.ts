@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/contract/json-schema.js';
+import { type ExactJson, readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord } from '../../core/kernel/json.js';
-import { type ExactJson, readExactJson } from './exact-json.js';
 import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
 const NONE: readonly string[] = [];

@@ -1,4 +1,4 @@
-import { exactNumber } from './exact-json.js';
+import { exactNumber } from '../../core/kernel/exact-json.js';
 
 /** A range of a text: from `start` up to, not including, `end`. */
 export interface Span {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../core/contract/json-schema.js';
+import { parseExactJson } from '../../../core/kernel/exact-json.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import { parseExactJson } from '../../../tools/checking/exact-json.js';
 import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { jsonSpan, type ReadJson, type TextCursor } from '../text-cursor.js';
 

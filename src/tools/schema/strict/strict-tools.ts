@@ -6,8 +6,8 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
+import { parseExactJson } from '../../../core/kernel/exact-json.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import { parseExactJson } from '../../checking/exact-json.js';
 import { type StrictForm, strictSchema } from './strict-schema.js';
 
 /**
