@@ -266,8 +266,10 @@ test('Any server with the store answers, and continues a task whose server has c
     },
   });
   const tasks = { store, leaseMs: 500 };
-  const first = await serving([report, REFUND], { tasks });
-  const second = await serving([report, REFUND], { tasks });
+  const reported: unknown[] = [];
+  const onError = (error: unknown) => reported.push(error);
+  const first = await serving([report, REFUND], { tasks, onError });
+  const second = await serving([report, REFUND], { tasks, onError });
   const { taskId } = await call(first.url, 'report');
   const refund = await call(first.url, 'refund', { order: 'o2' });
   while (calls === 0) await pause(20);
@@ -288,6 +290,24 @@ test('Any server with the store answers, and continues a task whose server has c
   expect(await settled(second.url, refund.taskId)).toMatchObject({
     result: { content: [{ text: 'Refunded o2' }] },
   });
+  expect(reported).toEqual([]);
+});
+
+test('An answer to a task that another server is changing is to be sent again', async () => {
+  const store = new MemoryRunStore();
+  const { url } = await serving([REFUND], { tasks: store });
+  const { taskId } = await call(url, 'refund', { order: 'o1' });
+  const { inputRequests } = await get(url, taskId);
+  const [key = ''] = Object.keys(inputRequests);
+  const answer = () => send(url, 'tasks/update', { taskId, inputResponses: { [key]: { action: 'accept' } } });
+  const lease = { runId: taskId, claim: 'another', leaseMs: 60_000 };
+  store.claim(lease);
+  expect(await answer()).toMatchObject({
+    error: { message: expect.stringContaining('send the answer again') },
+  });
+  store.release(lease);
+  await answer();
+  expect(await settled(url, taskId)).toMatchObject({ status: 'completed' });
 });
 
 test('With an engine, the work of a task is a job of a worker', async () => {

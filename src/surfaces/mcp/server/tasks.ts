@@ -290,6 +290,11 @@ export class Tasks {
       const { name } = ToolwrightError.is(error) ? error : {};
       // Somebody else has answered meanwhile.
       if (name === 'RunNotSuspended') return;
+      if (name === 'RunClaimed')
+        throw new ProtocolError(
+          ProtocolErrorCode.InternalError,
+          'Another server is changing this task; send the answer again',
+        );
       if (name !== 'InvalidAnswer' && name !== 'RunNotAllowed' && name !== 'DefinitionChanged') throw error;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, (error as ToolwrightError).message);
     }
@@ -333,7 +338,9 @@ export class Tasks {
     this.#running.set(runId, cancelled);
     this.#drive({ request, rights, run }, cancelled.signal)
       .catch((error) => {
-        if (!isClaimedElsewhere(error)) served.options.onError?.(error);
+        // A task that the server left when it was closed is continued elsewhere.
+        const isLeft = this.#closed.signal.aborted && error === this.#closed.signal.reason;
+        if (!isLeft && !isClaimedElsewhere(error)) served.options.onError?.(error);
       })
       .finally(() => this.#running.delete(runId));
   }
