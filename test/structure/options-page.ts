@@ -22,6 +22,7 @@ const LEFT_OUT = new Set([
   'ListenOptions',
   'LoopChatOptions',
   'MemoryRunStoreOptions',
+  'NestPluginOptions',
   'OfferOptions',
   'PostgresCloseOptions',
   'ResumeConfig',
@@ -33,11 +34,14 @@ const LEFT_OUT = new Set([
 ]);
 
 /** Options whose type has another name. */
-const ALSO = new Set(['BudgetLimits', 'McpApp', 'McpServerSettings', 'StoreLimits']);
+const ALSO = new Set(['BudgetLimits', 'CallScope', 'McpApp', 'McpServerSettings', 'StoreLimits']);
+
+/** Options with more takers, such as scopes, are described by their docstring. */
+const MOST_TAKERS = 4;
 
 const INTRODUCTION = `# Options
 
-The options of each entry point, as their types declare them. This page is generated: \`npm run docs:options\` writes it. [Errors](errors.md#options) shows how wrong options are reported.
+The options of each entry point, as their types declare them, with defaults in parentheses. This page is generated: \`npm run docs:options\` writes it. [Errors](errors.md#options) shows how wrong options are reported.
 `;
 
 interface OptionsType {
@@ -198,7 +202,8 @@ function describeType(
     if (from === undefined) own.push(option);
     else groups.set(from, [...(groups.get(from) ?? []), option.name]);
   }
-  const others = type.takers.filter((name) => name !== type.heading).map((name) => `\`${name}\``);
+  const takers = type.takers.filter((name) => name !== type.heading);
+  const others = takers.length > MOST_TAKERS ? [] : takers.map((name) => `\`${name}\``);
   const title = type.heading === type.name ? '' : `\`${type.name}\``;
   const about = [title, others.length > 0 ? `for ${others.join(', ')}` : ''].filter((text) => text !== '');
   const purpose =
@@ -251,7 +256,7 @@ function describeOption(checker: ts.TypeChecker, option: ts.Symbol): DescribedOp
   const isOptional = (option.flags & ts.SymbolFlags.Optional) !== 0;
   const { meaning, byDefault } = splitDefault(textOf(checker, option));
   const isRequired = isOptional ? '' : ', required';
-  const fallback = byDefault === '' ? '' : `, default ${byDefault}`;
+  const fallback = byDefault === '' ? '' : ` (${byDefault})`;
   const sentence = firstSentence(meaning);
   const notes = `${isRequired}${fallback}${sentence === '' ? '' : `. ${sentence}`}`;
   return { name: option.name, type: typeText(checker, option), notes: notes.replaceAll(/ {2,}/g, ' ') };
@@ -287,13 +292,27 @@ function firstSentence(text: string): string {
 function typeText(checker: ts.TypeChecker, option: ts.Symbol): string {
   const [declaration] = option.declarations ?? [];
   if (declaration === undefined) return 'unknown';
-  if (ts.isMethodSignature(declaration)) {
-    const parameters = declaration.parameters.map((parameter) => parameter.getText()).join(', ');
-    return oneLine(`(${parameters}) => ${declaration.type?.getText() ?? 'void'}`);
-  }
+  if (ts.isMethodSignature(declaration)) return oneLine(shortText(declaration));
   const type = ts.isPropertySignature(declaration) ? declaration.type : undefined;
-  const text = oneLine((type && (valuesOf(checker, type) ?? type).getText()) ?? 'unknown');
+  const text = oneLine(type === undefined ? 'unknown' : shortText(valuesOf(checker, type) ?? type));
   return text.length > 100 && text.includes('{') ? 'object' : text;
+}
+
+/** Without `readonly`, and without the types of parameters, which the names show to readers. */
+function shortText(node: ts.Node): string {
+  if (ts.isFunctionTypeNode(node) || ts.isMethodSignature(node)) {
+    const names = node.parameters.map(({ name }) => name.getText()).join(', ');
+    return `(${names}) => ${node.type === undefined ? 'void' : shortText(node.type)}`;
+  }
+  if (ts.isParenthesizedTypeNode(node)) return `(${shortText(node.type)})`;
+  if (ts.isUnionTypeNode(node)) return node.types.map(shortText).join(' | ');
+  if (ts.isTypeOperatorNode(node) && node.operator === ts.SyntaxKind.ReadonlyKeyword)
+    return shortText(node.type);
+  if (ts.isTypeReferenceNode(node) && node.typeName.getText() === 'Readonly' && node.typeArguments?.[0])
+    return shortText(node.typeArguments[0]);
+  if (ts.isTypeReferenceNode(node) && node.typeArguments)
+    return `${node.typeName.getText()}<${node.typeArguments.map(shortText).join(', ')}>`;
+  return node.getText();
 }
 
 /** The union of literals that a type's name stands for. */

@@ -29,7 +29,7 @@ export interface BudgetLimits {
   readonly calls?: number;
   /** Requests to a model. */
   readonly steps?: number;
-  /** Milliseconds that requests and calls take; requests and calls that are running are not aborted. */
+  /** Milliseconds that requests and calls take. Requests and calls that are running are not aborted. */
   readonly timeMs?: number;
 }
 

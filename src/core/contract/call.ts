@@ -44,15 +44,15 @@ export interface CallScope {
    * can only be resumed with a scope that has the same owner. Tools read it as `context.owner`.
    */
   readonly owner?: unknown;
-  /** The OAuth scopes of the caller; tools that declare `scopes` are refused without them. */
+  /** The OAuth scopes of the caller. Tools that declare `scopes` are refused without them. */
   readonly scopes?: readonly string[];
   readonly messages?: readonly Message[];
   readonly signal?: AbortSignal;
   readonly onUpdate?: UpdateListener;
   readonly onLog?: LogListener;
-  /** The application's own data; passed on unchanged, never serialized. */
+  /** The application's own data. Passed on unchanged, never serialized. */
   readonly data?: ToolContextData;
-  /** Resolves scoped tools and `context.resolve`, for example the container of a request. */
+  /** Resolves scoped tools and `context.resolve`. */
   readonly container?: Pick<InstanceResolver, 'resolve'>;
 }
 

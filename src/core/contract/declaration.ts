@@ -58,7 +58,7 @@ export interface McpAppPermissions {
 export interface McpApp {
   /** Begins with `ui://`. */
   readonly uri: string;
-  /** A complete HTML document, or a function that returns it for each request of a host. */
+  /** A complete HTML document, or a function that returns it. */
   readonly html: string | (() => string | Promise<string>);
   readonly title?: string;
   readonly description?: string;
@@ -141,8 +141,8 @@ export interface RememberOptions {
   /** How far the approval may reach. */
   readonly scopes: readonly RememberScope[];
   /**
-   * What later calls must have in common with the approved call: the names of arguments that must be equal, or a
-   * function of the arguments whose results are compared as JSON. Default: all arguments are equal.
+   * What later calls must have in common: names of arguments, or a function whose results are compared as JSON.
+   * Default: all arguments are equal.
    */
   readonly by?: readonly string[] | ((args: JsonObject) => unknown);
   /** The longest validity in milliseconds; default: no limit. */
@@ -157,7 +157,7 @@ export type Approval = ApprovalNeed | ApprovalOptions;
  * once.
  */
 export interface BackgroundOptions extends JobOptions {
-  /** The most work of this tool that runs at the same time in each process; default: the worker's own limit. */
+  /** The most work of this tool at the same time in each process; default: the worker's own limit. */
   readonly concurrency?: number;
 }
 
@@ -167,7 +167,7 @@ export interface ToolBehaviour {
   readonly timeoutMs?: number;
   /** Calls run alone, in call order. */
   readonly sequential?: boolean;
-  /** A person must allow the call before it runs: `true`, a function, or settings. */
+  /** Whether a person must allow the call. */
   readonly approval?: Approval;
   /** The whole method runs in the background. The options apply if it runs as a job of an engine. */
   readonly background?: boolean | BackgroundOptions;
@@ -177,31 +177,31 @@ export interface ToolBehaviour {
   readonly repair?: boolean;
   /** `false`: types are not converted, so that the string `"5"` is not a number; default: `true`. */
   readonly coerce?: boolean;
-  /** The most characters of a result that the model receives; the rest is in `details` (default: the registry's). */
+  /** The most characters of a result that the model receives (default: the registry's). The rest is in `details`. */
   readonly maxResultChars?: number;
-  /** How often the model may correct its arguments; overrides the loop's `maxRetries`. */
+  /** How often the model may correct its arguments. Overrides the loop's `maxRetries`. */
   readonly retries?: number;
-  /** What the tool does to its surroundings, for policies and clients: `readOnly`, `destructive`, … */
+  /** What the tool does, for policies and clients: `readOnly`, `destructive`, … */
   readonly annotations?: ToolAnnotations;
-  /** Offer the tool in its strict form (`strictSchema`), so that servers enforce the schema; `false`: never. */
+  /** Offers the tool in its strict form (`strictSchema`), so that servers enforce the schema. `false`: never. */
   readonly strict?: boolean;
   /**
-   * `text`: the model writes plain text instead of JSON, if the provider supports such tools; for queries, code and
-   * patches. The tool has exactly one parameter, a string, which receives the text.
+   * `text`: the model writes plain text instead of JSON, for queries, code and patches. The provider must support
+   * such tools. The tool has exactly one parameter, a string, which receives the text.
    */
   readonly input?: 'json' | 'text';
-  /** The result is the run's answer; no further request is sent to the model. */
+  /** The result is the run's answer. No further request is sent to the model. */
   readonly returnDirect?: boolean;
   /**
    * Whether `cacheResults` stores results of a `readOnly` tool; default: separately for each owner, for the hook's
    * lifetime.
    */
   readonly cache?: boolean | ResultCaching;
-  /** The cost of a call, in the unit of the budgets' prices; counted and limited if a run has a `budget`. */
+  /** The cost of a call, in the unit of the budgets' prices. It is counted and limited if a run has a `budget`. */
   readonly cost?: number | ((args: JsonObject) => number);
   /**
-   * `true`: the tool is not part of every request; the model finds it by a search when it needs it. `false`: the tool
-   * is part of every request, even if the run defers tools above a limit (`deferAbove`).
+   * `true`: the model finds the tool by a search. `false`: the tool is part of every request, even if the run defers
+   * tools above a limit (`deferAbove`).
    */
   readonly defer?: boolean;
   /**
@@ -278,25 +278,24 @@ export interface ToolOptions extends ToolBehaviour {
   /** Schema of the result; `false`: no schema, even if the generated file has one. */
   readonly output?: SchemaSource | false;
   /**
-   * Name of a method of the same class that determines the outcome of a call that was interrupted by a crash
-   * (`recoverRuns`), or that was cut off or failed (`compensateRun`). It receives the `Effect` and the `ToolContext`,
-   * and returns a `Reconciliation`.
+   * The method of the class that determines the outcome of an interrupted call: after a crash (`recoverRuns`), or if
+   * it was cut off or failed (`compensateRun`). It receives the `Effect` and the `ToolContext`, and returns a
+   * `Reconciliation`.
    */
   readonly reconcile?: string;
   /**
-   * Name of a method of the same class that undoes a call (`compensateRun`). It receives the `Effect` with its
-   * `result`, and the `ToolContext`.
+   * The method of the class that undoes a call (`compensateRun`). It receives the `Effect` with its `result`, and the
+   * `ToolContext`.
    */
   readonly compensate?: string;
   /**
-   * Name of a method of the same class that lists the resources that a call would access. It receives the arguments
-   * and the `ToolContext`, and returns `ResourceAccess` objects. Policies use them
-   * (`toolwright/toolbox/permissions`).
+   * The method of the class that lists the resources of a call. It receives the arguments and the `ToolContext`, and
+   * returns `ResourceAccess` objects. Policies use them (`toolwright/toolbox/permissions`).
    */
   readonly touches?: string;
   /**
-   * Name of a method of the same class that describes for approvers what a call would do. It receives the arguments
-   * and the `ToolContext`, and returns a text, such as the diff of an edit. It must not change anything.
+   * The method of the class that describes a call for approvers. It receives the arguments and the `ToolContext`, and
+   * returns a text, such as the diff of an edit. It must not change anything.
    */
   readonly preview?: string;
 }
@@ -317,13 +316,13 @@ export interface ToolsetTitle {
 export interface ToolsetOptions {
   /** Display name, as in `toolwright list` and for MCP clients; default: the class's name. */
   readonly name?: string;
-  /** Prepended with `_` to each tool's derived name; explicit names do not change. */
+  /** Prepended with `_` to each tool's derived name. Explicit names do not change. */
   readonly prefix?: string;
-  /** The purpose of its tools and how they work together, in one or two sentences. */
+  /** The purpose of its tools and how they work together. */
   readonly description?: string;
   /** Default: the container's setting for the class, otherwise `singleton`. */
   readonly scope?: ToolsetScope;
-  /** Whether its tools are found by a search and are not part of every request; a tool's own `defer` wins. */
+  /** Whether its tools are found by a search. A tool's own `defer` wins. */
   readonly defer?: boolean;
   /** The namespace of its tools that have no own `namespace`. */
   readonly namespace?: string;
@@ -384,7 +383,7 @@ export interface ParamOptions extends SchemaConstraints {
   /** `null` is an allowed value. */
   readonly nullable?: boolean;
   readonly default?: unknown;
-  /** Makes the parameter a record: the type or schema of its values, or `true` for any value. */
+  /** Makes the parameter a record whose values have this type. */
   readonly additionalProperties?: boolean | JsonSchema | TypeReference;
   /**
    * Explicit schema; overrides every derived schema. Additional constraints apply too. `type`, `items`, `enum` and

@@ -62,8 +62,8 @@ export interface JobOptions {
    */
   readonly queue?: string;
   /**
-   * How often the work is restarted, with growing pauses, after more than ten workers crashed with it; default: 5.
-   * Engines do not read this; the process that checks the store's outbox does.
+   * How often the work is restarted after more than ten workers crashed with it; default: 5. Engines do not read
+   * this; the process that checks the store's outbox does.
    */
   readonly revivals?: number;
 }

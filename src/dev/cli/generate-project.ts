@@ -4,9 +4,9 @@ import { UserFault } from './command.js';
 
 /** Options of `toolwright generate`, with the names of its flags. */
 export interface GenerateProjectOptions {
-  /** tsconfig.json or its folder, relative to the working directory; default: `tsconfig.json`. */
+  /** tsconfig.json or its folder; default: `tsconfig.json`. */
   readonly project?: string;
-  /** The generated file, relative to the working directory. */
+  /** The generated file. */
   readonly out?: string;
   /** The ending of relative imports in the generated file; default: as tsconfig.json requires. */
   readonly importEnding?: 'js' | 'ts' | 'none';

@@ -121,7 +121,7 @@ export interface RecordedFetchOptions {
   readonly mode?: 'record' | 'replay' | 'auto';
   /** The `fetch` to record; default: the global one. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Changes texts before they are written or compared: request bodies, chunks of response bodies. */
+  /** Changes texts before they are written or compared. */
   readonly redact?: (text: string) => string;
 }
 

@@ -190,7 +190,7 @@ function connectionFaults(connection: unknown, backend: unknown): readonly Optio
 export interface BullmqEngineOptions {
   /**
    * The broker's address (`'redis://127.0.0.1:6379'`, or `'postgres://…'` with the PostgreSQL backend), or what
-   * BullMQ's own classes accept: `{ host, port }`, an ioredis client, a `pg.Pool`, …
+   * BullMQ's own classes accept.
    */
   readonly connection: unknown;
   /** BullMQ's `createPostgresBackend`; default: its Redis backend. */
@@ -202,11 +202,11 @@ export interface BullmqEngineOptions {
   readonly queue?: string;
   /** Prefix of the keys in Redis; default: BullMQ's own, `bull`. */
   readonly prefix?: string;
-  /** Milliseconds until a crashed worker loses its jobs; others take them within the same time again. Default 30000. */
+  /** Milliseconds until a crashed worker loses its jobs. Others take them within the same time again. Default 30000. */
   readonly leaseMs?: number;
   /** How long BullMQ remembers the ids of ended jobs, in milliseconds; default a day. */
   readonly keepEndedMs?: number;
-  /** Receives each error of the engine, such as lost connections: once per cause and minute. */
+  /** Receives each error of the engine, once per cause and minute. */
   readonly logger?: Logger;
 }
 

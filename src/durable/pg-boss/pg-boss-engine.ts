@@ -338,8 +338,8 @@ class Batch<Entry> {
 /** Options of {@link pgBossEngine}. */
 export interface PgBossEngineOptions {
   /**
-   * The database's address (`'postgres://…'`), for which the engine creates its own pg-boss. Or a `PgBoss` of the
-   * application, started or not, which the application itself stops.
+   * The database's address (`'postgres://…'`), or a pg-boss. Or a `PgBoss` of the application, started or not, which
+   * the application itself stops.
    */
   readonly connection: string | PgBoss;
   /** Schema of the pg-boss that the engine creates; default `pgboss`. */
@@ -352,11 +352,11 @@ export interface PgBossEngineOptions {
   /** Seconds until a crashed worker loses its jobs; at least 10, default 30. */
   readonly heartbeatSeconds?: number;
   /**
-   * Set this if the store is in the same database: a job's result and its completion in the queue are then committed in
-   * one transaction. A store in another database is refused (521). Default `false`.
+   * Commits a job's result and its completion in one transaction. The store must be in the same database. A store in
+   * another database is refused (521). Default `false`.
    */
   readonly transactional?: boolean;
-  /** Receives each error of the engine, such as lost connections: once per cause and minute. */
+  /** Receives each error of the engine, once per cause and minute. */
   readonly logger?: Logger;
 }
 

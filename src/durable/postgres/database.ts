@@ -393,9 +393,9 @@ export function withPlace(error: unknown, place: string | undefined): unknown {
 export interface PostgresOptions {
   /** A `Pool` of `pg`. The application owns it: the store never ends it, and the pool's own timeouts apply. */
   readonly pool?: PostgresPool;
-  /** `postgres://user:password@host:5432/database`: the store opens its own pool, and `close` ends it. */
+  /** `postgres://user:password@host:5432/database`. The store opens its own pool, and `close` ends it. */
   readonly connectionString?: string;
-  /** The schema of all tables; created if it is missing. Default: `toolwright`. */
+  /** The schema of all tables. Default: `toolwright`. */
   readonly schema?: string;
   /** Milliseconds until the store stops waiting for a statement; default: 10,000. */
   readonly statementTimeoutMs?: number;

@@ -334,7 +334,7 @@ export interface SqliteRunStoreOptions {
    * beside it. The file contains conversations; protect it accordingly.
    */
   readonly path: string;
-  /** Milliseconds for which a method waits, and blocks, while another process writes; default 5,000. */
+  /** Milliseconds for which a method blocks while another process writes; default 5,000. */
   readonly busyTimeoutMs?: number;
   /** Milliseconds since 1970; default: `Date.now`. For tests; all processes must use the same clock. */
   readonly now?: () => number;

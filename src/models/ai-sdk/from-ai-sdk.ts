@@ -458,19 +458,16 @@ export interface FromAiSdkOptions {
    */
   readonly itemKey?: string;
   /**
-   * Which tools are sent in their strict form: all that have one (`true`), all except tools with `strict: false`
-   * (`'auto'`), or no tools (`false`). Default: the tools with `strict: true`.
+   * Which tools are sent in their strict form: all, all except tools with `strict: false` (`'auto'`), or none.
+   * Default: the tools with `strict: true`.
    */
   readonly strict?: StrictMode;
   /**
-   * Whether the model supports a response schema together with tools; `output` of a run then uses it. Default: `true`
+   * Whether the model supports a response schema together with tools. `output` of a run then uses it. Default: `true`
    * for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
    */
   readonly responseFormat?: boolean;
-  /**
-   * Whether found tools are sent to the model as references in the answer to its search; default: `true` for Claude
-   * from 4.5 on.
-   */
+  /** Whether found tools are sent as references; default: `true` for Claude from 4.5 on. */
   readonly toolReferences?: boolean;
   /** Receives each unsupported part of requests once; default: a process warning. */
   readonly logger?: Logger;

@@ -321,12 +321,12 @@ export interface OpenAIProviderOptions extends ClientExtras {
    */
   readonly store?: boolean;
   /**
-   * Which tools are sent in their strict form: all that have one (`true`), all except tools with `strict: false`
-   * (`'auto'`), or no tools (`false`). Default: the tools with `strict: true`.
+   * Which tools are sent in their strict form: all, all except tools with `strict: false` (`'auto'`), or none.
+   * Default: the tools with `strict: true`.
    */
   readonly strict?: StrictMode;
   /**
-   * Whether models support a response schema; `output` of a run then uses it instead of a tool. Default: `true` at
+   * Whether models support a response schema. `output` of a run then uses it instead of a tool. Default: `true` at
    * OpenAI except for its oldest models, `false` at other servers.
    */
   readonly responseFormat?: boolean;
@@ -336,7 +336,7 @@ export interface OpenAIProviderOptions extends ClientExtras {
    */
   readonly toolSearch?: boolean;
   /**
-   * An existing client, for example for Azure; of the other options, only `api`, `store`, `strict` and
+   * An existing client, for example for Azure. Of the other options, only `api`, `store`, `strict` and
    * `responseFormat` are used.
    */
   readonly client?: OpenAI;

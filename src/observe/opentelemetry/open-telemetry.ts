@@ -485,7 +485,7 @@ const WORDS: Readonly<Record<string, string>> = { tool_calls: 'tool_call' };
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
   /**
-   * Which contents are recorded; the log's rules for secrets apply. `true`: all of them. Default: none, because
+   * Which contents are recorded. The log's rules for secrets apply. `true`: all of them. Default: none, because
    * contents may be private.
    */
   readonly content?: boolean | RecordedContent;

@@ -108,7 +108,7 @@ export interface CallEnvironment {
   readonly coerce?: boolean;
   /** The most characters of a result that the model receives, for tools without their own limit. */
   readonly maxResultChars?: number;
-  /** Receives completions; if set, tools may answer now and complete later. */
+  /** Receives completions. If set, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
   /** Runs last on completions of started work, in the async context of the call. */
   readonly finalizeCompletion?: (tool: string, result: ToolResult) => ToolResult;

@@ -269,7 +269,7 @@ function mistakenFor(tool: unknown): AuthorFault | undefined {
 export interface NameFilter {
   /** Names or patterns (`billing_*`) of the tools that are visible. Default: all. */
   readonly allow?: readonly string[];
-  /** Names or patterns of tools that are hidden, even if they are allowed. */
+  /** Tools that are hidden, even if they are allowed. */
   readonly deny?: readonly string[];
 }
 

@@ -80,28 +80,25 @@ export interface ToolRegistryOptions {
   readonly telemetry?: Telemetry;
   /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
   readonly logArguments?: boolean;
-  /** Keys of arguments that are hidden in the log, in addition to `password` and similar keys: `['customerNo']`. */
+  /** Further keys of arguments that are hidden in the log: `['customerNo']`. */
   readonly redact?: readonly string[];
   /** Milliseconds for tools without a `timeoutMs`; default: no limit (the loop has its own). */
   readonly toolTimeoutMs?: number;
   /** Returns the text that the model receives for an error of a tool; default: its message. Use it to hide details. */
   readonly describeError?: DescribeError;
-  /** Decides about every call; if a run has another policy, both must allow the call. */
+  /** Decides about every call. If a run has another policy, both must allow the call. */
   readonly policy?: ToolPolicy;
-  /**
-   * Hooks around every call, from any caller, and every request of a run with this registry; they run before those of
-   * the run.
-   */
+  /** Hooks around every call, and every request of a run with this registry. They run before those of the run. */
   readonly hooks?: readonly Hooks[];
   /** `false`: arguments are used as they were sent, and types are not coerced; default: `true`. */
   readonly coerce?: boolean;
-  /** The most characters of a result that the model receives; the rest is stored in `details`; default: 100,000. */
+  /** The most characters of a result that the model receives; default: 100,000. The rest is stored in `details`. */
   readonly maxResultChars?: number;
   /** The queue of work that tools start; default: a queue without a limit. */
   readonly tasks?: TaskQueue;
-  /** Runs the work of background tools outside this process; requires a `store`. */
+  /** Runs the work of background tools outside this process. Requires a `store`. */
   readonly engine?: JobEngine;
-  /** Stores started work, so that it is not lost: for example a `SqliteRunStore`. */
+  /** Stores started work, for example a `SqliteRunStore`. */
   readonly store?: RunStore | StoreWithJobs;
 }
 

@@ -50,28 +50,25 @@ export interface ConversationsStore extends CheckpointStore {
 export interface ConversationsOptions {
   /** `PostgresRunStore` for several machines, `SqliteRunStore` for one machine, `MemoryRunStore` for one process. */
   readonly store: ConversationsStore;
-  /** The config of turns: the same for all, or for each conversation. */
+  /** The config of turns. */
   readonly config:
     | ConversationsConfig
     | ((turn: NextTurn) => ConversationsConfig | Promise<ConversationsConfig>);
-  /** Runs the work that turns start (`@Tool({ background: … })`), in any process; the store contains its jobs. */
+  /** Runs the work that turns start. The store contains its jobs. */
   readonly engine?: JobEngine;
   /** The tools of jobs, if `config` is a function; default: those of `config`. */
   readonly jobTools?: RunJobsOptions['tools'];
-  /** Returns the scope of a turn or a job, in the process that runs it: `data`, `container`, … */
+  /** Returns the scope of a turn or a job. */
   readonly scope?: (turn: TurnOwner) => CallScope | Promise<CallScope>;
-  /**
-   * Whether this process takes turns; with `false`, it only prompts and reads, and other processes take the turns.
-   * Default: `true`.
-   */
+  /** Whether this process takes turns, not only prompts and reads. Default: `true`. */
   readonly takesTurns?: boolean;
-  /** The most conversations whose turns run here at the same time; default: 16. */
+  /** The most turns that run here at the same time; default: 16. */
   readonly maxConcurrency?: number;
-  /** The most jobs of each queue of the engine that run here at the same time; default: 10. `0`: none. */
+  /** The most jobs of each queue that run here at the same time; default: 10. `0`: none. */
   readonly jobConcurrency?: number;
   /** What happens to an interrupted call whose outcome is unknown, as in `recoverRuns`; default: `ask`. */
   readonly onUnknown?: OnUnknown;
-  /** Milliseconds after which another process continues a conversation whose process crashed; default: 30,000. */
+  /** Milliseconds until another process continues after a crash; default: 30,000. */
   readonly leaseMs?: number;
   /** Milliseconds between searches for abandoned conversations and due schedules; default: a third of the lease. */
   readonly pollMs?: number;
@@ -80,11 +77,11 @@ export interface ConversationsOptions {
 
 /** Options of a prompt. */
 export interface PromptOptions {
-  /** A prompt with the same key is the same prompt: sent again, it changes nothing. Default: a new key. */
+  /** A prompt with the same key is the same prompt. Default: a new key. */
   readonly key?: string;
   /** The owner of the turn: any JSON. It is stored with the turn, and required again for answers. */
   readonly owner?: unknown;
-  /** Refuses the prompt if the conversation has another owner, which is that of its first prompt. Default: `false`. */
+  /** Refuses the prompt if the conversation has another owner. Default: `false`. */
   readonly onlyOwner?: boolean;
   /**
    * Key of an earlier prompt in the history (`history` of a snapshot). Its turn and all later turns are removed when

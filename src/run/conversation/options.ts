@@ -10,9 +10,9 @@ export interface ConversationConfig extends Omit<ToolLoopConfig, 'checkpoint' | 
   readonly systemPrompt?: string;
   /** Also the `conversationId` of tool contexts, which identifies its work. Default: a UUID. */
   readonly id?: string;
-  /** Earlier messages; a call without an answer is answered with an error. */
+  /** Earlier messages. A call without an answer is answered with an error. */
   readonly messages?: readonly Message[];
-  /** The scope of every turn; `conversationId` is the conversation's own. */
+  /** The scope of every turn. `conversationId` is the conversation's own. */
   readonly scope?: CallScope;
 }
 
@@ -27,7 +27,7 @@ export interface ConversationChanges
 export interface TurnOptions {
   /** Aborts the turn. A prompt that is still waiting is withdrawn and leaves no trace. */
   readonly signal?: AbortSignal;
-  /** Overrides the conversation's scope, also in the turns of completions of work that this turn starts. */
+  /** Overrides the conversation's scope, also for work that this turn starts. */
   readonly scope?: CallScope;
 }
 

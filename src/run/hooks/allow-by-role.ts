@@ -10,7 +10,7 @@ export type RoleTools = NameFilter;
 
 /** Options of {@link allowByRole}. */
 export interface AllowByRoleOptions {
-  /** Returns the role of the caller; with several roles, each adds its tools. */
+  /** Returns the role of the caller. With several roles, each adds its tools. */
   readonly role: (scope: CallScope) => string | readonly string[] | undefined;
   /** The tools by role. Other roles, and calls without a role, may use no tools. */
   readonly roles: Readonly<Record<string, RoleTools>>;

@@ -22,7 +22,7 @@ import { fingerprintOf } from '../call/start-job.js';
 export interface CacheResultsOptions {
   /** Stores the results: a run store. */
   readonly store: StoreWithCache;
-  /** Milliseconds that a result is stored, if its tool does not set a lifetime; default: 300,000 (five minutes). */
+  /** Milliseconds that a result is stored; default: 300,000 (five minutes). */
   readonly lifetimeMs?: number;
   /**
    * Returns the owner of results: any JSON; default: the owner of the scope. Without an owner, results are not

@@ -265,14 +265,11 @@ function pauseBefore({ addedAt, changedAt, options: { delay = 0 } }: StoredJob):
 /** Options of {@link runJobs}. */
 export interface RunJobsOptions {
   readonly engine: JobEngine;
-  /** The store with which the jobs were started, or another one on the same database. */
+  /** The store with which the jobs were started. */
   readonly store: StoreWithJobs;
-  /** The tools of the jobs: the same classes as where the jobs were started. */
+  /** The tools of the jobs. */
   readonly tools: ToolRegistry | readonly RegisteredTool[];
-  /**
-   * Returns the scope of a job: `data`, `container`, … of its owner (`job.scope.owner`). Channel, chat, conversation
-   * and owner are always the job's own.
-   */
+  /** Returns the scope of a job. Channel, chat, conversation and owner are always the job's own. */
   readonly jobScope?: (job: Job) => CallScope | Promise<CallScope>;
   /** The most jobs of each queue at the same time; default: 10. */
   readonly concurrency?: number;
@@ -289,8 +286,8 @@ export interface RunJobsOptions {
   /** After how many milliseconds without news an enqueued job is enqueued again; default: 60,000. */
   readonly silentForMs?: number;
   /**
-   * How long a job whose tool is missing here is returned to its queue, because other workers may have the tool; then
-   * it ends with an error. In milliseconds since it first arrived here; default: 600,000.
+   * How long a job whose tool is missing here is returned to its queue. Other workers may have the tool. Then it ends
+   * with an error. In milliseconds since it first arrived here; default: 600,000.
    */
   readonly missingToolMs?: number;
 }

@@ -40,11 +40,11 @@ import { restoredCall, restoredRecord } from './suspend.js';
 export interface CompensateOptions {
   /** The tools of the run. */
   readonly tools: ToolRegistry | readonly RegisteredTool[];
-  /** The scope of the compensations; its owner must be the stored owner of the run. */
+  /** The scope of the compensations, with the stored owner of the run. */
   readonly scope?: CallScope;
   /** Default: the registry's. */
   readonly logger?: Logger;
-  /** Milliseconds until another process may continue if this one crashes; default: 30,000. */
+  /** Milliseconds until another process may continue; default: 30,000. */
   readonly leaseMs?: number;
 }
 

@@ -7,7 +7,7 @@ import { COUNT_LIMIT, LIMIT, optionTable } from '../../core/kernel/options.js';
 export interface KeepRecentOptions {
   /** The last turns; a turn starts with a user message. */
   readonly turns?: number;
-  /** The most tokens, estimated: four characters each, and a thousand for an image or a file. */
+  /** The most tokens, estimated. A token has four characters; an image or a file has a thousand tokens. */
   readonly tokens?: number;
   /** The most characters of an old tool result; default: 2,000. `Infinity`: results are not cut. */
   readonly maxResultChars?: number;

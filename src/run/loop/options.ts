@@ -69,7 +69,7 @@ export interface ToolLoopConfig {
   readonly provider: LLMProvider;
   /** The name of the model at the provider. */
   readonly model: string;
-  /** A registry, or tools from which to create one; without it, the model is offered no tools. */
+  /** A registry, or tools from which to create one. */
   readonly tools?: ToolRegistry | readonly RegisteredTool[];
   /** Where calls are searched in addition to the reply's own; default: `native`, which means nowhere. */
   readonly detector?: Detector;
@@ -77,7 +77,7 @@ export interface ToolLoopConfig {
   readonly maxIterations?: number;
   /** Passed to the provider unchanged: `max_tokens`, `temperature`, … */
   readonly llmOptions?: Readonly<Record<string, unknown>>;
-  /** Which tools the model may or must call; a choice that forces a call applies until the first call. */
+  /** Which tools the model may or must call. A choice that forces a call applies until the first call. */
   readonly toolChoice?: ToolChoice;
   /** Whether a reply may have several calls; default: the provider's, usually `true`. */
   readonly parallelToolCalls?: boolean;
@@ -91,50 +91,49 @@ export interface ToolLoopConfig {
   /** Also finds deferred tools by meaning. */
   readonly toolEmbedder?: ToolEmbedder;
   /**
-   * The providers to use if the provider still fails, each for the rest of the run; with their own model, or the
+   * The providers to use if the provider still fails. Each is used for the rest of the run, with its own model or the
    * run's.
    */
   readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
-  /** Whether an invalid history is repaired, with a note in the log, or refused; default: `repair`. */
+  /** Whether an invalid history is repaired or refused; default: `repair`. */
   readonly history?: HistoryCare;
   /**
-   * The schema of an object: the run ends with such data in `output` of its result. The model is asked for it twice
-   * at most.
+   * The schema of the data with which the run ends, in `output` of its result. The model is asked for it twice at
+   * most.
    */
   readonly output?: SchemaSource;
-  /** Selects before each request the part of the history to send, for example `keepRecent({ turns: 10 })`. */
+  /** Selects the part of the history to send, for example `keepRecent({ turns: 10 })`. */
   readonly compactHistory?: CompactHistory;
   /** Returns the settings of each request. */
   readonly prepareStep?: PrepareStep;
-  /** How often the model may correct itself in a row, per tool; ten times as often in total; default: 2. */
+  /** How often the model may correct itself in a row, per tool; default: 2. */
   readonly maxRetries?: number;
   /** The most calls of one message that run at the same time; default: all. */
   readonly maxConcurrency?: number;
   /** Milliseconds for tools without a `timeoutMs`; default: the registry's, otherwise 120,000. */
   readonly toolTimeoutMs?: number;
-  /** At the limit: end with status `limit`, throw, or send a last request without tools. */
+  /** At the limit: end, throw, or send a last request without tools. */
   readonly onLimit?: 'return' | 'throw' | 'answer';
-  /** Detects a model that repeats itself; `false` switches it off. */
+  /** Detects a model that repeats itself. `false` switches it off. */
   readonly loopGuard?: LoopGuardOptions | false;
-  /** Decides about every call of this run; if the registry has another policy, both must allow the call. */
+  /** Decides about every call of this run. If the registry has another policy, both must allow the call. */
   readonly policy?: ToolPolicy;
-  /** Hooks around every call and every request of this run; they run after those of the registry. */
+  /** Hooks around every call and every request of this run. They run after those of the registry. */
   readonly hooks?: readonly Hooks[];
-  /** Limits of the run, its conversation and its owner; amounts are reserved before each request and each call. */
+  /** Limits of the run, its conversation and its owner. Amounts are reserved before each request and each call. */
   readonly budget?: Budget;
   /** The most characters of a result that the model receives; default: the registry's. */
   readonly maxResultChars?: number;
   /** Stores the run when it is suspended, for `resumeStoredRun`. */
   readonly store?: RunStore;
   /**
-   * When the run is stored: when it is suspended (`suspend`), at every step (`step`), or also at each value of
-   * `context.once` (`call`). Default: `suspend`. With stored steps, the run survives a crash of its process:
-   * `recoverRuns` continues it.
+   * When the run is stored: suspended, at every step, or also at each value of `context.once`. Default: `suspend`.
+   * With stored steps, the run survives a crash of its process: `recoverRuns` continues it.
    */
   readonly checkpoint?: Checkpoint;
   /**
-   * Milliseconds until a run whose process crashed can be recovered, with a `checkpoint` that stores its steps;
-   * default: 30,000. Renewed while the run continues.
+   * Milliseconds until a run whose process crashed can be recovered; default: 30,000. Renewed while the run
+   * continues.
    */
   readonly leaseMs?: number;
   /**
@@ -148,9 +147,9 @@ export interface ToolLoopConfig {
    * (`AnswerExpired`). Default: `refuse`.
    */
   readonly onExpiry?: 'refuse' | 'end';
-  /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
+  /** Signs the states of suspended runs: 32 random bytes as text. States without that signature are refused. */
   readonly stateSecret?: string;
-  /** Runs the work of background tools outside this process; requires a `store` that stores jobs. */
+  /** Runs the work of background tools outside this process. Requires a `store` that stores jobs. */
   readonly engine?: JobEngine;
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
@@ -159,7 +158,7 @@ export interface ToolLoopConfig {
   readonly telemetry?: Telemetry;
   /** The agent's name in traces and metrics: `invoke_agent billing`. */
   readonly agentName?: string;
-  /** Receives completions of work that tools started; if set, such tools answer immediately. */
+  /** Receives completions of started work. If set, such tools answer immediately. */
   readonly onAsyncResult?: AsyncCallback;
   /** The queue of work that tools start; default: the registry's. */
   readonly tasks?: TaskQueue;

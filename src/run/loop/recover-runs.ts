@@ -36,19 +36,19 @@ export type RecoveredRun =
 /** Options to continue lost runs. */
 export interface RecoverOptions {
   readonly store: CheckpointStore;
-  /** The config of the runs, or a function that returns it for each; a run gets only tools that it had before. */
+  /** The config of the runs, or a function that returns it for each. A run gets only tools that it had before. */
   readonly config: ResumeConfig | ((run: KeptRun) => ResumeConfig | Promise<ResumeConfig>);
-  /** Returns the scope of each run; its owner must be the stored owner of the run. */
+  /** Returns the scope of each run, with its stored owner. */
   readonly scope?: (run: KeptRun) => CallScope | Promise<CallScope>;
   /**
-   * What happens to a call that was running during a crash, if its tool is neither `readOnly` nor `idempotent` and
-   * cannot determine the outcome. `ask`: the run is suspended until a user states the outcome. `error`: the model is
-   * informed that the outcome is unknown. `rerun`: the call is executed again. Default: `ask`.
+   * What happens to an interrupted call whose outcome is unknown. `ask`: the run is suspended until a user states the
+   * outcome. `error`: the model is informed that the outcome is unknown. `rerun`: the call is executed again.
+   * Default: `ask`.
    */
   readonly onUnknown?: OnUnknown;
   /** The most runs that continue at the same time; default: 4. */
   readonly maxConcurrency?: number;
-  /** Milliseconds until a run can be recovered again if this process crashes, too; default: 30,000. */
+  /** Milliseconds until a run can be recovered again; default: 30,000. */
   readonly leaseMs?: number;
   /** After an abort, no more runs are taken over; runs that were taken over continue. */
   readonly signal?: AbortSignal;

@@ -175,7 +175,7 @@ export interface AnswerStoredRunOptions {
   readonly answeredBy?: unknown;
   /** The secret of the run's config, if it has one. */
   readonly stateSecret?: string;
-  /** The tools of the run: edited arguments are checked against them, and refused without them. */
+  /** The tools of the run. Edited arguments are checked against them, and refused without them. */
   readonly tools?: ResumeConfig['tools'];
 }
 

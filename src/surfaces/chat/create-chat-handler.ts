@@ -65,8 +65,8 @@ export interface ChatOptions {
    */
   readonly authenticate: (request: Request) => unknown;
   /**
-   * Whether a request may answer pending calls in the chat of another owner; only `true` permits it. The request can
-   * read and answer the questions, but nothing else of the chat. The turn continues in its owner's scope.
+   * Whether a request may answer in the chat of another owner. Only `true` permits it. The request can read and
+   * answer the questions, but nothing else of the chat. The turn continues in its owner's scope.
    */
   readonly mayAnswer?: (request: Request, run: AskingRun) => boolean | Promise<boolean>;
   /**
@@ -80,7 +80,7 @@ export interface ChatOptions {
   readonly describeError?: (error: JsonObject) => string;
   /** The most bytes of a request; default 4 MiB, because the AI SDK sends the whole chat each time. */
   readonly maxRequestBytes?: number;
-  /** Milliseconds of silence after which a reader gets a heartbeat; default 15,000. */
+  /** Milliseconds of silence until a heartbeat; default 15,000. */
   readonly heartbeatMs?: number;
   readonly logger?: Logger;
 }

@@ -40,7 +40,7 @@ import type { AskedChat, ReadEvent } from './turn-readings.js';
 export interface RunResponseOptions {
   /** The error text for the reader of a failed run; default: a general sentence. */
   readonly describeError?: DescribeTurnError;
-  /** Milliseconds of silence after which the reader gets a heartbeat; default 15,000. */
+  /** Milliseconds of silence until a heartbeat; default 15,000. */
   readonly heartbeatMs?: number;
 }
 

@@ -54,22 +54,20 @@ export interface InspectorOptions {
   readonly provider?: LLMProvider;
   readonly model?: string;
   readonly systemPrompt?: string;
-  /** Also shows and answers the runs of this store; if it has `list`, those of other processes too. */
+  /** Also shows and answers the runs of this store. If it has `list`, those of other processes too. */
   readonly store?: RunStore;
   /** The secret of the runs in the store, if they have one. */
   readonly stateSecret?: string;
-  /**
-   * Creates the scope of a call or a chat from the input on the page. Default: the input without the request.
-   */
+  /** Creates the scope from the input on the page. Default: the input without the request. */
   readonly scope?: (chosen: ChosenScope) => CallScope | Promise<CallScope>;
   /**
    * Who answers on the page, as JSON; recorded with the calls. Required to approve calls of tools with
    * `approval.approver`. Default: `{ inspector: true }`.
    */
   readonly answeredBy?: unknown;
-  /** The scope in which a run of the store continues, by its owner. Default: `{ owner }`. */
+  /** The scope in which a run of the store continues. Default: `{ owner }`. */
   readonly scopeOf?: (owner: unknown) => CallScope | Promise<CallScope>;
-  /** Guards and the like of a tool, beside the policies and hooks of the registry. */
+  /** Further guards and the like to show for a tool. */
   readonly surroundings?: (tool: ToolDefinition) => readonly ToolSurrounding[];
   /** The token of the page. Default: a random token. */
   readonly token?: string;
@@ -80,7 +78,7 @@ export interface InspectorOptions {
   /** Without `true`, `NODE_ENV` must be `development` or `test`. */
   readonly allowInProduction?: boolean;
   readonly tests?: WrittenTests;
-  /** A folder for recordings, so that they can be replayed after a change of code. */
+  /** A folder for recordings. */
   readonly recordings?: string;
 }
 

@@ -59,19 +59,19 @@ export interface ToolwrightModuleOptions
   readonly strict?: boolean;
   /** Tools in addition to those of the providers. */
   readonly tools?: readonly RegisteredTool[];
-  /** Returns `context.data` for the tools of a run, from the request that started it. */
+  /** Returns `context.data` for the runs of a request. */
   readonly data?: (request: never) => ToolContextData;
   /** Returns the owner of a request's runs: any JSON. Only its owner can continue a run. */
   readonly owner?: (request: never) => unknown;
-  /** Whether a request sees a tool and may call it; only `true` permits it. */
+  /** Whether a request sees a tool and may call it. Only `true` permits it. */
   readonly visible?: (request: never, tool: ToolDefinition) => boolean | Promise<boolean>;
-  /** Whether a request may answer a run of another owner; only `true` permits it. Needs `owner` and `scopeOf`. */
+  /** Whether a request may answer a run of another owner. Only `true` permits it. Needs `owner` and `scopeOf`. */
   readonly mayAnswer?: (request: never, run: OwnedRun) => boolean | Promise<boolean>;
-  /** The scope in which a run continues after another user's answer: its owner's, with a request for the owner. */
+  /** The owner's scope, in which a run continues after another user's answer. */
   readonly scopeOf?: (owner: never) => OwnerScope | Promise<OwnerScope>;
   /**
-   * The scope of a job that a call started on `engine`, with a request that stands for its owner; channel, chat,
-   * conversation and owner are the job's own. Default: `scopeOf` for its owner.
+   * The scope of a job, with a request that stands for its owner. Channel, chat, conversation and owner are the job's
+   * own. Default: `scopeOf` for its owner.
    */
   readonly jobScope?: (job: Job) => OwnerScope | Promise<OwnerScope>;
   /** Settings of `ToolwrightService.conversations`. */
@@ -79,14 +79,13 @@ export interface ToolwrightModuleOptions
   /** Settings of `ToolwrightService.chat`. */
   readonly chat?: ChatSettings;
   /**
-   * `true`: the application takes turns of conversations, runs jobs and recovers runs of crashed processes from its
-   * start. `false`: it does none of this, because a `toolwright worker` does. Default: it takes turns once
-   * `ToolwrightService.conversations` is used.
+   * `true`: takes turns, runs jobs and recovers runs from its start. `false`: it does none of this, because a
+   * `toolwright worker` does. Default: it takes turns once `ToolwrightService.conversations` is used.
    */
   readonly worker?: boolean;
   /**
-   * `true`: serves an inspector on its own port, for this machine only, and prints its URL to standard error. Only if
-   * `NODE_ENV` is `development` or `test`, unless `allowInProduction` is set.
+   * `true`: serves an inspector for this machine on its own port. Only if `NODE_ENV` is `development` or `test`,
+   * unless `allowInProduction` is set.
    */
   readonly inspector?: boolean | InspectorSettings;
   /**
@@ -302,11 +301,11 @@ export function checkFeature<Tool>(tools: readonly Tool[]): readonly Tool[] {
 /** Scope and config of a run in a Nest application. */
 export interface RunOptions extends CallScope {
   /**
-   * The request that the run belongs to: request-scoped providers are created for it, and guards receive it. Default:
-   * the HTTP request whose handler makes the call.
+   * The request that the run belongs to, for guards and request-scoped providers. Default: the HTTP request whose
+   * handler makes the call.
    */
   readonly request?: object;
-  /** Overrides of the module's options for this run; `tools` is a view of the application's registry. */
+  /** Overrides of the module's options for this run. `tools` is a view of the application's registry. */
   readonly config?: RunConfig;
 }
 

@@ -142,16 +142,13 @@ export type AgentConversations = Pick<ConversationsOptions, keyof typeof TAKING_
 export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'tools' | 'telemetry'> {
   /** The provider of the model: an object, or `'openai'`, `{ openai: { … } }`, `'offline'`. */
   readonly provider: LLMProvider | Named<ProviderSettings>;
-  /** The folder that toolboxes work in by default; default: the working directory of the process. */
+  /** The folder of toolboxes; default: the working directory of the process. */
   readonly folder?: string;
-  /** Where the agent's tools come from; two tools of the same name are an error. */
+  /** Where the agent's tools come from. Two tools of the same name are an error. */
   readonly toolboxes?: readonly Toolbox[];
   /** Folders of skills; each skill is a tool. */
   readonly skills?: SkillToolsOptions['folder'];
-  /**
-   * MCP servers: programs, addresses, connected clients, or functions that connect them. The keys are prefixes for the
-   * names of their tools.
-   */
+  /** MCP servers. The keys are prefixes for the names of their tools. */
   readonly mcp?: Readonly<Record<string, AgentMcpClient | AgentMcpServer>>;
   /** What calls of all tools may do; default: `{ mode: 'ask' }`. */
   readonly permissions?: Permissions | PermissionsOptions;
@@ -167,12 +164,12 @@ export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'to
   readonly container?: InstanceResolver;
   /** Options for the conversations in the store. */
   readonly conversations?: AgentConversations;
-  /** A JSON file with any of these options; options in code take precedence, name by name. */
+  /** A JSON file with any of these options. Options in code take precedence, name by name. */
   readonly configFile?: string;
   /**
-   * An optional file of the same form that comes with the folder. It is not trusted, because anyone may have written
-   * it: its permissions only restrict, and its other options are ignored. It must be a regular file of at most 1 MiB,
-   * and no link on its path may lead out of the folder.
+   * A file of the same form that comes with the folder. It is not trusted, because anyone may have written it: its
+   * permissions only restrict, and its other options are ignored. It must be a regular file of at most 1 MiB, and no
+   * link on its path may lead out of the folder.
    */
   readonly folderConfigFile?: string;
 }

@@ -47,15 +47,15 @@ export interface NamedAgent
 
 /** Options of {@link Agents}. */
 export interface AgentsOptions {
-  /** Agents by name; names contain letters, digits, `_` and `-`. */
+  /** Agents by name. */
   readonly agents: Readonly<Record<string, NamedAgent>>;
   /** How deeply agents may be nested; default 4. */
   readonly maxDepth?: number;
-  /** How many agents of one conversation may run at the same time in this process; default 8. */
+  /** The most agents of one conversation at the same time in this process; default 8. */
   readonly maxUnderWay?: number;
-  /** What all agents of one conversation may spend together, in all of its runs; needs `store`. */
+  /** What all agents of one conversation may spend together. Needs `store`. */
   readonly total?: BudgetLimits;
-  /** Records what was spent of `total`: the store of the runs that ask the agents. */
+  /** The store of the runs, for `total`. */
   readonly store?: StoreWithBudgets;
 }
 

@@ -31,7 +31,7 @@ export interface JournalOptions {
    * journal at a time may use it. Default: in memory, until the process ends.
    */
   readonly folder?: string;
-  /** Bytes of stored contents; above it, the oldest changes are removed. Default: 100,000,000. */
+  /** Bytes of stored contents. Default: 100,000,000. */
   readonly mostBytes?: number;
 }
 

@@ -15,13 +15,13 @@ import { COUNT, FILLED_TEXT, FUNCTION, MILLISECONDS, optionTable, WHOLE } from '
 
 /** Options of {@link WebAccess}. */
 export interface WebAccessOptions {
-  /** Only these hosts are allowed: `example.com`, `*.example.com`, `example.com:8443`. Default: all. */
+  /** Allowed hosts: `example.com`, `*.example.com`, `example.com:8443`. Default: all. */
   readonly allow?: readonly HostPattern[];
-  /** These hosts are denied, even if `allow` contains them. */
+  /** Denied hosts, even if `allow` contains them. */
   readonly deny?: readonly HostPattern[];
-  /** Hosts that may be in a private network or on this machine, such as your own service. Default: none. */
+  /** Hosts that may be in a private network or on this machine. Default: none. */
   readonly privateHosts?: readonly HostPattern[];
-  /** The most bytes of a decompressed response; the rest is discarded. Default 5,000,000. */
+  /** The most bytes of a decompressed response. Default 5,000,000. */
   readonly maxBytes?: number;
   /** Milliseconds for a request with all its redirects; default 30,000. */
   readonly timeoutMs?: number;

@@ -462,13 +462,13 @@ export interface PermissionsOptions {
   readonly mode?: PermissionMode;
   /** Rules of the user or the application. */
   readonly rules?: readonly PermissionRule[];
-  /** Rules that come with the folder and are not trusted: they can deny and ask, but never allow. */
+  /** Untrusted rules that come with the folder. They can deny and ask, but never allow. */
   readonly folderRules?: readonly PermissionRule[];
   /** File for standing approvals; default: in memory. Keep it outside of the folder: it belongs to the user. */
   readonly file?: string;
-  /** The session of a call, for session approvals; default: `context.conversationId`, or `context.chatId`. */
+  /** The session of a call; default: `context.conversationId`, or `context.chatId`. */
   readonly sessionOf?: (context: ToolContext) => string | undefined;
-  /** The user of a call, for user approvals; default: none. */
+  /** The user of a call; default: none. */
   readonly userOf?: (context: ToolContext) => string | undefined;
 }
 

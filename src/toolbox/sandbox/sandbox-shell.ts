@@ -205,21 +205,17 @@ function removeEmpty(path: string, isFolder: boolean): void {
 /** Options of {@link sandboxShell}. */
 export interface SandboxShellOptions extends Omit<LocalShellOptions, 'sandbox'> {
   /**
-   * Patterns of paths that commands may not read, such as `**\/.env*`: in the folder and in `readable` paths. A pattern
-   * that starts with `/` applies to the system, too.
+   * Patterns of paths that commands may not read, such as `**\/.env*`. A pattern that starts with `/` applies to the
+   * system, too.
    */
   readonly unreadable?: readonly string[];
   /** Patterns of paths in the folder that commands may read but not write. */
   readonly unwritable?: readonly string[];
-  /** Those of `.git`, `.npmrc`, `.yarnrc`, `.yarnrc.yml` and `.pnpmfile.cjs` that commands may write anyway. */
+  /** Protected names, such as `.git`, that commands may write anyway. */
   readonly writable?: readonly string[];
-  /**
-   * Absolute paths elsewhere that commands may read; they must exist. Programs of the system and `PATH` need no entry.
-   */
+  /** Absolute paths elsewhere that commands may read. Programs of the system and `PATH` need no entry. */
   readonly readable?: readonly string[];
-  /**
-   * Hosts that commands may reach over HTTP and HTTPS, such as `registry.npmjs.org`, `*.example.com`. Default: none.
-   */
+  /** Hosts that commands may reach over HTTP and HTTPS, such as `*.example.com`. Default: none. */
   readonly hosts?: readonly string[];
 }
 

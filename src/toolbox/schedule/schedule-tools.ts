@@ -42,13 +42,13 @@ const LOOKED_AT = 100;
 
 /** Options of {@link Schedules}. */
 export interface SchedulesOptions {
-  /** The store of the conversations: `SqliteRunStore`, `PostgresRunStore` or `MemoryRunStore`. */
+  /** The store of the conversations. */
   readonly store: StoreWithSchedules & { readonly conversations?: Pick<ConversationLog, 'read'> };
-  /** The most schedules per owner at the same time, or per conversation without an owner; default 20. */
+  /** The most schedules per owner, or per conversation without an owner; default 20. */
   readonly maxSchedules?: number;
   /** The smallest interval of a schedule in milliseconds; default 300,000 (5 minutes). */
   readonly minIntervalMs?: number;
-  /** IANA time zone for times without an offset or a time zone; default `UTC`. */
+  /** Time zone for times without one; default `UTC`. */
   readonly timeZone?: string;
 }
 

@@ -47,9 +47,9 @@ export interface LocalShellOptions {
   readonly environment?: 'clean' | 'inherit' | Readonly<Record<string, string>>;
   /** Path of Bash; default: that of this machine. The access of commands is determined by the rules of Bash. */
   readonly bash?: string;
-  /** Characters of output to store, half from its start and half from its end; default: 60,000. */
+  /** Characters of output to store; default: 60,000. */
   readonly outputCharacters?: number;
-  /** `external`: this process runs in a disposable container, so mode `auto` allows commands. This is logged once. */
+  /** `external`: this process runs in a disposable container. This is logged once. */
   readonly sandbox?: 'external';
   readonly logger?: Logger;
 }

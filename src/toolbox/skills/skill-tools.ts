@@ -23,8 +23,8 @@ export interface SkillToolsOptions {
   /** A folder of skills, or several. Each skill is a subfolder with a `SKILL.md`. */
   readonly folder: string | readonly string[];
   /**
-   * Base folder for the paths that policies see, usually that of the file tools. Skills elsewhere are reported relative
-   * to their folder of skills. Default: the working directory.
+   * Base folder for the paths that policies see. Skills elsewhere are reported relative to their folder of skills.
+   * Default: the working directory.
    */
   readonly root?: string;
 }

@@ -33,7 +33,7 @@ export interface McpToolChange {
 
 /** Options of `mcpTools` and `followMcpTools`. */
 export interface McpToolsOptions extends NameFilter {
-  /** Put before each name, with `_`, so that tools of several servers and your own have different names. */
+  /** Put before each name, with `_`. */
   readonly prefix?: string;
   /**
    * Milliseconds for one call. Default: two minutes; with `Infinity`, only the `toolTimeoutMs` of the run or the
@@ -41,23 +41,23 @@ export interface McpToolsOptions extends NameFilter {
    */
   readonly timeoutMs?: number;
   /**
-   * Called before a tool is registered, and again when its definition has changed; tools that are not approved are not
-   * registered. All approvals are requested at the same time. Default: all tools are registered.
+   * Whether a tool is registered, also when its definition has changed. All approvals are requested at the same time.
+   * Default: all tools are registered.
    */
   approve?(candidate: McpToolCandidate): boolean | Promise<boolean>;
   /**
-   * `true`: fills in the defaults of the server's schemas before its tools are called. Default `false`, because servers
-   * apply their own defaults, and some declare defaults that they do not accept.
+   * `true`: fills in the defaults of the server's schemas. Default `false`, because servers apply their own defaults,
+   * and some declare defaults that they do not accept.
    */
   readonly fillDefaults?: boolean;
   /**
-   * Receives warnings about malformed tools, which are left out, and about patterns that only the server checks.
-   * Default: process warnings.
+   * Receives warnings about malformed tools, and about patterns that only the server checks. Default: process
+   * warnings.
    */
   readonly logger?: Logger;
   /**
-   * Records reading the server's list, and calls that neither a registry nor a run records. Default for
-   * `followMcpTools`: the registry's.
+   * Records reading the server's list, and calls that nothing else records. Default for `followMcpTools`: the
+   * registry's.
    */
   readonly telemetry?: Telemetry;
   /** Called for every change, and for every tool that is withheld. */

@@ -37,8 +37,8 @@ import type { McpServerSettings, McpSessionOptions, McpTaskOptions } from './set
 /** Options of `createMcpServer`. */
 export interface McpServerOptions extends McpServerSettings {
   /**
-   * The scope of a caller's calls: `data` with its user and tenant, a plain object to which `mcp` is added; `owner`,
-   * which then also owns suspended calls; `container`. If the function throws, the request is refused.
+   * The scope of a caller's calls: `data`, `owner`, `container`. `data` is a plain object to which `mcp` is added;
+   * `owner` then also owns suspended calls. If the function throws, the request is refused.
    */
   scope?(caller: McpCaller): CallScope | Promise<CallScope>;
   /** The tools that a caller sees and may call. If the function throws, the request is refused. */
@@ -48,7 +48,7 @@ export interface McpServerOptions extends McpServerSettings {
    * token itself.
    */
   principal?(authInfo: McpCaller['authInfo']): string;
-  /** Adds features to each connection's SDK server, such as its own prompts and resources. */
+  /** Adds features to each connection's SDK server. */
   configure?(server: McpServer): void;
 }
 

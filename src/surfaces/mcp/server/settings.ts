@@ -12,7 +12,7 @@ export interface McpSessionOptions {
    * longest; if none is idle, the client is asked to come back later. Default: 1,000.
    */
   readonly max?: number;
-  /** The same per principal with a verified token, which can replace only its own sessions. Default: 100. */
+  /** The same per principal with a verified token. It can replace only its own sessions. Default: 100. */
   readonly maxPerPrincipal?: number;
   /** Messages stored for a client whose stream broke, fewer if they exceed 4 MiB. Default: 64. */
   readonly replay?: number;
@@ -46,17 +46,17 @@ export type VerifyToken = (token: string, expected: ExpectedToken) => Promise<Ve
 
 /** Protects an MCP server as an OAuth 2.1 resource server (MCP, authorization; RFC 9728). */
 export interface McpOAuthOptions {
-  /** The URL of this server for its clients; its host is allowed in addition to `allowedHosts`. */
+  /** The URL of this server for its clients. Its host is allowed in addition to `allowedHosts`. */
   readonly resource: string;
-  /** The authorization server that issues the tokens, as in its metadata and in `iss`. */
+  /** The authorization server that issues the tokens, as in `iss`. */
   readonly issuer: string;
   /** The audience that tokens must have. Default: `resource`. */
   readonly audience?: string | readonly string[];
   /** Verifies tokens, for example `jwks(url)`. Default: `authInfo` is trusted, because your guards have verified it. */
   readonly verify?: VerifyToken;
   /**
-   * Tools whose `scopes` a caller lacks: `hide` leaves them out of lists, `show` lists them. In both cases, a call is
-   * answered with 403, so that the client can ask its user for the scopes. Default `hide`.
+   * Whether lists contain tools whose `scopes` a caller lacks. In both cases, a call is answered with 403, so that
+   * the client can ask its user for the scopes. Default `hide`.
    */
   readonly unauthorised?: 'hide' | 'show';
 }
@@ -65,9 +65,9 @@ export interface McpOAuthOptions {
 export interface McpTaskOptions {
   /** The store of the tasks; all processes that serve the same callers share it. */
   readonly store: CheckpointStore;
-  /** Tools that only run as tasks, by name or pattern: clients without the extension get the error −32021. */
+  /** Tools that only run as tasks, by name or pattern. Clients without the extension get the error −32021. */
   readonly required?: readonly string[];
-  /** Milliseconds until another process continues a task if this process crashes. Default: 30,000. */
+  /** Milliseconds until another process continues a task. Default: 30,000. */
   readonly leaseMs?: number;
 }
 
@@ -90,7 +90,7 @@ export interface McpServerSettings {
   /** Records messages, within the traces that clients send; default: the registry's. */
   readonly telemetry?: Telemetry;
   /**
-   * Called when background work of a tool ends; its call is answered with the acknowledgement. Without it, and for
+   * Receives completions of background work. Such calls are answered with the acknowledgement. Without it, and for
    * tools with an `output`, the call waits for the work and is answered with its result.
    */
   readonly onAsyncResult?: AsyncCallback;
@@ -104,19 +104,20 @@ export interface McpServerSettings {
    * `app.example.org` for every scheme and port.
    */
   readonly allowedOrigins?: readonly string[] | 'any';
-  /** `false`: 2025-11-25 clients get no sessions, and so no questions and no notifications between calls. */
+  /** `false`: no sessions, and so no questions and no notifications between calls. */
   readonly sessions?: McpSessionOptions | false;
   /**
-   * Protects the server over HTTP: callers sign in at an authorization server. Default: `authInfo` of the request is
-   * used unchanged, and nothing is refused. Over stdio there is no sign-in; `scope` returns the scopes of the caller.
+   * Callers sign in at an authorization server. Default: `authInfo` of the request is used unchanged, and nothing is
+   * refused. Over stdio there is no sign-in; `scope` returns the scopes of the caller.
    */
   readonly oauth?: McpOAuthOptions;
   /**
-   * A store, or options: calls of `background` tools and calls that wait for an approval become tasks for clients with
-   * the extension. Any process with the store reports, answers and cancels them. Other clients wait for the result.
+   * A store, or options. Calls of `background` tools and calls that wait for an approval become tasks for clients
+   * with the extension. Any process with the store reports, answers and cancels them. Other clients wait for the
+   * result.
    */
   readonly tasks?: CheckpointStore | McpTaskOptions;
-  /** The most bytes of a request; over stdio, a larger one closes the connection. Default: 4 MiB, over stdio 10 MiB. */
+  /** The most bytes of a request. Over stdio, a larger one closes the connection. Default: 4 MiB, over stdio 10 MiB. */
   readonly maxRequestBytes?: number;
   /**
    * The most bytes of HTTP responses that were written but not read. Above it, the responses whose clients have not
@@ -124,8 +125,8 @@ export interface McpServerSettings {
    */
   readonly maxUnreadBytes?: number;
   /**
-   * Secret to encrypt the state of suspended calls that 2026-07-28 clients store, at least 32 characters; default:
-   * random for this process.
+   * Encrypts the state of suspended calls that clients store; at least 32 characters; default: random for this
+   * process.
    */
   readonly stateKey?: string;
   /** Receives errors outside of responses; default: they are logged by the registry's logger or the console. */

@@ -125,9 +125,9 @@ export class SatelliteClient {
 
 /** Options of a `SatelliteClient`. */
 export interface SatelliteClientOptions {
-  /** The assistant's address, before `/v1/chat` and without a query: `https://assistant.example.org`. */
+  /** The assistant's address, before `/v1/chat`: `https://assistant.example.org`. */
   readonly url: string | URL;
-  /** The tools; all limits and policies of the registry apply. */
+  /** The tools. All limits and policies of the registry apply. */
   readonly tools: ToolRegistry;
   /** Sent as `Authorization: Bearer …`. */
   readonly token?: string;
@@ -143,7 +143,7 @@ export interface SatelliteClientOptions {
   readonly maxReplyBytes?: number;
   /** Milliseconds for tools without a `timeoutMs`; default 120,000. */
   readonly toolTimeoutMs?: number;
-  /** The most characters of a result, for tools without a limit; the server accepts 1 MiB. Default: 100,000. */
+  /** The most characters of a result, for tools without a limit. The server accepts 1 MiB. Default: 100,000. */
   readonly maxResultChars?: number;
   readonly logger?: Logger;
 }

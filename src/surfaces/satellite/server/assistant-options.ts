@@ -37,7 +37,7 @@ export interface AssistantHandlerOptions {
   readonly llmOptions?: Readonly<Record<string, unknown>>;
   /** Default: a `MemoryConversationStore`, which a restart clears. */
   readonly store?: ConversationStore;
-  /** Receives failures of the provider and the store, with causes that clients do not see. */
+  /** Receives failures of the provider and the store. */
   readonly logger?: Logger;
   /** Records the requests to the model: `openTelemetry()`. */
   readonly telemetry?: Telemetry;
@@ -58,7 +58,7 @@ export interface AssistantHandlerOptions {
   readonly maxBodyBytes?: number;
   /** The most messages of a conversation, including replies; default 1,000. */
   readonly maxMessages?: number;
-  /** Milliseconds between comments in an event stream, which keep the connection open; default 15,000. */
+  /** Milliseconds between comments in an event stream; default 15,000. */
   readonly heartbeatMs?: number;
 }
 

@@ -19,7 +19,7 @@ import { DATABASE_PATH, inTransaction, openDatabase } from '../../../durable/sto
 
 /** Limits of a conversation store. */
 export interface StoreLimits {
-  /** The most conversations; a new one replaces the least recently used. Default: 10,000. */
+  /** The most conversations. A new one replaces the least recently used. Default: 10,000. */
   readonly maxConversations?: number;
   /** Milliseconds after its last turn until a conversation expires (default: a day); `Infinity`: never. */
   readonly expiresAfterMs?: number;
