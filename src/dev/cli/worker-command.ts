@@ -162,10 +162,10 @@ function loggerOf({ error }: CommandEnvironment): Logger {
 }
 
 /** Identifies the call and the reason, unless the message states them. */
-function detailsIn({ tool, callId, runId, reason, faults, told, error }: LogFields, message: string) {
+function detailsIn({ tool, callId, runId, reason, faults, sent, error }: LogFields, message: string) {
   const place = runId === undefined ? callId : `${callId} of ${runId}`;
   const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
-  const why = String(error === undefined ? (reason ?? faults ?? told ?? '') : errorMessage(error));
+  const why = String(error === undefined ? (reason ?? faults ?? sent ?? '') : errorMessage(error));
   return message.includes(visibleLine(why)) ? call : [...call, why];
 }
 

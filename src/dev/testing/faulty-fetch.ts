@@ -142,11 +142,11 @@ export function faultyFetch(fetch: typeof globalThis.fetch, plan: FaultPlan): Fa
   return Object.assign(faulty, { injected });
 }
 
-const NOTHING: FetchFault = { kind: 'none' };
+const NO_FAULT: FetchFault = { kind: 'none' };
 
 function inTurn(faults: readonly FetchFault[]): () => FetchFault {
   let index = 0;
-  return () => faults[index++] ?? NOTHING;
+  return () => faults[index++] ?? NO_FAULT;
 }
 
 function byChance({ seed, rate, faults }: RandomFaults): () => FetchFault {
@@ -154,7 +154,7 @@ function byChance({ seed, rate, faults }: RandomFaults): () => FetchFault {
   return () => {
     // Always draw both numbers, so that the rate does not change which fault a request gets.
     const [chance, choice] = [random(), random()];
-    return (chance < rate ? faults[Math.floor(choice * faults.length)] : undefined) ?? NOTHING;
+    return (chance < rate ? faults[Math.floor(choice * faults.length)] : undefined) ?? NO_FAULT;
   };
 }
 

@@ -172,10 +172,10 @@ function shown(value: unknown): string {
 }
 
 const EVERYTHING: JsonSchema = {};
-const NOTHING: JsonSchema = { enum: [] };
+const NO_VALUE: JsonSchema = { enum: [] };
 
 function schemaOf(node: unknown): JsonSchema {
-  if (node === false) return NOTHING;
+  if (node === false) return NO_VALUE;
   return isSchemaNode(node) ? node : EVERYTHING;
 }
 

@@ -343,7 +343,7 @@ type PartOf<Type extends LanguageModelV4StreamPart['type']> = Extract<
 type BlockPart = PartOf<`${Block['type']}-${'start' | 'delta' | 'end'}`>;
 type InputPart = PartOf<'tool-input-start' | 'tool-input-delta' | 'tool-input-end'>;
 
-const NOTHING: readonly LLMStreamPart[] = [];
+const NO_PARTS: readonly LLMStreamPart[] = [];
 
 /** Assembles a reply from the parts of its stream. */
 class ReplyAssembly {
@@ -374,19 +374,19 @@ class ReplyAssembly {
       case 'tool-input-start':
       case 'tool-input-delta':
       case 'tool-input-end':
-        return this.#tellInput(part);
+        return this.#inputParts(part);
       case 'finish':
         this.#end = part;
-        return NOTHING;
+        return NO_PARTS;
       case 'error':
         throw part.error;
       case 'response-metadata':
         this.#response = part;
-        return NOTHING;
+        return NO_PARTS;
       case 'stream-start':
       case 'ping':
       case 'raw':
-        return NOTHING;
+        return NO_PARTS;
       default:
         this.#content.push(part);
         return attachmentsOf(part).map((attachment) => ({ type: 'attachment', attachment }));
@@ -409,7 +409,7 @@ class ReplyAssembly {
     }
     if (part.providerMetadata !== undefined) block.providerMetadata = part.providerMetadata;
     if (part.type === `${type}-end`) this.#open.delete(id);
-    if (!('delta' in part) || part.delta === '') return NOTHING;
+    if (!('delta' in part) || part.delta === '') return NO_PARTS;
     block.text += part.delta;
     return [type === 'text' ? { type: 'text-delta', text: part.delta } : this.#reasoning(block, part.delta)];
   }
@@ -420,14 +420,14 @@ class ReplyAssembly {
     return { type: 'reasoning-delta', text: isNext ? BETWEEN + delta : delta };
   }
 
-  #tellInput(part: InputPart): readonly LLMStreamPart[] {
+  #inputParts(part: InputPart): readonly LLMStreamPart[] {
     const { id: callId } = part;
     if (part.type === 'tool-input-start') {
-      if (part.providerExecuted) return NOTHING;
+      if (part.providerExecuted) return NO_PARTS;
       this.#inputs.add(callId);
       return [{ type: 'call-input-start', callId, tool: part.toolName }];
     }
-    if (!this.#inputs.has(callId)) return NOTHING;
+    if (!this.#inputs.has(callId)) return NO_PARTS;
     if (part.type === 'tool-input-end') return [{ type: 'call-input-end', callId }];
     return [{ type: 'call-input-delta', callId, text: part.delta }];
   }
@@ -589,7 +589,7 @@ class ModelProvider implements AiSdkProvider {
     const model = this.#modelFor(request.model);
     const key = this.#keyOf(model);
     const { providerTools = {} } = this.#options;
-    const onUnsupported = (problem: string, fix: string) => this.#tell(model, problem, fix);
+    const onUnsupported = (problem: string, fix: string) => this.#reportUnsupported(model, problem, fix);
     const sent = this.#strict.request(request);
     const options = await toCallOptions(sent, { model, key, providerTools, onUnsupported });
     return { model, key, options };
@@ -649,11 +649,11 @@ class ModelProvider implements AiSdkProvider {
 
   #warn(model: LanguageModelV4, warnings: readonly SharedV4Warning[] = []): void {
     for (const warning of warnings)
-      this.#tell(model, problemOf(warning), 'leave it out, or use another model');
+      this.#reportUnsupported(model, problemOf(warning), 'leave it out, or use another model');
   }
 
   /** Every request would repeat the same warnings. */
-  #tell(model: LanguageModelV4, problem: string, fix: string): void {
+  #reportUnsupported(model: LanguageModelV4, problem: string, fix: string): void {
     const where = `fromAiSdk (${nameOf(model)})`;
     const known = `${where} ${problem}`;
     if (this.#warned.has(known) || this.#warned.size >= MOST_WARNINGS) return;
@@ -686,14 +686,17 @@ function withDetails({ feature, details }: { readonly feature: string; readonly 
 function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
   const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
   const retryAfterMs = retryAfterOf(responseHeaders);
-  const isTold = typeof status === 'number';
-  return new ProviderError(`${isTold ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
-    ...(isTold && { status }),
-    // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
-    retryable: isRetryable === true || isConnectionLost(cause),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    cause,
-  });
+  const hasStreamed = typeof status === 'number';
+  return new ProviderError(
+    `${hasStreamed ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`,
+    {
+      ...(hasStreamed && { status }),
+      // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
+      retryable: isRetryable === true || isConnectionLost(cause),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      cause,
+    },
+  );
 }
 
 const FIRST_PAUSE_MS = 2_000;

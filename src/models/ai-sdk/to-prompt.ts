@@ -334,8 +334,8 @@ const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'audio/mpeg', wav: 
 
 const READERS: Readonly<Record<string, PartReader>> = {
   text: ({ text, content }) => {
-    const told = text ?? content;
-    return typeof told === 'string' ? { type: 'text', text: told } : undefined;
+    const given = text ?? content;
+    return typeof given === 'string' ? { type: 'text', text: given } : undefined;
   },
   image: (part) => filePart(part.image ?? part.data, { mediaType: 'image', ...described(part) }),
   image_url: ({ image_url: image }) => filePart(isRecord(image) ? image.url : image, { mediaType: 'image' }),

@@ -108,11 +108,11 @@ function addEntry(list: WireRecord[], entry: WireRecord): void {
     return;
   }
   const texts = ENTRY_TEXTS.filter((key) => typeof entry[key] === 'string');
-  const told = Object.entries(entry).filter(
+  const filled = Object.entries(entry).filter(
     ([, value]) => value !== null && value !== '' && value !== undefined,
   );
   const joined = texts.map((key) => [key, jsonText(open[key]) + jsonText(entry[key])]);
-  list[at] = { ...open, ...Object.fromEntries(told), ...Object.fromEntries(joined) };
+  list[at] = { ...open, ...Object.fromEntries(filled), ...Object.fromEntries(joined) };
 }
 
 function contentParts(content: unknown): readonly WireRecord[] {

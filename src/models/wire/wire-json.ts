@@ -71,9 +71,9 @@ export function outputLimit(
 
 /** The origin of a reply, as far as its server states it. */
 export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
-  const told = {
+  const origin = {
     ...(jsonText(id) === '' ? {} : { id: jsonText(id) }),
     ...(jsonText(model) === '' ? {} : { model: jsonText(model) }),
   };
-  return Object.keys(told).length > 0 ? told : undefined;
+  return Object.keys(origin).length > 0 ? origin : undefined;
 }

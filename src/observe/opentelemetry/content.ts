@@ -105,8 +105,8 @@ export class ContentWriter {
 
   #call(id: string, name: string, args: unknown): Part {
     const value = parsed(args);
-    const told = typeof value === 'string' ? this.text(value) : this.#redaction.copy(value);
-    return { type: 'tool_call', id, name, arguments: told };
+    const written = typeof value === 'string' ? this.text(value) : this.#redaction.copy(value);
+    return { type: 'tool_call', id, name, arguments: written };
   }
 
   /** Kind and media type of a result's attachment, never its bytes. */

@@ -58,10 +58,10 @@ export class CallLog {
 
   /** Logs only the faults, never the sent arguments, which may contain secrets. */
   rejected(faults: readonly ArgumentFault[], durationMs: number): void {
-    const told = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
+    const shown = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
     const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
     const thrown = error === undefined ? {} : { error };
-    this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; '), ...thrown });
+    this.#write('warn', 'Tool call rejected', { durationMs, faults: shown.join('; '), ...thrown });
   }
 
   started(args: unknown): void {
@@ -105,7 +105,7 @@ export class CallLog {
       this.#write('debug', `${what} failed`, { durationMs, reason: errorMessage(refusal) });
     // The text that the model received instead, if it differs.
     else if (isThrown && !error.message.endsWith(forLLM))
-      this.#write('error', `${what} failed`, { durationMs, told: forLLM, error });
+      this.#write('error', `${what} failed`, { durationMs, sent: forLLM, error });
     else this.#write('error', `${what} failed`, { durationMs, error: error ?? forLLM });
   }
 

@@ -133,14 +133,14 @@ export function tableView(source: ToolTable, isVisible: (name: string) => boolea
 
 /** A value to register, or why it cannot be registered. */
 type ReadTool =
-  | { readonly name: string; readonly entry: ToolEntry; readonly doubts: readonly AuthorFault[] }
+  | { readonly name: string; readonly entry: ToolEntry; readonly warnings: readonly AuthorFault[] }
   | { readonly faults: readonly AuthorFault[] };
 
 /** Checks a value to register. A function is called once to get the tool that is offered. */
 export function readTool(registered: RegisteredTool): ReadTool {
   if (isFinishedTool(registered)) {
     const entry = { open: () => registered, offered: registered, fixed: registered };
-    return { name: registered.name, entry, doubts: [] };
+    return { name: registered.name, entry, warnings: [] };
   }
   const isFactory = typeof registered === 'function';
   let offered: unknown = registered;
@@ -160,18 +160,18 @@ export function readTool(registered: RegisteredTool): ReadTool {
   const tool = offered as ToolDefinition;
   const open = isFactory ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
   // Frozen tools come from discovery, `defineTool` or an integration, which already warned.
-  const doubts = Object.isFrozen(tool) ? [] : warningsFor(tool);
-  return { name: tool.name, entry: { open, offered: tool }, doubts };
+  const warnings = Object.isFrozen(tool) ? [] : warningsFor(tool);
+  return { name: tool.name, entry: { open, offered: tool }, warnings };
 }
 
 function warningsFor({ name, description, parameters, output }: ToolDefinition): readonly AuthorFault[] {
   const where = placeOf(name);
-  const doubts = Object.entries({ parameters, output }).flatMap(([what, schema]) =>
-    schema ? schemaWarnings(schema, 'author').map((doubt) => describeSchemaFault(doubt, what)) : [],
+  const warnings = Object.entries({ parameters, output }).flatMap(([what, schema]) =>
+    schema ? schemaWarnings(schema, 'author').map((warning) => describeSchemaFault(warning, what)) : [],
   );
   return [
     ...(description?.trim() ? [] : [undescribed(where, 'a `description` that says what it does, and when')]),
-    ...doubts.map((doubt) => ({ where, ...doubt })),
+    ...warnings.map((warning) => ({ where, ...warning })),
   ];
 }
 

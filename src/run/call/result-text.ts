@@ -82,9 +82,9 @@ function editedText(original: JsonObject, args: JsonObject = {}): string {
   const left = Object.keys(original).filter((key) => !Object.hasOwn(args, key));
   const now = changed.length > 0 ? ` They are now ${JSON.stringify(Object.fromEntries(changed))}.` : '';
   const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
-  const told = `Whoever approved this call changed its arguments first.${now}${without}`;
-  if (told.length <= MAX_EDITS) return told;
-  return `${withoutHalf(told.slice(0, MAX_EDITS))}… (${told.length - MAX_EDITS} more characters are not shown)`;
+  const note = `Whoever approved this call changed its arguments first.${now}${without}`;
+  if (note.length <= MAX_EDITS) return note;
+  return `${withoutHalf(note.slice(0, MAX_EDITS))}… (${note.length - MAX_EDITS} more characters are not shown)`;
 }
 
 /** A key on one line. */

@@ -296,7 +296,7 @@ export async function runInTurn<Value>(
   const turn = new ExclusiveTurn(
     tool,
     () => announceCall(call, callback),
-    (error) => logThrown(call, 'A tool threw when it was told again of its call', error),
+    (error) => logThrown(call, 'A tool threw when its call was restored', error),
   );
   if (task instanceof CallTask) tasksByTurn.set(turn, task);
   const beginning = await turn.begin(scope.signal);

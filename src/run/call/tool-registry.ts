@@ -223,7 +223,7 @@ export class ToolRegistry {
     if (all.length > 0) throw new ToolDeclarationError(all);
     for (const item of read) {
       if ('faults' in item) continue;
-      for (const doubt of item.doubts) warnAuthor(doubt, this.#options.logger);
+      for (const warning of item.warnings) warnAuthor(warning, this.#options.logger);
       const replaced = table.set(item.name, item.entry);
       if (replaced && replaced.offered !== item.entry.offered)
         this.#log.debug('Tool replaced', { tool: item.name });

@@ -510,7 +510,7 @@ export class MemoryTurns {
 /** Receives the outcome of a turn. */
 type Outcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
 
-interface TurnParts {
+interface StartedTurn {
   readonly turn: Turn;
   /** Without a signal, because work that the turn starts outlives it. */
   readonly scope: CallScope;
@@ -545,7 +545,7 @@ class MemoryTurn {
   readonly #hasStore: boolean;
   readonly #unfollow: () => void;
 
-  constructor({ turn, scope, signal, begin, history, hasStore, isCertain, outcome }: TurnParts) {
+  constructor({ turn, scope, signal, begin, history, hasStore, isCertain, outcome }: StartedTurn) {
     this.turn = turn;
     this.scope = scope;
     this.begin = begin;
@@ -581,7 +581,7 @@ class MemoryTurn {
   resumedWith(
     answered: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
     resumedBy: 'answer' | 'abort',
-  ): Omit<TurnParts, 'hasStore' | 'signal'> {
+  ): Omit<StartedTurn, 'hasStore' | 'signal'> {
     const { turn, scope, history, isCertain } = this;
     const suspended = this.suspended as SuspendedStatus;
     const begin = { ...suspended, status: 'answered', ...answered } as const;

@@ -185,9 +185,9 @@ async function runAgent(
   if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
   const { call, run } = outer;
   // After the call was answered, its later events are not reported; its completion is.
-  const told: RunSink = (event) =>
+  const forward: RunSink = (event) =>
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
-  const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
+  const watched = sink === undefined ? {} : { sink: forward, hasReader: run.hasReader ?? (() => true) };
   // The enclosing state contains it; after the call was answered, it could not be continued.
   const deps = { scope, ...watched, saveTo: { save: () => {} }, resultsOf: run.resultsOf };
   const { result, before } = await driveChild(outer, config, { start, deps });

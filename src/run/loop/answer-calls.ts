@@ -6,11 +6,10 @@ import { callRecord } from '../call/call-outcome.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { approvalNeed } from '../call/waits.js';
-import { tellQuestion, withQuestion } from './budget-question.js';
+import { emitQuestion, withQuestion } from './budget-question.js';
 import { ChildRuns, childRuns } from './child-runs.js';
 import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
-import { handleIn, storeIfLarge } from './kept-results.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
 import {
   assistantMessage,
@@ -22,6 +21,7 @@ import {
   type ParsedCall,
   toolMessage,
 } from './messages.js';
+import { handleIn, storeIfLarge } from './stored-results.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
 
 type MaybePromise<Value> = Value | Promise<Value>;
@@ -261,7 +261,7 @@ function answerOrSuspend(
   const closed = closedCall(run, outcomes);
   const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
   if (end?.state !== undefined && run.budget?.question !== undefined)
-    return tellQuestion(run, end.state).then(() => end);
+    return emitQuestion(run, end.state).then(() => end);
   return end ?? answerForUnanswered(run, outcomes, closed ?? ((call) => notSaved(run, call)));
 }
 
@@ -306,9 +306,9 @@ function closedCall(
   const error = retries.foresee(recordsAmong(outcomes)) ?? budget?.endInsteadOfAsking;
   if (error === undefined) return undefined;
   return (call) => {
-    const told = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
+    const failed = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
     const status = progressOf(call) === 'not-begun' ? 'not_run' : 'aborted';
-    return withKey(run, call, notRun(call, status, told));
+    return withKey(run, call, notRun(call, status, failed));
   };
 }
 

@@ -32,7 +32,7 @@ export type Reply =
       readonly reason: 'failed';
       readonly error: ToolwrightError;
       /** A part of it was already streamed. */
-      readonly isTold?: boolean;
+      readonly hasStreamed?: boolean;
       /** Neither a retry nor another provider would help. */
       readonly isFinal?: boolean;
     };
@@ -71,13 +71,13 @@ export async function askModel(
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   let streamed = '';
-  let isTold = false;
+  let hasStreamed = false;
   try {
     const asked =
       onPart === undefined
         ? provider.chat(request)
         : streamReply(provider, request, (part) => {
-            isTold = true;
+            hasStreamed = true;
             if (part.type === 'text-delta') streamed += part.text;
             return onPart(part);
           });
@@ -87,7 +87,7 @@ export async function askModel(
     if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    const failure = { ok: false, reason: 'failed', error, isTold } as const;
+    const failure = { ok: false, reason: 'failed', error, hasStreamed } as const;
     return onFailure === undefined ? failure : onFailure(failure);
   }
 }
@@ -100,7 +100,7 @@ async function streamReply(
 ): Promise<LLMResponse> {
   if (provider.stream === undefined) {
     const response = await provider.chat(request);
-    await tellWhole(response, onPart);
+    await streamWhole(response, onPart);
     return response;
   }
   const begun = new Set<string>();
@@ -115,7 +115,7 @@ async function streamReply(
 }
 
 /** Streams a reply that arrived as one piece, without its calls. */
-export async function tellWhole(
+export async function streamWhole(
   response: Partial<LLMResponse> | null | undefined,
   onPart: PartListener,
 ): Promise<void> {
@@ -165,10 +165,10 @@ export function normalizeResponse(response: Partial<LLMResponse> | null | undefi
     usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
   };
   // Most replies have no other parts, and spreading them costs more than everything else.
-  const { origin, providerItems, attachments: told } = response;
+  const { origin, providerItems, attachments: given } = response;
   const hasMore = rawFinishReason !== undefined || reasoning !== undefined || providerItems !== undefined;
-  if (!hasMore && told === undefined && origin === undefined) return plain;
-  const attachments = normalizeAttachments(told);
+  if (!hasMore && given === undefined && origin === undefined) return plain;
+  const attachments = normalizeAttachments(given);
   return {
     ...plain,
     ...(attachments.length > 0 ? { attachments } : {}),

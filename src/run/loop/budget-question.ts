@@ -54,12 +54,12 @@ export async function suspendedForBudget(run: LoopRun): Promise<LoopEnd | undefi
   if (run.budget?.question === undefined) return undefined;
   const state = suspendRun(run, withQuestion(run, { content: '', calls: [] }));
   if (state === undefined) return undefined;
-  await tellQuestion(run, state);
+  await emitQuestion(run, state);
   return { status: 'suspended', state };
 }
 
 /** Reports the question to observers as a call that begins, and waits. */
-export async function tellQuestion({ sink }: LoopRun, state: RunState): Promise<void> {
+export async function emitQuestion({ sink }: LoopRun, state: RunState): Promise<void> {
   const asked = state.open.calls.find(isQuestion);
   if (sink === undefined || asked === undefined) return;
   const { id: callId, name: tool, arguments: args } = asked;

@@ -147,16 +147,16 @@ export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
 function storedRun(result: ToolLoopResult): StoredRunResult {
   const { status, content, output, iterations, usage, messages, error } = result;
   const toolCalls = result.toolCalls.map((record) => ({ ...record, result: storedResult(record.result) }));
-  const told = error === undefined ? {} : { error: { name: error.name, message: error.message } };
-  const plain = { status, content, output, iterations, usage, messages, toolCalls, ...told };
+  const failed = error === undefined ? {} : { error: { name: error.name, message: error.message } };
+  const plain = { status, content, output, iterations, usage, messages, toolCalls, ...failed };
   return plainJson(plain) as StoredRunResult;
 }
 
 /** The outcome of a run that had ended in an earlier execution of the call, for its tool. */
 export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
   const records = toolCalls.map((record) => ({ ...record, result: new ToolResult(record.result) }));
-  const told = error && Object.assign(new Error(error.message), { name: error.name });
-  return { ...result, toolCalls: records, ...(told ? { error: told } : {}) } as ToolLoopResult;
+  const failed = error && Object.assign(new Error(error.message), { name: error.name });
+  return { ...result, toolCalls: records, ...(failed ? { error: failed } : {}) } as ToolLoopResult;
 }
 
 /** The waits of the current call's runs. */

@@ -8,11 +8,11 @@ import { EmbeddedTools, mergeRankings, type ToolEmbedder } from '../../tools/sea
 import { callRecord } from '../call/call-outcome.js';
 import { logFailure } from '../call/failure-log.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
-import { readOn } from './kept-results.js';
 import type { LoopRun } from './loop-run.js';
 import { type ParsedCall, parseCall } from './messages.js';
 import { CALL_TOOL, divide, READ_RESULT, SEARCH_PARAMETERS, SEARCH_TOOLS } from './offered-tools.js';
 import { type OwnTool, ownTool } from './own-tool.js';
+import { readOn } from './stored-results.js';
 
 /**
  * The calls of a reply, with answered searches, and with each `call_tool` replaced by the call of the tool that it

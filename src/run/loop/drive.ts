@@ -18,7 +18,6 @@ import type { LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { resultStoreOf } from './kept-results.js';
 import {
   abortedRun,
   addUsage,
@@ -38,6 +37,7 @@ import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.j
 import { budgetOf } from './run-budget.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
+import { resultStoreOf } from './stored-results.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 
 /** The loop: send a request, execute the calls, answer them, send the next request. */

@@ -43,7 +43,7 @@ interface OpenCalls {
 
 /** Most messages have none. */
 const NO_CALLS: OpenCalls = { index: -1, ids: new Set(), answered: new Set() };
-const NONE: readonly unknown[] = [];
+const NO_MESSAGE_CALLS: readonly unknown[] = [];
 
 /** The faults for which providers would refuse a history, and ambiguous parts of it. */
 export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 'state'): InvalidOption[] {
@@ -73,7 +73,7 @@ export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 's
   let open = NO_CALLS;
   for (const [index, message] of messages.entries()) {
     const isAnswer = isRecord(message) && message.role === 'tool';
-    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NONE;
+    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NO_MESSAGE_CALLS;
     if (!isAnswer) {
       if (open.ids.size > 0) close(open);
       const ids = calls.map((call) => (isRecord(call) ? call.id : undefined));
@@ -139,7 +139,7 @@ function isCall(call: unknown): call is MessageToolCall {
 }
 
 function callsOf({ tool_calls: calls }: Readonly<Record<string, unknown>>): readonly unknown[] {
-  return Array.isArray(calls) ? calls : NONE;
+  return Array.isArray(calls) ? calls : NO_MESSAGE_CALLS;
 }
 
 /** A history without faults, and the repairs: one line each, with its place. */

@@ -56,7 +56,7 @@ interface SeenCall {
   message: number;
 }
 
-const NOTHING: GuardVerdict = {};
+const NO_VERDICT: GuardVerdict = {};
 
 /**
  * Counts how often a call was repeated with the same result. A message with a new call is progress and resets the
@@ -88,11 +88,11 @@ export class LoopGuard {
   get memory(): NonNullable<RunState['guard']> {
     const byOutcome = Map.groupBy(this.#seen, outcomeOf);
     const calls = [...this.#remembered.values(), ...[...byOutcome.values()].flat()];
-    const told = calls.flatMap((call): readonly [string, number][] => {
+    const what = calls.flatMap((call): readonly [string, number][] => {
       const signature = signatureOf(call);
       return signature === undefined ? [] : [[signature, this.#countOf(call)]];
     });
-    return { seen: told.map(([signature]) => signature), counts: told.filter(([, count]) => count > 0) };
+    return { seen: what.map(([signature]) => signature), counts: what.filter(([, count]) => count > 0) };
   }
 
   watch(records: readonly CallRecord[]): GuardVerdict {
@@ -108,7 +108,7 @@ export class LoopGuard {
       again ??= [];
       again.push({ call, record });
     }
-    if (again === undefined) return NOTHING;
+    if (again === undefined) return NO_VERDICT;
     const notes = new Map<string, string>();
     let error: ToolwrightError | undefined;
     for (const { call, record } of again) {
@@ -270,11 +270,11 @@ export class RetryBudget {
     const allowed = this.#tools.offered(name)?.retries ?? this.#maxRetries;
     const most = TOTAL_FACTOR * Math.max(allowed, this.#maxRetries);
     if (inRow <= allowed && this.#total <= most) return undefined;
-    const told =
+    const what =
       inRow > allowed
         ? `${inRow} unusable calls in a row, and may correct itself ${allowed} times`
         : `${this.#total} unusable calls in this run, and may send ${most}`;
-    const message = `The model sent ${told} (last: '${name}').`;
+    const message = `The model sent ${what} (last: '${name}').`;
     return new ToolwrightError('ToolRetriesExhausted', message, { cause: result.error });
   }
 

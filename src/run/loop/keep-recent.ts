@@ -36,7 +36,7 @@ const OPTIONS = optionTable<KeepRecentOptions>('keepRecent', {
  * ```
  */
 export function keepRecent(options: KeepRecentOptions): (messages: readonly Message[]) => readonly Message[] {
-  const none = { where: 'keepRecent', option: '', problem: 'it is told neither turns nor tokens' };
+  const none = { where: 'keepRecent', option: '', problem: 'neither turns nor tokens is set' };
   const isEmpty = isRecord(options) && Object.values(options).every((value) => value === undefined);
   refuseOptions([
     ...invalidOptions(options, OPTIONS),

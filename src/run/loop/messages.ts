@@ -50,7 +50,7 @@ function messageCall(call: ParsedCall): MessageToolCall {
 export function toolMessage(
   toolCallId: string,
   result: ToolResult,
-  notes: readonly string[] = NONE,
+  notes: readonly string[] = NO_NOTES,
 ): ToolMessage {
   let content = resultText(result) || attachmentsText(result);
   for (const note of notes) content += `\n\n${note}`;
@@ -60,7 +60,7 @@ export function toolMessage(
   return isMoreThanText ? { ...message, parts: result.content } : message;
 }
 
-const NONE: readonly string[] = [];
+const NO_NOTES: readonly string[] = [];
 
 /** Strict servers refuse the whole request for an invalid name; the record contains the original. */
 function legalName(name: string): string {
@@ -158,7 +158,7 @@ export class SentMessages {
   /** Absent as long as the history can be sent unchanged. */
   #sent: Message[] | undefined;
   #looked = 0;
-  #isToldOfItems = false;
+  #isItemsReported = false;
   #isRepairReported = false;
 
   /** `history` is append-only. */
@@ -219,8 +219,8 @@ export class SentMessages {
     if (items === undefined) return {};
     const key = this.#key;
     if (key !== undefined && Object.hasOwn(items, key)) return { providerItems: { [key]: items[key] } };
-    if (!this.#isToldOfItems) {
-      this.#isToldOfItems = true;
+    if (!this.#isItemsReported) {
+      this.#isItemsReported = true;
       const what = 'Items that another provider or model keeps with the history were left out of the request';
       new SafeLog(this.#logger).warn(what, { keys: Object.keys(items), asked: key });
     }

@@ -191,8 +191,8 @@ const MAX_NAMESPACES = 40;
 function helpersFor(deferred: ReadonlyMap<string, ToolSchema>): readonly [ToolSchema, ToolSchema] {
   const namespaces = new Set(Array.from(deferred.values(), ({ namespace }) => namespace));
   namespaces.delete(undefined);
-  const told = [...namespaces].sort().slice(0, MAX_NAMESPACES);
-  const groups = told.length === 0 ? '' : ` There are tools for: ${told.join(', ')}.`;
+  const named = [...namespaces].sort().slice(0, MAX_NAMESPACES);
+  const groups = named.length === 0 ? '' : ` There are tools for: ${named.join(', ')}.`;
   const helper = (name: string, description: string, parameters: ToolSchema['function']['parameters']) => ({
     type: 'function' as const,
     function: { name, description, parameters, strict: false },

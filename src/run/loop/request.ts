@@ -25,7 +25,7 @@ import {
   normalizeResponse,
   type PartListener,
   type Reply,
-  tellWhole,
+  streamWhole,
 } from './ask-model.js';
 import type { ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
@@ -78,7 +78,7 @@ export class RequestHooks {
     if (!reply.ok && reply.reason === 'failed') reply = await this.#onFailure(run, { about, request }, reply);
     if (!reply.ok) return reply.reason === 'failed' && onFailure ? onFailure(reply) : reply;
     const after = await this.#afterResponse(run, { ...about, request }, reply.response);
-    if (after.ok && isHeld && onPart) await tellWhole(after.response, onPart);
+    if (after.ok && isHeld && onPart) await streamWhole(after.response, onPart);
     // The reply was paid for all the same.
     if (!after.ok) addUsage(run, reply.response.usage);
     return after;
@@ -410,7 +410,7 @@ async function askAgain(
   const { providerRetries = DEFAULT_RETRIES, logger } = config;
   let trace = first;
   let reply: Reply = failure;
-  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold && !reply.isFinal; ) {
+  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal; ) {
     const { error } = reply;
     const { cause } = error;
     // A client with its own retries reports their number.
@@ -423,8 +423,8 @@ async function askAgain(
     }
     const delayMs = wait ?? 0;
     const model = targetOf(run).model ?? config.model;
-    const told = { model, delayMs: Math.round(delayMs), error: error.message };
-    new SafeLog(logger).warn('The provider failed and the request is made again', told);
+    const fields = { model, delayMs: Math.round(delayMs), error: error.message };
+    new SafeLog(logger).warn('The provider failed and the request is made again', fields);
     await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
     try {
       if (delayMs > 0) await pause(delayMs, undefined, { signal });

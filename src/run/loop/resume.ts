@@ -300,9 +300,9 @@ async function finishAnswers(
   const { notAllowed, changes, faults, isLeft } = checking;
   if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
   if (changes.size > 0) {
-    const told = [...changes.values()].map(({ change }) => change).join(' ');
+    const change = [...changes.values()].map(({ change }) => change).join(' ');
     const asked = state.open.calls.map((call) => changes.get(call)?.asked ?? call);
-    const message = `No answer was taken, and nothing has run. ${told}`;
+    const message = `No answer was taken, and nothing has run. ${change}`;
     throw new ToolsChanged(message, withCalls(state, asked));
   }
   if (isLeft) return checked;
@@ -345,15 +345,15 @@ async function checkApproval(
   const problem = isGone ? GONE : change;
   if (problem !== undefined) {
     const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
-    const told = changedSince(name, problem);
+    const change = changedSince(name, problem);
     // The question has the arguments that would run. Answers and `once` work belonged to other arguments.
     const asked = checked?.ok
       ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
       : before;
-    const again = askedAgain(waitAsNow(asked, wait, tool), told, wait.index);
+    const again = askedAgain(waitAsNow(asked, wait, tool), change, wait.index);
     changes.set(before, {
       asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
-      change: `${told} To go on, ${ways}refuse the call or cancel the run.`,
+      change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
     });
   }
   const ready = isEdited && !isGone && !isLeft ? await checkEdit(call, checking) : call;
@@ -394,7 +394,7 @@ function approverFault(
   );
   if (isAllowed) return undefined;
   if (approver === 'not-the-owner' && !isNobody(answeredBy) && formOf(answeredBy) !== formOf(owner))
-    return `Whether the owner of the run answers cannot be told for the call of '${name}' (${id}): the owner has the form ${formOf(owner)}, and answeredBy ${formOf(answeredBy)}. Give answeredBy in the form of the owner. Nothing has run.`;
+    return `Whether the owner of the run answers is unknown for the call of '${name}' (${id}): the owner has the form ${formOf(owner)}, and answeredBy ${formOf(answeredBy)}. Give answeredBy in the form of the owner. Nothing has run.`;
   const verb = wait.kind === 'outcome' ? 'let run again' : 'approved';
   const who =
     approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';

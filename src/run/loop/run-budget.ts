@@ -330,7 +330,7 @@ export class RunBudget {
     // A reply that a hook withheld was paid for.
     if (withheld > 0) return { ...at, tokens: withheld };
     const streamed = reply.reason === 'aborted' ? (reply.streamed ?? '') : '';
-    const hasBegun = streamed !== '' || (reply.reason === 'failed' && reply.isTold === true);
+    const hasBegun = streamed !== '' || (reply.reason === 'failed' && reply.hasStreamed === true);
     // A failure before the first token is not charged; an interrupted reply is.
     return hasBegun ? { ...at, tokens: Math.max(at.tokens, tokensIn(streamed)) } : NO_AMOUNTS;
   }

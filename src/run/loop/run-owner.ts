@@ -98,7 +98,7 @@ export function isSameOwner(one: unknown, other: unknown): boolean {
 }
 
 const UNCERTAIN =
-  'Whose the run is cannot be told, because its state is not signed, or not by this process: give `stateSecret` to the run and to its resume, or keep it in a store.';
+  'The owner of the run is unknown, because its state is not signed, or not by this process: set `stateSecret` for the run and for its resume, or store the run.';
 
 function notAllowed(reason: string): ToolwrightError {
   return new ToolwrightError('RunNotAllowed', `The run was not resumed. ${reason} Nothing has run.`);

@@ -202,8 +202,8 @@ export function validateState(given: unknown, secret: string | undefined): Valid
     throw invalid('There is no state: the run was not suspended, so there is nothing to go on from.');
   const faults = stateFaults(given);
   if (faults.length > 0) {
-    const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
-    throw invalid(`This is no state of a suspended run of this version: ${told.join('; ')}.`);
+    const shown = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+    throw invalid(`This is not the state of a suspended run of this version: ${shown.join('; ')}.`);
   }
   const state = plainJson(given) as RunState;
   if (secret !== undefined && !isSignedWith(state, secret))

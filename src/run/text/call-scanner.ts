@@ -400,16 +400,16 @@ function readCallAt(text: string, opener: FoundOpener, context: CallReadingConte
     const cursor = new TextCursor(text, start + literal.length);
     const found = format.read(cursor, { tools, opener: literal, start }) ?? [];
     if (cursor.tailOpen && !isFinal) return { kind: 'open' };
-    const tells = tools.tellsUnknown && format.looksLike === undefined;
+    const isReported = tools.reportsUnknown && format.looksLike === undefined;
     const known = found.filter(({ name }) => tools.has(name));
     const looksLikeProse = format.looksLike === 'prose';
     // Prose has brackets too. Calls are recognized by the name of a known tool, or if nothing comes before them.
     const isSure = !looksLikeProse || (literal !== '' && (isFirst || !tools.any));
     const mustEnd = isSure ? undefined : literal === '[' ? 'line' : 'message';
     if (known.length > 0)
-      return { kind: 'calls', calls: tells ? found : known, looksLikeProse, mustEnd, end: cursor.at };
+      return { kind: 'calls', calls: isReported ? found : known, looksLikeProse, mustEnd, end: cursor.at };
     if (found.length === 0 && cursor.ranOut) return { kind: 'open' };
-    if (found.length > 0 && tells)
+    if (found.length > 0 && isReported)
       unknown ??= { kind: 'calls', calls: found, looksLikeProse, mustEnd: 'message', end: cursor.at };
     if (cursor.at > reached) reached = cursor.at;
   }

@@ -22,7 +22,7 @@ export interface KnownTools {
   /** Every name counts as a tool, because no tools were given. */
   readonly any: boolean;
   /** Calls of other tools are reported too, between marks that only calls have. */
-  readonly tellsUnknown: boolean;
+  readonly reportsUnknown: boolean;
   has(name: string): boolean;
   /** Whether a call of this name should be read further. */
   mayBe(name: string): boolean;
@@ -47,21 +47,28 @@ export function knownTools(
 ): KnownTools {
   if (source === undefined) {
     const has = (name: string) => name.trim() !== '';
-    return { any: true, tellsUnknown: false, has, mayBe: has, takes: () => true, parameter: () => undefined };
+    return {
+      any: true,
+      reportsUnknown: false,
+      has,
+      mayBe: has,
+      takes: () => true,
+      parameter: () => undefined,
+    };
   }
   // A Map, because names come from a model: `constructor` is found only if it is a tool.
   const schemas = new Map(entriesOf(source));
   // Without offered tools, there are no calls.
-  const tellsUnknown = unknown === 'call' && schemas.size > 0;
+  const reportsUnknown = unknown === 'call' && schemas.size > 0;
   const parameter = (tool: string, name: string) => {
     const properties = schemas.get(tool)?.()?.properties;
     return properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
   };
   return {
     any: false,
-    tellsUnknown,
+    reportsUnknown,
     has: (name) => schemas.has(name),
-    mayBe: (name) => schemas.has(name) || (tellsUnknown && PLAUSIBLE.test(name)),
+    mayBe: (name) => schemas.has(name) || (reportsUnknown && PLAUSIBLE.test(name)),
     takes: (tool, name) => parameter(tool, name) !== undefined || hasNoProperties(schemas.get(tool)?.()),
     parameter,
   };

@@ -220,7 +220,7 @@ export class CallPipeline {
     const meant = publicText(exception);
     if (meant !== undefined) return meant;
     const text = this.#describeError(exception, tool);
-    const fields = loggedFields({ told: text, error: exception }, this.#redaction);
+    const fields = loggedFields({ sent: text, error: exception }, this.#redaction);
     this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, fields));
     return text;
   }

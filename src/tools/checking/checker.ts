@@ -387,7 +387,7 @@ interface CheckerOptions {
   readonly fillDefaults?: boolean;
 }
 
-const NONE: readonly string[] = [];
+const NO_PATHS: readonly string[] = [];
 
 /**
  * The checker of a schema: the same schema that the model is offered, compiled on first use. Valid arguments cost one
@@ -417,7 +417,7 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   const check: Check = (args) => {
     const value = accept(args);
     if (value === undefined) return checkUnfit(args);
-    return { ok: true, value, removed: NONE, coerced: NONE, isAccepted: true };
+    return { ok: true, value, removed: NO_PATHS, coerced: NO_PATHS, isAccepted: true };
   };
   return Object.assign(check, { accept, copy: (copierOf(closed) ?? copyOfJson) as Copier });
 }
@@ -455,7 +455,7 @@ function trim(
 function boundedCheck(check: Check): Check {
   return (args) => {
     const faults = boundFaults(args);
-    return faults.length > 0 ? { ok: false, faults, removed: NONE } : check(args);
+    return faults.length > 0 ? { ok: false, faults, removed: NO_PATHS } : check(args);
   };
 }
 
@@ -476,12 +476,12 @@ function thoroughCheck(
   return (args) => {
     const errors = validate(args);
     if (errors !== undefined && asSent)
-      return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
+      return { ok: false, faults: describeErrors(errors, schema), removed: NO_PATHS };
     const fitting = errors === undefined ? normalized(args, { repair: false, extra: 'unnamed' }) : undefined;
     const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
     // The arguments are valid only as they were sent.
     if (isFitting && fitting.errors !== undefined)
-      return { ok: true, value: args, removed: NONE, coerced: NONE };
+      return { ok: true, value: args, removed: NO_PATHS, coerced: NO_PATHS };
     const outcome = isFitting ? fitting : repaired((how) => normalized(args, how));
     const { value, notes } = outcome;
     const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;

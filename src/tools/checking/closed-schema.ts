@@ -107,7 +107,7 @@ function closedPart(schema: JsonSchema, filledIn: readonly string[]): JsonSchema
 const MOST_LEVELS = 500;
 const MOST_FAULTS = 50;
 
-const NONE: readonly ArgumentFault[] = [];
+const NO_FAULTS: readonly ArgumentFault[] = [];
 
 const TOO_DEEP: ArgumentFault = {
   path: '',
@@ -116,7 +116,7 @@ const TOO_DEEP: ArgumentFault = {
 
 /** Faults of arguments that are independent of the schema: numbers that JSON cannot write, and too deep nesting. */
 export function boundFaults(args: unknown): readonly ArgumentFault[] {
-  if (isWithinBounds(args, 0)) return NONE;
+  if (isWithinBounds(args, 0)) return NO_FAULTS;
   const faults: ArgumentFault[] = [];
   return collectFaults(args, [], faults) ? faults : [TOO_DEEP];
 }

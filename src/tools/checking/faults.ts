@@ -32,15 +32,15 @@ interface PlacedFault extends ValueFault {
  * hundred they are only counted.
  */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
-  const told = errors.slice(0, MAX_ERRORS);
-  const faults = describeAll(told, schema);
+  const reported = errors.slice(0, MAX_ERRORS);
+  const faults = describeAll(reported, schema);
   const messages = new Map<string, Set<string>>();
   const distinct = faults.filter(({ path, message }) => {
     const before = messages.get(path) ?? new Set();
     messages.set(path, before);
     return before.size < before.add(message).size;
   });
-  const unreported = Array<ValueFault>(errors.length - told.length).fill(UNREPORTED);
+  const unreported = Array<ValueFault>(errors.length - reported.length).fill(UNREPORTED);
   return [...schemaOrder(distinct, schema), ...unreported];
 }
 
@@ -204,10 +204,10 @@ export function summarizeFaults(faults: readonly ArgumentFault[]): string {
 }
 
 function faultLines(faults: readonly ArgumentFault[], mark: string): readonly string[] {
-  const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNREPORTED);
-  const more = faults.length - told.length;
+  const reported = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNREPORTED);
+  const more = faults.length - reported.length;
   return [
-    ...told.map(({ path, message }) => mark + oneLine(path === '' ? '' : `${path}: `, message)),
+    ...reported.map(({ path, message }) => mark + oneLine(path === '' ? '' : `${path}: `, message)),
     ...(more === 0 ? [] : [`… and ${more.toLocaleString('en-US')} more`]),
   ];
 }
@@ -353,10 +353,10 @@ export function reviewedFaults(
 ): readonly ValueFault[] {
   const own = found.filter(({ isAuthored }) => isAuthored);
   const paths = new Set(faults.map(({ path }) => path));
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const worded = faults.flatMap((fault) => {
-    if (told.has(fault.path)) return [fault];
-    told.add(fault.path);
+    if (reported.has(fault.path)) return [fault];
+    reported.add(fault.path);
     return [...own.filter(({ path }) => path === fault.path), fault];
   });
   const isBelow = ({ path }: ReviewFault): boolean =>

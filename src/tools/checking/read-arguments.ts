@@ -3,7 +3,7 @@ import { type ExactJson, readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
-const NONE: readonly string[] = [];
+const NO_REPAIRS: readonly string[] = [];
 
 /** The repair of an integer with more digits than a number can store. */
 export const KEPT_DIGITS = 'kept an integer of many digits as text';
@@ -26,7 +26,7 @@ export type ReadArguments =
  */
 export function readArguments(raw: unknown): ReadArguments {
   if (raw === undefined || raw === null) return none();
-  if (typeof raw !== 'string') return readObject(raw, NONE);
+  if (typeof raw !== 'string') return readObject(raw, NO_REPAIRS);
   const text = raw.trim();
   if (text === '') return none();
   const parsed = parse(text);
@@ -45,12 +45,12 @@ export function readPlainArguments(raw: unknown): JsonObject | undefined {
 }
 
 function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {
-  if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NONE);
+  if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NO_REPAIRS);
   if (value.trim() === '') return none();
   const inner = parse(value);
   return inner === undefined
-    ? readObject(value, NONE)
-    : readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NONE)]);
+    ? readObject(value, NO_REPAIRS)
+    : readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NO_REPAIRS)]);
 }
 
 function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
@@ -60,7 +60,7 @@ function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
 }
 
 function none(): ReadArguments {
-  return { ok: true, value: {}, repairs: NONE };
+  return { ok: true, value: {}, repairs: NO_REPAIRS };
 }
 
 function parse(text: string): ExactJson | undefined {

@@ -91,8 +91,8 @@ export function toDefinition<Source extends SchemaSource>(
     throw new ToolDeclarationError(faults.map((fault) => ({ where, ...fault })));
   if (!options.description?.trim())
     warnAuthor(undescribed(where, 'a `description` that says what it does, and when'));
-  const { parameters, output, hydrate, doubts } = schemas;
-  for (const doubt of doubts) warnAuthor({ where, ...doubt });
+  const { parameters, output, hydrate, warnings } = schemas;
+  for (const warning of warnings) warnAuthor({ where, ...warning });
   const behaviour = execute ? others : { ...others, execution: 'client' as const };
   return freezeTool(behaviour, {
     name,

@@ -70,7 +70,7 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   }
   const forgotten = options.toolsets === undefined ? forgottenToolsets(classes, host) : [];
   for (const warning of [...(strict ? [] : misfits), ...warnings, ...forgotten]) warnAuthor(warning, logger);
-  tellUnknownOptionality(required, logger);
+  warnOfUnknownOptionality(required, logger);
   const unprovided = classes.flatMap((toolset) => host.inspect(hosted(toolset)));
   refuse([...(strict ? misfits : []), ...faults, ...duplicates(tools), ...unprovided]);
   const sources = openAll(host, classes);
@@ -132,13 +132,13 @@ function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): r
 }
 
 /** Loggers that already received the warning; it is the same for all classes of one build. */
-const toldOptionality = new WeakSet<object>();
+const warnedOfOptionality = new WeakSet<object>();
 
-function tellUnknownOptionality(parameters: readonly string[], logger: Logger | undefined): void {
+function warnOfUnknownOptionality(parameters: readonly string[], logger: Logger | undefined): void {
   const [first] = parameters;
-  const hearer = logger ?? process;
-  if (first === undefined || toldOptionality.has(hearer)) return;
-  toldOptionality.add(hearer);
+  const receiver = logger ?? process;
+  if (first === undefined || warnedOfOptionality.has(receiver)) return;
+  warnedOfOptionality.add(receiver);
   const others = parameters.length === 1 ? '' : ` and ${parameters.length - 1} more`;
   const message =
     `${first}${others}: required, as decorator metadata does not tell whether a parameter has a \`?\` ` +

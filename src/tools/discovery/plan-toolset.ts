@@ -103,7 +103,7 @@ export function planToolset(
     const where = `${toolset.name}.${String(method.record.key)}`;
     if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
     warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
-    warnings.push(...(planned.doubts ?? []));
+    warnings.push(...(planned.warnings ?? []));
     required.push(...(planned.required ?? []).map((name) => `${where}(${name})`));
     if ('tool' in planned) tools.push(planned.tool);
     else faults.push(...planned.faults.map((fault) => ({ where, ...fault })));
@@ -138,7 +138,7 @@ type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readon
   /** Why the generated description of the method was ignored; continues "it …". */
   readonly misfit?: string;
   readonly disagreements?: readonly string[];
-  readonly doubts?: readonly AuthorFault[];
+  readonly warnings?: readonly AuthorFault[];
   readonly required?: readonly string[];
 };
 
@@ -174,7 +174,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
   if (ownFaults.length > 0) return { faults: ownFaults, misfit };
-  const { parameters, output, hydrate, disagreements, doubts } = understood.schemas;
+  const { parameters, output, hydrate, disagreements, warnings } = understood.schemas;
   const { bindings } = understood.signature;
   const where = `${toolset.name}.${String(key)}`;
   const minified = minifiedNames(options, facts, written);
@@ -182,9 +182,9 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   return {
     misfit,
     disagreements,
-    doubts: [
+    warnings: [
       ...missingDescription(options, where),
-      ...[minified ?? [], doubts].flat().map((doubt) => ({ where, ...doubt })),
+      ...[minified ?? [], warnings].flat().map((warning) => ({ where, ...warning })),
     ],
     required: requiredByDefault(options, facts, bindings),
     tool: {

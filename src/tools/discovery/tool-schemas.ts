@@ -23,7 +23,7 @@ export interface ToolSchemas {
   /** Contradictions between types and rules of DTO classes. */
   readonly disagreements?: readonly string[];
   /** Probable mistakes in the schemas that do not prevent use. */
-  readonly doubts: readonly ParameterFault[];
+  readonly warnings: readonly ParameterFault[];
 }
 
 /** The schemas, or the faults that prevent them. */
@@ -43,13 +43,13 @@ export function buildToolSchemas(
   if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements } = input;
-  const doubts = [...doubtsOf(input, 'parameters'), ...doubtsOf(output, 'output')];
-  return { ok: true, parameters, hydrate, output: output?.schema, disagreements, doubts };
+  const warnings = [...warningsOf(input, 'parameters'), ...warningsOf(output, 'output')];
+  return { ok: true, parameters, hydrate, output: output?.schema, disagreements, warnings };
 }
 
-function doubtsOf(built: BuiltSchema | undefined, what: string): readonly ParameterFault[] {
+function warningsOf(built: BuiltSchema | undefined, what: string): readonly ParameterFault[] {
   if (built === undefined || built.writer === 'framework') return NO_FAULTS;
-  return schemaWarnings(built.schema, built.writer).map((doubt) => describeSchemaFault(doubt, what));
+  return schemaWarnings(built.schema, built.writer).map((warning) => describeSchemaFault(warning, what));
 }
 
 const NO_FAULTS: readonly ParameterFault[] = [];

@@ -647,9 +647,9 @@ function isMadeOptional(
   return isUnruled || (isMarked(target) && !isMarked(source));
 }
 
-const NONE: ReadonlyMap<string, ParamOptions> = new Map();
+const NO_PROPERTIES: ReadonlyMap<string, ParamOptions> = new Map();
 
 /** The `@Param` options of this class's own properties, in declaration order. */
 function propertyOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
-  return readRecord(target)?.properties ?? NONE;
+  return readRecord(target)?.properties ?? NO_PROPERTIES;
 }

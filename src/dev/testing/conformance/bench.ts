@@ -157,15 +157,15 @@ function responseIn(parts: readonly LLMStreamPart[]): LLMResponse {
     parts.filter(({ type }) => type === 'response').length === 1,
     'its stream has more than one response',
   );
-  expectSame('the text of all text-delta', toldIn(parts, 'text-delta'), response.content);
-  expectSame('the text of all reasoning-delta', toldIn(parts, 'reasoning-delta'), response.reasoning ?? '');
+  expectSame('the text of all text-delta', textOf(parts, 'text-delta'), response.content);
+  expectSame('the text of all reasoning-delta', textOf(parts, 'reasoning-delta'), response.reasoning ?? '');
   const attachments = parts.flatMap((part) => (part.type === 'attachment' ? [part.attachment] : []));
   expectSame('all attachments', attachments, response.attachments ?? []);
   expectInputs(parts, response.toolCalls);
   return response;
 }
 
-function toldIn(parts: readonly LLMStreamPart[], type: 'text-delta' | 'reasoning-delta'): string {
+function textOf(parts: readonly LLMStreamPart[], type: 'text-delta' | 'reasoning-delta'): string {
   return parts.map((part) => (part.type === type ? part.text : '')).join('');
 }
 

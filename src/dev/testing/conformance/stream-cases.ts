@@ -74,13 +74,16 @@ export const STREAM_CASES: readonly CaseDraft[] = [
     needs: ['streaming', 'call-input'],
     methods: ['stream'],
     async run(bench) {
-      const told: string[] = [];
+      const streamed: string[] = [];
       const { request } = bench.script({ ...REPLY, deltas: inPieces(5) });
       for await (const part of bench.parts(request))
-        if ('callId' in part) told.push(`${part.type} ${part.callId}`);
+        if ('callId' in part) streamed.push(`${part.type} ${part.callId}`);
       for (const { id } of CALLS) {
-        const deltas = told.filter((part) => part === `call-input-delta ${id}`).length;
-        expectThat(told.includes(`call-input-start ${id}`), `its stream has no call-input-start for ${id}`);
+        const deltas = streamed.filter((part) => part === `call-input-delta ${id}`).length;
+        expectThat(
+          streamed.includes(`call-input-start ${id}`),
+          `its stream has no call-input-start for ${id}`,
+        );
         expectThat(
           deltas > 1,
           `its stream has ${deltas} call-input-delta for ${id}, which came in many pieces`,

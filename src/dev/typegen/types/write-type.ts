@@ -38,7 +38,7 @@ import {
 /** The schema of a type. The caller handles `undefined`, which JSON lacks. */
 export function writeType(place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
-  const node = place.node && isTelling(place.node, type, walk) ? place.node : undefined;
+  const node = place.node && isReporting(place.node, type, walk) ? place.node : undefined;
   const alias = node && aliasDeclaration(walk.view, node);
   if (alias !== undefined) {
     const comment = commentOf(walk.view, alias);
@@ -58,7 +58,7 @@ export function writeType(place: TypePlace, walk: TypeWalk): Written {
 }
 
 /** Whether a node provides more than its type: an order, an alias, the parts of a list. */
-function isTelling(node: SyntaxNode, type: TypeHandle, walk: TypeWalk): boolean {
+function isReporting(node: SyntaxNode, type: TypeHandle, walk: TypeWalk): boolean {
   const { UnionType, TypeReference, ArrayType, TupleType, TypeOperator, ParenthesizedType } =
     walk.view.syntaxKinds;
   const kinds = [UnionType, TypeReference, ArrayType, TupleType, TypeOperator, ParenthesizedType];

@@ -191,7 +191,7 @@ interface OpenCall {
   extra_content?: WireRecord;
   thought_signature?: string;
   /** How much of the input has been streamed; -1 before its start was. */
-  told: number;
+  streamed: number;
   readonly index: number;
 }
 
@@ -209,7 +209,7 @@ class CallAssembly {
     const open = this.#openCallOf(piece);
     if (open === undefined || startsAnotherCall(open, piece)) return this.#start(piece);
     extend(open, piece);
-    return this.#tell(open);
+    return this.#stream(open);
   }
 
   /** Adds an entry of a whole message's `tool_calls`; each is a separate call. */
@@ -222,13 +222,13 @@ class CallAssembly {
     return this.#calls
       .filter(({ id, name, input }) => id !== '' || name !== '' || input !== '')
       .toSorted((a, b) => a.index - b.index)
-      .map(({ index, told, ...call }) => call);
+      .map(({ index, streamed, ...call }) => call);
   }
 
   /** The ends of all calls whose start was streamed. */
   ends(): readonly LLMStreamPart[] {
     return this.#calls
-      .filter(({ told }) => told >= 0)
+      .filter(({ streamed }) => streamed >= 0)
       .map(({ id }) => ({ type: 'call-input-end', callId: id }));
   }
 
@@ -239,23 +239,23 @@ class CallAssembly {
   }
 
   #start({ index, ...piece }: CallPiece): readonly LLMStreamPart[] {
-    const call = { ...piece, told: -1, index: index ?? this.#calls.at(-1)?.index ?? 0 };
+    const call = { ...piece, streamed: -1, index: index ?? this.#calls.at(-1)?.index ?? 0 };
     this.#calls.push(call);
-    return this.#tell(call);
+    return this.#stream(call);
   }
 
   /** Readers cannot distinguish two calls with the same id, so the second is reported only at the end. */
-  #tell(call: OpenCall): readonly LLMStreamPart[] {
-    const { id, name, input, told } = call;
+  #stream(call: OpenCall): readonly LLMStreamPart[] {
+    const { id, name, input, streamed } = call;
     const parts: LLMStreamPart[] = [];
-    if (told < 0) {
-      if (id === '' || name === '' || this.#calls.some((other) => other.told >= 0 && other.id === id))
+    if (streamed < 0) {
+      if (id === '' || name === '' || this.#calls.some((other) => other.streamed >= 0 && other.id === id))
         return [];
       parts.push({ type: 'call-input-start', callId: id, tool: name });
     }
-    const text = input.slice(Math.max(told, 0));
+    const text = input.slice(Math.max(streamed, 0));
     if (text !== '') parts.push({ type: 'call-input-delta', callId: id, text });
-    call.told = input.length;
+    call.streamed = input.length;
     return parts;
   }
 }

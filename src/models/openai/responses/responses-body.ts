@@ -38,7 +38,7 @@ interface SentCall {
   readonly callId: string;
   /** The parameter of a tool with text input: the text is streamed inside JSON. */
   readonly parameter?: string;
-  told: string;
+  streamed: string;
   isEnded: boolean;
 }
 
@@ -50,7 +50,7 @@ export class ResponsesReply {
   readonly #search: string;
   readonly #items: WireRecord[] = [];
   /** By the position of the item, because some servers send another id in every event. */
-  readonly #told = new Map<unknown, SentCall>();
+  readonly #streaming = new Map<unknown, SentCall>();
   #response: WireRecord | undefined;
   #text = '';
   #reasoning = '';
@@ -110,10 +110,10 @@ export class ResponsesReply {
   /** The reply; `undefined` if the server did not mark it as complete. */
   response(): LLMResponse | undefined {
     if (this.#response === undefined) return undefined;
-    const { status, incomplete_details, usage: told, id, model, store } = this.#response;
+    const { status, incomplete_details, usage: counted, id, model, store } = this.#response;
     const reason = jsonText(jsonRecord(incomplete_details).reason) || jsonText(status);
     const toolCalls = callItems(this.#items).map((item) => this.#toToolCall(item));
-    const usage = toUsage(jsonRecord(told));
+    const usage = toUsage(jsonRecord(counted));
     const reasoning = reasoningOf(this.#items);
     // Only a stored reply can be referred to later.
     const origin = originOf(id, model);
@@ -153,7 +153,7 @@ export class ResponsesReply {
     const tool = this.#nameOf(record);
     if (callItems([record]).length === 0 || callId === '' || tool === '') return [];
     const parameter = this.#parameterOf(record);
-    this.#told.set(output_index, { callId, parameter, told: '', isEnded: false });
+    this.#streaming.set(output_index, { callId, parameter, streamed: '', isEnded: false });
     const opening = parameter === undefined ? '' : `{${JSON.stringify(parameter)}:"`;
     return [
       { type: 'call-input-start', callId, tool },
@@ -163,10 +163,10 @@ export class ResponsesReply {
   }
 
   #addInput({ output_index, delta }: WireRecord): readonly LLMStreamPart[] {
-    const call = this.#told.get(output_index);
+    const call = this.#streaming.get(output_index);
     const text = jsonText(delta);
     if (call === undefined || text === '') return [];
-    call.told += text;
+    call.streamed += text;
     return inputDelta(call.callId, call.parameter === undefined ? text : JSON.stringify(text).slice(1, -1));
   }
 
@@ -183,13 +183,13 @@ export class ResponsesReply {
   }
 
   #endCall(item: WireRecord, output_index: unknown): readonly LLMStreamPart[] {
-    const known = this.#told.get(output_index);
+    const known = this.#streaming.get(output_index);
     const begun = known === undefined || known.isEnded ? this.#beginItem({ item, output_index }) : [];
-    const call = this.#told.get(output_index);
+    const call = this.#streaming.get(output_index);
     if (call === undefined || call.isEnded) return begun;
     call.isEnded = true;
     const input = inputText(item.arguments ?? item.input);
-    const rest = input.startsWith(call.told) ? input.slice(call.told.length) : '';
+    const rest = input.startsWith(call.streamed) ? input.slice(call.streamed.length) : '';
     return [
       ...begun,
       ...this.#addInput({ output_index, delta: rest }),
@@ -308,8 +308,8 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
   const known = store || rest.conversation ? lastKnown(others, target.itemKey) : undefined;
   const textTools = textToolsOf(tools);
-  const told = tools.filter(({ defer }) => !defer);
-  const offered = [...jsonList(rest.tools), ...told.map((tool) => toWireTool(tool, textTools))];
+  const listed = tools.filter(({ defer }) => !defer);
+  const offered = [...jsonList(rest.tools), ...listed.map((tool) => toWireTool(tool, textTools))];
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
   return {
     ...(instructions === '' ? {} : { instructions }),

@@ -193,9 +193,9 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const hasMemory = isTracking || isDynamic || isRepeating;
   return {
     generate: hasMemory ? undefined : () => new Scope({ ...whole, isGenerating: true }, []).generate(root),
-    test: (value) => ask(value, new Run({ isTelling: false, isTracking })),
+    test: (value) => ask(value, new Run({ isReporting: false, isTracking })),
     check(value) {
-      const run = new Run({ isTelling: true, isTracking });
+      const run = new Run({ isReporting: true, isTracking });
       return ask(value, run) ? undefined : run.errors;
     },
   };
@@ -386,7 +386,7 @@ function remembering(validate: Validator): Validator {
   return (value, run, seen) => {
     const verdicts = run.verdictsOf(validate);
     const known = verdicts.get(value);
-    if (known !== undefined && (known.fits || !run.isTelling || known.toldAt === run.place)) {
+    if (known !== undefined && (known.fits || !run.isReporting || known.reportedAt === run.place)) {
       addSeen(seen, known.seen);
       return known.fits;
     }
@@ -394,7 +394,7 @@ function remembering(validate: Validator): Validator {
     verdicts.set(value, { fits: true });
     const own = run.track();
     const fits = validate(value, run, own);
-    verdicts.set(value, { fits, seen: own, toldAt: fits || !run.isTelling ? undefined : run.place });
+    verdicts.set(value, { fits, seen: own, reportedAt: fits || !run.isReporting ? undefined : run.place });
     addSeen(seen, own);
     return fits;
   };

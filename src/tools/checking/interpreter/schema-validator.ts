@@ -66,7 +66,7 @@ function tuple(part: Part): Validator {
       if (index >= items.length) break;
       seen?.add(index);
       if (run.below(index, items[index], validate)) continue;
-      if (!run.isTelling) return false;
+      if (!run.isReporting) return false;
       fits = false;
     }
     return fits;
@@ -101,7 +101,7 @@ function fitEach(
   let fits = true;
   for (let index = from; index < items.length; index += 1) {
     if (run.below(index, items[index], validate)) continue;
-    if (!run.isTelling) return false;
+    if (!run.isReporting) return false;
     fits = false;
   }
   return fits;
@@ -128,7 +128,7 @@ function contains(part: Part): Validator | undefined {
     }
     if (count >= least && (most === undefined || count <= most)) return true;
     // Report why each item does not match.
-    if (run.isTelling && (most === undefined || least <= most))
+    if (run.isReporting && (most === undefined || least <= most))
       for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, validate);
     return run.refuse(value, part, complaint);
   };
@@ -371,7 +371,7 @@ function required(part: Part): Validator {
     for (const missingProperty of names) {
       if (has(value as Fields, missingProperty)) continue;
       fits = run.refuse(value, part, { params: { missingProperty } });
-      if (!run.isTelling) break;
+      if (!run.isReporting) break;
     }
     return fits;
   };
@@ -387,7 +387,7 @@ function propertyNames(part: Part): Validator {
         params: { propertyName },
         message: 'property name must be valid',
       });
-      if (!run.isTelling) break;
+      if (!run.isReporting) break;
     }
     return fits;
   };
@@ -407,7 +407,7 @@ function properties(part: Part): Validator {
       if (!has(fields, name)) continue;
       seen?.add(name);
       if (run.below(name, fields[name], validate)) continue;
-      if (!run.isTelling) return false;
+      if (!run.isReporting) return false;
       fits = false;
     }
     return fits;
@@ -427,7 +427,7 @@ function patternProperties(part: Part): Validator {
         if (!pattern.test(name)) continue;
         seen?.add(name);
         if (run.below(name, fields[name], validate)) continue;
-        if (!run.isTelling) return false;
+        if (!run.isReporting) return false;
         fits = false;
       }
     return fits;
@@ -453,7 +453,7 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
         (part.given === false
           ? run.refuse(value, part, { params: { [unknown]: name } })
           : run.below(name, fields[name], validate)) && fits;
-      if (!fits && !run.isTelling) return false;
+      if (!fits && !run.isReporting) return false;
     }
     seen?.add(ALL);
     return fits;
@@ -488,7 +488,7 @@ function neededNames(part: Part, dependencies: Dependencies): Validator {
           if (has(value as Fields, missingProperty)) continue;
           const params = { property, missingProperty, depsCount: names.length, deps };
           fits = run.refuse(value, part, { params, message });
-          if (!run.isTelling) break;
+          if (!run.isReporting) break;
         }
         return fits;
       };

@@ -63,12 +63,12 @@ export class Run {
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
 
-  constructor({ isTelling, isTracking }: { readonly isTelling: boolean; readonly isTracking: boolean }) {
-    this.#errors = isTelling ? [] : undefined;
+  constructor({ isReporting, isTracking }: { readonly isReporting: boolean; readonly isTracking: boolean }) {
+    this.#errors = isReporting ? [] : undefined;
     this.#isTracking = isTracking;
   }
 
-  get isTelling(): boolean {
+  get isReporting(): boolean {
     return this.#errors !== undefined;
   }
 
@@ -149,7 +149,7 @@ interface Verdict {
   readonly fits: boolean;
   readonly seen?: Seen | undefined;
   /** The location of the value when all its errors were reported. */
-  readonly toldAt?: string | undefined;
+  readonly reportedAt?: string | undefined;
 }
 
 /** A validator from a condition. */
@@ -184,7 +184,7 @@ export function allOfValidators(validates: readonly Validator[]): Validator {
     let fits = true;
     for (const validate of validates) {
       if (validate(value, run, seen)) continue;
-      if (!run.isTelling) return false;
+      if (!run.isReporting) return false;
       fits = false;
     }
     return fits;
@@ -192,7 +192,7 @@ export function allOfValidators(validates: readonly Validator[]): Validator {
 }
 
 /** For validations that need only the result. */
-const QUIET = new Run({ isTelling: false, isTracking: false });
+const QUIET = new Run({ isReporting: false, isTracking: false });
 
 /** Means all properties of an object, or all items of an array. */
 export const ALL = Symbol('all');

@@ -106,12 +106,12 @@ export function placeName(index: number): string {
 }
 
 const ANY_VALUE: JsonSchema = {};
-const NOTHING: JsonSchema = { not: {} };
+const NO_VALUE: JsonSchema = { not: {} };
 
 /** The schema in a schema position; `false` becomes a schema that accepts no value. */
 export function asSchema(node: unknown): JsonSchema {
   if (isSchemaNode(node)) return node;
-  return node === false ? NOTHING : ANY_VALUE;
+  return node === false ? NO_VALUE : ANY_VALUE;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

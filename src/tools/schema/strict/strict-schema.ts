@@ -65,7 +65,7 @@ function chooseTags({ parents }: Survey): void {
   );
   for (const node of rewritten) for (const parent of parents.get(node) ?? []) rewritten.add(parent);
   const areConfused = (nodes: readonly Node[]): boolean =>
-    nodes.length > 1 && nodes.some((node) => rewritten.has(node)) && tellingName(nodes) === undefined;
+    nodes.length > 1 && nodes.some((node) => rewritten.has(node)) && distinctiveName(nodes) === undefined;
   for (const union of parents.keys()) {
     const { branches = [] } = union;
     const lists = branches.filter((branch) => target(branch).items);
@@ -82,7 +82,7 @@ function chooseTags({ parents }: Survey): void {
 }
 
 /** The field whose constants differ in all objects. */
-function tellingName(nodes: readonly Node[]): string | undefined {
+function distinctiveName(nodes: readonly Node[]): string | undefined {
   const objects = nodes.map((node) => {
     const { fields = [], standsFor } = target(node);
     return standsFor === undefined ? fields.filter(({ isRequired }) => isRequired) : [];
@@ -115,13 +115,13 @@ function putTellingFieldsFirst({ parents }: Survey): void {
   const ordered = new Set<Node>();
   for (const { branches = [] } of parents.keys()) {
     const objects = branches.map(target).filter(({ fields, standsFor }) => fields && standsFor === undefined);
-    const telling = tellingName(objects);
+    const distinctive = distinctiveName(objects);
     const taken = new Set<string>();
     for (const object of objects.length > 1 ? objects : []) {
       const { fields = [] } = object;
       const choices = ordered.has(object) ? fields.slice(0, 1) : fields.filter(({ isRest }) => !isRest);
       const first =
-        choices.find(({ name }) => name === telling) ?? choices.find(({ name }) => !taken.has(name));
+        choices.find(({ name }) => name === distinctive) ?? choices.find(({ name }) => !taken.has(name));
       if (first === undefined) continue;
       taken.add(first.name);
       ordered.add(object);

@@ -75,11 +75,11 @@ const MARK = /\n\[(\d+) more characters were cut off\]$/;
 
 /** The part of the result for the model, and how to read the rest. */
 function beginning(
-  told: string,
+  shown: string,
   { full, handle }: { readonly full: string; readonly handle: string },
 ): string {
-  const [mark = '', missing] = MARK.exec(told.slice(-100)) ?? [];
-  const head = mark === '' ? told : told.slice(0, -mark.length);
+  const [mark = '', missing] = MARK.exec(shown.slice(-100)) ?? [];
+  const head = mark === '' ? shown : shown.slice(0, -mark.length);
   // If files were removed, positions in the shown text differ from those in the whole.
   const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
   const from = isPlain ? full.length - Number(missing) : 0;
