@@ -22,7 +22,7 @@ export async function chooseModel(environment: NodeJS.ProcessEnv): Promise<Chose
     return { provider: new OfflineProvider(), model: 'offline', remark };
   }
   if (baseURL !== undefined && !/^https?:\/\/./i.test(baseURL))
-    throw new UserFault(`OPENAI_BASE_URL is no http address: ${baseURL}`);
+    throw new UserFault(`OPENAI_BASE_URL is not an http address: ${baseURL}`);
   // Loaded only where it is used: the offline stand-in does without the `openai` package.
   const { OpenAIProvider } = await import('toolwright/openai');
   return {

@@ -48,7 +48,7 @@ async function run(command: CommandLine, surroundings: Surroundings, output: Out
     return await runPrompt(assistant, { historyFile, json, output, surroundings });
   }
   const options = { json, output, signal: surroundings.abortOnInterrupt() };
-  // Nothing piped in is no request; an empty argument is a mistake.
+  // Nothing piped in is not a request; an empty argument is a mistake.
   if (command.request === undefined && request.trim() === '') return await runTour(assistant, options);
   return await answerRequest(assistant, request, options);
 }

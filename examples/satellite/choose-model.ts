@@ -19,7 +19,7 @@ export async function chooseModel(
   if (apiKey === undefined && baseURL === undefined)
     return { provider: speakProtocol(new OfflineProvider(), tools), model: 'offline' };
   if (baseURL !== undefined && !/^https?:\/\/./i.test(baseURL))
-    throw new UserFault(`OPENAI_BASE_URL is no http address: ${baseURL}`);
+    throw new UserFault(`OPENAI_BASE_URL is not an http address: ${baseURL}`);
   // Loaded only where it is used: the offline stand-in does without the `openai` package.
   const { OpenAIProvider } = await import('toolwright/openai');
   return {

@@ -57,7 +57,7 @@ function faultIn({ program, port, url, resume, question }: CommandLine): string 
   const hasQuestion = question.trim() !== '';
   if (program === 'help') return undefined;
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return '--port must be 0 to 65535';
-  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) return `--url is no http address: ${url}`;
+  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) return `--url is not an http address: ${url}`;
   if (program === 'server' && hasQuestion) return `the server takes no question: ${question}`;
   if (resume && (program !== 'satellite' || hasQuestion))
     return '--resume is for a satellite without a question';

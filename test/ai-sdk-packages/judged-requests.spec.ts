@@ -39,7 +39,7 @@ const exchange = fc
       })),
     },
     { role: 'tool', tool_call_id: 'c1', content: 'Seen.', ...(parts && { parts }), isError },
-    { role: 'tool', tool_call_id: 'c2', content: 'The arguments are no JSON.', isError: true },
+    { role: 'tool', tool_call_id: 'c2', content: 'The arguments are not JSON.', isError: true },
   ]);
 const tool = (name: string, parameters: Record<string, unknown>) =>
   ({ type: 'function', function: { name, description: 'Looks', parameters } }) as const;

@@ -67,7 +67,7 @@ async function tryPeers(url) {
   return managed === entries.length;
 }
 
-/** Prints each scenario and what the suite has to say of it. A warning is no failure. */
+/** Prints each scenario and what the suite has to say of it. A warning is not a failure. */
 function report(title, scenarios, results) {
   const complaintsOf = (name) => results.get(name) ?? [{ id: 'it did not run', status: 'FAILURE' }];
   const passes = (name) => complaintsOf(name).every(({ status }) => status === 'WARNING');

@@ -60,7 +60,7 @@ describe('resumeToolLoop', () => {
     expect(ran).toHaveLength(1);
   });
 
-  test('takes no refusal whose reason is no text, and still waits for an answer', async () => {
+  test('takes no refusal whose reason is not text, and still waits for an answer', async () => {
     const { config, ran } = setup({});
     const run = await runToolLoop(config, hello);
     const [id = ''] = run.pending!.map((pending) => pending.id);
@@ -68,7 +68,7 @@ describe('resumeToolLoop', () => {
       resumeToolLoop(config, run.state, [{ id, approved: false, reason: { why: 'no' } } as never]),
     ).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining('`reason` is no text'),
+      message: expect.stringContaining('`reason` is not text'),
     });
     expect((await resumeToolLoop(config, run.state, [{ id, approved: true }])).status).toBe('completed');
     expect(ran).toHaveLength(1);

@@ -138,7 +138,7 @@ describe('what the user can repair is one line and a non-zero exit code', () => 
       args: ['Hello'],
       environment: { OPENAI_BASE_URL: 'localhost' },
     });
-    expect([exitCode, stderr]).toEqual([1, 'assistant: OPENAI_BASE_URL is no http address: localhost\n']);
+    expect([exitCode, stderr]).toEqual([1, 'assistant: OPENAI_BASE_URL is not an http address: localhost\n']);
   });
 
   test('a key that is refused; with --json the failed run is still JSON', async () => {

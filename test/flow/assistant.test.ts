@@ -138,7 +138,7 @@ describe('the command line', () => {
   });
 
   test.each([
-    ['bytes that are no UTF-8', Uint8Array.of(0xff, 0xfe, 0x00, 0x80)],
+    ['bytes that are not UTF-8', Uint8Array.of(0xff, 0xfe, 0x00, 0x80)],
     ['text with a NUL', 'hello\0world'],
     ['more than a megabyte', 'x'.repeat(1_100_000)],
   ])('%s on standard input are refused with one line and exit code 2', async (_what, input) => {

@@ -25,7 +25,7 @@ export interface Bridge {
   /** Calls one of the {@link ConformanceTools} for a user. */
   call(tool: string, args: unknown, userId?: string): Promise<BridgeAnswer>;
   close?(): Promise<void>;
-  /** Where an unknown tool is no result but an error of the protocol, as in MCP. */
+  /** Where an unknown tool is not a result but an error of the protocol, as in MCP. */
   readonly unknownToolThrows?: boolean;
 }
 

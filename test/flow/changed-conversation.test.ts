@@ -183,7 +183,7 @@ describe('Conversation.update', () => {
     expect(conversation.tasks).toEqual([]);
   });
 
-  test('refuses what is no change with all that is wrong', () => {
+  test('refuses what is not a change with all that is wrong', () => {
     const { conversation } = setup([]);
     for (const changes of [
       { modell: 'n' },
@@ -229,7 +229,7 @@ describe('Conversation.editHistory', () => {
     expect(conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
   });
 
-  test('refuses what is no history, what throws, and what comes later', async () => {
+  test('refuses what is not a history, what throws, and what comes later', async () => {
     const { conversation } = setup([{ content: '1' }]);
     await conversation.prompt('a');
     const before = conversation.messages;

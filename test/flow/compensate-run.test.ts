@@ -536,7 +536,7 @@ describe('@Tool', () => {
       ask() {}
     }
     expect(() => discoverTools({ toolsets: [Wrong] })).toThrow(
-      /`reconcile` names 'findPaymnt', which is no method of Wrong[\s\S]*`compensate` names 'constructor'[\s\S]*name of a method of the same class/,
+      /`reconcile` names 'findPaymnt', which is not a method of Wrong[\s\S]*`compensate` names 'constructor'[\s\S]*name of a method of the same class/,
     );
   });
 });

@@ -100,7 +100,7 @@ describe('a prompt', () => {
     );
   });
 
-  test('that is no prompt rejects and leaves no trace', async () => {
+  test('that is not a prompt rejects and leaves no trace', async () => {
     const { conversation } = setup([], []);
     for (const wrong of [undefined, 7, {}, [], [{ type: 'text' }], [{ typ: 'text', text: 'a' }], ['a']])
       await expect(conversation.prompt(wrong as string)).rejects.toMatchObject({ name: 'InvalidOptions' });

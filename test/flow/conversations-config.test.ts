@@ -76,7 +76,7 @@ test.each(MISTAKES)(
   },
 );
 
-test('what is no config at all ends the turn, too', async () => {
+test('what is not a config at all ends the turn, too', async () => {
   const conversations = open(() => undefined as never);
   await conversations.prompt('c1', 'Go');
   expect((await conversations.idle('c1'))?.status).toBe('idle');

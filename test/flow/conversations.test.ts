@@ -327,7 +327,10 @@ function describeFleet(fleet: () => Fleet): void {
     const events = await store.conversations.events({ conversationId: 'order', after: 0, limit: 100 });
     expect(events.find(({ event }) => event.type === 'turn-end')?.event).toMatchObject({
       status: 'failed',
-      error: { code: 523, message: expect.stringContaining("another run, which is no turn, as 'order.1'") },
+      error: {
+        code: 523,
+        message: expect.stringContaining("another run, which is not a turn, as 'order.1'"),
+      },
     });
   });
 

@@ -78,7 +78,7 @@ describe('tools with setContext that call each other', () => {
     );
   });
 
-  test('and do not wait for the answer are no ring', async () => {
+  test('and do not wait for the answer are not a ring', async () => {
     const answers: Promise<ToolResult>[] = [];
     const sending =
       (name: string): Body =>

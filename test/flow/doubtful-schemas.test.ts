@@ -267,7 +267,7 @@ describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
     ['oneof', 'oneOf'],
   ])('%s for %s', (slip, meant) => {
     expect(problemsOf({ type: 'object', [slip]: {} })).toEqual([
-      `\`${slip}\` of its \`parameters\` is no keyword of JSON Schema (did you mean \`${meant}\`?)`,
+      `\`${slip}\` of its \`parameters\` is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
     ]);
   });
 
@@ -279,7 +279,7 @@ describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
     ['types', 'type'],
   ])('%s for %s, however deep', (slip, meant) => {
     expect(problemsOf(withName({ type: 'array', items: { [slip]: 3 } }))).toEqual([
-      `\`properties.name.items.${slip}\` of its \`parameters\` is no keyword of JSON Schema (did you mean \`${meant}\`?)`,
+      `\`properties.name.items.${slip}\` of its \`parameters\` is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
     ]);
   });
 

@@ -30,7 +30,7 @@ export const DTO_DIFFERENCES = [
       'taken for absence where repairing is on, and refused where arguments are taken as they were sent',
   },
   { name: 'single value for a list', reason: 'rules with `each` alone take it; the declared type is a list' },
-  { name: 'name of a numeric enum member', reason: 'the reverse mapping is no value of the enum' },
+  { name: 'name of a numeric enum member', reason: 'the reverse mapping is not a value of the enum' },
   { name: 'nested without @ValidateNested', reason: 'what the schema of the nested class says always holds' },
   { name: 'metadata without a type rule', reason: 'the type that is offered is checked too' },
   {

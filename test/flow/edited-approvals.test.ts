@@ -127,9 +127,9 @@ describe('resumeToolLoop with edited arguments', () => {
     ['without a required one', { amount: 4 }, 'invoice: is required'],
     ['with one that the tool does not know', { ...CHANGED, tip: 3 }, 'there is no tip'],
     ['with several faults', { invoice: 4, amount: null }, 'invoice: must be string; amount: must be'],
-    ['that are no object', [1], '`arguments` is no object'],
-    ['that are a text', '{"invoice":"A-1"}', '`arguments` is no object'],
-    ['that JSON cannot say', () => 1, '`arguments` is no object'],
+    ['that are not an object', [1], '`arguments` is not an object'],
+    ['that are a text', '{"invoice":"A-1"}', '`arguments` is not an object'],
+    ['that JSON cannot say', () => 1, '`arguments` is not an object'],
   ])('refuses arguments %s; nothing has run, and the run can be resumed', async (_what, args, told) => {
     const { config, ran, asked } = setup();
     const run = await runToolLoop(config, hello);
@@ -173,7 +173,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(done.toolCalls[0]?.result.forLLM).toBe('true');
   });
 
-  test('the same arguments are no edit, whoever sends what is pending along', async () => {
+  test('the same arguments are not an edit, whoever sends what is pending along', async () => {
     const { config, ran, asked } = setup();
     const run = await runToolLoop(config, hello);
     const answers = run.pending!.map((wait) => ({ ...wait, approved: true }));

@@ -224,7 +224,7 @@ describe('a provider that fails', () => {
   });
 });
 
-describe('what is no failure', () => {
+describe('what is not a failure', () => {
   test('is not logged: a run that is aborted, is at its limit, or waits', async () => {
     const written = consoleErrors();
     const { errors, logger } = errorLog();
@@ -262,7 +262,7 @@ describe('a turn that fails without a reply', () => {
     [
       'because its config is wrong',
       { config: () => ({ provider, modle: 'm' }) },
-      /^Turn failed: .*modle is no option/,
+      /^Turn failed: .*modle is not an option/,
     ],
     [
       'because its config cannot be had',
@@ -369,7 +369,7 @@ describe('code of the application that throws where nobody receives it', () => {
     ]);
   });
 
-  test('is no error where it refuses a client, as an HttpException below 500', async () => {
+  test('is not an error where it refuses a client, as an HttpException below 500', async () => {
     const written = consoleErrors();
     const authenticate = () => {
       throw new UnauthorizedException('no token');
@@ -432,7 +432,7 @@ describe('background work that fails', () => {
     ]);
   });
 
-  test('is no error where it was stopped', async () => {
+  test('is not an error where it was stopped', async () => {
     const written = consoleErrors();
     const abort = new AbortController();
     const endless = defineTool({

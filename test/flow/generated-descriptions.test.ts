@@ -563,7 +563,7 @@ describe('a description that no longer fits', () => {
     });
     expect(tool?.parameters.properties).toEqual({ first: { type: 'string' }, second: { type: 'number' } });
     expect(warnings).toEqual([
-      'Tools.gone: it is described by a generated file and is no tool (npx toolwright generate)',
+      'Tools.gone: it is described by a generated file and is not a tool (npx toolwright generate)',
       'Tools.run: it has 2 parameters, and its generated description 1 (npx toolwright generate)',
     ]);
   });

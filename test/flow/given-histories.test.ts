@@ -38,25 +38,29 @@ async function expectRefused(messages: readonly Message[], { history, problem }:
 describe('runToolLoop', () => {
   test.each<[string, readonly unknown[], string]>([
     ['an answer without a call id', [calling('c1'), { role: 'tool', content: 'x' }], 'which call it answers'],
-    ['an answer that is no text', [calling('c1'), { ...answer('c1'), content: { a: 1 } }], 'no text'],
+    ['an answer that is not text', [calling('c1'), { ...answer('c1'), content: { a: 1 } }], 'not text'],
     ['a role that nobody has', [{ role: 'bot', content: 'x' }], 'messages[0] has the role "bot"'],
-    ['a message that is none', [user, 'Hello'], 'messages[1] is no message'],
+    ['a message that is none', [user, 'Hello'], 'messages[1] is not a message'],
     [
-      'a content that is no text',
+      'a content that is not text',
       [{ role: 'user', content: 7 }],
-      'messages[0] has a content that is no text',
+      'messages[0] has a content that is not text',
     ],
     [
-      'calls beside a content that is no text',
+      'calls beside a content that is not text',
       [{ ...calling('c1'), content: 7 }, answer('c1')],
-      'messages[0] has a content that is no text',
+      'messages[0] has a content that is not text',
     ],
-    ['no content', [{ role: 'user' }], 'messages[0] has a content that is no text'],
+    ['no content', [{ role: 'user' }], 'messages[0] has a content that is not text'],
     ['an assistant without a word', [{ role: 'assistant', content: null }], 'messages[0] has a content'],
-    ['calls that are no array', [{ ...calling(), tool_calls: {}, content: '' }], 'calls that are no array'],
+    [
+      'calls that are not an array',
+      [{ ...calling(), tool_calls: {}, content: '' }],
+      'calls that are not an array',
+    ],
     ['a call without an id', [calling('')], 'an invalid call'],
     [
-      'arguments that are no text',
+      'arguments that are not text',
       [
         {
           ...calling(),
@@ -94,7 +98,7 @@ describe('runToolLoop', () => {
     },
   );
 
-  test('refuses a history that is no list, and says what one is', async () => {
+  test('refuses a history that is not a list, and says what one is', async () => {
     const { config } = setup();
     const refused = runToolLoop(config, 'Hello' as never);
     await expect(refused).rejects.toThrow(

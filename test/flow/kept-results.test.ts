@@ -115,7 +115,7 @@ describe('runToolLoop with a store and a large result', () => {
       'line 8999 😀 of the log\nline 9000 😀 of the log\n[lines 8999 to 9000 of 9000]',
     );
     expect(lines.texts[2]).toContain('9000 lines');
-    expect(lines.texts[3]).toContain('no JSON');
+    expect(lines.texts[3]).toContain('not JSON');
     expect(lines.texts[4]).toContain('line 77 ');
   });
 

@@ -106,7 +106,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
     schema: object({ all: { type: 'array', uniqueItems: true }, one: { type: 'integer' } }),
     sent: (size) => ({ all: times(size, (index) => ({ index })), one: 'x' }),
   },
-  'digits that are no number': {
+  'digits that are not a number': {
     schema: object({ one: { type: 'integer' } }),
     sent: (size) => ({ one: `1${'0'.repeat(size)}1` }),
   },

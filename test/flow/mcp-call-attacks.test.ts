@@ -255,7 +255,7 @@ describe('elicitation in a session', () => {
     expect(bank.paid).toEqual([]);
   });
 
-  test('a text in the form of another type is no answer', async () => {
+  test('a text in the form of another type is not an answer', async () => {
     const { session, messages, question } = await askedIn(acme, 'greet', {});
     const answer = (id: unknown, content: object) =>
       post({ ...acme, session }, { jsonrpc: '2.0', id, result: { action: 'accept', content } });

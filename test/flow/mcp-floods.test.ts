@@ -278,7 +278,7 @@ describe('names of hosts and pages', () => {
     expect(await statusOf(headers as Record<string, string>)).toBe(403);
   });
 
-  test('a host with a user is refused, although it is no host', async () => {
+  test('a host with a user is refused, although it is not a host', async () => {
     expect(await statusOf({ host: 'localhost@evil.example' })).toBeGreaterThanOrEqual(400);
     await expectService();
   });

@@ -27,7 +27,7 @@ afterEach(() => bank.close());
 const PING = { jsonrpc: '2.0', id: 9, method: 'ping' };
 
 describe('session fixation', () => {
-  test('a session id that the attacker has chosen is no session, before and after the victim signs in', async () => {
+  test('a session id that the attacker has chosen is not a session, before and after the victim signs in', async () => {
     const session = 'b7f9a1de-0000-4000-8000-000000000000';
     const victim = { url: bank.url, token: await bank.tokenOf('acme') };
     expect(await beginSession({ ...victim, session })).toBeUndefined();
@@ -77,7 +77,7 @@ describe('session fixation', () => {
     expect(textOf(own)).toContain('acme');
   });
 
-  test('a session id in the address or in a cookie is no session', async () => {
+  test('a session id in the address or in a cookie is not a session', async () => {
     const owner = { url: bank.url, token: await bank.tokenOf('acme') };
     const session = await beginSession(owner);
     const url = new URL(`?mcp-session-id=${session}&sessionId=${session}`, bank.url);
@@ -157,7 +157,7 @@ describe('token substitution', () => {
     },
     'with an HMAC and an empty secret': (real) => hmacToken(real, '', {}),
     'that is encrypted instead of signed': () => `${encoded({ alg: 'dir', enc: 'A256GCM' })}..AAAA.AAAA.AAAA`,
-    'that is no token': () => 'null',
+    'that is not a token': () => 'null',
   };
 
   test.each(Object.entries(forged))(

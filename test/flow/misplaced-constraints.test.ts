@@ -197,9 +197,9 @@ describe('of options of @Param that say twice what the value is', () => {
 
 describe('of schemas within @Param', () => {
   test.each<[ParamOptions, string]>([
-    [{ items: { type: 'number', min: 1 } }, '`min` in its `items` is no keyword of JSON Schema'],
-    [{ additionalProperties: { max: 1 } }, '`max` in its `additionalProperties` is no keyword'],
-    [{ schema: { properties: { a: { isArray: true } } } }, '`isArray` in its `schema` is no keyword'],
+    [{ items: { type: 'number', min: 1 } }, '`min` in its `items` is not a keyword of JSON Schema'],
+    [{ additionalProperties: { max: 1 } }, '`max` in its `additionalProperties` is not a keyword'],
+    [{ schema: { properties: { a: { isArray: true } } } }, '`isArray` in its `schema` is not a keyword'],
     [{ items: { type: () => Number } as unknown as JsonSchema }, 'its schema is a function at `type`'],
     [{ items: { properties: { a: String } } as unknown as JsonSchema }, 'a function at `properties.a`'],
   ])('%j: what JSON Schema does not have, and would do nothing, is refused', (options, problem) => {

@@ -52,9 +52,13 @@ describe('what is given instead of the right thing is told with the right thing'
     [
       'an instance to discover',
       () => discoverTools({ toolsets: [new ShopTools()] as never }),
-      'an instance of ShopTools is no class',
+      'an instance of ShopTools is not a class',
     ],
-    ['a hole to discover', () => discoverTools({ toolsets: [undefined] as never }), 'undefined is no class'],
+    [
+      'a hole to discover',
+      () => discoverTools({ toolsets: [undefined] as never }),
+      'undefined is not a class',
+    ],
     [
       'a view of a list that was never loaded',
       () => new ToolRegistry().view({ allow: undefined }),
@@ -71,7 +75,7 @@ describe('what is given instead of the right thing is told with the right thing'
       'it has no execute',
     ],
     [
-      'arguments that are no object',
+      'arguments that are not an object',
       () => defineTool({ name: 'a', description: 'x', parameters: z.string() as never, execute: () => 1 }),
       'describe no object',
     ],
@@ -81,7 +85,7 @@ describe('what is given instead of the right thing is told with the right thing'
       'describe no object',
     ],
     [
-      'a timeout that is no number',
+      'a timeout that is not a number',
       () => new ToolRegistry({ toolTimeoutMs: Number.NaN }),
       'toolTimeoutMs is NaN',
     ],
@@ -103,7 +107,7 @@ describe('what is given instead of the right thing is told with the right thing'
     ['no provider', { provider: undefined }, 'provider is missing'],
     ['options in place of a queue', { tasks: { maxRunning: 2 } }, 'tasks is { maxRunning: 2 }'],
     ['tools as an object', { tools: { ping } }, 'tools: a ToolRegistry, or [tool, …]'],
-    ['an iteration limit that is no number', { maxIterations: Number.NaN }, 'maxIterations is NaN'],
+    ['an iteration limit that is not a number', { maxIterations: Number.NaN }, 'maxIterations is NaN'],
     ['half a retry', { maxRetries: 0.5 }, 'maxRetries is 0.5'],
     ['a timeout of nothing', { toolTimeoutMs: 0 }, 'toolTimeoutMs is 0'],
     ['a negative concurrency', { maxConcurrency: -1 }, 'maxConcurrency is -1'],

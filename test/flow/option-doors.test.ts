@@ -105,7 +105,7 @@ describe.each(CASES)('%s', (_name, door, numRuns) => {
     );
   });
 
-  test('refuses what is no object of options', async () => {
+  test('refuses what is not an object of options', async () => {
     for (const given of [null, 5, 'options', [door.options]])
       expect((await faultsOf(door, given)).length).toBeGreaterThan(0);
   });

@@ -24,7 +24,7 @@ export interface RandomProperty {
   readonly isOptional: boolean;
 }
 
-/** The rules of a list as a whole. The first of them always refuses what is no list. */
+/** The rules of a list as a whole. The first of them always refuses what is not a list. */
 export interface RandomList {
   readonly first: 'IsArray' | 'ArrayNotEmpty' | 'ArrayMinSize';
   readonly least: number;

@@ -16,7 +16,7 @@ import {
 import fc from 'fast-check';
 import { ANY_RULE, NUMBER_RULE, type RandomRule, rule, TEXT_RULE } from './random-rule.js';
 
-/** A property's value that is no class: its rules, and values to try, in JSON's form. */
+/** A property's value that is not a class: its rules, and values to try, in JSON's form. */
 export interface RandomLeaf {
   readonly kind: 'text' | 'number' | 'boolean' | 'date' | 'choice';
   readonly designType: unknown;

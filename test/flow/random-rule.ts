@@ -55,7 +55,7 @@ export function rule(text: string, decorate: Decorate, holds: Holds): RandomRule
 
 const PATTERNS = [/^[a-z]+$/, /^[a-z0-9]{2,6}$/i, /\d/, /^.{2}$/u, /[a-z]/g, /^a.b$/s, /^\w+$/m, /^\p{L}+$/u];
 
-/** Rules for text; each of them refuses whatever is no text. */
+/** Rules for text; each of them refuses whatever is not text. */
 export const TEXT_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   fc.nat(4).map((least) =>
     rule(
@@ -106,7 +106,7 @@ export const TEXT_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   ),
 );
 
-/** Rules for numbers; each of them refuses whatever is no number. */
+/** Rules for numbers; each of them refuses whatever is not a number. */
 export const NUMBER_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   fc.integer({ min: -3, max: 5 }).map((least) =>
     rule(

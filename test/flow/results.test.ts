@@ -100,12 +100,16 @@ describe('what a tool returns', () => {
       { of: {}, a: {}, b: {}, c: {} },
     ],
     [
-      'what has a size and is no file',
+      'what has a size and is not a file',
       { size: 3, type: 'box', of: new Set([1]) },
       { size: 3, type: 'box', of: [1] },
     ],
-    ['what has a status and is no Response', { status: 1, headers: new Map() }, { status: 1, headers: {} }],
-    ['what can be piped and is no stream', { pipe: () => 1, kind: 'x' }, { kind: 'x' }],
+    [
+      'what has a status and is not a Response',
+      { status: 1, headers: new Map() },
+      { status: 1, headers: {} },
+    ],
+    ['what can be piped and is not a stream', { pipe: () => 1, kind: 'x' }, { kind: 'x' }],
     ['what gives a stream that is none', { getStream: () => 'text', kind: 'x' }, { kind: 'x' }],
     ['a promise within', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],
     // biome-ignore lint/suspicious/noThenProperty: a thenable
@@ -249,7 +253,7 @@ describe('what a tool returns', () => {
     }
   });
 
-  test('a ToolResult is taken as it is, and one that is no result in all its fields is made one', async () => {
+  test('a ToolResult is taken as it is, and one that is not a result in all its fields is made one', async () => {
     const result = userResult('x');
     expect(await returning(result)).toBe(result);
     const odd = new ToolResult({ forLLM: undefined as unknown as string, isError: 1 as never, details: 1 });
@@ -442,7 +446,7 @@ describe('content parts that a tool returns', () => {
     ['an empty list', { content: [], totalElements: 0 }],
     ['an empty list and nothing else', { content: [] }],
     ['other keys', { title: 'Chapter', content: parts }],
-    ['what is no part', { content: ['a'] }],
+    ['what is not a part', { content: ['a'] }],
     ['parts of a type that there is not', { content: [{ type: 'audio', data: 'AA==' }] }],
     ['a picture without its data', { content: [{ type: 'image', url: 'https://example.com/a.png' }] }],
   ])('are data with %s', async (_what, value) => {

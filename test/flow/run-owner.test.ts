@@ -294,7 +294,7 @@ test('resumeToolLoop refuses a scope and options in one', async () => {
   const { config } = setup();
   const run = await runToolLoop(config, hello);
   const mixed = { ...alice, answeredBy: 'clerk' } as CallScope;
-  await expect(resumeToolLoop(config, run.state, yes(run), mixed)).rejects.toThrow('owner is no option');
+  await expect(resumeToolLoop(config, run.state, yes(run), mixed)).rejects.toThrow('owner is not an option');
   const odd = { scope: {}, answeredBy: () => 'clerk' };
   await expect(resumeToolLoop(config, run.state, yes(run), odd)).rejects.toThrow('answeredBy');
 });

@@ -105,7 +105,7 @@ describe('examples/satellite', () => {
     },
   );
 
-  test('what a tool refuses goes back to the model, and is no end', async () => {
+  test('what a tool refuses goes back to the model, and is not an end', async () => {
     await using program = start(['What is the weather in Atlantis?']);
     await program.ended();
     expect(program.stdout).toContain('no station in Atlantis');
@@ -126,7 +126,7 @@ describe('examples/satellite', () => {
   test.each([
     [['satellite'], 'there is no question'],
     [['server', '--port', 'x'], '--port must be 0 to 65535'],
-    [['satellite', '--url', 'ftp://a', 'Hi'], '--url is no http address: ftp://a'],
+    [['satellite', '--url', 'ftp://a', 'Hi'], '--url is not an http address: ftp://a'],
     [['server', 'Hi'], 'the server takes no question: Hi'],
     [['satellite', '--resume', 'Hi'], '--resume is for a satellite without a question'],
     [['--resume'], '--resume is for a satellite without a question'],

@@ -151,12 +151,12 @@ describe('a name of another framework', () => {
     const prompt = isLoop ? "a first message { role: 'system', content: '…' }" : 'systemPrompt: a string';
     for (const name of ['system', 'instructions'])
       expect(await told(() => enter({ [name]: 'Be brief.' }))).toMatch(
-        new RegExp(`${name} is no option[^\\n]*\\n   Write instead: ${prompt}`),
+        new RegExp(`${name} is not an option[^\\n]*\\n   Write instead: ${prompt}`),
       );
     if (door === 'complete') return;
     for (const name of ['stopWhen', 'maxSteps', 'maxTurns'])
       expect(await told(() => enter({ [name]: 3 }))).toMatch(
-        new RegExp(`${name} is no option[^\\n]*\\n   Write instead: maxIterations: a whole number`),
+        new RegExp(`${name} is not an option[^\\n]*\\n   Write instead: maxIterations: a whole number`),
       );
   });
 });

@@ -32,11 +32,11 @@ describe('the strict history checker', () => {
     ['a call without an id', [asks(''), answer('')]],
     ['an empty list of calls', [asks()]],
     [
-      'arguments that are no object',
+      'arguments that are not an object',
       [{ role: 'assistant', content: '', tool_calls: [call('1', '[]')] }, answer('1')] as Message[],
     ],
     [
-      'arguments that are no JSON',
+      'arguments that are not JSON',
       [{ role: 'assistant', content: '', tool_calls: [call('1', '{"a')] }, answer('1')] as Message[],
     ],
   ])('refuses %s', (_what, messages) => {

@@ -17,7 +17,7 @@ export function historyFaults(messages: readonly Message[]): readonly string[] {
       if (expected === undefined) fault(`answers ${message.tool_call_id}, and no call is open`);
       else if (expected !== message.tool_call_id)
         fault(`answers ${message.tool_call_id} where ${expected} is next`);
-      if (typeof message.content !== 'string') fault('has a content that is no text');
+      if (typeof message.content !== 'string') fault('has a content that is not text');
       return;
     }
     if (open.length > 0) fault(`comes while ${open.join(', ')} are unanswered`);
@@ -32,7 +32,7 @@ export function historyFaults(messages: readonly Message[]): readonly string[] {
 
 function assistantFaults({ content, tool_calls: calls }: AssistantMessage): readonly string[] {
   const faults: string[] = [];
-  if (content !== null && typeof content !== 'string') faults.push('has a content that is no text');
+  if (content !== null && typeof content !== 'string') faults.push('has a content that is not text');
   if (calls === undefined) return faults;
   if (calls.length === 0) faults.push('has an empty list of calls');
   const ids = calls.map(({ id }) => id);
@@ -41,7 +41,7 @@ function assistantFaults({ content, tool_calls: calls }: AssistantMessage): read
     if (typeof call.id !== 'string' || call.id === '') faults.push('has a call without an id');
     if (call.type !== 'function') faults.push(`has a call of type ${call.type}`);
     if (!/^[a-zA-Z0-9_-]{1,64}$/.test(call.function.name)) faults.push(`calls ${call.function.name}`);
-    if (!isObjectText(call.function.arguments)) faults.push('has arguments that are no JSON object');
+    if (!isObjectText(call.function.arguments)) faults.push('has arguments that are not a JSON object');
   }
   return faults;
 }

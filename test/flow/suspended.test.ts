@@ -221,7 +221,7 @@ describe('a run that is suspended', () => {
       ],
     ],
     ['the answer of another kind', (id) => [{ id, value: 'yes' }]],
-    ['an approval that is no boolean', (id) => [{ id, approved: 'yes' }]],
+    ['an approval that is not a boolean', (id) => [{ id, approved: 'yes' }]],
     ['no list', () => 'yes'],
     [
       'a good answer beside a bad one',
@@ -629,7 +629,7 @@ describe('a tool that asks', () => {
     expect(runs).toEqual(['failing', 'slow', 'failing']);
   });
 
-  test('a value of `once` that is no JSON fails the call', async () => {
+  test('a value of `once` that is not JSON fails the call', async () => {
     const odd = defineTool({
       name: 'odd',
       description: 'Odd',

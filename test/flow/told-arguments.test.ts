@@ -22,7 +22,7 @@ const listing: JsonSchema = {
   },
 };
 
-describe('ToolRegistry.call with keys that are no arguments', () => {
+describe('ToolRegistry.call with keys that are not arguments', () => {
   test('says which ones were ignored, in a last line', async () => {
     expect(await answer(listing, { status: 'paid' })).toEqual([
       'all of it',
@@ -174,7 +174,7 @@ describe('ToolRegistry.call words', () => {
     ]);
   });
 
-  test('something thrown that is no error as its JSON', async () => {
+  test('something thrown that is not an error as its JSON', async () => {
     const thrown: readonly unknown[] = [{ code: 5, reason: 'closed' }, ['a', 1], {}, 'text', new Map()];
     const contents: string[] = [];
     for (const each of thrown) {

@@ -136,7 +136,7 @@ test('agentTool and @Tool take unions too', async () => {
   expect((await tools.execute('agent', { input: { kind: 'circle' } })).forLLM).toBe('circle');
 });
 
-test('defineTool refuses a union of what is no object', () => {
+test('defineTool refuses a union of what is not an object', () => {
   const parameters = z.union([z.object({ a: z.string() }), z.string()]);
   expect(() => defineTool({ name: 't', description: 'd', parameters, execute: () => 'x' })).toThrow(
     ToolDeclarationError,

@@ -118,7 +118,7 @@ test('what only describes or bounds may be undefined, as helpers and libraries w
   expect(faultsOf(withParameters(Type.Object({ a: Type.Optional(Type.Array(Type.String())) })))).toEqual([]);
 });
 
-test('data is no schema: what is undefined in it is the author’s', () => {
+test('data is not a schema: what is undefined in it is the author’s', () => {
   expect(
     faultsOf(withParameters(property({ default: { items: undefined }, 'x-note': { anyOf: undefined } }))),
   ).toEqual([]);

@@ -111,7 +111,7 @@ class Turn {
     await this.store.conversations.removeEventsOlderThan(1);
   }
 
-  /** What a page shows that is loaded anew, by both protocols; ids of texts are no matter. */
+  /** What a page shows that is loaded anew, by both protocols; ids of texts are not a matter. */
   async page(): Promise<readonly unknown[]> {
     const chat = { conversations: this.front, authenticate: () => 'u1' };
     const loaded = createChatHandler(chat).fetch(new Request('http://localhost/c1/messages'));

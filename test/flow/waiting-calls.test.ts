@@ -36,7 +36,7 @@ function ids({ pending = [] }: ToolLoopResult): readonly string[] {
   return pending.map(({ id }) => id);
 }
 
-test('resumeToolLoop names answers that are no objects with an id', async () => {
+test('resumeToolLoop names answers that are not objects with an id', async () => {
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
   const config = configOf([pay], [callsOf('pay')]);
   const run = await runToolLoop(config, hello);

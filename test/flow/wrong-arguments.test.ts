@@ -348,7 +348,7 @@ test.each(SAYING_NOTHING)('a prompt that says nothing is refused: %j', async (co
 });
 
 test.each([undefined, null, {}, { state: {} }, { state: {}, entries: [] }, 'r1'])(
-  'what is no kept run is refused by foldRun: %j',
+  'what is not a kept run is refused by foldRun: %j',
   (given) => {
     expect(() => toolwright.foldRun(given as Given)).toThrow(
       expect.objectContaining({ code: 521, message: expect.stringContaining('await store.read(runId)') }),
@@ -357,7 +357,7 @@ test.each([undefined, null, {}, { state: {} }, { state: {}, entries: [] }, 'r1']
 );
 
 test.each([null, undefined, {}, 'yes'])(
-  'answers that are no list are refused before the run: %j',
+  'answers that are not a list are refused before the run: %j',
   async (given) => {
     const answering = toolwright.answerStoredRun({ ...stored, runId: 'nowhere' }, given as Given);
     await expect(answering).rejects.toMatchObject({ code: 521, message: expect.stringContaining('answers') });

@@ -113,7 +113,7 @@ describe.each<[string, (wrong: object) => unknown]>([
   });
 
   test.each(MISNAMED)('%s', (_what, wrong, name, fix) => {
-    expect(told(() => declare(wrong))).toEqual([[expect.stringMatching(`^${name} is no option`), fix]]);
+    expect(told(() => declare(wrong))).toEqual([[expect.stringMatching(`^${name} is not an option`), fix]]);
   });
 
   test('several mistakes, all at once', () => {
@@ -156,7 +156,7 @@ test.each<[string, (wrong: object) => unknown]>([
     ['sequential', 'seqeuntial'],
   ]) {
     const [[problem] = []] = told(() => declare({ [slip as string]: true }));
-    expect(problem).toContain(`${slip} is no option of `);
+    expect(problem).toContain(`${slip} is not an option of `);
     expect(problem).toContain(`did you mean \`${name}\`?`);
   }
   expect(told(() => declare({ approval: undefined }))).toEqual([
@@ -172,7 +172,7 @@ test('@Param names the constraint that was meant by a name with a slip', () => {
     }
   }
   expect(told(() => discoverTools({ toolsets: [Tools] }))).toContainEqual([
-    'minimun is no option of @Param (did you mean `minimum`?)',
+    'minimun is not an option of @Param (did you mean `minimum`?)',
     'minimum: a number',
   ]);
 });
@@ -185,7 +185,7 @@ describe('a registry refuses', () => {
 
   test.each<[object, string]>([
     [{ toolTimeoutMs: '10s' }, "toolTimeoutMs is '10s'"],
-    [{ timeoutMs: 10 }, 'timeoutMs is no option of ToolRegistry'],
+    [{ timeoutMs: 10 }, 'timeoutMs is not an option of ToolRegistry'],
     [{ policy: { allow: true } }, 'policy is { allow: true }'],
     [{ coerce: 'no' }, "coerce is 'no'"],
     [{ logger: true }, 'logger is true'],
@@ -200,7 +200,7 @@ test('members of its own that a hand-written tool has mean nothing', () => {
   expect(new ToolRegistry().register(tool).list()).toEqual(['work']);
 });
 
-test('members of its own that the instance of a class has are no options of agentTool', () => {
+test('members of its own that the instance of a class has are not options of agentTool', () => {
   class Download {
     readonly name = 'download';
     readonly label = 'Download';
@@ -221,7 +221,7 @@ test('a definition may be given again, changed', () => {
 
 test('an option that @Tool does not have is told with those that it has', () => {
   const [[problem, fix] = []] = told(() => discoverTools({ toolsets: [toolsetOf({ colour: 'red' })] }));
-  expect(problem).toBe('colour is no option of @Tool');
+  expect(problem).toBe('colour is not an option of @Tool');
   expect(fix).toMatch(/^one of name, description, .*approval/);
 });
 
@@ -235,7 +235,7 @@ test.each<[unknown, string]>([
   ['shop', "what @Toolset takes is 'shop'"],
   [{ scope: 'request' }, "scope is 'request'"],
   [{ prefix: false }, 'prefix is false'],
-  [{ container: {} }, 'container is no option of @Toolset'],
+  [{ container: {} }, 'container is not an option of @Toolset'],
 ])('@Toolset(%j) is told', (options, problem) => {
   @Toolset(options as object)
   class Tools {
@@ -250,13 +250,13 @@ test.each<[unknown, string]>([
 test('discoverTools tells of an option that it does not have', () => {
   expect(told(() => discoverTools({ classes: [toolsetOf({})], strict: 'yes' } as never))).toEqual([
     ["strict is 'yes'", 'strict: true or false'],
-    ['classes is no option of discoverTools', 'toolsets: [ShopTools, …]'],
+    ['classes is not an option of discoverTools', 'toolsets: [ShopTools, …]'],
   ]);
 });
 
 test('@Param is told with everything that is wrong, on parameters and on properties', () => {
   const wrong = { required: 'no', minimum: '1', pattern: /x/, optional: true } as object;
-  const problem = "required is 'no', pattern is /x/, minimum is '1', optional is no option of @Param";
+  const problem = "required is 'no', pattern is /x/, minimum is '1', optional is not an option of @Param";
   const fix =
     'required: true or false; pattern: the expression’s source, a string; minimum: a number; required: false';
   class Order {

@@ -33,7 +33,7 @@ for (const [draft, $schema] of Object.entries(DRAFTS)) {
     .flatMap((path) =>
       JSON.parse(readFileSync(join(folder, draft, path), 'utf8')).map((group) => ({ ...group, path })),
     );
-  // Other files' schemas are not loaded, booleans are no parameters, and what is refused at start-up is not asked.
+  // Other files' schemas are not loaded, booleans are not parameters, and what is refused at start-up is not asked.
   const asked = groups.filter(
     ({ schema, path }) =>
       typeof schema === 'object' &&

@@ -7,7 +7,7 @@
  * The folder holds `provider-wire.jsonl`, one row per body:
  * `{ file, wire, stream, expected: { calls: [{ id, name, input, providerExecuted? }], text, reasoningChars, finish } }`.
  *
- * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, …) are no calls here: their items are
+ * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, …) are not calls here: their items are
  * kept and go back. They are measured by being there, and the reason to stop is then not compared. A search for tools
  * that is left to the client is a call of the tool that searches.
  */

@@ -7,7 +7,7 @@
  * The folder holds `text-tool-calls.jsonl` and `text-round-trip.jsonl`, one row per text:
  * `{ family, input, tools?, expected: { calls: [{ name, arguments }] } }`, or `asserts` instead of `expected`.
  * Only what is expected of the calls counts. `found` are the calls as the parser gives them; in `read` text
- * that is no strict JSON has gone through the read step, which repairs it and records that it did.
+ * that is not strict JSON has gone through the read step, which repairs it and records that it did.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

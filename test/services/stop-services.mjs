@@ -6,7 +6,7 @@ export default async function stopServices() {
   await globalThis.toolwrightTestPostgres?.stop();
 }
 
-/** What cannot be dropped any more, as its server is gone, is no failure of the tests. */
+/** What cannot be dropped any more, as its server is gone, is not a failure of the tests. */
 async function dropDatabase(database) {
   if (database === undefined) return;
   globalThis.toolwrightTestDatabase = undefined;

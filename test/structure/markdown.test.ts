@@ -124,7 +124,7 @@ test('a link to a heading that is not there would be found', () => {
   expect(leadsSomewhere('docs/reference/errors.md', '#nothing')).toBe(false);
 });
 
-/** Scripts by `npm run x`, and by `npm x` where that is no command of npm. */
+/** Scripts by `npm run x`, and by `npm x` where that is not a command of npm. */
 function npmScripts(text: string): string[] {
   const names = [...text.matchAll(/\bnpm (?:run )?(?:--?[\w-]+ )*([a-z][\w:-]*)/g)].map(
     ([, name = '']) => name,

@@ -25,7 +25,7 @@ const { parseSync } = createRequire(import.meta.url)('@swc/core') as {
 /**
  * Parses TypeScript with decorators.
  *
- * @throws Error when the text is no TypeScript.
+ * @throws Error when the text is not a TypeScript.
  */
 export function parseTypeScript(text: string): Syntax {
   const bytes = Buffer.from(text);

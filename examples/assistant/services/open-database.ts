@@ -7,7 +7,7 @@ import { insertSamples } from './sample-records.js';
 /**
  * Opens the database, brings it to the newest version and, when it is new, fills it with samples.
  *
- * @throws Error where the file cannot be written or is no database, or is of a newer version than this program.
+ * @throws Error where the file cannot be written or is not a database, or is of a newer version than this program.
  */
 export function openDatabase(file: string, clock: Clock): DatabaseSync {
   const database = new DatabaseSync(file);

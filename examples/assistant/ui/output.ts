@@ -43,7 +43,7 @@ export class Output {
     stdout.write(`${styleText('dim', plain(line), { stream: stdout })}\n`);
   }
 
-  /** Writes a line that is no part of the output. */
+  /** Writes a line that is not a part of the output. */
   warn(line: string): void {
     // On a terminal the two streams share their lines.
     this.endLine();

@@ -55,7 +55,7 @@ export class RunPrinter {
     this.#output.write(whole);
   }
 
-  /** An answer that is no reply of the model, as that of a `returnDirect` tool, was not written yet. */
+  /** An answer that is not a reply of the model, as that of a `returnDirect` tool, was not written yet. */
   #finish(content: string): void {
     if (!this.#hasText && content.trim() !== '') this.#output.say(content);
     this.#output.endLine();

@@ -174,7 +174,7 @@ function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] 
     ...unknown.map(
       (key) => `has \`${key}\`, which is nothing of a hook: ${MOMENTS.join(', ')}, name, onlyReads`,
     ),
-    ...wrong.map((key) => `has a \`${key}\` that is no function`),
+    ...wrong.map((key) => `has a \`${key}\` that is not a function`),
     ...(isEmpty ? ['has none of the functions of a hook'] : []),
     ...(name === undefined || (typeof name === 'string' && name.trim() !== '')
       ? []

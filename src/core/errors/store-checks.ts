@@ -63,7 +63,7 @@ export function idBeforeHiding(id: string): string | undefined {
 }
 
 /**
- * How a stored state names the conversation of a turn. The id of a run is no proof, because clients may choose ids
+ * How a stored state names the conversation of a turn. The id of a run is not proof, because clients may choose ids
  * like those of conversations.
  */
 export function turnMark(conversationId: string): string {

@@ -174,7 +174,7 @@ function synonymFix(name: string, { rules, meant }: OptionTable, path: string): 
 function describeUnknown(name: string, table: OptionTable, path: string): OptionFault {
   const { of, rules, meant } = table;
   const option = path + name;
-  const problem = `${option} is no option${of === '' ? '' : ` of ${of}`}`;
+  const problem = `${option} is not an option${of === '' ? '' : ` of ${of}`}`;
   const alias = Object.hasOwn(meant, name) ? meant[name] : synonymFix(name, table, path);
   if (alias !== undefined) return { option, problem, fix: alias };
   const known = Array.from(rules.keys());
@@ -323,7 +323,7 @@ export const HEADERS: OptionRule = {
       option: `${option}.${name}`,
       problem:
         typeof given === 'string'
-          ? `${option} has '${name}', which is no name of a header, or whose text no header can have`
+          ? `${option} has '${name}', which is not a name of a header, or whose text no header can have`
           : `${option} has '${name}', whose value is ${given === null ? 'null' : `a ${typeof given}`}`,
       fix: `${option}: { 'x-team': 'shop' }, in which names and values are texts on one line`,
     }));

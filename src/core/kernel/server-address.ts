@@ -44,7 +44,7 @@ function addressFault(text: string, { schemes, others, hostMayLack }: AddressKin
   const [mark] = /^(?:#|\/[^?]*(?=@)|\?[^=&]*(?=@))/.exec(rest) ?? [];
   if (mark !== undefined) return `has a '${mark[0]}' where its host is to be: in a password, ${CODES}`;
   const [, port] = /:([^:\]]*)$/.exec(authority.replace(/.*@/s, '')) ?? [];
-  if (port && !/^\d+$/.test(port)) return 'has a port that is no number';
+  if (port && !/^\d+$/.test(port)) return 'has a port that is not a number';
   if (Number(port) > HIGHEST_PORT) return `has the port ${port}, and the highest is ${HIGHEST_PORT}`;
   const read = hostMayLack ? withHost(text) : text;
   if (!URL.canParse(read)) return 'cannot be read';

@@ -416,7 +416,7 @@ function folderOf(
 ): string {
   const { folder } = config.options;
   if (folder !== undefined && typeof folder !== 'string')
-    throw new UserFault(`${config.path}: folder is no path`, 1);
+    throw new UserFault(`${config.path}: folder is not a path`, 1);
   const path =
     named === undefined && folder !== undefined
       ? resolve(config.folder, folder)

@@ -409,7 +409,7 @@ function readBaseline(name: string, { folder, isNeeded }: BaselinePlace): Baseli
   }
   const read = parsedJson(readFileSync(file, 'utf8'));
   if (!isRecord(read) || !Array.isArray(read.cases) || !read.cases.every(isCount))
-    throw new UserFault(`${name} is no baseline of toolwright eval`, 1);
+    throw new UserFault(`${name} is not a baseline of toolwright eval`, 1);
   return { model: String(read.model), cases: read.cases };
 }
 
@@ -626,7 +626,7 @@ function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
   const read = (call: MadeCall): ReadCall => {
     const { name } = call;
     const check = checkerOf(name);
-    if (check === undefined) return { name, problem: `${name} is no tool` };
+    if (check === undefined) return { name, problem: `${name} is not a tool` };
     const args = readArguments(call.arguments);
     if (!args.ok) return { name, problem: `${name}: ${args.message}` };
     const checked = check(args.value);
@@ -663,7 +663,7 @@ function differenceOf(calls: readonly ReadCall[], expected: readonly ExpectedCal
   }
   const twin = left.find(({ name }) => name === missing.tool);
   if (twin !== undefined) return callDifference(twin, missing);
-  const got = left.map(({ name, problem }) => (problem?.endsWith('is no tool') ? problem : name));
+  const got = left.map(({ name, problem }) => (problem?.endsWith('is not a tool') ? problem : name));
   return `expected ${missing.tool}, got ${got.join(', ') || 'no call of it'}`;
 }
 

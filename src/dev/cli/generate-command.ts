@@ -101,7 +101,7 @@ export function readTarget(
   folder: string,
 ): GenerateTarget {
   if (out !== undefined && !/(?<!\.d)\.[cm]?ts$/.test(out))
-    throw new UserFault(`--out ${out} is no TypeScript file`);
+    throw new UserFault(`--out ${out} is not a TypeScript file`);
   const ending = named === undefined ? undefined : readEnding(named);
   const outFile = out === undefined ? undefined : slashed(resolve(folder, out));
   return { project: findProject(resolve(folder, project)), outFile, ending };

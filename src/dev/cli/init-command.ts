@@ -92,7 +92,7 @@ function treeOf(text: string): Expression {
   try {
     return parseExpressionAt(text, 0, { ecmaVersion: 'latest' });
   } catch (error) {
-    throw new UserFault(`a configuration file is no valid JSON: ${errorMessage(error)}`, 1);
+    throw new UserFault(`a configuration file is not valid JSON: ${errorMessage(error)}`, 1);
   }
 }
 

@@ -273,7 +273,10 @@ function jsonIn(text: string): Json {
 async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Finding> {
   const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
   if (url.protocol !== 'https:' && !isLocal)
-    yield { state: 'problem', text: `${url} is no HTTPS address: Claude and ChatGPT connect to no other` };
+    yield {
+      state: 'problem',
+      text: `${url} is not an HTTPS address: Claude and ChatGPT connect to no other`,
+    };
   const probe = new Probe(url, token);
   let first: Answer;
   try {

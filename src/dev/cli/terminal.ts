@@ -386,7 +386,7 @@ async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer
   if (written === undefined) return undefined;
   const args = valueIn(written);
   if (isRecord(args)) return { id, approved: true, arguments: args };
-  asking.environment.error('toolwright: that is no JSON object\n');
+  asking.environment.error('toolwright: that is not a JSON object\n');
   return askApproval(pending, asking);
 }
 

@@ -730,7 +730,7 @@ function faultOf(model: unknown): { readonly problem: string; readonly fix: stri
       fix: 'fromAiSdk(wrapLanguageModel({ model, middleware: [] })) with the function of ai 7; or the version of its package for AI SDK 7',
     };
   if (version !== 'v4' || typeof doGenerate !== 'function' || typeof doStream !== 'function')
-    return { problem: 'model is no language model of the specification v4', fix: MODEL_FIX };
+    return { problem: 'model is not a language model of the specification v4', fix: MODEL_FIX };
   return undefined;
 }
 

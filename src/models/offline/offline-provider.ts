@@ -264,7 +264,7 @@ export function readText(text: string, own: ReadonlySet<string>, year: number) {
       if (common || own.has(stem)) unread.fill(' ', at, end);
     for (const { 0: whole, index, groups } of unread.join('').matchAll(pattern)) {
       const end = index + whole.length;
-      // A capital letter at the start of a sentence is no name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
+      // A capital letter at the start of a sentence is not a name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
       const opens = /(?:^|[.?!:;]\s+|\n)["']?$/.test(text.slice(Math.max(0, index - 4), index));
       const mute = (stem: string) => opens && (own.has(stem) || /^\p{Lu}\p{Ll}+$/u.test(whole));
       const first = readWords(whole).find(({ stem, common }) => !common && !mute(stem))?.at ?? whole.length;

@@ -26,7 +26,7 @@ export function uselessReply(body: unknown, { api, baseURL, isDone }: AskedApi):
 /** Explains why a body with status 200 is not a reply, as the end of a sentence that begins with the server. */
 function describeUselessReply(body: unknown, { api, isDone }: Omit<AskedApi, 'baseURL'>): string {
   if (typeof body === 'string' && body.trim() !== '') {
-    return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
+    return `answered with text that is not JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
   }
   const { error, choices, type } = jsonRecord(body);
   const said = jsonText(error) || jsonText(jsonRecord(error).message);

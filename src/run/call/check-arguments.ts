@@ -110,7 +110,7 @@ export function readRaw(raw: unknown): ReadArguments {
 
 const UNREPAIRED: ArgumentFault = {
   path: '',
-  message: 'the arguments are no valid JSON object, and this tool takes none that had to be repaired',
+  message: 'the arguments are not valid JSON object, and this tool takes none that had to be repaired',
 };
 
 const MANY_DIGITS: ArgumentFault = {

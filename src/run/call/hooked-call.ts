@@ -76,10 +76,10 @@ export function answerOf(moment: HookMoment, said: unknown): HookAnswer {
   const isFault = (fault: unknown): boolean =>
     isRecord(fault) && typeof fault.path === 'string' && typeof fault.message === 'string';
   if (faults !== undefined && !(Array.isArray(faults) && faults.length > 0 && faults.every(isFault)))
-    throw new TypeError(`${moment} said \`faults\` that are no list of { path, message }`);
+    throw new TypeError(`${moment} said \`faults\` that are not a list of { path, message }`);
   if (args !== undefined) {
     const plain = plainJson(args);
-    if (!isRecord(plain)) throw new TypeError('`arguments` are no JSON object');
+    if (!isRecord(plain)) throw new TypeError('`arguments` are not a JSON object');
     return { ...said, arguments: plain as JsonObject };
   }
   if (result === undefined || ToolResult.is(result)) return said;

@@ -117,7 +117,7 @@ function fromJson(
   try {
     whole = readExactJson(text).value;
   } catch {
-    return 'The result is no JSON: read it by characters, by lines, or with a search.';
+    return 'The result is not JSON: read it by characters, by lines, or with a search.';
   }
   const value = valueAt(whole, path);
   if (value === undefined) return `There is nothing at ${path}. The result is ${shapeOf(whole)}.`;

@@ -66,9 +66,9 @@ function problemsOf({
   fn,
 }: Readonly<Record<'registry' | 'name' | 'params' | 'fn', unknown>>): readonly string[] {
   const problems: string[] = [];
-  if (!(registry instanceof ToolRegistry)) problems.push('Its first argument is no ToolRegistry');
-  if (typeof name !== 'string') problems.push('Its name is no string');
-  if (typeof fn !== 'function') problems.push('Its last argument is no function');
+  if (!(registry instanceof ToolRegistry)) problems.push('Its first argument is not a ToolRegistry');
+  if (typeof name !== 'string') problems.push('Its name is not a string');
+  if (typeof fn !== 'function') problems.push('Its last argument is not a function');
   if (!Array.isArray(params)) return [...problems, "Parameters are a list: [['a', Integer], ['b', String]]"];
   if (typeof fn === 'function' && fn.length !== params.length)
     problems.push(`Parameter name count (${params.length}) does not match function arity (${fn.length})`);

@@ -196,7 +196,7 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
   must(
     description === undefined || typeof description === 'string',
-    'its description is no text',
+    'its description is not text',
     'a `description` that is a string',
   );
   must(parameters !== undefined && parameters !== null, 'it has no parameters', PARAMETERS);
@@ -231,7 +231,8 @@ function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): read
         problem: `its \`${what}\` are a schema of ${schema['~standard'].vendor}, which only defineTool writes as JSON Schema`,
         fix: 'register(defineTool({ name, description, parameters, execute }))',
       };
-    if (!isRecord(schema)) return { problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS };
+    if (!isRecord(schema))
+      return { problem: `its \`${what}\` are not a JSON Schema object`, fix: PARAMETERS };
     const unloaded = unloadedParts(schema);
     if (unloaded !== undefined) return { ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` };
     const faults = authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
@@ -246,7 +247,7 @@ function mistakenFor(tool: unknown): AuthorFault | undefined {
   if (typeof tool !== 'object' || tool === null)
     return {
       where: `register(${String(tool)})`,
-      problem: 'it is no tool',
+      problem: 'it is not a tool',
       fix: 'an object with name, description, parameters and execute',
     };
   if ('execute' in tool) return undefined;

@@ -270,7 +270,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     if (kind === 'approval' && decisions !== undefined && !decisions.includes(decision))
       return unfit(`its tool takes ${decisions.join(' or ')}, and this is ${decision}`);
     if (!approved) {
-      if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is no text');
+      if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is not text');
       return answered({ ...journal, refused: withoutUndefined({ reason }) });
     }
   }
@@ -320,7 +320,7 @@ function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string 
     return `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
   if (expires === undefined) return undefined;
   const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
-  if (!(at > Date.now())) return '`remember.expires` is no time to come (ISO 8601)';
+  if (!(at > Date.now())) return '`remember.expires` is not a time to come (ISO 8601)';
   const { maxMs = Number.POSITIVE_INFINITY } = mayRemember ?? {};
   return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
 }
@@ -339,7 +339,7 @@ function approve({ wait, journal }: WaitInCall, answer: Readonly<Record<string, 
   const remember = answer.remember === undefined ? {} : { remember: kept };
   if (!isEdit(answer, journal)) return answered({ ...journal, approved: true, ...remember });
   const args: unknown = plainJson(answer.arguments);
-  if (!isRecord(args)) return unfit('`arguments` is no object that JSON can say');
+  if (!isRecord(args)) return unfit('`arguments` is not an object that JSON can say');
   // Answers and `once` work belong to other arguments, so they are dropped for edited ones.
   const edited = { arguments: args, approved: true, edited: { original: journal.arguments } } as const;
   return answered({ ...journal, ...edited, answers: [], once: [], ...remember });

@@ -93,7 +93,7 @@ export function validateSnapshot(snapshot: unknown, secret: string | undefined):
   const faults = checker(snapshot);
   if (faults.length > 0) {
     const problems = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
-    throw invalid(`This is no snapshot of a conversation of this version: ${problems.join('; ')}.`);
+    throw invalid(`This is not a snapshot of a conversation of this version: ${problems.join('; ')}.`);
   }
   const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
   const [fault] = historyFaults(read.messages);

@@ -318,7 +318,7 @@ export class StoredTurns {
   #faultOf({ runId, isNamed, entry }: OpenTurn, { state }: KeptRun): ToolwrightError | undefined {
     const isOwn = !isNamed || state.turnOf === this.lease.conversation.conversationId;
     if (isOwn && isSameOwner(state.owner, entry.content.owner)) return undefined;
-    const what = isOwn ? 'a run of another owner' : 'another run, which is no turn,';
+    const what = isOwn ? 'a run of another owner' : 'another run, which is not a turn,';
     const message = `The turn was not taken: the store has ${what} as '${runId}'.`;
     return new ToolwrightError('RunNotAllowed', message);
   }

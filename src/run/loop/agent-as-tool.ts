@@ -151,7 +151,7 @@ export async function runAgentOf(
   call: AgentCall,
 ): Promise<ToolResult> {
   const options = agents.get(tool);
-  if (options === undefined) throw new TypeError(`'${tool.name}' is no agent`);
+  if (options === undefined) throw new TypeError(`'${tool.name}' is not an agent`);
   return runAgent(options, args, call);
 }
 

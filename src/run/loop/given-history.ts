@@ -96,7 +96,7 @@ export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 's
 }
 
 function unclearProblem(message: unknown): Problem | undefined {
-  if (!isRecord(message)) return ['is no message', "{ role: 'user', content: '…' }"];
+  if (!isRecord(message)) return ['is not a message', "{ role: 'user', content: '…' }"];
   // Providers may have further keys, which are passed on unchanged; but `toolCalls` would be a call that is ignored.
   for (const key in message) {
     if (KEYS.has(key)) continue;
@@ -113,7 +113,7 @@ function unclearProblem(message: unknown): Problem | undefined {
   if (role === 'tool') {
     const { tool_call_id: id, isError = false } = message;
     if (typeof content !== 'string')
-      return ['has a content that is no text', 'content: JSON.stringify(result)'];
+      return ['has a content that is not text', 'content: JSON.stringify(result)'];
     if (typeof isError !== 'boolean')
       return ['has an isError that is neither true nor false', 'isError: true'];
     return typeof id === 'string'
@@ -124,11 +124,11 @@ function unclearProblem(message: unknown): Problem | undefined {
   const isText = typeof content === 'string' || (Array.isArray(content) && content.length > 0);
   const isMissing = content === undefined || content === null;
   if (!isText && !(isMissing && hasCalls))
-    return ['has a content that is no text', 'content: a text, or parts as the provider takes them'];
+    return ['has a content that is not text', 'content: a text, or parts as the provider takes them'];
   const { tool_calls: calls } = message;
   if (role !== 'assistant' || calls === undefined || calls === null) return undefined;
   const fix = "tool_calls: [{ id: 'call_1', type: 'function', function: { name, arguments: '{}' } }]";
-  if (!Array.isArray(calls)) return ['has calls that are no array', fix];
+  if (!Array.isArray(calls)) return ['has calls that are not an array', fix];
   return calls.every(isCall) ? undefined : ['has an invalid call', fix];
 }
 

@@ -154,7 +154,7 @@ export class RequestHooks {
       const { request, response, note, refuse } = said;
       if (request !== undefined && !(isRecord(request) && Array.isArray(request.messages)))
         throw new TypeError('`request` has no messages');
-      if (response !== undefined && !isRecord(response)) throw new TypeError('`response` is no reply');
+      if (response !== undefined && !isRecord(response)) throw new TypeError('`response` is not a reply');
       if (note !== undefined)
         this.#notes.push({ hook: name, did: 'noted', in: moment, note: plainJson(note) });
       if (refuse === undefined) return { said };

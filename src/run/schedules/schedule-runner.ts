@@ -174,7 +174,7 @@ export function cronTimes(
     return { ok: true, times };
   } catch (error) {
     const said = errorMessage(error).replace(/^CronPattern: /, '');
-    return { ok: false, problem: `'${cron}' is no cron expression: ${said.replace(/\.$/, '')}` };
+    return { ok: false, problem: `'${cron}' is not a cron expression: ${said.replace(/\.$/, '')}` };
   }
 }
 
@@ -184,7 +184,7 @@ const TIME = /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\
 export function readTime(text: string, timeZone: string): ReadTimes {
   const found = TIME.exec(text.trim());
   if (found === null || !isOnCalendar(found))
-    return { ok: false, problem: `'${text}' is no time: write it as 2030-05-17T09:00` };
+    return { ok: false, problem: `'${text}' is not a time: write it as 2030-05-17T09:00` };
   const offset = found[7];
   const problem = timeZoneProblem(timeZone);
   if (problem !== undefined) return { ok: false, problem };
@@ -198,7 +198,7 @@ export function readTime(text: string, timeZone: string): ReadTimes {
 }
 
 function read(time: number | undefined, text: string): ReadTimes {
-  if (time === undefined || Number.isNaN(time)) return { ok: false, problem: `'${text}' is no time` };
+  if (time === undefined || Number.isNaN(time)) return { ok: false, problem: `'${text}' is not a time` };
   return { ok: true, times: [time] };
 }
 
@@ -224,5 +224,7 @@ export function isTimeZone(timeZone: string): boolean {
 }
 
 function timeZoneProblem(timeZone: string): string | undefined {
-  return isTimeZone(timeZone) ? undefined : `'${timeZone}' is no time zone: write it as Europe/Vienna or UTC`;
+  return isTimeZone(timeZone)
+    ? undefined
+    : `'${timeZone}' is not a time zone: write it as Europe/Vienna or UTC`;
 }

@@ -27,7 +27,7 @@ const OPTIONS = optionTable<TextToolsOptions>('withTextTools', { instructions: F
 const NO_PROVIDER: InvalidOption = {
   where: 'withTextTools',
   option: 'provider',
-  problem: 'the first argument is no provider',
+  problem: 'the first argument is not a provider',
   fix: 'withTextTools(new OpenAIProvider({ baseURL }))',
 };
 

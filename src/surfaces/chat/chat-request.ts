@@ -146,7 +146,7 @@ async function readJson(request: Request, maxRequestBytes: number): Promise<unkn
   try {
     body = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    throw new HttpFault(400, 'The body is no JSON.');
+    throw new HttpFault(400, 'The body is not JSON.');
   }
   let level: readonly unknown[] = [body];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -224,6 +224,6 @@ function filePart({ url, mediaType, name }: SentFile): Fields {
   if (!isData && !/^https?:\/\//.test(url))
     throw new HttpFault(422, 'A file must come as a data: address or be at an http address.');
   if (mediaType.startsWith('image/')) return { type: 'image_url', image_url: { url } };
-  if (!isData) throw new HttpFault(422, 'A file that is no image must come as a data: address.');
+  if (!isData) throw new HttpFault(422, 'A file that is not an image must come as a data: address.');
   return { type: 'file', file: { filename: name ?? 'file', file_data: url } };
 }

@@ -252,7 +252,7 @@ function decoratorFaults(
     // Nest's `@Param('Customer id')` instead of this package's: its text would be lost.
     if (isOfPath === true && !record.parameters.has(index) && !isController(toolset)) {
       const text = data === undefined ? '' : JSON.stringify(data);
-      const problem = `its @Param(${text}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is no controller; it describes nothing to the model`;
+      const problem = `its @Param(${text}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is not a controller; it describes nothing to the model`;
       strayPaths.push({
         where: `${where}, parameter ${parameter}`,
         problem,

@@ -75,7 +75,7 @@ export function hostOf(modules: ModulesContainer, provider: Type): ToolHost {
     const wrapper = module.providers.get(provider);
     if (wrapper !== undefined) return { wrapper: wrapper as ToolHost['wrapper'], module };
   }
-  throw new TypeError('ToolwrightModule is no part of this application.');
+  throw new TypeError('ToolwrightModule is not a part of this application.');
 }
 
 /** Nest destroys modules in the order of their distance from the root. */

@@ -144,7 +144,7 @@ function readNamed(
     throw wrong(`${of} is to be one name with its settings, and has ${found}`, `{ ${names[0]}: { … } }`);
   }
   const [name, settings] = entry;
-  if (!isRecord(settings)) throw wrong(`the settings of '${name}' are no object`, `{ ${name}: { … } }`);
+  if (!isRecord(settings)) throw wrong(`the settings of '${name}' are not an object`, `{ ${name}: { … } }`);
   if (names.includes(name)) return { name, settings };
   const near = nearestNames(name, names).map((other) => `'${other}'`);
   const meant = near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : '';
@@ -220,7 +220,7 @@ function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'pro
   if (typeof toolbox === 'function') {
     if (/^class\b/.test(Function.prototype.toString.call(toolbox)))
       return { problem: `the class ${toolbox.name} has no tools`, fix };
-    return { problem: 'a function is no toolbox', fix: 'the tool that it gives: defineTool({ … })' };
+    return { problem: 'a function is not a toolbox', fix: 'the tool that it gives: defineTool({ … })' };
   }
   if (typeof maker !== 'function' || maker === Object || 'execute' in (toolbox as object)) return undefined;
   return { problem: `an instance of ${maker.name} has no tools`, fix };
@@ -401,7 +401,7 @@ async function readDocument(document: unknown, base: string): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    throw wrong(`${path} is no JSON`);
+    throw wrong(`${path} is not JSON`);
   }
 }
 
@@ -440,7 +440,7 @@ async function openOthers(
   for (const [name, other] of Object.entries(others)) {
     const at = `agents.${name}`;
     if (!isRecord(other)) {
-      faults.add(at, { problem: `${at} is no object`, fix: "{ description: '…', toolboxes: ['web'] }" });
+      faults.add(at, { problem: `${at} is not an object`, fix: "{ description: '…', toolboxes: ['web'] }" });
       continue;
     }
     const { toolboxes = [], provider, policy, hooks = [], ...own } = other as OtherAgent;
@@ -607,7 +607,7 @@ async function addToolboxes(
   const isThere = statSync(given, { throwIfNoEntry: false })?.isDirectory() === true;
   if (!isThere)
     faults.add('folder', {
-      problem: `folder is ${given}, which is no folder`,
+      problem: `folder is ${given}, which is not a folder`,
       fix: 'folder: process.cwd(), or the path of another folder that is there',
     });
   // Use another folder to report all other mistakes; nothing runs.

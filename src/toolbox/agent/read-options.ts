@@ -178,8 +178,8 @@ function parse(
   if (!file.ok) throw refused(file.problem, pathFix);
   const { text } = file;
   const value = parsedJson(text);
-  if (value === undefined) throw refused(`it is no JSON: line ${lineOfFault(text)} is wrong`, content);
-  if (!isRecord(value)) throw refused('it is no JSON object', content);
+  if (value === undefined) throw refused(`it is not JSON: line ${lineOfFault(text)} is wrong`, content);
+  if (!isRecord(value)) throw refused('it is not a JSON object', content);
   return value;
 }
 
@@ -343,7 +343,7 @@ function readFolderPermissions(
   }
   if (permissions === undefined) return undefined;
   if (!isRecord(permissions)) {
-    const fault = { problem: 'permissions is no object', fix: '{ "rules": […] }' };
+    const fault = { problem: 'permissions is not an object', fix: '{ "rules": […] }' };
     faults.report({ where: file.path, option: 'permissions', ...fault });
     return undefined;
   }

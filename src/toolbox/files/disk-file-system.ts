@@ -73,7 +73,7 @@ const closeFile = promisify(close);
 
 function notOpened(root: string, cause: unknown): InvalidOption {
   const code = codeOf(cause);
-  const why = code === 'ENOTDIR' ? 'which is no folder' : `which cannot be opened (${code ?? 'unknown'})`;
+  const why = code === 'ENOTDIR' ? 'which is not a folder' : `which cannot be opened (${code ?? 'unknown'})`;
   return {
     where: 'DiskFileSystem',
     option: 'root',

@@ -132,7 +132,7 @@ export class WebAccess {
   /** The URL of an address, if it is allowed before its name is resolved. */
   check(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
-    if (url === undefined) throw new WebFault('That is no address: write it with https://.');
+    if (url === undefined) throw new WebFault('That is not an address: write it with https://.');
     if (url.protocol !== 'http:' && url.protocol !== 'https:')
       throw new WebFault(`Only http and https can be asked, not ${url.protocol.slice(0, -1)}.`);
     if (url.username !== '' || url.password !== '')

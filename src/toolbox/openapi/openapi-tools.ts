@@ -73,7 +73,7 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   checkOptions(options, OPTIONS);
   if (!isRecord(document) || !/^3\.[01]\./.test(String(document.openapi)))
     throw new ToolDeclarationError([
-      faultOf('that is no OpenAPI document of version 3.0 or 3.1', 'JSON.parse(…)'),
+      faultOf('that is not an OpenAPI document of version 3.0 or 3.1', 'JSON.parse(…)'),
     ]);
   const { operations, server: named, faults, misplaced } = readDocument(document);
   const included = operations.filter((operation) => isIncluded(operation, options.include));
@@ -137,7 +137,7 @@ function missing(
 
 function serverFaults(server: string): readonly AuthorFault[] {
   if (ADDRESS.accepts(server)) return [];
-  const problem = server === '' ? 'the document names no server' : `the server ${server} is no address`;
+  const problem = server === '' ? 'the document names no server' : `the server ${server} is not an address`;
   return [faultOf(problem, "server: 'https://api.example.com'")];
 }
 

@@ -39,7 +39,7 @@ export function folderPath(
     else if (segments.pop() === undefined) return wrong(`'${given}' leads out of the folder`);
   }
   const foreign = isWindows ? segments.find((segment) => FOREIGN_ON_WINDOWS.test(segment)) : undefined;
-  if (foreign !== undefined) return wrong(`'${foreign}' is no name of a file on Windows`);
+  if (foreign !== undefined) return wrong(`'${foreign}' is not a name of a file on Windows`);
   return { ok: true, path: segments.join('/') || '.' };
 }
 
@@ -83,7 +83,7 @@ export function readBroughtFile(path: string, folder: string): BroughtText {
   const file = openSync(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const stat = fstatSync(file);
-    if (!stat.isFile()) return { ok: false, problem: 'it is no regular file' };
+    if (!stat.isFile()) return { ok: false, problem: 'it is not a regular file' };
     if (stat.size > MOST_BYTES)
       return { ok: false, problem: `it has ${stat.size} bytes, and at most ${MOST_BYTES} are read` };
     return { ok: true, text: readFileSync(file, 'utf8').replace(/^\uFEFF/, '') };

@@ -136,7 +136,7 @@ function entriesIn(file: string): readonly StandingApproval[] {
   }
   const json = parsedJson(text);
   if (!isRecord(json) || !Array.isArray(json.entries))
-    throw new Error(`${file} is no JSON with a list of entries. Repair it, or remove it.`);
+    throw new Error(`${file} is not JSON with a list of entries. Repair it, or remove it.`);
   for (const [index, entry] of json.entries.entries()) {
     const [fault] = optionFaults(entry, ENTRY);
     if (fault !== undefined)

@@ -158,7 +158,7 @@ export class LocalShell extends CommandShell {
     const read = folderPath(path, { root });
     if (!read.ok) throw new Error(`${read.problem}.`);
     const { path: absolute, isFolder } = resolvePath(isAbsolute(path) ? path : `${root}/${path}`);
-    if (!isFolder) throw new Error(`'${read.path}' is no folder.`);
+    if (!isFolder) throw new Error(`'${read.path}' is not a folder.`);
     if (absolute !== root && !isWithin(absolute, root))
       throw new Error(`'${read.path}' leads out of the folder.`);
     return absolute;

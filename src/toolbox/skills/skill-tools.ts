@@ -154,7 +154,9 @@ function findSkills(folder: string): FoundSkills {
 function whyNot(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return 'which is not there';
-  return code === 'ENOTDIR' ? 'which is no folder' : `which cannot be read (${code ?? errorMessage(error)})`;
+  return code === 'ENOTDIR'
+    ? 'which is not a folder'
+    : `which cannot be read (${code ?? errorMessage(error)})`;
 }
 
 /** `undefined` if the folder has no `SKILL.md`: not every folder is a skill. */
@@ -208,9 +210,9 @@ function frontMatter(
   if (lines[0]?.trimEnd() !== '---' || end < 0) return { problem: 'it does not begin with front matter' };
   try {
     const values: unknown = parseYaml(lines.slice(1, end).join('\n'));
-    return isRecord(values) ? { values } : { problem: 'its front matter is no list of names with values' };
+    return isRecord(values) ? { values } : { problem: 'its front matter is not a list of names with values' };
   } catch (error) {
-    return { problem: `its front matter is no YAML: ${errorMessage(error).split('\n')[0]}` };
+    return { problem: `its front matter is not YAML: ${errorMessage(error).split('\n')[0]}` };
   }
 }
 
@@ -255,11 +257,11 @@ async function readInside(skill: Skill, path: string): Promise<string> {
   if (file === undefined) throw new Error(`The skill ${skill.name} has no file ${path}.`);
   await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   const stat = await handle.stat();
-  if (!stat.isFile()) throw new Error(`${path} is no file.`);
+  if (!stat.isFile()) throw new Error(`${path} is not a file.`);
   if (stat.size > MOST_BYTES)
     throw new Error(`${path} has ${stat.size} bytes, which is more than is read at once.`);
   const bytes = await handle.readFile();
-  if (bytes.includes(0)) throw new Error(`${path} is no text: ${stat.size} bytes.`);
+  if (bytes.includes(0)) throw new Error(`${path} is not text: ${stat.size} bytes.`);
   return bytes.toString('utf8');
 }
 

@@ -81,9 +81,9 @@ const MAX_LENGTH = 200_000;
 
 const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
 const SEVERAL = 'the arguments must be one JSON object, and the text holds more than one';
-const BROKEN = 'the arguments are no valid JSON';
+const BROKEN = 'the arguments are not valid JSON';
 const AMBIGUOUS =
-  'the arguments are no valid JSON, and can be read in two ways; separate values by commas, and escape quotes within texts as \\"';
+  'the arguments are not valid JSON, and can be read in two ways; separate values by commas, and escape quotes within texts as \\"';
 
 /**
  * Repairs unambiguous mistakes of models in JSON: code fences, text around the object, comments, missing and trailing

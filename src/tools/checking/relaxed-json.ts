@@ -310,7 +310,7 @@ class RelaxedReader {
       if (escaped === undefined) {
         if (/^\\(?:$|u[\da-fA-F]{0,3}$)/.test(this.#text.slice(at, at + 6))) break;
         const written = this.#text.slice(at, at + 2);
-        return this.#broken(`${written} is no escape of JSON; a backslash within a text is written \\\\`);
+        return this.#broken(`${written} is not an escape of JSON; a backslash within a text is written \\\\`);
       }
       hasEscapedQuote ||= escaped[0] === quote;
       content += this.#text.slice(copied, at) + escaped[0];
@@ -390,7 +390,7 @@ class RelaxedReader {
     if (hasQuote) this.at += 1;
     const isUnclear = UNCLEAR_NUMBER.test(text) || UNCLEAR_WORD.test(text) || /:(?:\s|$)/.test(text);
     if (!isUnclear && !(hasQuote && /^-?[\d.]+$/.test(text))) return text;
-    return this.#broken(`${text.slice(0, 50)} is no value of JSON; a text must be in quotes`);
+    return this.#broken(`${text.slice(0, 50)} is not a value of JSON; a text must be in quotes`);
   }
 
   #broken(problem: string): typeof BROKEN {

@@ -470,7 +470,7 @@ function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
   return [
     {
       path: childPath(path, name),
-      problem: `is no keyword of JSON Schema (did you mean \`${meant}\`?)`,
+      problem: `is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
       fix: `\`${meant}\`; names of your own begin with x-`,
     },
   ];
@@ -500,7 +500,7 @@ const MOST_PATTERNS = 50;
  * time. Patterns that can run very long are left out.
  */
 export function readForeignSchema(schema: unknown): ForeignSchema {
-  if (!isRecord(schema)) return { ok: false, problem: 'is no object' };
+  if (!isRecord(schema)) return { ok: false, problem: 'is not an object' };
   const problem = problemOf(schema);
   if (problem !== undefined) return { ok: false, problem };
   sound.add(schema);

@@ -110,7 +110,7 @@ function misuses(options: DiscoverOptions): readonly OptionFault[] {
       typeof toolset === 'object' && toolset !== null
         ? `an instance of ${toolset.constructor?.name ?? 'nothing'}`
         : String(toolset);
-    return [{ option, problem: `${found} is no class`, fix }];
+    return [{ option, problem: `${found} is not a class`, fix }];
   });
   return [...faults, ...others];
 }

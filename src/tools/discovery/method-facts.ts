@@ -332,7 +332,7 @@ export function isContextType(designType: unknown): boolean {
 
 /**
  * Why a generated description no longer matches the method, continuing "it …"; `undefined` if it seems to match.
- * Minifiers and bundlers rename parameters, so a short or numbered name is no evidence.
+ * Minifiers and bundlers rename parameters, so a short or numbered name is not evidence.
  */
 function misfitOf({ parameters, $defs = {} }: DescribedTool, source: MethodSource): string | undefined {
   const { designTypes, parsed, count } = source;

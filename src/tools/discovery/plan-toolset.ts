@@ -121,7 +121,7 @@ function goneTools(
   return Object.keys(described)
     .filter((name) => !present.has(name))
     .map((name) =>
-      misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is no tool'),
+      misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is not a tool'),
     );
 }
 
@@ -157,7 +157,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   }
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
   if (typeof fn !== 'function')
-    return faulty('@Tool stands on something that is no method', 'an ordinary method');
+    return faulty('@Tool stands on something that is not a method', 'an ordinary method');
   const own = withPublic(isRecord(said) ? said : {}, { record, toolset });
   const name = own.name ?? toolName(key, of);
   const ownFaults: ParameterFault[] = [
@@ -221,7 +221,7 @@ function companionFaults(toolset: ClassType, options: ToolOptions): readonly Par
   for (const role of COMPANIONS) {
     const name: unknown = options[role];
     if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) continue;
-    const problem = `its \`${role}\` names '${name}', which is no method of ${toolset.name}`;
+    const problem = `its \`${role}\` names '${name}', which is not a method of ${toolset.name}`;
     faults.push({ problem, fix: `${role}: the name of an instance method of the same class` });
   }
   return faults;

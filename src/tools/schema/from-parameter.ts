@@ -172,7 +172,7 @@ function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
   const parts = standard === undefined ? [...allSchemas(schema)] : [];
   const name = OF_OTHERS.find((other) => parts.some((part) => Object.hasOwn(part, other)));
   if (name === undefined) return knownType({ kind: 'schema', schema, standard });
-  const problem = `\`${name}\` in its \`${option}\` is no keyword of JSON Schema`;
+  const problem = `\`${name}\` in its \`${option}\` is not a keyword of JSON Schema`;
   return { ok: false, problem, causes: [], fix: String(PARAM.meant[name]) };
 }
 

@@ -57,7 +57,7 @@ describe('createAgent from a file', () => {
       $schema: './agent.schema.json',
       provider: 'offline',
       model: 'offline',
-      systemPrompt: 'The password: hunter2 is no secret of ours.',
+      systemPrompt: 'The password: hunter2 is not a secret of ours.',
       folder: 'project',
       toolboxes: [
         'files',
@@ -136,7 +136,7 @@ describe('createAgent from a file', () => {
       'createAgent: model: model is missing',
       'createAgent: maxIterations: maxIterations is -1',
       "agent.json: hooks[0]: hooks[0] is 'mask'",
-      'agent.json: modle: modle is no option of createAgent (did you mean `model`?)',
+      'agent.json: modle: modle is not an option of createAgent (did you mean `model`?)',
       "agent.json, permissions: permissions.mode: mode is 'asks'",
       "agent.json, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
       'agent.json, toolboxes[1]: toolboxes[1].openapi.document: shop.json cannot be read (ENOENT)',
@@ -264,7 +264,7 @@ describe('createAgent from a file', () => {
     await expect(made).rejects.toThrow('Write instead: "mode": "read-only" or "ask" or "auto"');
   });
 
-  test('createAgent refuses a file that is not there, is no JSON, or no object', async () => {
+  test('createAgent refuses a file that is not there, is not JSON, or no object', async () => {
     const missing = createAgent({ configFile: join(folder, 'none.json') });
     expect(await faultsOf(missing)).toEqual(['none.json: : there is no such file']);
     await expect(missing).rejects.toThrow('Write instead: configFile: the path of a JSON file');
@@ -276,11 +276,11 @@ describe('createAgent from a file', () => {
     });
     const lines = [2, 4, 1, 1, 2];
     expect((await Promise.all(told)).flat()).toEqual(
-      lines.map((line, index) => `${index}.json: : it is no JSON: line ${line} is wrong`),
+      lines.map((line, index) => `${index}.json: : it is not JSON: line ${line} is wrong`),
     );
     const list = await file('list.json', []);
     expect(await faultsOf(createAgent({ configFile: list, model: '' }))).toEqual([
-      'list.json: : it is no JSON object',
+      'list.json: : it is not a JSON object',
       "createAgent: model: model is ''",
     ]);
   });
@@ -364,7 +364,7 @@ describe('createAgent beside a file that the folder brings', () => {
     await rm(elsewhere, { recursive: true });
     expect(told).toEqual([
       [`zero.json: : it is a link that leads out of ${folder}`],
-      ['pipe.json: : it is no regular file'],
+      ['pipe.json: : it is not a regular file'],
       [`.toolwright/agent.json: : it is a link that leads out of ${folder}`],
       ['large.json: : it has 1048577 bytes, and at most 1048576 are read'],
     ]);
@@ -377,12 +377,14 @@ describe('createAgent beside a file that the folder brings', () => {
     const base = { provider: 'offline' as const, model: 'offline' };
     const none = await createAgent({ ...base, folderConfigFile: join(folder, 'none.json') });
     await none.close();
-    expect(await faultsOf(decisions('{'))).toEqual([expect.stringContaining('folder.json: : it is no JSON')]);
+    expect(await faultsOf(decisions('{'))).toEqual([
+      expect.stringContaining('folder.json: : it is not JSON'),
+    ]);
     expect(await faultsOf(decisions({ permisions: {} }))).toEqual([
-      'folder.json: permisions: permisions is no option of createAgent (did you mean `permissions`?)',
+      'folder.json: permisions: permisions is not an option of createAgent (did you mean `permissions`?)',
     ]);
     expect(await faultsOf(decisions({ permissions: [] }))).toEqual([
-      'folder.json: permissions: permissions is no object',
+      'folder.json: permissions: permissions is not an object',
     ]);
     expect(await faultsOf(decisions({ permissions: { rules: [{ decision: 'never' }] } }))).toEqual([
       "folder.json, folderConfigFile: folderConfigFile.permissions.rules[0].decision: rules[0].decision is 'never'",

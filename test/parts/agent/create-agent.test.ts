@@ -329,16 +329,16 @@ describe('createAgent: mistakes', () => {
     const faults = await faultsOf(made);
     expect(faults).toEqual([
       "createAgent: model: model is ''",
-      'createAgent: maxIteratons: maxIteratons is no option of createAgent (did you mean `maxIterations`?)',
+      'createAgent: maxIteratons: maxIteratons is not an option of createAgent (did you mean `maxIterations`?)',
       "createAgent, provider: provider: there is no provider 'opnai' (did you mean 'openai'?)",
       "createAgent, permissions: permissions.mode: mode is 'askk'",
       'createAgent, store: store.sqlite.path: path is missing',
-      'createAgent, store: store.sqlite.pth: pth is no option of SqliteRunStore (did you mean `path`?)',
+      'createAgent, store: store.sqlite.pth: pth is not an option of SqliteRunStore (did you mean `path`?)',
       "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
-      'createAgent, toolboxes[1]: toolboxes[1].shell.enviroment: enviroment is no option of LocalShell (did you mean `environment`?)',
+      'createAgent, toolboxes[1]: toolboxes[1].shell.enviroment: enviroment is not an option of LocalShell (did you mean `environment`?)',
       'createAgent, toolboxes[2]: toolboxes[2].tasks.most: tasks have no settings',
       `createAgent, skills: skills.folder: folder names ${join(folder, 'none')}, which is not there`,
-      'createAgent, toolboxes[3], register(7): : it is no tool',
+      'createAgent, toolboxes[3], register(7): : it is not a tool',
     ]);
   });
 
@@ -386,10 +386,10 @@ describe('createAgent: mistakes', () => {
       ],
     });
     expect(await faultsOf(made)).toEqual([
-      `createAgent: folder: folder is ${nowhere}, which is no folder`,
+      `createAgent: folder: folder is ${nowhere}, which is not a folder`,
       `createAgent, toolboxes[2]: toolboxes[2].files.root: root names ${join(folder, 'root')}, which is not there`,
       `createAgent, toolboxes[3]: toolboxes[3].openapi.document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
-      `createAgent, toolboxes[4]: toolboxes[4].openapi.document: ${join(folder, 'notes.txt')} is no JSON`,
+      `createAgent, toolboxes[4]: toolboxes[4].openapi.document: ${join(folder, 'notes.txt')} is not JSON`,
     ]);
     await expect(made).rejects.not.toThrow('another toolboxes');
     const store = { sqlite: { path: join(nowhere, 'a.sqlite') } };
@@ -417,7 +417,7 @@ describe('createAgent: mistakes', () => {
     expect(await faultsOf(made)).toEqual([
       'createAgent, toolboxes[0]: toolboxes[0]: the class Plain has no tools',
       'createAgent, toolboxes[1]: toolboxes[1]: an instance of Plain has no tools',
-      'createAgent, toolboxes[2]: toolboxes[2]: a function is no toolbox',
+      'createAgent, toolboxes[2]: toolboxes[2]: a function is not a toolbox',
     ]);
     await expect(made).rejects.toThrow('Write instead: add @Toolset() before the class');
     expect(calls).toBe(0);

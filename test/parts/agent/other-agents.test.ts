@@ -143,7 +143,7 @@ describe('createAgent with other agents', () => {
           option: 'toolboxes[0].agents.agents.one.toolboxes[1]',
           problem: expect.stringContaining("'files'"),
         },
-        { option: 'toolboxes[0].agents.agents.two', problem: 'agents.two is no object' },
+        { option: 'toolboxes[0].agents.agents.two', problem: 'agents.two is not an object' },
         { option: 'toolboxes[0].agents.agents.three.provider', problem: expect.stringContaining("'openai'") },
       ],
     });

@@ -237,7 +237,7 @@ describe('toAiSdkTools with generateText', () => {
     ]);
   });
 
-  test('toAiSdkTools refuses what is no registry, no scope and no option', () => {
+  test('toAiSdkTools refuses what is not a registry, no scope and no option', () => {
     expect(() => toAiSdkTools([add] as never)).toThrow(InvalidOptionsError);
     expect(() => toAiSdkTools(registryOf(add), { user: 1 } as never)).toThrow('data: { user }');
     expect(() => toAiSdkTools(registryOf(add), {}, { approvals: undefined })).toThrow(InvalidOptionsError);

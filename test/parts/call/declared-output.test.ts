@@ -139,7 +139,7 @@ describe('a declared output', () => {
     });
   });
 
-  test('that is no schema is refused by defineTool', () => {
+  test('that is not a schema is refused by defineTool', () => {
     expect(() => tool({ type: 'nonsense' }, () => good)).toThrow("`type` of its `output` is 'nonsense'");
   });
 });

@@ -47,7 +47,7 @@ describe('thenables', () => {
     expect((await tools.execute('work')).error).toMatchObject({ name: 'ToolTimedOut' });
   });
 
-  test('a then that is no function is plain data', async () => {
+  test('a then that is not a function is plain data', async () => {
     // biome-ignore lint/suspicious/noThenProperty: thenables are what is tested
     expect((await play(() => ({ then: 'and now' }))).result.forLLM).toBe('{"then":"and now"}');
   });

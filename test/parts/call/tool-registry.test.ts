@@ -36,7 +36,7 @@ describe('registering', () => {
     expect(message).toContain('it has no parameters');
     expect(message).toContain('it cannot be executed');
     expect(message).toContain('register(a tool without a name): it has no name');
-    expect(message).toContain('it is no tool');
+    expect(message).toContain('it is not a tool');
     expect(message).toContain('register(Shop): as a function it must return a tool');
     expect(tools.count()).toBe(0);
   });

@@ -402,7 +402,7 @@ describe('createChatHandler', () => {
     expect(await conversations.snapshot('c1')).toMatchObject({ turns: 1 });
   });
 
-  test('what is no request of a chat is refused with a status that says so', async () => {
+  test('what is not a request of a chat is refused with a status that says so', async () => {
     const { handler } = start({ maxRequestBytes: 500 });
     const chat = chatOf(handler);
     const hi = [said('Hi')];

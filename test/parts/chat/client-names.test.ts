@@ -83,7 +83,7 @@ describe.each(['ui-messages', 'events'] as const)('slips of clients: %s', (proto
     },
   );
 
-  test('fields of the application, and edits of approvals that are over, are no slips', async () => {
+  test('fields of the application, and edits of approvals that are over, are not slips', async () => {
     const { chat, paid, id } = await waiting(protocol);
     const over = {
       type: 'tool-pay',
@@ -128,7 +128,7 @@ describe('slips of clients: ag-ui', () => {
     expect(paid).toEqual([1]);
   });
 
-  test('the arguments that were asked about, and fields of the application, are no slips', async () => {
+  test('the arguments that were asked about, and fields of the application, are not slips', async () => {
     const { chat, paid, id } = await waiting('ag-ui');
     const payload = { approved: true, arguments: { amount: 1000 }, tool: 'pay' };
     const body = { ...resume(id, payload), forwardedProps: { edits: LESS } };

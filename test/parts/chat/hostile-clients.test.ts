@@ -148,7 +148,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect(ran).toEqual([]);
   });
 
-  test('a yes and a no to one approval, in one request, are no answer; twice the same yes is one', async () => {
+  test('a yes and a no to one approval, in one request, are not an answer; twice the same yes is one', async () => {
     const { handler, conversations, ran } = open();
     const chat = chatOf(handler);
     await readMessage(await chat.post({ id: 'c1', messages: [said('call place')] }));
@@ -221,7 +221,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect((await conversations.snapshot('c1'))?.status).toBe('suspended');
   });
 
-  test('objects where texts belong are no fault of the server', async () => {
+  test('objects where texts belong are not a fault of the server', async () => {
     const { handler } = open();
     const chat = chatOf(handler);
     await readMessage(await chat.post({ id: 'c1', messages: [said('call locate')] }));

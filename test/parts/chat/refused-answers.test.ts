@@ -107,7 +107,7 @@ test.each(PROTOCOLS)('an approval is answered by yes or no, and else told so: %s
   expect(ran).toEqual(['paid']);
 });
 
-test('what is no grant of a budget is told so', async () => {
+test('what is not a grant of a budget is told so', async () => {
   const { post, ran } = await waiting('ui-messages', 'free');
   for (const output of [0, 3, 1.5, '2', -1, null]) {
     const { status, text } = await post({ output });

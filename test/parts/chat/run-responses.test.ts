@@ -110,7 +110,7 @@ describe('toUIMessageResponse', () => {
     expect((await hanging.result).status).toBe('aborted');
   });
 
-  test('what is no run, and options that are wrong, are refused', () => {
+  test('what is not a run, and options that are wrong, are refused', () => {
     expect(() => toUIMessageResponse({} as never)).toThrow('streamToolLoop');
     expect(() => toUIMessageResponse(run('Hi'), { messageID: 'x' } as never)).toThrow('messageId');
     expect(() => toAgUiResponse(run('Hi'), {} as never)).toThrow('input');

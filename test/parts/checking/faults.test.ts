@@ -89,7 +89,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
     expect(toldFaults(schema, {})).toEqual([FIRST, '  - must NOT have fewer than 1 properties']);
   });
 
-  test('faults describe what was sent: a single value that fits no list is no element 0', () => {
+  test('faults describe what was sent: a single value that fits no list is not an element 0', () => {
     const schema = {
       type: 'object',
       properties: {

@@ -28,7 +28,7 @@ describe('ToolRegistry.invoke reads arguments:', () => {
     ['{"paths": ["/a", "/b', CUT],
     ['{"force": tru', CUT],
     ['{"a": "x}', CUT],
-  ])('%j is no object, and the message says what it is', (raw, message) => {
+  ])('%j is not an object, and the message says what it is', (raw, message) => {
     expect(readArguments(raw)).toEqual({ ok: false, message });
   });
 

@@ -59,7 +59,7 @@ describe('schemas', () => {
     expect(fits({ type: 'string', format: 'isbn', 'x-order': 3 }, 'x')).toBe(true);
   });
 
-  test('a pattern that is no Unicode pattern still works', () => {
+  test('a pattern that is not a Unicode pattern still works', () => {
     expect(fits({ type: 'string', pattern: '^[\\w-.]+\\-x$' }, 'a-x')).toBe(true);
   });
 

@@ -104,7 +104,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ]);
   });
 
-  test('what is no object is told the type, not a tag', () => {
+  test('what is not an object is told the type, not a tag', () => {
     expect(toldFaults(pets, { name: 'x', pet: 7 })).toEqual([FIRST, '  - pet: must be object']);
   });
 

@@ -124,7 +124,7 @@ test('ToolRegistry.execute answers with the same words at the first call and aft
   const tools = new ToolRegistry().register(
     defineTool({ name: 'call', description: 'x', parameters, execute: (args) => args }),
   );
-  // An object whose `toString` is no function broke the comparison of generated code.
+  // An object whose `toString` is not a function broke the comparison of generated code.
   const all = [
     { kind: 'x' },
     {},

@@ -23,7 +23,7 @@ test('toolwright agent shows what is wrong with a folder’s file without anythi
   const folder = newFolder({ '.toolwright/agent.json': JSON.stringify({ '\u001b[2J\u001b[H': 1 }) });
   const { code, error } = await runCommand(['agent', folder, '--offline'], folder);
   expect(code).toBe(1);
-  expect(error).toContain('\\u001b[2J\\u001b[H is no option of createAgent');
+  expect(error).toContain('\\u001b[2J\\u001b[H is not an option of createAgent');
   expect(error).not.toContain('\u001b');
 });
 

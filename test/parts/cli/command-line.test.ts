@@ -33,7 +33,7 @@ describe('toolwright', () => {
     [['list', '--nothing'], "Unknown option '--nothing': toolwright list <module>"],
     [['generate', 'positional'], 'positional'],
     [['generate', '--check', '--watch'], 'one of them'],
-    [['generate', '--out', 'x.js'], '--out x.js is no TypeScript file'],
+    [['generate', '--out', 'x.js'], '--out x.js is not a TypeScript file'],
     [['generate', '--import-ending', '.mjs'], "--import-ending is js, ts or none, not '.mjs'"],
     [['generate', '--project', 'nowhere/tsconfig.json'], 'there is no'],
     [['list'], 'list takes one module'],
@@ -55,7 +55,7 @@ describe('toolwright list', () => {
   test('shows where each tool’s schema comes from, and its size', async () => {
     const { code, out, error } = await runCommand(['list', 'listed-tools.ts'], FIXTURES);
     expect(code).toBe(0);
-    expect(error).toContain('ListedTools.gone: it is described by a generated file and is no tool');
+    expect(error).toContain('ListedTools.gone: it is described by a generated file and is not a tool');
     const rows = out.split('\n').map((line) => line.split(/\s{2,}/));
     expect(rows.slice(1, 6).map(([tool, method, origin]) => [tool, method, origin])).toEqual([
       ['generated', 'ListedTools.generated', 'generated'],

@@ -120,7 +120,7 @@ describe('toolwright eval', () => {
       [['cancel_order'], ['cancel_order']],
       'expected no other call, got cancel_order',
     ],
-    [{ tool: 'cancel_order' }, [['cancel_orders']], 'expected cancel_order, got cancel_orders is no tool'],
+    [{ tool: 'cancel_order' }, [['cancel_orders']], 'expected cancel_order, got cancel_orders is not a tool'],
     [{ tool: 'find_orders' }, [['find_orders']], 'find_orders.customerId: is required'],
     [
       { tool: 'find_orders' },
@@ -251,7 +251,7 @@ describe('toolwright eval', () => {
     expect(most).toBe(3);
   });
 
-  test('a server that fails is no answer: the run ends with 1, and is no baseline', async () => {
+  test('a server that fails is not an answer: the run ends with 1, and is not a baseline', async () => {
     await using server = await LoopbackServer.start(json({ error: { message: 'Wrong key' } }, 401));
     write([{ prompt: 'x', expect: { noTool: true } }]);
     const { code, out } = await evaluate(server.baseURL);
@@ -283,7 +283,7 @@ describe('toolwright eval', () => {
     write([{ prompt: 'x', expect: { tool: 'count_stock' } }]);
     const { out, error } = await runCommand(['eval', fixture('eval-nest.ts'), 'cases.jsonl'], folder);
     expect(error).toBe('');
-    expect(out).toContain('expected count_stock, got find_orders is no tool');
+    expect(out).toContain('expected count_stock, got find_orders is not a tool');
   });
 
   test('shows on a terminal how far it is', async () => {
@@ -299,7 +299,7 @@ describe('toolwright eval', () => {
   test.each([
     ['{"prompt":"x"', 'a case is a JSON object on one line'],
     ['{"prompt":"x"}', 'expect is missing'],
-    ['{"promt":"x","expect":{"noTool":true}}', 'promt is no option of a case (did you mean `prompt`?)'],
+    ['{"promt":"x","expect":{"noTool":true}}', 'promt is not an option of a case (did you mean `prompt`?)'],
     ['{"expect":{"noTool":true}}', 'a case has a prompt or messages, and not both'],
     [
       '{"prompt":"x","messages":[],"expect":{"noTool":true}}',
@@ -320,7 +320,7 @@ describe('toolwright eval', () => {
     ['{"prompt":"x","expect":{"tools":[{"name":"find_orders"}]}}', 'tool is missing'],
     [
       '{"prompt":"x","expect":{"tool":"find_orders","arguments":{"a":{"$rexeg":"x"}}}}',
-      'arguments.a: $rexeg is no option of a matcher (did you mean `$regex`?)',
+      'arguments.a: $rexeg is not an option of a matcher (did you mean `$regex`?)',
     ],
     [
       '{"prompt":"x","expect":{"tool":"find_orders","arguments":{"a":[{"$regex":"("}]}}}',
@@ -350,7 +350,7 @@ describe('toolwright eval', () => {
       [TOOLS, 'cases.jsonl', '--baseline', 'nothing.json'],
       'there is no baseline nothing.json; --accept makes it',
     ],
-    [[TOOLS, 'cases.jsonl', '--baseline', 'empty.jsonl'], 'empty.jsonl is no baseline of toolwright eval'],
+    [[TOOLS, 'cases.jsonl', '--baseline', 'empty.jsonl'], 'empty.jsonl is not a baseline of toolwright eval'],
   ])('%j is a mistake of one line', async (args, message) => {
     write([{ prompt: 'x', expect: { noTool: true } }]);
     writeFileSync(join(folder, 'empty.jsonl'), '\n');

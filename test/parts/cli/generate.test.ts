@@ -165,7 +165,7 @@ describe('toolwright generate', () => {
 
   test.each([
     ['a file that somebody wrote', 'src/tools.ts', 'src/tools.ts was not generated'],
-    ['declarations', 'src/tools.d.ts', 'src/tools.d.ts is no TypeScript file'],
+    ['declarations', 'src/tools.d.ts', 'src/tools.d.ts is not a TypeScript file'],
     ['a place that cannot be written', 'package.json/tools.ts', 'package.json/tools.ts cannot be written'],
   ])('refuses %s as --out in one line', async (_, path, message) => {
     using project = smallProject({ 'src/tools.ts': TOOLS });

@@ -842,7 +842,7 @@ test('a store that is not there is a mistake of one line', async () => {
     ['//u:hidden@no-such-host.invalid/d', ' (PostgreSQL at no-such-host.invalid/d)'],
     [
       '//nobody@127.0.0.1:port/none',
-      '--store has a port that is no number: postgres://user:password@host:5432/database',
+      '--store has a port that is not a number: postgres://user:password@host:5432/database',
     ],
     ['//u:hidden@127.0.0.1:99999/none', '--store has the port 99999, and the highest is 65535'],
     [

@@ -121,7 +121,7 @@ describe('literal defaults', () => {
     ]);
   });
 
-  test('are unknown, but known to be there, where they are no literals', () => {
+  test('are unknown, but known to be there, where they are not literals', () => {
     const parsed = parameterList(
       method(
         'find(a = Date.now(), b = new Date(), c = [...d], e = { f }, g = { ["h"]: 1 }, i = 1n, j = /x/) {}',

@@ -193,11 +193,11 @@ const REDIS_FIX = "connection: 'redis://127.0.0.1:6379'";
 test.each<[unknown, string]>([
   [
     { hots: '10.0.0.7' },
-    'connection.hots is no option of a connection to Redis (did you mean `connection.host`?)',
+    'connection.hots is not an option of a connection to Redis (did you mean `connection.host`?)',
   ],
   [
     { hostname: '10.0.0.7', port: 6379 },
-    "connection.hostname is no option of a connection to Redis.\n   Write instead: host: '127.0.0.1'",
+    "connection.hostname is not an option of a connection to Redis.\n   Write instead: host: '127.0.0.1'",
   ],
   [{ host: '10.0.0.7', pasword: 'secret' }, 'did you mean `connection.password`?'],
   [{ host: undefined, port: 6379 }, 'connection.host is there, but undefined'],
@@ -205,7 +205,7 @@ test.each<[unknown, string]>([
   [{ port: Number.NaN }, 'connection.port is NaN'],
   [{ url: 'http://10.0.0.7' }, 'connection.url does not begin with redis:// or rediss://, but with http://'],
   [{}, 'connection does not say where the broker is'],
-  [{ socket: { host: '10.0.0.7' } }, 'connection.socket is no option'],
+  [{ socket: { host: '10.0.0.7' } }, 'connection.socket is not an option'],
   [{ password: 'secret', db: 2 }, 'connection does not say where the broker is'],
   [new URL('redis://:secret@10.0.0.7'), 'connection does not say where the broker is'],
   [new pg.Pool(), 'connection does not say where the broker is'],

@@ -33,7 +33,7 @@ test('streamToolLoop tells it of a provider that cannot stream too, and where ho
   ]);
 });
 
-test('streamToolLoop leaves out what is no attachment', async () => {
+test('streamToolLoop leaves out what is not an attachment', async () => {
   const wrong = [null, 1, { type: 'page' }, { type: 'file', url: 'data:,x' }, { type: 'document' }, PAGE];
   expect(await told(new ScriptedProvider([{ content: 'Said', attachments: wrong as never }]))).toEqual([
     'Said',

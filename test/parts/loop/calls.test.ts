@@ -187,7 +187,7 @@ describe('call ids', () => {
     expect(await ids([{ role: 'assistant', content: 'Hi' }], [''])).toEqual(['call_1']);
   });
 
-  test('one that stands twice in a message, or is no text, gets a number', async () => {
+  test('one that stands twice in a message, or is not text, gets a number', async () => {
     expect(await ids([], ['x', 'x', 3])).toEqual(['x', 'call_1', 'call_2']);
   });
 

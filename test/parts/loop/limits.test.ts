@@ -18,7 +18,7 @@ describe('the limit', () => {
     expect(answers(run)).toHaveLength(20);
   });
 
-  test('an answer in the last request is no limit', async () => {
+  test('an answer in the last request is not a limit', async () => {
     const { run } = await runScript([call, { content: 'done' }], { tools, maxIterations: 2 });
     expect(run).toMatchObject({ status: 'completed', content: 'done', iterations: 2 });
     expect(run).not.toHaveProperty('error');

@@ -88,7 +88,7 @@ describe('the same call with the same result', () => {
   });
 });
 
-describe('what is no circle', () => {
+describe('what is not a circle', () => {
   test('the same call with different results', async () => {
     let count = 0;
     const counter = numberTool('a', { execute: () => ++count });

@@ -92,7 +92,7 @@ describe('retries', () => {
     ]);
   });
 
-  test('what a tool throws is no rejection and spends nothing', async () => {
+  test('what a tool throws is not a rejection and spends nothing', async () => {
     const broken = numberTool('a', {
       execute: () => {
         throw new Error('disk full');

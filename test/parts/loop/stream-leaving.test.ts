@@ -293,7 +293,7 @@ describe('a stream that goes wrong', () => {
   });
 
   test.each([
-    ['is no iterable', () => 7],
+    ['is not an iterable', () => 7],
     [
       'throws at once',
       () => {

@@ -74,7 +74,7 @@ describe('the order of events', () => {
     ]);
   });
 
-  test.each([null, 7, ['x'], ''])('a content that is %j is no text to show', async (content) => {
+  test.each([null, 7, ['x'], ''])('a content that is %j is not text to show', async (content) => {
     const provider = { chat: async () => ({ content }) as never };
     const events = await eventsOf(streamToolLoop({ provider, model: 'm' }, hello));
     const steps = ['step-start 1', 'reply-end 1', 'step-end 1', 'step-start 2', 'reply-end 2', 'step-end 2'];

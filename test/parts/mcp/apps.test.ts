@@ -280,10 +280,10 @@ test('mistakes in the views of tools are reported together when the server is cr
     "show: its `ui` is wrong: uri is 'https://example.org'",
     "show: its `ui` is wrong: html is ''",
     "show: its `ui` is wrong: csp.connectDomains[0] is 'https://a.example; script-src *'",
-    'show: its `ui` is wrong: csp.scriptDomains is no option',
+    'show: its `ui` is wrong: csp.scriptDomains is not an option',
     'show: its `ui` is wrong: permissions.camera is true',
     "show: its `ui` is wrong: prefersBorder is 'yes'",
-    'show: its `ui` is wrong: visibility is no option of ui',
+    'show: its `ui` is wrong: visibility is not an option of ui',
   ]);
   for (const { fix } of faults) expect(fix).not.toBe('');
 });

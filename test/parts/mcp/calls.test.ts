@@ -147,7 +147,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     });
   });
 
-  test('gets data that is no object as its revision can carry it', async () => {
+  test('gets data that is not an object as its revision can carry it', async () => {
     await client.listTools();
     const isOld = client.getNegotiatedProtocolVersion() === '2025-11-25';
     const { content, structuredContent } = await call('count');

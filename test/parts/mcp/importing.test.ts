@@ -184,7 +184,7 @@ test('a client that lends its tools again and again keeps nothing of it', async 
   expect(client.onclose).toBe(onclose);
 });
 
-test('two definitions that differ at all have two fingerprints, and the order of keys is no difference', async () => {
+test('two definitions that differ at all have two fingerprints, and the order of keys is not a difference', async () => {
   const fingerprints: string[] = [];
   const defaults = [
     { a: 1, b: 2 },

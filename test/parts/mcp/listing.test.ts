@@ -59,7 +59,7 @@ test('createMcpServer: turning all pages lists the tools once, also where caller
   expect(views).toBe(1);
 });
 
-test('createMcpServer: an output that was only read from types is no promise, and a result that breaks it arrives', async () => {
+test('createMcpServer: an output that was only read from types is not a promise, and a result that breaks it arrives', async () => {
   const output = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] } as const;
   const execute = () => ({ id: null });
   const inferred = { ...plain('inferred'), output, isOutputInferred: true, execute };

@@ -62,7 +62,7 @@ describe.each(Object.entries(ERAS))('of a server of %s', (_era, options) => {
   });
 });
 
-test('a header that is declared wrongly costs its own tool, also beside what is no tool at all', async () => {
+test('a header that is declared wrongly costs its own tool, also beside what is not a tool at all', async () => {
   const warned = jest.spyOn(console, 'warn').mockImplementation(() => {});
   const withHeader = (name: string, header: string) =>
     tool(name, {

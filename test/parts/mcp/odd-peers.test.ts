@@ -83,7 +83,7 @@ describe('over stdio', () => {
     };
   }
 
-  test('lines that are no messages, come in halves or name unknown calls disturb nobody', async () => {
+  test('lines that are not messages, come in halves or name unknown calls disturb nobody', async () => {
     const { write, answered, end } = connect();
     write(INITIALIZE);
     write('\n  \r\nnot json\n[]\n{"jsonrpc":"2.0","id":null}\n');

@@ -335,7 +335,7 @@ test.each(Object.entries(ERAS))(
   },
 );
 
-test('a first prompt that comes later is no mistake for clients that connected before', async () => {
+test('a first prompt that comes later is not a mistake for clients that connected before', async () => {
   @Toolset()
   class Late {
     @Prompt('Comes late')

@@ -151,7 +151,7 @@ test.each<[string, TokenClaims]>([
   expect(challengeOf(response)).toContain(`resource_metadata="${METADATA}"`);
 });
 
-test('a token of a stranger’s key, a token without a signature and a token in the query are no tokens', async () => {
+test('a token of a stranger’s key, a token without a signature and a token in the query are not tokens', async () => {
   const listening = await protect({}, ['hours']);
   const stranger = await tokenIssuer(RESOURCE);
   const token = await stranger.issue();

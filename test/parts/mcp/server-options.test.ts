@@ -68,7 +68,7 @@ describe.each(Object.entries(ERAS))('for a client of %s', (_era, era) => {
     });
   });
 
-  test('what is no tool is added beside the tools', async () => {
+  test('what is not a tool is added beside the tools', async () => {
     const client = await connect(
       {
         configure: (server) =>
@@ -205,14 +205,17 @@ describe('names that a server lets through', () => {
 
 describe('options that cannot be meant', () => {
   test.each([
-    [{ allowedHosts: 'mcp.example.org' }, /allowedHosts is no list.*allowedHosts: \['mcp\.example\.org'\]/s],
+    [
+      { allowedHosts: 'mcp.example.org' },
+      /allowedHosts is not a list.*allowedHosts: \['mcp\.example\.org'\]/s,
+    ],
     [{ allowedHosts: ['https://mcp.example.org:8080/mcp'] }, /is an address.*'mcp\.example\.org:8080'/s],
     [{ allowedHosts: ['mcp.example.org/mcp'] }, /is an address.*'mcp\.example\.org'/s],
     [{ allowedHosts: ['*.example.org'] }, /wildcard.*allowedHosts: 'any'/s],
-    [{ allowedHosts: ['::1'] }, /'::1' is no host.*'\[::1\]'/s],
-    [{ allowedHosts: ['two words'] }, /'two words' is no host/],
-    [{ allowedHosts: [''] }, /'' is no host/],
-    [{ allowedHosts: [7] }, /7 is no text/],
+    [{ allowedHosts: ['::1'] }, /'::1' is not a host.*'\[::1\]'/s],
+    [{ allowedHosts: ['two words'] }, /'two words' is not a host/],
+    [{ allowedHosts: [''] }, /'' is not a host/],
+    [{ allowedHosts: [7] }, /7 is not text/],
     [{ allowedOrigins: 'https://app.example.org' }, /no list.*\['https:\/\/app\.example\.org'\]/s],
     [{ allowedOrigins: ['https://*.example.org'] }, /wildcard.*allowedOrigins: 'any'/s],
     [{ allowedOrigins: ['*'] }, /wildcard/],

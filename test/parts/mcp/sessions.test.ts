@@ -173,7 +173,7 @@ test('what begins no session takes no room from those that do', async () => {
   expect((await post(at, INITIALIZE)).status).toBe(200);
 });
 
-test('what is no beginning of a session begins none', async () => {
+test('what is not a beginning of a session begins none', async () => {
   const at = await open();
   expect((await post(at, LIST)).status).toBe(400);
   expect((await fetch(at.url, { headers: { accept: 'text/event-stream' } })).status).toBe(400);

@@ -98,7 +98,7 @@ afterEach(async () => {
 });
 
 test.each(['deaf', 'hearing', 'signalled'])(
-  'a browser that leaves during %s is no error in the log, and no filter’s business',
+  'a browser that leaves during %s is not an error in the log, and no filter’s business',
   async (name) => {
     working.begun = Promise.withResolvers();
     seen.length = 0;

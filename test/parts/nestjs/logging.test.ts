@@ -188,7 +188,7 @@ test('a guard that breaks is logged by its name, with the tool, what it threw an
   );
 });
 
-test('a guard that says no as it should is no error', async () => {
+test('a guard that says no as it should is not an error', async () => {
   const kept = await logOf((tools) => tools.execute('closed'), ['warn']);
   expect(kept).toEqual(['warn: Tool call refused']);
 });
@@ -238,7 +238,7 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   expect(rejected.lines.filter((line) => line.includes('WARN'))).toHaveLength(1);
 });
 
-test('an HttpException below 500 is no error: one line at debug', async () => {
+test('an HttpException below 500 is not an error: one line at debug', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('find'));
   expect(lines).toEqual([
     expect.stringContaining('DEBUG [Toolwright] Tool started tool=find'),

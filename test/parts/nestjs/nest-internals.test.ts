@@ -101,7 +101,7 @@ test('an instance is the one there is, or made in the injection context of a cal
 
 test('a provider that no module has is an error', async () => {
   const { modules } = await start([]);
-  expect(() => hostOf(modules, Once)).toThrow('ToolwrightModule is no part of this application.');
+  expect(() => hostOf(modules, Once)).toThrow('ToolwrightModule is not a part of this application.');
 });
 
 test('Nest finds the injection context that was left on a request', () => {

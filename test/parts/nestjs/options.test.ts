@@ -33,7 +33,7 @@ const OPTIONS: readonly [string, unknown, string][] = [
   ['data that is an object', { data: {} }, 'data is {}'],
   ['a time with a unit', { shutdownTimeoutMs: '10s' }, "shutdownTimeoutMs is '10s'"],
   ['a time below zero', { shutdownTimeoutMs: -5 }, 'shutdownTimeoutMs is -5'],
-  ['a misspelt model', { modle: 'm' }, 'modle is no option of ToolwrightModule (did you mean `model`?)'],
+  ['a misspelt model', { modle: 'm' }, 'modle is not an option of ToolwrightModule (did you mean `model`?)'],
   ['a provider that is none', { provider: {} }, 'provider is {}'],
   ['a misspelt policy', { polcy: () => false }, 'did you mean `policy`?'],
   ['a policy that is not set', { policy: undefined }, 'policy is there, but undefined'],
@@ -84,7 +84,7 @@ test.each<[string, () => Imports, Refusal]>([
   [
     'options of forRoot in forRootAsync',
     () => [ToolwrightModule.forRootAsync({ useFactory: () => ({}), model: 'm' } as never)],
-    { name: 'InvalidOptions', sentence: 'model is no option of ToolwrightModule.forRootAsync' },
+    { name: 'InvalidOptions', sentence: 'model is not an option of ToolwrightModule.forRootAsync' },
   ],
   [
     'a class without the method',

@@ -144,7 +144,7 @@ describe('a DefaultValuePipe', () => {
   });
 });
 
-test('@Param of Nest in a provider that is no controller is told, with both packages', async () => {
+test('@Param of Nest in a provider that is not a controller is told, with both packages', async () => {
   @Injectable()
   class Orders {
     @Tool('Find orders')

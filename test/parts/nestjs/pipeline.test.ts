@@ -367,7 +367,7 @@ test('a filter’s answer to a guard is the reason; one that answers nothing cha
   expect(await tools.execute('silent')).toMatchObject({ isError: true, forLLM: 'the disk is full' });
 });
 
-test('a question is no exception, and passes filters by', async () => {
+test('a question is not an exception, and passes filters by', async () => {
   @Injectable()
   @UseFilters({ catch: () => 'never' })
   class Tools {

@@ -164,7 +164,7 @@ test('openTelemetry keeps to the published conventions, name by name, with conte
     const [type = ''] = name.split(' ');
     seen.add(type);
     const signal = CONVENTIONS.spans[type];
-    if (signal === undefined) return [`${name} is no span of the conventions`];
+    if (signal === undefined) return [`${name} is not a span of the conventions`];
     const ofKind = KINDS.get(kind) === signal.kind ? [] : [`its kind is ${kind}`];
     return [...ofKind, ...faults(attributes, signal)].map((fault) => `${name}: ${fault}`);
   });
@@ -174,7 +174,7 @@ test('openTelemetry keeps to the published conventions, name by name, with conte
   const points = await recording.points();
   const wrong = points.flatMap(({ name, unit, attributes }) => {
     const signal = CONVENTIONS.metrics[name];
-    if (signal === undefined) return [`${name} is no metric of the conventions`];
+    if (signal === undefined) return [`${name} is not a metric of the conventions`];
     const ofUnit = unit === signal.unit ? [] : [`its unit is ${unit}`];
     return [...ofUnit, ...faults(attributes, signal)].map((fault) => `${name}: ${fault}`);
   });
@@ -193,7 +193,7 @@ test('openTelemetry tells what failed by low-cardinality types, which are those 
   expect(types).toEqual([
     ['execute_tool weather', 'TypeError'],
     ['execute_tool weather', 'InvalidArguments'],
-    // A name that a model makes up is no name of a span.
+    // A name that a model makes up is not a name of a span.
     ['execute_tool', 'ToolNotFound'],
   ]);
   const points = (await recording.points()).filter(({ name }) => name === 'gen_ai.execute_tool.duration');

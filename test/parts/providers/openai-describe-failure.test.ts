@@ -35,7 +35,7 @@ describe('failures that cannot be had on loopback', () => {
     expect(messageFor(ring)).toMatch(/^the request to https:\/\/models\.example\/v1 failed: /);
   });
 
-  test('something thrown that is no error is described, and is the cause', () => {
+  test('something thrown that is not an error is described, and is the cause', () => {
     const described = describeFailure('out of luck', AT) as Error;
     expect(described.message).toBe('the request to https://models.example/v1 failed: out of luck');
     expect(described.cause).toBe('out of luck');

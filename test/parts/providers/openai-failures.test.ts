@@ -74,7 +74,7 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
   test('an HTML page in place of a reply', async () => {
     const { message } = await failureOf(page('<html>\n<body>Welcome</body></html>', 'text/html'), method);
     expect(message).toBe(
-      'BASE answered with text that is no JSON (<html> <body>Welcome</body></html>); check the base URL (most end with /v1)',
+      'BASE answered with text that is not JSON (<html> <body>Welcome</body></html>); check the base URL (most end with /v1)',
     );
   });
 
@@ -161,7 +161,7 @@ describe('failures in the middle', () => {
     expect(seen).toEqual([{ type: 'text-delta', text: 'Hel' }]);
   });
 
-  test('a chunk that is no JSON throws', async () => {
+  test('a chunk that is not JSON throws', async () => {
     const { message } = await failureOf(events([delta({ content: 'a' }), '{"choices": [']), 'stream');
     expect(message).toMatch(/^BASE answered with broken JSON: /);
   });

@@ -13,8 +13,8 @@ const RULE =
 
 /** Every wrong body, its code, and what the message says. */
 const WRONG_BODIES: readonly (readonly [string, unknown, string, string])[] = [
-  ['no JSON', '{"messages":', 'invalid_json', 'the body is no JSON'],
-  ['nothing', '', 'invalid_json', 'the body is no JSON'],
+  ['no JSON', '{"messages":', 'invalid_json', 'the body is not JSON'],
+  ['nothing', '', 'invalid_json', 'the body is not JSON'],
   ['an array', [HI], 'invalid_request', 'the body must be an object'],
   ['null', 'null', 'invalid_request', 'the body must be an object'],
   ['a text', '"Hi"', 'invalid_request', 'the body must be an object'],
@@ -101,7 +101,7 @@ describe('a wrong request', () => {
     expect(server.provider.requests).toEqual([]);
   });
 
-  test('bytes that are no UTF-8 are refused', async () => {
+  test('bytes that are not UTF-8 are refused', async () => {
     await using server = await AssistantServer.start([]);
     const headers = { 'content-type': 'application/json' };
     const body = Uint8Array.of(0x22, 0xff, 0x22);
@@ -237,7 +237,7 @@ describe('a body that is too large', () => {
 });
 
 describe('a client that breaks off', () => {
-  test('in the middle of its body does no harm, and is no error of the server', async () => {
+  test('in the middle of its body does no harm, and is not an error of the server', async () => {
     const logged: string[] = [];
     const log = (message: string): void => void logged.push(message);
     const ended = Promise.withResolvers<void>();

@@ -192,7 +192,7 @@ describe('SqliteConversationStore and its file', () => {
     },
   );
 
-  test('a file of a newer version, and one that is no database, are refused and left as they are', () => {
+  test('a file of a newer version, and one that is not a database, are refused and left as they are', () => {
     const file = newFile();
     using database = new DatabaseSync(file);
     database.exec('PRAGMA user_version = 7');

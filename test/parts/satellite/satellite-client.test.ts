@@ -249,10 +249,10 @@ describe('how the work ends', () => {
       'application/json',
       '{"conversation_id":"c1","finish_reason":"stop","message":{"content":""},"tool_request":{"name":"add","arguments":[]}}',
     ],
-    ['an event that is no reply', 200, 'text/event-stream', 'event: response\ndata: {}\n\n'],
+    ['an event that is not a reply', 200, 'text/event-stream', 'event: response\ndata: {}\n\n'],
     ['a redirect', 302, 'text/html', ''],
     ['an unknown error', 418, 'application/json', '{"message":"teapot"}'],
-  ])('%s is no reply', async (_what, status, type, body) => {
+  ])('%s is not a reply', async (_what, status, type, body) => {
     await using server = await serve((_request, response) => {
       response.writeHead(status, { 'content-type': type, location: '/elsewhere' }).end(body);
     });

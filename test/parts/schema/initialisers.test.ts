@@ -102,7 +102,7 @@ describe('a property with rules and an initialiser', () => {
     ['nothing', Blank, text],
     ['null where a value must be defined', Nothing, { type: ['string', 'null'] }],
     ['a list of which an item breaks its rules', ListedWrongly, { type: 'array', items: {} }],
-    ['an object that is no instance', Nested, { instanceOf: Line }],
+    ['an object that is not an instance', Nested, { instanceOf: Line }],
   ])('must be sent where class-validator would refuse its value: %s', async (_, dto, schema) => {
     const { tools, taken, parameters } = toolOf(dto, schema);
     expect(parameters.required).toEqual(['value']);

@@ -54,7 +54,7 @@ test('strictSchema writes nothing outside the documented subset', () => {
   fc.assert(property, { numRuns: runs(500) });
 });
 
-test('strictSchema takes what is no sound schema without a throw, and writes nothing outside the subset of it', () => {
+test('strictSchema takes what is not a sound schema without a throw, and writes nothing outside the subset of it', () => {
   const odd = fc.constantFrom<unknown>(null, 0, 1.5, 'a', true, false, [], {}, [null], { a: null }, [[]], {
     a: 1,
   });
@@ -89,7 +89,7 @@ test('strictSchema restores whatever fits a schema of any keywords', () => {
   fc.assert(property, { numRuns: runs(300) });
 });
 
-test('strictSchema restores what is no strict form without a throw, and does not change what it was given', () => {
+test('strictSchema restores what is not a strict form without a throw, and does not change what it was given', () => {
   const part = anySchema('2020-12');
   const property = fc.property(part, part, anyValue, (schema, one, value) => {
     const strict = strictSchema(rootOf(schema, [one, {}]));

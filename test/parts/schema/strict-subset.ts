@@ -31,7 +31,7 @@ const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', '
 export function outsideSubset(root: JsonSchema): readonly string[] {
   const faults: string[] = [];
   const tell: Tell = (place, problem) => faults.push(`${place.join('.') || '(root)'}: ${problem}`);
-  if (root.type !== 'object') tell([], 'the root is no object');
+  if (root.type !== 'object') tell([], 'the root is not an object');
   for (const union of ['anyOf', 'oneOf', 'allOf']) if (union in root) tell([], `${union} at the root`);
   const { $defs = {}, ...whole } = root;
   for (const [name, schema] of Object.entries($defs)) visit(schema, ['$defs', name]);
@@ -41,11 +41,11 @@ export function outsideSubset(root: JsonSchema): readonly string[] {
 
   function visit(schema: unknown, place: Place): void {
     if (!isSchema(schema)) {
-      tell(place, 'is no schema');
+      tell(place, 'is not a schema');
       return;
     }
     if ('description' in schema && typeof schema.description !== 'string')
-      tell(place, 'description is no text');
+      tell(place, 'description is not text');
     if ('$ref' in schema) reference(schema, place);
     else if ('anyOf' in schema) union(schema, place);
     else typed(schema, place);
@@ -58,7 +58,7 @@ export function outsideSubset(root: JsonSchema): readonly string[] {
 
   function union({ anyOf, description: _, ...others }: JsonSchema, place: Place): void {
     for (const keyword of Object.keys(others)) tell(place, `${keyword} beside anyOf`);
-    if (!Array.isArray(anyOf) || anyOf.length === 0) tell(place, 'anyOf is no list of branches');
+    if (!Array.isArray(anyOf) || anyOf.length === 0) tell(place, 'anyOf is not a list of branches');
     else for (const [index, branch] of anyOf.entries()) visit(branch, [...place, index]);
   }
 

@@ -245,7 +245,7 @@ describe('StrictForm.restore leaves as it is', () => {
     expect(strictValue(schema).restore({ value, unknown: [1] })).toEqual({ value, unknown: [1] });
   });
 
-  test('what is no object, and what is nested too deep', () => {
+  test('what is not an object, and what is nested too deep', () => {
     const list = { $ref: '#/$defs/list' };
     const strict = strictValue(list, {
       list: { type: 'array', items: { anyOf: [list, { type: 'object', properties: { a: TEXT } }] } },

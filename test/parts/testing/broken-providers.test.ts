@@ -136,7 +136,7 @@ const BREACHES: readonly Breach[] = [
     ],
   },
   {
-    title: 'gives arguments that are no JSON object as their text',
+    title: 'gives arguments that are not a JSON object as their text',
     spoiler: () => ({
       response: ({ toolCalls, ...response }) => ({
         ...response,

@@ -149,11 +149,11 @@ describe('faultyFetch', () => {
     [[{ kind: 'cut' }], 'plan[0].afterBytes is missing'],
     [[{ kind: 'none' }, { kind: 'resett' }], "plan[1].kind is 'resett'"],
     [[{ kind: 'status', status: 99 }], 'plan[0].status is 99'],
-    [[{ kind: 'reset', afterBytes: 1 }], 'plan[0].afterBytes is no option'],
+    [[{ kind: 'reset', afterBytes: 1 }], 'plan[0].afterBytes is not an option'],
     [{ seed: 1, rate: 2, faults: [] }, 'rate is 2'],
     [
       { seed: 1, rate: 1, fault: [] },
-      'fault is no option of the plan of faultyFetch (did you mean `faults`?)',
+      'fault is not an option of the plan of faultyFetch (did you mean `faults`?)',
     ],
     ['429', "plan is '429'"],
   ])('refuses the plan %j', (plan, problem) => {

@@ -265,7 +265,7 @@ describe('recordedFetch', () => {
     await expect(reader.read()).rejects.toThrow('enough');
   });
 
-  test('a file that is missing or is no recording is told with its line', async () => {
+  test('a file that is missing or is not a recording is told with its line', async () => {
     expect(() => replay()).toThrow(`there is no recording ${file}; make one with mode: 'record'`);
     await (await recording({ fetch: serving([]) })('http://127.0.0.1/')).text();
     writeFileSync(file, `${text()}{"request":1}\n`);

@@ -271,7 +271,7 @@ const covered = fc.letrec<{ schema: JsonSchema }>((tie) => {
 /** Without the keywords that were drawn but not given. */
 const plain = covered.map((schema) => JSON.parse(JSON.stringify(schema)) as JsonSchema);
 
-/** A property that is new is no change for who does not send it, and removed properties are told; so that both know all. */
+/** A property that is new is not a change for who does not send it, and removed properties are told; so that both know all. */
 const closed = (schema: JsonSchema): JsonSchema =>
   JSON.parse(JSON.stringify(schema), (_key, value) =>
     value?.type === 'object' ? { additionalProperties: false, ...value } : value,

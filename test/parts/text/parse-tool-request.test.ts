@@ -61,7 +61,7 @@ describe('a tool request is a whole message', () => {
     expect(parseToolRequest(text)).toBeUndefined();
   });
 
-  test.each([undefined, null, 1, {}, JSON.parse(REQUEST), [REQUEST]])('%p is no message', (value) => {
+  test.each([undefined, null, 1, {}, JSON.parse(REQUEST), [REQUEST]])('%p is not a message', (value) => {
     expect(parseToolRequest(value)).toBeUndefined();
   });
 

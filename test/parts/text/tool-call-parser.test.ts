@@ -57,7 +57,7 @@ describe('JSON objects in text', () => {
     expect(calls(text)).toEqual([ADDED]);
   });
 
-  test('arguments that are no object go on as text, for the read step to refuse', () => {
+  test('arguments that are not an object go on as text, for the read step to refuse', () => {
     expect(calls('{"name":"add","arguments":"later"}')).toEqual([['add', 'later']]);
     expect(calls('{"name":"add","arguments":[1]}')).toEqual([['add', '[1]']]);
   });
@@ -75,10 +75,10 @@ describe('JSON objects in text', () => {
   });
 });
 
-describe('what is no call', () => {
+describe('what is not a call', () => {
   test.each([
     ['an unknown name', '{"name":"rm","arguments":{}}'],
-    ['a name that is no text', '{"name":1,"arguments":{}}'],
+    ['a name that is not text', '{"name":1,"arguments":{}}'],
     ['an object without arguments', '{"name":"add"}'],
     ['a call within the data of another object', `{"example": ${ADD}}`],
     ['the strict protocol, embedded', `Use {"tool_request": ${ADD}}`],
@@ -108,7 +108,7 @@ describe('what is no call', () => {
     expect(calls(ADD, [])).toEqual([]);
   });
 
-  test('what is no text holds no calls', () => {
+  test('what is not text holds no calls', () => {
     expect(new ToolCallParser().parse(undefined as unknown as string)).toEqual({
       toolCalls: [],
       textBefore: '',
@@ -213,7 +213,7 @@ describe('the formats of the model families', () => {
     '<｜tool▁call▁begin｜>add<｜tool▁sep｜>{invalid json}<｜tool▁call▁end｜>',
     '<tool_call>{"name":"add","arguments":{"v":4.2.3}}</tool_call>',
     '<tool_call><function=add>text</function></tool_call>',
-  ])('%s is no call', (text) => {
+  ])('%s is not a call', (text) => {
     expect(calls(text)).toEqual([]);
   });
 });

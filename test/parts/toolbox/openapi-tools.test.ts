@@ -393,8 +393,8 @@ describe('toolsFromOpenApi: mistakes', () => {
     ]);
   });
 
-  test('what is no document, and a document without a server', () => {
-    const [problem] = ['that is no OpenAPI document of version 3.0 or 3.1'];
+  test('what is not a document, and a document without a server', () => {
+    const [problem] = ['that is not an OpenAPI document of version 3.0 or 3.1'];
     for (const document of [undefined, null, 'x', {}, { swagger: '2.0' }, { openapi: '4.0.0' }])
       expect(faultsOf(document)).toEqual([`toolsFromOpenApi: ${problem}`]);
     expect(() => toolsFromOpenApi(documentOf({}))).toThrow('the document names no server');

@@ -94,7 +94,7 @@ describe('skillTools', () => {
         expect.objectContaining({ isError: true, forLLM: expect.not.stringContaining('secret\n') }),
       ]);
     write('pdf/blob', new Uint8Array([1, 0, 2]));
-    expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is no text: 3 bytes.');
+    expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is not text: 3 bytes.');
   });
 
   test('what a skill reads is judged by rules of paths: as it is named, and where links lead', async () => {
@@ -215,16 +215,16 @@ describe('skillTools', () => {
     }
   });
 
-  test('a pipe is no text of a skill, and nobody waits for it; nor is what is too large', async () => {
+  test('a pipe is not text of a skill, and nobody waits for it; nor is what is too large', async () => {
     writeSkill('pdf', 'Fills forms');
     execFileSync('mkfifo', [join(folder, 'pdf/pipe.md')]);
     const { forLLM } = await registry().execute('skill_pdf', { file: 'pipe.md' });
-    expect(forLLM).toBe('pipe.md is no file.');
+    expect(forLLM).toBe('pipe.md is not a file.');
     mkdirSync(join(folder, 'a'));
     execFileSync('mkfifo', [join(folder, 'a/SKILL.md')]);
     write('b/SKILL.md', ' '.repeat(1_048_577));
     expect(faults()).toEqual([
-      'a/SKILL.md: it is no regular file',
+      'a/SKILL.md: it is not a regular file',
       'b/SKILL.md: it has 1048577 bytes, and at most 1048576 are read',
     ]);
   });
@@ -237,7 +237,7 @@ describe('skillTools', () => {
     write('e/SKILL.md', '---\nname: same\ndescription: two\n---\n');
     expect(faults()).toEqual([
       'a/SKILL.md: it does not begin with front matter',
-      expect.stringMatching(/^b\/SKILL\.md: its front matter is no YAML: /),
+      expect.stringMatching(/^b\/SKILL\.md: its front matter is not YAML: /),
       'c/SKILL.md: its name is not small letters, digits and single hyphens',
       'c/SKILL.md: it has no description of 1 to 1,024 characters',
       `${join(folder, 'e')}: there is another skill 'same'`,

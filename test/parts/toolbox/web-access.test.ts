@@ -236,13 +236,13 @@ describe('WebAccess and lists of hosts', () => {
     ['file:///etc/passwd', 'Only http and https'],
     ['ftp://example.com/', 'Only http and https'],
     ['javascript:alert(1)', 'Only http and https'],
-    ['example.com', 'That is no address'],
+    ['example.com', 'That is not an address'],
     ['https://user:secret@example.com/', 'with a user or a password'],
   ])('%s is refused', async (url, message) => {
     expect(await outcome({}, url)).toContain(message);
   });
 
-  test('what is no name of a host is a mistake of the application', () => {
+  test('what is not a name of a host is a mistake of the application', () => {
     expect(() => new WebAccess({ allow: ['https://example.com/'] })).toThrow(/allow/);
     expect(() => new WebAccess({ deny: ['a b'] })).toThrow(/deny/);
     expect(() => new WebAccess({ allow: undefined })).toThrow(/allow/);

@@ -40,7 +40,7 @@ describe.each(VERSIONS)('interfaces that extend lists, TypeScript %s', (version)
   }, 60_000);
 });
 
-test('a class that extends a list is no data', async () => {
+test('a class that extends a list is not data', async () => {
   const { faults } = await generateTool(
     '  @Tool() run(list: List) {}',
     'export class List extends Array<string> {}',

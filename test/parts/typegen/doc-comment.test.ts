@@ -30,7 +30,7 @@ describe('the words of a comment', () => {
     expect(comment.tags).toEqual([{ name: 'minimum', text: '1' }]);
   });
 
-  test('a mail address or a decorator in a sentence is no tag', () => {
+  test('a mail address or a decorator in a sentence is not a tag', () => {
     expect(parseDocComment(' Write to a@b.org, or use @Tool for it. ').summary).toBe(
       'Write to a@b.org, or use @Tool for it.',
     );

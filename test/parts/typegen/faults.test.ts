@@ -100,7 +100,7 @@ const CASES: readonly (readonly [
     { param: '/** @pattern ( */ x: string', path: 'x', problem: 'its @pattern cannot be read: "("' },
   ],
   [
-    'a bound that is no number',
+    'a bound that is not a number',
     {
       before: 'interface I { /** @minimum two */ size: number }',
       param: 'x: I',
@@ -233,7 +233,7 @@ describe('a class whose file imports the generated file', () => {
   });
 });
 
-describe('what is no fault', () => {
+describe('what is not a fault', () => {
   test('whatever @Param({ schema }), @Tool({ parameters }) or @Context says', async () => {
     const { faults, text } = await generateTool(`
       @Tool() run(@Param({ schema: {} }) a: () => void, @Param({ type: () => String }) b: symbol) {}

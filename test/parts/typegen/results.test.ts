@@ -49,7 +49,7 @@ test.each([
     '@Exclude() on both ways',
     '@Exclude({ toPlainOnly: true, toClassOnly: true }) password!: string; @Exclude({ toClassOnly: true }) id = 1',
   ],
-])('what %s keeps out of a response is no part of a result', async (_, members) => {
+])('what %s keeps out of a response is not a part of a result', async (_, members) => {
   const before = `import { Exclude } from 'class-transformer';\nclass User { ${members} }`;
   const { faults, text } = await generateTool('  @Tool() run(): User[] { throw 0; }', before);
   expect(faults).toEqual([]);

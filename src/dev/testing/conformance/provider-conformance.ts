@@ -237,8 +237,8 @@ const REPLY_CASES: readonly CaseDraft[] = [
     },
   },
   {
-    title: 'gives arguments that are no JSON object as their text',
-    rule: '`arguments` of a call is the raw text where it was no JSON object: what reads it repairs it or tells the model',
+    title: 'gives arguments that are not a JSON object as their text',
+    rule: '`arguments` of a call is the raw text where it was not a JSON object: what reads it repairs it or tells the model',
     needs: ['raw-arguments'],
     async run(bench) {
       for (const text of ['{"city": "Oslo"', 'Oslo', '["Oslo"]']) {

@@ -73,8 +73,8 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     async run(bench) {
       await bench.begin('a');
       const entries = [sampleStep('one'), { ...sampleStep('two'), iterations: NO_JSON }];
-      await expectRefused('an entry that is no JSON', () => bench.store.append(heldBy('a'), entries));
-      await expectRefused('an entry that is no JSON', () => bench.store.end(heldBy('a'), entries));
+      await expectRefused('an entry that is not JSON', () => bench.store.append(heldBy('a'), entries));
+      await expectRefused('an entry that is not JSON', () => bench.store.end(heldBy('a'), entries));
       expectSame('entries', await bench.done(), []);
       expectSame('status', (await bench.store.read('r'))?.status, 'running');
     },

@@ -206,7 +206,7 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
       expectSame('forgotten', await jobs.removeJobsOlderThan(LEASE_MS), 1);
       expectSame('what is left', [...idsOf((await jobs.listJobs()).jobs)].sort(), ['new', 'open']);
       expectSame('a late beginning', await jobs.beginJob('old', 2), { status: 'missing' });
-      await expectRefused('an age that is no number', () => jobs.removeJobsOlderThan(Number.NaN));
+      await expectRefused('an age that is not a number', () => jobs.removeJobsOlderThan(Number.NaN));
     },
   },
 ];

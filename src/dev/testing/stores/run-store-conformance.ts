@@ -234,13 +234,13 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
     },
   },
   {
-    title: 'save and release leave a run as it was where the new state is no JSON',
+    title: 'save and release leave a run as it was where the new state is not JSON',
     async run(bench) {
       await bench.save(sampleState('r', 1));
       const broken = { ...sampleState('r', 2), iterations: NO_JSON };
-      await expectRefused('a state that is no JSON', () => bench.save(broken));
+      await expectRefused('a state that is not JSON', () => bench.save(broken));
       await bench.claim('a');
-      await expectRefused('a state that is no JSON', () => bench.store.release(heldBy('a'), broken));
+      await expectRefused('a state that is not JSON', () => bench.store.release(heldBy('a'), broken));
       expectSame('claim', await bench.claim('b'), { status: 'taken' });
       expectSame('release', await bench.store.release(heldBy('a')), true);
       expectSame('revision', await bench.revisionKept(), 1);

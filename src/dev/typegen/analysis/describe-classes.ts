@@ -106,7 +106,7 @@ function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan)
   const walk = openWalk(scan, 'in');
   const properties = listDataProperties(view.declaredType(symbol), walk);
   const fix =
-    'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is no argument';
+    'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is not an argument';
   reportWalk(walk, scan, { node, where: symbol.name, fix });
   return { node, draft: { reference, properties, definitions: walk.definitions } };
 }

@@ -170,7 +170,7 @@ interface DocKeywords {
   readonly fallback?: DocDefault;
   /** `@integer`, `@asType integer`, `@type integer`: TypeScript has no integer type. */
   readonly isInteger: boolean;
-  /** Sentences without a full stop: `its @minimum is no number: "two"`. */
+  /** Sentences without a full stop: `its @minimum is not a number: "two"`. */
   readonly problems: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /** Hides a secret in a text that another system wrote. */
 const HIDDEN = '[secret]';
-/** Shorter texts are no secrets, and would occur by chance. */
+/** Shorter texts are not secrets, and would occur by chance. */
 const FEWEST_CHARACTERS = 6;
 const SECRET_FIELDS = ['refresh_token', 'code', 'code_verifier', 'client_secret', 'client_assertion'];
 

@@ -77,7 +77,7 @@ export function appFaults({ ui, output }: ToolDefinition): readonly Omit<AuthorF
 const NO_OBJECT = {
   problem: 'it has a `ui`, and its output does not describe an object, from which the view gets its data',
   causes: [
-    'the return type is no object, such as a list, a text, or a union with undefined',
+    'the return type is not an object, such as a list, a text, or a union with undefined',
     'there is no generated file, or it is older than the method',
   ],
   fix: 'a method that returns an object, and npx toolwright generate; or `output: …` with a schema of an object',

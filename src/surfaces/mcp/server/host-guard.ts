@@ -87,7 +87,7 @@ const ORIGIN = /^([a-z][a-z0-9+.-]*:)\/\//i;
 
 /** Parses an entry: a host, or for pages an origin or its host. */
 export function readName(entry: unknown, list: NameList): AllowedName | NameProblem {
-  if (typeof entry !== 'string') return { problem: `${String(entry)} is no text`, fix: `'mcp.example.org'` };
+  if (typeof entry !== 'string') return { problem: `${String(entry)} is not text`, fix: `'mcp.example.org'` };
   const isOfPage = list === 'allowedOrigins';
   const application = isOfPage ? APPLICATION.exec(entry)?.[1] : undefined;
   if (application !== undefined) return { protocol: application.toLowerCase() };
@@ -99,7 +99,7 @@ export function readName(entry: unknown, list: NameList): AllowedName | NameProb
   const url = URL.parse(isOrigin ? entry : `http://${entry}`);
   if (!url?.hostname) {
     const isAddress = entry.split(':').length > 2 && URL.canParse(`http://[${entry}]`);
-    return { problem: `'${entry}' is no host`, fix: isAddress ? `'[${entry}]'` : `'mcp.example.org'` };
+    return { problem: `'${entry}' is not a host`, fix: isAddress ? `'[${entry}]'` : `'mcp.example.org'` };
   }
   const { protocol, hostname, host, pathname, search, hash, username, password } = url;
   const isBare = /^\/?$/.test(pathname) && search + hash + username + password === '';

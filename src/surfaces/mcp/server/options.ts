@@ -109,7 +109,7 @@ const REGISTRY = withMethods(['invoke', 'tools', 'view', 'onChange', 'offered'],
 const NO_REGISTRY: InvalidOption = {
   where: OPTIONS.of,
   option: 'registry',
-  problem: 'the first argument is no ToolRegistry',
+  problem: 'the first argument is not a ToolRegistry',
   fix: 'createMcpServer(new ToolRegistry().register(…), { … })',
 };
 
@@ -128,7 +128,7 @@ function namesOf(list: 'allowedHosts' | 'allowedOrigins'): OptionRule {
       if (Array.isArray(value)) return problems(value).map((problem) => ({ option, ...problem }));
       const entry = typeof value === 'string' ? `'${value}'` : `'mcp.example.org'`;
       const fix = `${option}: [${entry}], or ${option}: 'any'`;
-      return [{ option, problem: `${option} is no list`, fix }];
+      return [{ option, problem: `${option} is not a list`, fix }];
     },
   };
 }

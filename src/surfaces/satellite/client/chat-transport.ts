@@ -202,7 +202,7 @@ function checkReply(value: unknown): ChatResponse {
     typeof reply.finish_reason === 'string' &&
     (!hasRequest || isToolRequest(request));
   if (isReply) return { ...(reply as ChatResponse), ...(hasRequest ? { tool_request: request } : {}) };
-  throw new AssistantError('invalid_response', 'the assistant answered with something that is no reply');
+  throw new AssistantError('invalid_response', 'the assistant answered with something that is not a reply');
 }
 
 function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean {

@@ -128,7 +128,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<unkn
   try {
     return JSON.parse(text);
   } catch {
-    throw new AssistantFault('invalid_json', 'the body is no JSON');
+    throw new AssistantFault('invalid_json', 'the body is not JSON');
   }
 }
 
@@ -147,7 +147,7 @@ function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw new AssistantFault('invalid_json', 'the body is no UTF-8');
+    throw new AssistantFault('invalid_json', 'the body is not UTF-8');
   }
 }
 

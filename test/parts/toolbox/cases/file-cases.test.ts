@@ -51,7 +51,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a folder is no file',
+      what: 'a folder is not a file',
       picoclaw: 2,
       async run(place) {
         place.has({ 'd/a.txt': 'x' });
@@ -106,7 +106,7 @@ testStatedCases(
       },
     },
     {
-      what: 'behind the end there is nothing, which is no error',
+      what: 'behind the end there is nothing, which is not an error',
       ...{ picoclaw: 2, shelly: 1 },
       async run(place) {
         place.has({ 'a.txt': 'one\ntwo\n' });
@@ -536,7 +536,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what is no pattern, and nothing, are told',
+      what: 'what is not a pattern, and nothing, are told',
       shelly: 3,
       async run(place) {
         expect(await place.fails('search_files', { text: '[invalid', regex: true })).toContain('pattern');

@@ -186,7 +186,7 @@ describe('DiskFileSystem', () => {
       'root names /nowhere/at/all, which is not there',
     );
     const root = newFolder({ 'a.txt': '' });
-    expect(() => new DiskFileSystem({ root: join(root, 'a.txt') })).toThrow('which is no folder');
+    expect(() => new DiskFileSystem({ root: join(root, 'a.txt') })).toThrow('which is not a folder');
     symlinkSync(root, `${root}/itself`);
     expect(() => new DiskFileSystem({ root: `${root}/itself` })).not.toThrow();
   });

@@ -279,7 +279,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(all.forLLM).toContain('51 lines fit (2 files searched).');
     });
 
-    test('refuses what is no pattern, what takes for ever, and nothing', async () => {
+    test('refuses what is not a pattern, what takes for ever, and nothing', async () => {
       const { call } = toolbox({ 'a.txt': `${'a'.repeat(3_000)}\n`, 'short/b.txt': `${'a'.repeat(100)}\n` });
       const told = async (text: string, path = '.'): Promise<string> => {
         const { isError, forLLM } = await call('search_files', { text, regex: true, path });
@@ -404,7 +404,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ 'a.txt': '\ufeff1\r\n2\r\n3\r\n' });
     });
 
-    test('is refused where the file has changed since it was read, is missing or is no text', async () => {
+    test('is refused where the file has changed since it was read, is missing or is not text', async () => {
       const { call, files } = toolbox({ 'a.txt': 'one', 'b.bin': new Uint8Array([0, 1]) });
       const version = versionIn(await call('read_file', { path: 'a.txt' }));
       await files.write('a.txt', new TextEncoder().encode('one and more'));
@@ -479,7 +479,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ ...before, 'd.txt': 'other\n', 'new/b.txt': 'there' });
     });
 
-    test('refuses what is no patch, and paths that lead out', async () => {
+    test('refuses what is not a patch, and paths that lead out', async () => {
       const { call } = toolbox(before);
       expect((await call('patch_files', { patch: 'hello' })).forLLM).toContain('nothing in it to be done');
       const out = '--- /dev/null\n+++ b/../../evil.txt\n@@ -0,0 +1 @@\n+x\n';

@@ -42,7 +42,7 @@ describe('folderPath', () => {
   ])('refuses %j on Windows, where it names something else', (given, segment) => {
     expect(folderPath(given, { platform: 'win32' })).toEqual({
       ok: false,
-      problem: `'${segment}' is no name of a file on Windows`,
+      problem: `'${segment}' is not a name of a file on Windows`,
     });
   });
 

@@ -122,7 +122,7 @@ describe('without a sandbox', () => {
       "echo 'x",
     ],
   ])(
-    'whatever rules allow it, what is no list of simple commands with literal words asks: %s',
+    'whatever rules allow it, what is not a list of simple commands with literal words asks: %s',
     async (command) => {
       expect(await place({ rules: [allow('* **')] }).decide(command)).not.toBe('allow');
     },
