@@ -206,8 +206,8 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{"cmd": ["join with " " here"]}', 'a quote within a text'],
   ['{"cmd": ["IFS=" "", "x"]}', 'a quote within a text'],
   ['{"a": ["x" y]}', 'a quote within a text'],
-  ['{"amount": 1,000}', 'no valid JSON'],
-  ['{"amounts": [10 000]}', 'no valid JSON'],
+  ['{"amount": 1,000}', 'not valid JSON'],
+  ['{"amounts": [10 000]}', 'not valid JSON'],
   // Colons and missing values
   ['{"a" "b"}', { a: 'b' }],
   ['{"a": "x", "b" "y"}', { a: 'x', b: 'y' }],
@@ -215,8 +215,8 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{"a" [1]}', { a: [1] }],
   ['{"a":}', 'the value of "a" is missing'],
   ['{"a": , "b": 1}', 'the value of "a" is missing'],
-  ['{"a"}', 'no valid JSON'],
-  ['{:2}', 'no valid JSON'],
+  ['{"a"}', 'not valid JSON'],
+  ['{:2}', 'not valid JSON'],
   // Quotes around texts and keys
   ['{city: Paris}', { city: 'Paris' }],
   ["{'city': 'Paris'}", { city: 'Paris' }],
@@ -237,7 +237,7 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{at: 2030-01-02T03:04:05Z}', { at: '2030-01-02T03:04:05Z' }],
   ['{version: 1.2.3}', { version: '1.2.3' }],
   ['{a: b c: d}', 'a text must be in quotes'],
-  ['{a: one, two, b: 3}', 'no valid JSON'],
+  ['{a: one, two, b: 3}', 'not valid JSON'],
   // Quotes within texts
   ['{"text": "say "hi" now"}', { text: 'say "hi" now' }],
   ['{"text": "say "hi", then "bye""}', { text: 'say "hi", then "bye"' }],
@@ -281,7 +281,7 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{"n": 1.}', { n: 1 }],
   ['{"n": .5}', { n: 0.5 }],
   ['{"id": ObjectId("507f1f77")}', 'the arguments'],
-  ['{"a", "b"}', 'no valid JSON'],
+  ['{"a", "b"}', 'not valid JSON'],
   // Comments and gaps
   ['{"a": 1, // one\n "b": 2 /* two */}', { a: 1, b: 2 }],
   ['/* note */ {"a": 1} // end', { a: 1 }],
@@ -304,7 +304,7 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{"a": 1}, []', { a: 1 }],
   ['{"a": 1}["x"]', 'more than one'],
   ['{"a": 1}\n{"b": 2}', 'more than one'],
-  ['{"a": "x"}, "b": "y"}', 'no valid JSON'],
+  ['{"a": "x"}, "b": "y"}', 'not valid JSON'],
 ];
 
 test.each(BROKEN)(

@@ -179,7 +179,7 @@ describe('remember', () => {
       { scopes: ALL },
       { scope: 'run', expires: '2001-01-01T00:00:00Z' },
       U1,
-      'no time to come',
+      'not a future time',
     ],
     ['for a user that nobody named', { scopes: ALL }, { scope: 'user' }, {}, 'the run has no owner'],
     ['for a conversation that is none', { scopes: ALL }, { scope: 'conversation' }, {}, 'conversationId'],

@@ -270,7 +270,9 @@ describe('a run that is suspended', () => {
       name: 'InvalidState',
       code: 515,
     });
-    await expect(resumeToolLoop(config, {} as RunState, [])).rejects.toThrow(/no state of a suspended run/);
+    await expect(resumeToolLoop(config, {} as RunState, [])).rejects.toThrow(
+      /not the state of a suspended run/,
+    );
     await expect(resumeToolLoop(config, undefined, [])).rejects.toMatchObject({
       name: 'InvalidState',
       message: expect.stringContaining('the run was not suspended'),

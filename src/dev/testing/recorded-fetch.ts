@@ -451,7 +451,7 @@ function readRecording(file: string): readonly Exchange[] {
     .flatMap((line, index) => {
       if (line.trim() === '') return [];
       const exchange = parsedJson(line);
-      if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is no line of a recording`);
+      if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is not a line of a recording`);
       return [exchange];
     });
 }

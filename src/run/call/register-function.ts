@@ -68,7 +68,7 @@ function problemsOf({
   const problems: string[] = [];
   if (!(registry instanceof ToolRegistry)) problems.push('Its first argument is not a ToolRegistry');
   if (typeof name !== 'string') problems.push('Its name is not a string');
-  if (typeof fn !== 'function') problems.push('Its last argument is not a function');
+  if (typeof fn !== 'function') problems.push('Its last argument must be a function');
   if (!Array.isArray(params)) return [...problems, "Parameters are a list: [['a', Integer], ['b', String]]"];
   if (typeof fn === 'function' && fn.length !== params.length)
     problems.push(`Parameter name count (${params.length}) does not match function arity (${fn.length})`);

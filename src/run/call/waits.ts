@@ -320,7 +320,7 @@ function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string 
     return `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
   if (expires === undefined) return undefined;
   const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
-  if (!(at > Date.now())) return '`remember.expires` is not a time to come (ISO 8601)';
+  if (!(at > Date.now())) return '`remember.expires` is not a future time (ISO 8601)';
   const { maxMs = Number.POSITIVE_INFINITY } = mayRemember ?? {};
   return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
 }

@@ -100,7 +100,7 @@ describe('registerFunction', () => {
       "registerFunction('f'): Parameter name count (2) does not match function arity (0); Parameter names must differ: when, when; Parameter 'when' must be Integer, Number, Boolean or String.",
     );
     expect(() => registerFunction(new ToolRegistry(), 'f', 'F', [['a', 1 as never]], 'x' as never)).toThrow(
-      "registerFunction('f'): Its last argument is not a function; Parameter 'a' must be",
+      "registerFunction('f'): Its last argument must be a function; Parameter 'a' must be",
     );
   });
 

@@ -216,7 +216,7 @@ describe('options that cannot be meant', () => {
     [{ allowedHosts: ['two words'] }, /'two words' is not a host/],
     [{ allowedHosts: [''] }, /'' is not a host/],
     [{ allowedHosts: [7] }, /7 is not text/],
-    [{ allowedOrigins: 'https://app.example.org' }, /no list.*\['https:\/\/app\.example\.org'\]/s],
+    [{ allowedOrigins: 'https://app.example.org' }, /not a list.*\['https:\/\/app\.example\.org'\]/s],
     [{ allowedOrigins: ['https://*.example.org'] }, /wildcard.*allowedOrigins: 'any'/s],
     [{ allowedOrigins: ['*'] }, /wildcard/],
     [{ allowedOrigins: ['https://app.example.org/'] }, /more than an origin.*'https:\/\/app\.example\.org'/s],
@@ -243,7 +243,7 @@ describe('options that cannot be meant', () => {
       sessions: { max: 0 },
     };
     expect(() => createMcpServer({} as never, options as never)).toThrow(
-      /6 mistakes.*no ToolRegistry.*pageSize.*scope.*'\*'.*'https:\/\/a\.example'.*max/s,
+      /6 mistakes.*not a ToolRegistry.*pageSize.*scope.*'\*'.*'https:\/\/a\.example'.*max/s,
     );
   });
 });

@@ -170,7 +170,7 @@ test('ToolwrightModule logs an unexpected error with its stack beside the refere
   const { tools, logged } = await shop();
   const { forLLM } = await tools.execute('method');
   const entry = logged.find(({ message }) => message === 'Tool failed');
-  expect(entry?.fields.told).toBe(forLLM);
+  expect(entry?.fields.sent).toBe(forLLM);
   const error = entry?.fields.error as (Error & { readonly cause: Error }) | undefined;
   expect(error?.cause.message).toBe(SECRET.replace('hunter2', '[redacted]'));
   expect(error?.cause.stack).toMatch(/ECONNREFUSED[\s\S]*error-texts/);

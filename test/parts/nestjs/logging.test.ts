@@ -179,7 +179,7 @@ test('ToolwrightModule logs the arguments of calls only where it is asked to, an
 test('a guard that breaks is logged by its name, with the tool, what it threw and what it lacks', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('refuse'));
   expect(lines[0]).toMatch(
-    /ERROR \[Toolwright\] The tool 'refuse' was refused: the guard without a name threw told="Internal error \(ref \w+\)" error="the guard broke"$/,
+    /ERROR \[Toolwright\] The tool 'refuse' was refused: the guard without a name threw sent="Internal error \(ref \w+\)" error="the guard broke"$/,
   );
   expect(lines[1]).toBe('Error: the guard broke');
   const lacking = await logOf((tools) => tools.execute('throttle'), ['warn']);
@@ -196,7 +196,7 @@ test('a guard that says no as it should is not an error', async () => {
 test('what a call needs and cannot be made is told as that', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('needy'));
   expect(lines[0]).toMatch(
-    /The tool 'needy' was refused: what its call needs could not be made told="Internal error \(ref \w+\)" error="the pool is empty"$/,
+    /The tool 'needy' was refused: what its call needs could not be made sent="Internal error \(ref \w+\)" error="the pool is empty"$/,
   );
 });
 
@@ -230,7 +230,7 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   const failed = await linesOf({ colors: false }, (tools) => tools.execute('fail'));
   const at = failed.lines.findIndex((line) => line.includes('Tool failed'));
   expect(failed.lines[at]).toMatch(
-    /ERROR \[Toolwright\] Tool failed tool=fail callId=\S+ durationMs=[\d.]+ told="Internal error \(ref \w+\)" error=".*broken"$/,
+    /ERROR \[Toolwright\] Tool failed tool=fail callId=\S+ durationMs=[\d.]+ sent="Internal error \(ref \w+\)" error=".*broken"$/,
   );
   expect(failed.lines[at + 1]).toBe('Error: broken');
   expect(failed.lines[at + 2]).toContain('logging.test');

@@ -269,7 +269,7 @@ describe('recordedFetch', () => {
     expect(() => replay()).toThrow(`there is no recording ${file}; make one with mode: 'record'`);
     await (await recording({ fetch: serving([]) })('http://127.0.0.1/')).text();
     writeFileSync(file, `${text()}{"request":1}\n`);
-    expect(() => replay()).toThrow(`${file}:2 is no line of a recording`);
+    expect(() => replay()).toThrow(`${file}:2 is not a line of a recording`);
     expect(() => recordedFetch({ file, mode: 'rerecord' as 'record' })).toThrow("mode: 'record' or 'replay'");
   });
 });
