@@ -1,5 +1,5 @@
 /*
- * Compares figures with those in docs/internals/benchmark.md. Only ratios travel: where a table has none, a row of ours is divided
+ * Compares figures with those in test/bench/results.md. Only ratios travel: where a table has none, a row of ours is divided
  * by the next one that is not. A figure that is worse is measured again, because machines have bad moments; it
  * counts where the best of three runs is worse by more than those runs differ, and by more than a tenth.
  */

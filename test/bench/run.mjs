@@ -3,9 +3,9 @@
  *
  *   npm run bench                       everything, some minutes
  *   npm run bench -- --quick            a short run, to see that all candidates still work
- *   npm run bench -- --write            also writes the tables into docs/internals/benchmark.md
+ *   npm run bench -- --write            also writes the tables into test/bench/results.md
  *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop turns many imports
- *   npm run bench -- --check            fails where a figure is worse than in docs/internals/benchmark.md by more than its spread
+ *   npm run bench -- --check            fails where a figure is worse than in test/bench/results.md by more than its spread
  *   npm run bench -- --beside DIR       this build beside the one in another checkout; names of rows may follow
  */
 import { spawnSync } from 'node:child_process';
@@ -73,7 +73,7 @@ async function main() {
     if (values.check) worse.push(...worseFigures(made, docs, measure));
   }
   if (values.write) writeResults(values, tables);
-  if (worse.length > 0) throw new Error(`worse than in docs/internals/benchmark.md:\n${worse.join('\n')}`);
+  if (worse.length > 0) throw new Error(`worse than in test/bench/results.md:\n${worse.join('\n')}`);
 }
 
 async function printBeside({ beside, quick }, only) {

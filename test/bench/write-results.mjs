@@ -1,11 +1,12 @@
-/* Puts the tables of a run into docs/internals/benchmark.md, between two markers; the text around them stays. */
+/* Writes the tables of a run into results.md, which docs/internals/benchmark.md summarizes. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-const DOCS = join(import.meta.dirname, '..', '..', 'docs', 'internals', 'benchmark.md');
-const BEGIN = '<!-- results: begin -->';
-const END = '<!-- results: end -->';
+const RESULTS = join(import.meta.dirname, 'results.md');
+const HEAD = `# Results of the benchmark
+
+[Benchmark](../../docs/internals/benchmark.md) describes how these figures are measured. \`npm run bench -- --write\` writes them.`;
 
 /** One line on where and how a run was made. */
 export function describeRun({ quick, write, check }) {
@@ -15,20 +16,12 @@ export function describeRun({ quick, write, check }) {
   return `\`${command}\`, ${day}, ${process.platform} ${process.arch}, ${availableParallelism()} cores, Node ${process.version}`;
 }
 
-/** What stands between the markers. */
 export function readResults() {
-  return readFileSync(DOCS, 'utf8').split(BEGIN)[1]?.split(END)[0] ?? '';
+  return readFileSync(RESULTS, 'utf8');
 }
 
-/** Replaces what stands between the markers. */
 export function writeResults(values, tables) {
-  const text = readFileSync(DOCS, 'utf8');
-  const [before, rest] = text.split(BEGIN);
-  const after = rest?.split(END)[1];
-  if (after === undefined)
-    throw new Error(`docs/internals/benchmark.md lacks the markers ${BEGIN} and ${END}`);
-  const results = [describeRun(values), ...tables, versions()].join('\n\n');
-  writeFileSync(DOCS, `${before}${BEGIN}\n\n${results}\n\n${END}${after}`);
+  writeFileSync(RESULTS, `${[HEAD, describeRun(values), ...tables, versions()].join('\n\n')}\n`);
 }
 
 /** What was measured against, as `package.json` pins it; what the peers themselves need is left out. */
