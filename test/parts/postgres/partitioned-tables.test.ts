@@ -8,11 +8,9 @@ import { TestSchemas } from './test-schema.js';
 
 const PARTITIONED = 'runs, run_entries, fleet_messages, fleet_inbox, fleet_events';
 
-/** What docs/guides/scaling.md says to do, in fewer partitions. */
-function linesOfManual(schema: string): string {
-  const manual = readFileSync('docs/guides/scaling.md', 'utf8');
-  const [, sql = ''] = /```sql\n(.*?)```/s.exec(manual) ?? [];
-  return sql
+/** The statements that docs/guides/scaling.md links to, in fewer partitions. */
+function statements(schema: string): string {
+  return readFileSync('examples/fleet/partitions.sql', 'utf8')
     .replaceAll('toolwright.', `${schema}.`)
     .replace('0..63', '0..2')
     .replace('MODULUS 64', 'MODULUS 3');
@@ -27,7 +25,7 @@ describePostgres('with PostgreSQL', (service) => {
   async function makeTables(): Promise<void> {
     await using store = open();
     await store.migrate();
-    await schemas.pool.query(linesOfManual(schema));
+    await schemas.pool.query(statements(schema));
   }
 
   /** Two connections to tables with nothing in them. */
@@ -61,7 +59,7 @@ describePostgres('with PostgreSQL', (service) => {
   const cases = [...runs, ...conversations].filter((_case, index) => isLong || index % 5 === 0);
   for (const { title, run } of cases) test(title, run);
 
-  test('the tables that docs/guides/scaling.md names are partitioned', async () => {
+  test('the tables that examples/fleet/partitions.sql names are partitioned', async () => {
     const { rows } = await schemas.pool.query(
       `SELECT relname AS name FROM pg_class WHERE relnamespace = '${schema}'::regnamespace AND relkind = 'p'`,
     );
