@@ -82,7 +82,7 @@ export interface ToolRegistryOptions {
   readonly logArguments?: boolean;
   /** Further keys of arguments that are hidden in the log: `['customerNo']`. */
   readonly redact?: readonly string[];
-  /** Milliseconds for tools without a `timeoutMs`; default: no limit (the loop has its own). */
+  /** Milliseconds for tools without a `timeoutMs`; default: no limit; the loop has its own. */
   readonly toolTimeoutMs?: number;
   /** Returns the text that the model receives for an error of a tool; default: its message. Use it to hide details. */
   readonly describeError?: DescribeError;
