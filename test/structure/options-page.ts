@@ -295,7 +295,9 @@ const DEFAULTS = [
 function splitDefault(text: string): { readonly meaning: string; readonly byDefault: string } {
   const [pattern] = DEFAULTS.filter((one) => one.test(text));
   if (pattern === undefined) return { meaning: text, byDefault: '' };
-  return { meaning: text.replace(pattern, '').trim(), byDefault: pattern.exec(text)?.[1] ?? '' };
+  const [, byDefault = ''] = pattern.exec(text) ?? [];
+  // The reason of a default stays in the docstring.
+  return { meaning: text.replace(pattern, '').trim(), byDefault: byDefault.replace(/, because .*$/, '') };
 }
 
 function firstSentence(text: string): string {

@@ -65,9 +65,9 @@ export interface McpApp {
   /** Default: the view uses no other origin. */
   readonly csp?: McpAppCsp;
   readonly permissions?: McpAppPermissions;
-  /** The origin that the view gets, in the format that the host documents: `abc123.claudemcpcontent.com`. */
+  /** The origin that the view gets, as the host documents: `abc123.claudemcpcontent.com`. */
   readonly domain?: string;
-  /** Whether the host draws a border and a background around the view; default: the host decides. */
+  /** Whether the host draws a border around the view; default: the host decides. */
   readonly prefersBorder?: boolean;
 }
 
@@ -132,7 +132,7 @@ export interface ApprovalOptions {
   readonly risk?: 'low' | 'medium' | 'high';
   /** Milliseconds until the question expires; default: the run's `answerWithinMs`. */
   readonly expiresInMs?: number;
-  /** Which later calls an approval may cover, if the approver requests it; default: none. */
+  /** Which later calls an approval may cover; default: none. */
   readonly remember?: RememberOptions;
 }
 
@@ -278,9 +278,8 @@ export interface ToolOptions extends ToolBehaviour {
   /** Schema of the result; `false`: no schema, even if the generated file has one. */
   readonly output?: SchemaSource | false;
   /**
-   * The method of the class that determines the outcome of an interrupted call: after a crash (`recoverRuns`), or if
-   * it was cut off or failed (`compensateRun`). It receives the `Effect` and the `ToolContext`, and returns a
-   * `Reconciliation`.
+   * The method of the class that determines the outcome of an interrupted call. Both `recoverRuns` and
+   * `compensateRun` use it. It receives the `Effect` and the `ToolContext`, and returns a `Reconciliation`.
    */
   readonly reconcile?: string;
   /**

@@ -147,7 +147,7 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly fillsDefaults?: boolean;
   /** Schemas that are checked instead of `parameters` and `output`: only their parts that are safe to check here. */
   readonly checkedAs?: { readonly parameters?: JsonSchema; readonly output?: JsonSchema };
-  /** Determines the outcome of a call that was interrupted by a crash, or that is undone and was cut off. */
+  /** Determines the outcome of an interrupted call. Both `recoverRuns` and `compensateRun` use it. */
   readonly reconcile?: Reconcile;
   /** Undoes an executed call (`compensateRun`). */
   readonly compensate?: Compensate;

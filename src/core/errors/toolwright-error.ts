@@ -88,19 +88,18 @@ export type ErrorName = keyof typeof CODES;
 export const ERROR_TABLE = {
   ToolNotFound: {
     code: 500,
-    happened: 'A call named a tool that is not registered, or that the view in use hides.',
-    remedy:
-      'Nothing, if the model mistyped: it reads the error. Otherwise register the tool or widen the view.',
+    happened: 'A call named a tool that is not registered, or that a view hides.',
+    remedy: 'Nothing, if the model mistyped. Otherwise register the tool or widen the view.',
   },
   ToolExecutionFailed: {
     code: 501,
     happened: 'A tool threw, rejected or returned an Error.',
-    remedy: 'Read `cause`: it is what the tool threw. The model has received the message.',
+    remedy: 'Read `cause`. The model has received the message.',
   },
   InvalidToolSignature: {
     code: 502,
     happened: 'A tool cannot be registered or discovered as it is declared.',
-    remedy: 'Fix the declaration; the message names the class, the method, the parameter and the fix.',
+    remedy: 'Fix the declaration; the message names the place and the fix.',
   },
   ToolRetriesExhausted: {
     code: 503,
@@ -114,13 +113,13 @@ export const ERROR_TABLE = {
   },
   ToolLoopStuck: {
     code: 505,
-    happened: 'The model repeated the same call with the same result until the loop guard stopped it.',
-    remedy: 'Let the tool’s result say what to do next, or adjust the loop guard.',
+    happened: 'The model repeated the same call with the same result.',
+    remedy: 'Let the tool’s result say what to do next, or adjust `loopGuard`.',
   },
   InvalidArguments: {
     code: 506,
     happened: 'The arguments of a call are not a JSON object, or do not fit the tool’s schema.',
-    remedy: 'Nothing: the model receives every fault and may try again.',
+    remedy: 'Nothing: the model receives every fault.',
   },
   ToolTimedOut: {
     code: 507,
@@ -129,18 +128,18 @@ export const ERROR_TABLE = {
   },
   RunAborted: {
     code: 508,
-    happened: 'The signal of the run was aborted; its open calls were answered with this error.',
-    remedy: 'Nothing, if you aborted it. The history in `messages` is valid and can be continued.',
+    happened: 'The signal of the run was aborted.',
+    remedy: 'Nothing, if you aborted it. `messages` can be continued.',
   },
   ProviderFailed: {
     code: 509,
     happened: 'The provider gave no usable reply.',
-    remedy: 'Read `cause`: it is what the provider threw. The history in `messages` is valid.',
+    remedy: 'Read `cause`. `messages` can be continued.',
   },
   ReplyTruncated: {
     code: 510,
     happened: 'The reply ended by length or by a content filter before its calls were complete.',
-    remedy: 'Raise the token limit in `llmOptions`; the calls were answered and did not run.',
+    remedy: 'Raise the token limit in `llmOptions`; the calls did not run.',
   },
   NotExecutableHere: {
     code: 511,
@@ -150,35 +149,33 @@ export const ERROR_TABLE = {
   ToolRefused: {
     code: 512,
     happened: 'A policy refused a call, or threw.',
-    remedy: 'Nothing, if that was intended: the model reads the reason. Otherwise fix the policy.',
+    remedy: 'Nothing, if that was intended. Otherwise fix the policy.',
   },
   InvalidResult: {
     code: 513,
     happened: 'A tool returned a value that its own `output` schema does not describe.',
-    remedy: 'Fix the tool or its `output`; the model has read that the call failed.',
+    remedy: 'Fix the tool or its `output`.',
   },
   InvalidAnswer: {
     code: 514,
     happened: 'An answer names a call that is not pending, comes twice, or does not fit the question.',
-    remedy: 'Answer the entries of `pending`, by their ids. The suspended run is unchanged.',
+    remedy: 'Answer the entries of `pending`, by their ids.',
   },
   InvalidState: {
     code: 515,
-    happened:
-      'The state of a run or the snapshot of a conversation was changed, or belongs to another version.',
-    remedy: 'Continue with exactly the state that you received, and with the same `stateSecret`.',
+    happened: 'A state or a snapshot was changed, or belongs to another version.',
+    remedy: 'Continue with the state that you received, and with the same `stateSecret`.',
   },
   RunNotFound: {
     code: 516,
     happened: 'The store has no suspended run with that id: it has ended, or was never stored there.',
-    remedy: 'Give the same `store` to the loop that starts the run; a run that has ended needs no answer.',
+    remedy: 'Give the same `store` to the loop that starts the run.',
   },
   RunClaimed: {
     code: 517,
     happened:
-      'Another process is resuming the run, has taken it over after its claim expired, or has ended it; or a new run has the `runId` of another run.',
-    remedy:
-      'Nothing: the other process continues it. Load the run again to see its outcome. A new run needs its own `runId`.',
+      'Another process continues the run or has ended it; or a new run has the `runId` of another run.',
+    remedy: 'Load the run again to see its outcome. A new run needs its own `runId`.',
   },
   RunStoreFailed: {
     code: 518,
@@ -187,84 +184,79 @@ export const ERROR_TABLE = {
   },
   TaskCancelled: {
     code: 519,
-    happened: 'The work that a call had started was cancelled, before or while it ran.',
-    remedy: 'Nothing, if you cancelled it. Use `context.signal` in the tool, so that the work stops, too.',
+    happened: 'Started work was cancelled.',
+    remedy: 'Nothing, if you cancelled it. Use `context.signal` in the tool.',
   },
   TaskInterrupted: {
     code: 520,
-    happened: 'The process ended before the work that a call had started was done.',
-    remedy: 'Look up the outcome in the system that the tool uses, or let the model start it again.',
+    happened: 'The process ended before started work was done.',
+    remedy: 'Look up the outcome in the tool’s system, or let the model start it again.',
   },
   InvalidOptions: {
     code: 521,
-    happened: 'Options are misspelled, have values that are not allowed, or are missing.',
-    remedy: 'Fix them; `faults` names each of them and its fix. Nothing has run.',
+    happened: 'Options are misspelled, wrong or missing.',
+    remedy: 'Fix them; `faults` names each and its fix. Nothing has run.',
   },
   EmptyReply: {
     code: 522,
     happened: 'The model replied twice in a row with neither text nor calls.',
-    remedy: 'Check the token limit and the prompt. The history in `messages` is valid and can be continued.',
+    remedy: 'Check the token limit and the prompt. `messages` can be continued.',
   },
   RunNotAllowed: {
     code: 523,
     happened:
-      'A run was resumed on behalf of another owner than its own, or its owner is not certain; or a call was approved by a person who may not approve it.',
+      'A run was resumed for another owner, its owner is not certain, or a person may not approve a call.',
     remedy:
-      'Resume with the owner’s `scope`, and set `stateSecret` if states leave the process; let a person approve whom `approval.approver` of the tool accepts.',
+      'Resume with the owner’s `scope`, set `stateSecret` if states leave the process, and let a person approve whom `approver` accepts.',
   },
   ToolDeadlock: {
     code: 524,
-    happened: 'A call would have waited forever: for a call that waits for the tool which made this call.',
+    happened: 'A call would have waited forever for a call that waits for it.',
     remedy: 'Do not let tools that have `setContext` or `setCallback` call each other in a circle.',
   },
   InvalidOutput: {
     code: 525,
-    happened:
-      'A run with an `output` schema ended without an answer that fits it, after a second request for it.',
-    remedy:
-      'Read `content` of the result, which is the model’s answer; loosen the schema, or use another model.',
+    happened: 'A run with an `output` schema ended without an answer that fits it.',
+    remedy: 'Read `content`, the model’s answer; loosen the schema, or use another model.',
   },
   ConversationNotReady: {
     code: 526,
     happened:
       'A conversation cannot be continued or edited while a turn runs or waits, or has nothing to continue from.',
-    remedy: 'Wait with `idle()`, answer or abort what is pending, or call `prompt`. Nothing was changed.',
+    remedy: 'Wait with `idle()`, answer or abort what is pending, or call `prompt`.',
   },
   RunNotSuspended: {
     code: 527,
-    happened:
-      'A run cannot be resumed because it is not suspended: it was already answered, or its process died while it was running.',
-    remedy: 'Let `recoverRuns` continue it; then answer its questions, if it has any.',
+    happened: 'A run is not suspended: it was already answered, or its process died while it was running.',
+    remedy: 'Let `recoverRuns` continue it.',
   },
   OutcomeUnknown: {
     code: 528,
-    happened: 'The process died while a call ran, and it is not known whether the call was executed.',
+    happened: 'The process died while a call ran, so its outcome is not known.',
     remedy:
-      'Look it up in the system that the tool uses; give the tool `reconcile`, or let a person decide (`onUnknown`).',
+      'Look it up in the tool’s system; give the tool `reconcile`, or let a person decide (`onUnknown`).',
   },
   DefinitionChanged: {
     code: 529,
     happened:
-      'A tool was changed after work with it was started on an engine or after an approval of its call was requested, and the arguments no longer fit or would change.',
+      'A tool was changed while a job or an approval of its call waited, and the arguments no longer fit or would change.',
     remedy:
-      'Let the model start it again; approve the call with arguments that fit, refuse it, or cancel the run. While jobs and calls wait, only add parameters that are optional and have no default.',
+      'Let the model start it again; approve the call as it is now, refuse it, or cancel the run. While calls wait, only add optional parameters without a default.',
   },
   RequestRefused: {
     code: 536,
     happened: 'A hook refused a request or its reply, or it failed.',
-    remedy: 'Nothing, if that was intended. Otherwise fix the hook: `cause` is what it threw.',
+    remedy: 'Nothing, if that was intended. Otherwise fix the hook; read `cause`.',
   },
   ResultWithheld: {
     code: 537,
     happened: 'A hook withheld the result of a call, or it failed. The tool may have run.',
-    remedy: 'Nothing, if that was intended. Otherwise fix the hook; the log has the error that it threw.',
+    remedy: 'Nothing, if that was intended. Otherwise fix the hook; the log has the error.',
   },
   BudgetSpent: {
     code: 538,
-    happened:
-      'The next step could cost more than the rest of a budget; it was not made, and the run has ended.',
-    remedy:
-      'Raise the budget, or wait for the next window. The history in `messages` is valid and can be continued.',
+    happened: 'The next step could cost more than the rest of a budget; it was not made.',
+    remedy: 'Raise the budget, or wait for the next window. `messages` can be continued.',
   },
   PriceUnknown: {
     code: 539,
@@ -273,19 +265,18 @@ export const ERROR_TABLE = {
   },
   AnswerExpired: {
     code: 540,
-    happened: 'A call waited for an answer until its time ran out; the call was refused.',
+    happened: 'A call waited for an answer until its time ran out.',
     remedy: 'Nothing, if that was intended. Otherwise allow more time: `answerWithinMs`, `expiresInMs`.',
   },
   AgentsTooDeep: {
     code: 541,
-    happened:
-      'An agent that is a tool was called by agents that were called by agents, deeper than it allows.',
+    happened: 'Agents called each other deeper than allowed.',
     remedy: 'Look for agents that call each other in a circle, or raise `maxDepth` of `agentAsTool`.',
   },
   SandboxUnavailable: {
     code: 543,
     happened: 'A command needs a sandbox, and this machine cannot provide one.',
     remedy:
-      "Install what the message names, set `sandbox: 'external'` if the process runs in a disposable container, or use mode `ask`.",
+      "Install what the message names, set `sandbox: 'external'` in a disposable container, or use mode `ask`.",
   },
 } as const satisfies { readonly [Name in ErrorName]: ErrorEntry & { readonly code: (typeof CODES)[Name] } };

@@ -66,7 +66,7 @@ export interface ConversationsOptions {
   readonly maxConcurrency?: number;
   /** The most jobs of each queue that run here at the same time; default: 10. `0`: none. */
   readonly jobConcurrency?: number;
-  /** What happens to an interrupted call whose outcome is unknown, as in `recoverRuns`; default: `ask`. */
+  /** What happens to an interrupted call whose outcome is unknown; default: `ask`. */
   readonly onUnknown?: OnUnknown;
   /** Milliseconds until another process continues after a crash; default: 30,000. */
   readonly leaseMs?: number;

@@ -82,8 +82,8 @@ export interface ToolLoopConfig {
   /** Whether a reply may have several calls; default: the provider's, usually `true`. */
   readonly parallelToolCalls?: boolean;
   /**
-   * How often a request is retried after a temporary failure (`ProviderError.retryable`), after the pause that the
-   * server requested, or growing pauses; default: 2. Retries by the provider itself count.
+   * How often a request is retried after a temporary failure (`ProviderError.retryable`); default: 2. Retries by the
+   * provider itself count.
    */
   readonly providerRetries?: number;
   /** Tokens of definitions above which all tools without `defer: false` are found by a search; default: none. */
@@ -140,7 +140,7 @@ export interface ToolLoopConfig {
    * Id of the run; default: a UUID. A run with stored steps cannot start if its store already has a run with this id.
    */
   readonly runId?: string;
-  /** Milliseconds for answers, if neither tool nor question sets them (`expiresInMs`); default: no limit. */
+  /** Milliseconds for answers, if neither tool nor question sets them; default: no limit. */
   readonly answerWithinMs?: number;
   /**
    * What happens if a call is not answered in time. `refuse`: the model is informed. `end`: the run ends

@@ -50,7 +50,7 @@ export interface RecoverOptions {
   readonly maxConcurrency?: number;
   /** Milliseconds until a run can be recovered again; default: 30,000. */
   readonly leaseMs?: number;
-  /** After an abort, no more runs are taken over; runs that were taken over continue. */
+  /** After an abort, no more runs are taken over. Runs that were taken over continue. */
   readonly signal?: AbortSignal;
   /** Receives each run immediately. */
   readonly onResult?: (recovered: RecoveredRun) => void;

@@ -56,7 +56,7 @@ export interface InspectorOptions {
   readonly systemPrompt?: string;
   /** Also shows and answers the runs of this store. If it has `list`, those of other processes too. */
   readonly store?: RunStore;
-  /** The secret of the runs in the store, if they have one. */
+  /** The secret of the runs in the store. */
   readonly stateSecret?: string;
   /** Creates the scope from the input on the page. Default: the input without the request. */
   readonly scope?: (chosen: ChosenScope) => CallScope | Promise<CallScope>;

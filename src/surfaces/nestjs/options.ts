@@ -80,7 +80,7 @@ export interface ToolwrightModuleOptions
   readonly chat?: ChatSettings;
   /**
    * `true`: takes turns, runs jobs and recovers runs from its start. `false`: it does none of this, because a
-   * `toolwright worker` does. Default: it takes turns once `ToolwrightService.conversations` is used.
+   * `toolwright worker` does. Default: once `ToolwrightService.conversations` is used.
    */
   readonly worker?: boolean;
   /**
@@ -89,8 +89,9 @@ export interface ToolwrightModuleOptions
    */
   readonly inspector?: boolean | InspectorSettings;
   /**
-   * `true`: the model receives the message of every error. Default: only messages of an `HttpException` below 500, of
-   * `RetryToolCall` and of the framework's own errors; for other errors, it receives a reference to the log entry.
+   * `true`: the model receives the message of every error. Default: only messages that are meant for it, otherwise a
+   * reference to the log. Messages of an `HttpException` below 500, of `RetryToolCall` and of the
+   * framework's own errors are meant for it.
    */
   readonly exposeErrors?: boolean;
   /**

@@ -150,7 +150,7 @@ export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'to
   readonly skills?: SkillToolsOptions['folder'];
   /** MCP servers. The keys are prefixes for the names of their tools. */
   readonly mcp?: Readonly<Record<string, AgentMcpClient | AgentMcpServer>>;
-  /** What calls of all tools may do; default: `{ mode: 'ask' }`. */
+  /** What calls may do; default: `{ mode: 'ask' }`. */
   readonly permissions?: Permissions | PermissionsOptions;
   /**
    * The store for runs and conversations, or `{ sqlite: { path } }`, `{ postgres: { … } }`. Default: runs are not

@@ -36,7 +36,7 @@ export interface McpToolsOptions extends NameFilter {
   /** Put before each name, with `_`. */
   readonly prefix?: string;
   /**
-   * Milliseconds for one call. Default: two minutes; with `Infinity`, only the `toolTimeoutMs` of the run or the
+   * Milliseconds for one call. Default: two minutes. With `Infinity`, only the `toolTimeoutMs` of the run or the
    * registry applies.
    */
   readonly timeoutMs?: number;

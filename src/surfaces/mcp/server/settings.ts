@@ -14,7 +14,7 @@ export interface McpSessionOptions {
   readonly max?: number;
   /** The same per principal with a verified token. It can replace only its own sessions. Default: 100. */
   readonly maxPerPrincipal?: number;
-  /** Messages stored for a client whose stream broke, fewer if they exceed 4 MiB. Default: 64. */
+  /** Messages stored for a client whose stream broke. Default: 64. */
   readonly replay?: number;
 }
 
@@ -63,7 +63,7 @@ export interface McpOAuthOptions {
 
 /** Calls that are answered later (the extension `io.modelcontextprotocol/tasks` of MCP 2026-07-28). */
 export interface McpTaskOptions {
-  /** The store of the tasks; all processes that serve the same callers share it. */
+  /** The store of the tasks. All processes that serve the same callers share it. */
   readonly store: CheckpointStore;
   /** Tools that only run as tasks, by name or pattern. Clients without the extension get the error −32021. */
   readonly required?: readonly string[];
@@ -107,8 +107,8 @@ export interface McpServerSettings {
   /** `false`: no sessions, and so no questions and no notifications between calls. */
   readonly sessions?: McpSessionOptions | false;
   /**
-   * Callers sign in at an authorization server. Default: `authInfo` of the request is used unchanged, and nothing is
-   * refused. Over stdio there is no sign-in; `scope` returns the scopes of the caller.
+   * Callers sign in at an authorization server. Default: nothing is refused. Over stdio there is no sign-in; `scope`
+   * returns the scopes of the caller.
    */
   readonly oauth?: McpOAuthOptions;
   /**
@@ -129,6 +129,6 @@ export interface McpServerSettings {
    * process.
    */
   readonly stateKey?: string;
-  /** Receives errors outside of responses; default: they are logged by the registry's logger or the console. */
+  /** Receives errors outside of responses; default: they are logged. */
   onError?(error: unknown): void;
 }

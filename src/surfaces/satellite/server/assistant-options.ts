@@ -30,7 +30,7 @@ export interface AssistantHandlerOptions {
   readonly provider: LLMProvider;
   readonly model: string;
   /**
-   * First message of every request to the provider; it is not stored. Use `toolRequestPrompt` to describe the tools.
+   * First message of every request to the provider. It is not stored. Use `toolRequestPrompt` to describe the tools.
    */
   readonly systemPrompt?: SystemPrompt;
   /** Passed to the provider unchanged. */
@@ -45,7 +45,7 @@ export interface AssistantHandlerOptions {
   readonly token?: string;
   /**
    * Identifies the user, as JSON. A conversation belongs to its first user; for others, it does not exist. Default:
-   * clients are not distinguished, and every client that has the id of a conversation can continue it.
+   * clients are not distinguished.
    */
   readonly owner?: (request: Request) => unknown;
   /** Called before the body of a request is read. */
