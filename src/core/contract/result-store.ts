@@ -14,6 +14,8 @@ export interface KeptResult extends ResultKey {
   readonly text: string;
   /** Milliseconds from now until it is deleted. */
   readonly lifeMs: number;
+  /** The only text that it may replace; `null`: no text. Default: it replaces any text. */
+  readonly replaces?: string | null;
 }
 
 /**
@@ -21,8 +23,11 @@ export interface KeptResult extends ResultKey {
  * find its handle. Every method is atomic, also between processes; methods may be synchronous.
  */
 export interface ResultStore {
-  /** Stores a result, replacing an older one with the same handle and run, and deletes some expired results. */
-  keepResult(result: KeptResult): void | Promise<void>;
+  /**
+   * Stores a result, replacing an older one with the same handle and run, and deletes some expired results. Returns
+   * `false`, without a change, if the stored text is not the one that it `replaces`.
+   */
+  keepResult(result: KeptResult): boolean | Promise<boolean>;
   /** The text of a result; `undefined` if it does not exist, has another owner, or has expired. */
   readResult(key: ResultKey): string | undefined | Promise<string | undefined>;
   /** Deletes expired results and returns their number. */

@@ -303,8 +303,10 @@ class SqlCache extends SqlPart implements ResultCache {
 
 const RESULTS = statements('kept_result', {
   keep: `
-    INSERT INTO :kept_results (run_id, handle, owner, text, end_at) VALUES ($1, $2, $3, $4, {now} + $5::bigint)
-    ON CONFLICT (run_id, handle) DO UPDATE SET owner = excluded.owner, text = excluded.text, end_at = excluded.end_at`,
+    INSERT INTO :kept_results AS kept (run_id, handle, owner, text, end_at)
+    VALUES ($1, $2, $3, $4, {now} + $5::bigint)
+    ON CONFLICT (run_id, handle) DO UPDATE SET owner = excluded.owner, text = excluded.text, end_at = excluded.end_at
+    WHERE $6::text IS NULL OR kept.text IN ($6::text, excluded.text)`,
   read: `
     SELECT text FROM :kept_results
     WHERE run_id = $1 AND handle = $2 AND owner IS NOT DISTINCT FROM $3 AND end_at > {now}`,
@@ -320,11 +322,11 @@ const FEW = 1_000;
 
 /** The large results of a store. */
 class SqlResults extends SqlPart implements ResultStore {
-  async keepResult({ handle, runId, owner, text, lifeMs }: KeptResult): Promise<void> {
+  async keepResult({ handle, runId, owner, text, lifeMs, replaces }: KeptResult): Promise<boolean> {
     await this.driver.run(RESULTS.remove, [0, FEW]);
-    // As JSON, because databases refuse lone surrogates and NUL in text.
-    const values = [runId, handle, owner ?? null, JSON.stringify(text), wholeMs(lifeMs)];
-    await this.driver.run(RESULTS.keep, values);
+    // As JSON, because databases refuse lone surrogates and NUL in text; `null` is not the JSON of a text.
+    const texts = [JSON.stringify(text), wholeMs(lifeMs), JSON.stringify(replaces) ?? null];
+    return (await this.driver.run(RESULTS.keep, [runId, handle, owner ?? null, ...texts])).count > 0;
   }
 
   async readResult({ handle, runId, owner }: ResultKey): Promise<string | undefined> {

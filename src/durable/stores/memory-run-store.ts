@@ -360,9 +360,12 @@ interface HeldResult {
 class MemoryResults extends MemoryPart implements ResultStore {
   readonly #results = new Map<string, HeldResult>();
 
-  keepResult({ owner, text, lifeMs, ...key }: KeptResult): void {
+  keepResult({ owner, text, lifeMs, replaces, ...key }: KeptResult): boolean {
     this.removeExpiredResults();
+    const held = this.#results.get(placeOf(key));
+    if (replaces !== undefined && held !== undefined && held.text !== replaces) return false;
     this.#results.set(placeOf(key), { owner, text, end: this.now() + lifeMs });
+    return true;
   }
 
   readResult({ owner, ...key }: ResultKey): string | undefined {

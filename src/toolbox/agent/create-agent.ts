@@ -720,8 +720,8 @@ async function clientOf(
   if (!isRecord(given) || !('command' in given)) {
     const server = given as Exclude<AgentMcpServer, { readonly command: string }>;
     const { stateSecret } = options;
-    const hasStore = stateSecret !== undefined && keepsResults(store) && keepsBudgets(store);
-    if (!hasStore || !isRecord(server?.auth)) return connectMcp(server);
+    if (stateSecret === undefined || !keepsResults(store) || !isRecord(server?.auth))
+      return connectMcp(server);
     const { storeTokens } = await import('../../surfaces/mcp/client/token-stores.js');
     return connectMcp({ ...server, auth: { tokens: storeTokens(store, stateSecret), ...server.auth } });
   }

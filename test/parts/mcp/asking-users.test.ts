@@ -3,12 +3,22 @@ import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Answer, defineTool, resumeToolLoop, runToolLoop, ToolRegistry } from 'toolwright';
+import {
+  type Answer,
+  defineTool,
+  resumeToolLoop,
+  runToolLoop,
+  type StoreWithResults,
+  ToolRegistry,
+} from 'toolwright';
 import { type Agent, createAgent } from 'toolwright/agent';
 import { connectMcp, createMcpServer, mcpTools, storeTokens } from 'toolwright/mcp';
+import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { describePostgres } from '../../services/services.js';
 import { serve } from '../../setup/loopback.js';
+import { TestSchemas } from '../postgres/test-schema.js';
 import { agree, CANARY, type OddServers, serveOddly } from './odd-authorization-server.js';
 
 const redirectUrl = 'https://app.example.com/signed-in';
@@ -86,24 +96,39 @@ describe('a sign-in as a question of the run', () => {
   });
 });
 
+async function expectCompareAndSet(store: StoreWithResults): Promise<void> {
+  const tokens = storeTokens(store, 'one');
+  expect(await tokens.load('a')).toBeUndefined();
+  expect(await tokens.save('a', 'first', 'other')).toBe(false);
+  expect(await tokens.save('a', 'first', undefined)).toBe(true);
+  expect(await tokens.save('a', 'again', undefined)).toBe(false);
+  const both = await Promise.all([tokens.save('a', 'left', 'first'), tokens.save('a', 'right', 'first')]);
+  expect(both.filter(Boolean)).toHaveLength(1);
+  expect(['left', 'right']).toContain(await tokens.load('a'));
+  expect(await tokens.load('b')).toBeUndefined();
+  const others = storeTokens(store, 'two');
+  expect(await others.load('a')).toBeUndefined();
+  expect(await others.save('a', 'mine', undefined)).toBe(true);
+  expect(await others.load('a')).toBe('mine');
+}
+
 test.each([
   ['memory', () => new MemoryRunStore()],
   ['SQLite', () => new SqliteRunStore({ path: ':memory:' })],
 ])(
   'tokens in a run store (%s) change only from what was expected, and open with their secret',
-  async (_name, open) => {
-    const store = open();
-    const tokens = storeTokens(store, 'one');
-    expect(await tokens.load('a')).toBeUndefined();
-    expect(await tokens.save('a', 'first', 'other')).toBe(false);
-    expect(await tokens.save('a', 'first', undefined)).toBe(true);
-    const both = await Promise.all([tokens.save('a', 'left', 'first'), tokens.save('a', 'right', 'first')]);
-    expect(both.filter(Boolean)).toHaveLength(1);
-    expect(['left', 'right']).toContain(await tokens.load('a'));
-    expect(await tokens.load('b')).toBeUndefined();
-    expect(await storeTokens(store, 'two').load('a')).toBeUndefined();
-  },
+  (_name, open) => expectCompareAndSet(open()),
 );
+
+describePostgres('with PostgreSQL', (postgres) => {
+  const schemas = new TestSchemas(postgres);
+
+  test('tokens in a run store change only from what was expected, and open with their secret', async () => {
+    const store = new PostgresRunStore({ connectionString: postgres.url, schema: schemas.newSchema() });
+    await expectCompareAndSet(store);
+    await store.close();
+  });
+});
 
 describe('questions of a server', () => {
   const shop = new ToolRegistry().register(

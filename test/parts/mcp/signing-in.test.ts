@@ -4,9 +4,21 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
-import { connectMcp, fileTokens, followMcpTools, type McpAuth, mcpTools } from 'toolwright/mcp';
+import {
+  connectMcp,
+  fileTokens,
+  followMcpTools,
+  type McpAuth,
+  type McpTokenStore,
+  mcpTools,
+  storeTokens,
+} from 'toolwright/mcp';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { SqliteRunStore } from 'toolwright/stores';
 import { builtFile } from '../../processes/built-file.js';
 import { NodeProcess } from '../../processes/node-process.js';
+import { describePostgres } from '../../services/services.js';
+import { TestSchemas } from '../postgres/test-schema.js';
 import { agree, CANARY, type OddServers, serveOddly } from './odd-authorization-server.js';
 
 const redirectUrl = 'http://127.0.0.1:33333/callback';
@@ -118,28 +130,63 @@ test('clients that renew the same token at once use it once', async () => {
   expect(await shops[0]?.call('orders')).toBe('orders of ada');
 });
 
-test('processes that renew the same token at once use it once, and all go on', async () => {
-  const shop = await visit();
+const SECRET = 'a secret of the application';
+
+/** Where the tokens of several processes are: here, and the expression that makes the same in another process. */
+interface SharedTokens {
+  readonly tokens: McpTokenStore;
+  readonly expression: string;
+}
+
+/** Three processes whose token expired call at once. */
+async function expectOneRenewal({ tokens, expression }: SharedTokens): Promise<void> {
+  const shop = await visit({ tokens });
   await shop.call('orders');
   servers.grants.length = 0;
   servers.behaviour.delayMs = 1_000;
   servers.expireAll();
-  const [tools, mcp] = ['dist/src/index.js', 'dist/src/surfaces/mcp/index.js'] as const;
+  const built = (name: string): string =>
+    JSON.stringify(pathToFileURL(builtFile(`dist/src/${name}/index.js`)));
   const program = `
-    import { ToolRegistry } from ${JSON.stringify(pathToFileURL(builtFile(tools)))};
-    import { connectMcp, fileTokens, mcpTools } from ${JSON.stringify(pathToFileURL(builtFile(mcp)))};
-    const [url, path, redirectUrl] = process.argv.slice(1);
-    const connect = connectMcp({ url, auth: { redirectUrl, tokens: fileTokens(path) } });
+    import { ToolRegistry } from ${JSON.stringify(pathToFileURL(builtFile('dist/src/index.js')))};
+    import { connectMcp, fileTokens, mcpTools, storeTokens } from ${built('surfaces/mcp')};
+    import { SqliteRunStore } from ${built('durable/stores')};
+    import { PostgresRunStore } from ${built('durable/postgres')};
+    const [url, redirectUrl] = process.argv.slice(1);
+    const connect = connectMcp({ url, auth: { redirectUrl, tokens: ${expression} } });
     const registry = new ToolRegistry().register(...(await mcpTools(connect)));
     console.log((await registry.execute('orders', {})).forLLM);
     process.exit();
   `;
-  const args = ['--input-type=module', '--eval', program, servers.url, path, redirectUrl];
+  const args = ['--input-type=module', '--eval', program, servers.url, redirectUrl];
   const processes = Array.from({ length: 3 }, () => new NodeProcess(args, { folder }));
   for (const { exitCode, stdout, stderr } of await Promise.all(processes.map((one) => one.ended())))
     expect([exitCode, stdout, stderr]).toEqual([0, 'orders of ada\n', '']);
   expect(servers.grants).toEqual(['refresh_token']);
   expect(await shop.call('orders')).toBe('orders of ada');
+}
+
+test('processes that renew the same token of a file at once use it once, and all go on', () =>
+  expectOneRenewal({ tokens: fileTokens(path), expression: `fileTokens(${JSON.stringify(path)})` }));
+
+test('processes that renew the same token in SQLite at once use it once, and all go on', async () => {
+  const options = { path: join(folder, 'agent.sqlite') };
+  const store = new SqliteRunStore(options);
+  const expression = `storeTokens(new SqliteRunStore(${JSON.stringify(options)}), '${SECRET}')`;
+  await expectOneRenewal({ tokens: storeTokens(store, SECRET), expression });
+  store.close();
+});
+
+describePostgres('with PostgreSQL', (postgres) => {
+  const schemas = new TestSchemas(postgres);
+
+  test('processes that renew the same token at once use it once, and all go on', async () => {
+    const options = { connectionString: postgres.url, schema: schemas.newSchema() };
+    const store = new PostgresRunStore(options);
+    const expression = `storeTokens(new PostgresRunStore(${JSON.stringify(options)}), '${SECRET}')`;
+    await expectOneRenewal({ tokens: storeTokens(store, SECRET), expression });
+    await store.close();
+  });
 });
 
 test('after everything was revoked, the user signs in again', async () => {

@@ -433,6 +433,20 @@ const RESULT_CASES: readonly OpenedCase<Opened>[] = [
     },
   },
   {
+    title: 'results.keepResult with `replaces` replaces only that text, for one of simultaneous callers',
+    async run({ store, other = store }) {
+      const keep = ({ results }: StoreWithResults, text: string, replaces: string | null) =>
+        results.keepResult({ handle: 'h', runId: 'r', text, replaces, lifeMs: MINUTE });
+      expectSame('the first text', await keep(store, 'one', null), true);
+      expectSame('a second first text', await keep(store, 'other', null), false);
+      expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
+      const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
+      expectSame('how many replaced it', both.filter(Boolean).length, 1);
+      const text = await store.results.readResult({ handle: 'h', runId: 'r' });
+      expectSame('the text', text, both[0] ? 'left' : 'right');
+    },
+  },
+  {
     title: 'results.removeExpiredResults forgets those whose time is over, which are not found before either',
     async run({ store: { results }, advance }) {
       await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });

@@ -1,7 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { BudgetAmounts, StoreWithBudgets } from '../../../core/contract/budget-ledger.js';
 import type { StoreWithResults } from '../../../core/contract/result-store.js';
 import { withFileLock } from '../../../core/kernel/file-lock.js';
 import { isRecord, parsedJson } from '../../../core/kernel/json.js';
@@ -66,11 +65,7 @@ function readTexts(path: string): Readonly<Record<string, string>> {
 
 /** Starts anew with every change. */
 const LIFE_MS = 365 * 24 * 60 * 60 * 1000;
-/** Under the lock, a text is read and written. */
-const LOCKED_MS = 10_000;
 const RUN_ID = 'mcp-sign-ins';
-const ONE: BudgetAmounts = { tokens: 0, cost: 0, calls: 1, steps: 0, timeMs: 0 };
-const NONE: BudgetAmounts = { ...ONE, calls: 0 };
 
 /**
  * Stores tokens in a run store, encrypted: `stateSecret` is the secret. They stay for a year after their last renewal.
@@ -81,32 +76,22 @@ const NONE: BudgetAmounts = { ...ONE, calls: 0 };
  * const tokens = storeTokens(new SqliteRunStore({ path: 'agent.sqlite' }), 'a long secret');
  * ```
  */
-export function storeTokens(store: StoreWithResults & StoreWithBudgets, stateSecret: string): McpTokenStore {
+export function storeTokens(store: StoreWithResults, stateSecret: string): McpTokenStore {
   const sealed = new SealedState(stateSecret, LIFE_MS);
-  const load = async (key: string): Promise<string | undefined> => {
-    const text = await store.results.readResult({ runId: RUN_ID, handle: digestOf(key) });
-    const opened = text === undefined ? undefined : sealed.open(text, key);
-    return typeof opened === 'string' ? opened : undefined;
+  const read = async (key: string): Promise<{ readonly stored?: string; readonly text?: string }> => {
+    const stored = await store.results.readResult({ runId: RUN_ID, handle: digestOf(key) });
+    if (stored === undefined) return {};
+    const text = sealed.open(stored, key);
+    return typeof text === 'string' ? { stored, text } : { stored };
   };
   return {
-    load,
+    load: async (key) => (await read(key)).text,
     async save(key, text, expected) {
-      const handle = digestOf(key);
-      const id = randomUUID();
-      const account = { key: `${RUN_ID}:${handle}`, limits: { calls: 1 } };
-      // A reservation of the whole account is a lock.
-      const lock = await store.budgets.reserve({ id, accounts: [account], amounts: ONE, leaseMs: LOCKED_MS });
-      if (lock.status !== 'reserved') return false;
-      try {
-        if ((await load(key)) !== expected) return false;
-        await store.results.keepResult({
-          ...{ runId: RUN_ID, handle, lifeMs: LIFE_MS },
-          text: sealed.seal(text, key),
-        });
-        return true;
-      } finally {
-        await store.budgets.settle(id, NONE);
-      }
+      const current = await read(key);
+      if (current.text !== expected) return false;
+      const place = { runId: RUN_ID, handle: digestOf(key), lifeMs: LIFE_MS };
+      const replaces = current.stored ?? null;
+      return store.results.keepResult({ ...place, text: sealed.seal(text, key), replaces });
     },
   };
 }
