@@ -396,6 +396,7 @@ const mcpToolsOptions: Required<McpToolsOptions> = {
   deny: ['b'],
   prefix: 'shop',
   timeoutMs: 1000,
+  background: ['import_*'],
   fillDefaults: true,
   logger: console,
   telemetry: openTelemetry(),

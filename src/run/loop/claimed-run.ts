@@ -38,6 +38,14 @@ interface ClaimedWrite {
   readonly wasDone?: () => Promise<boolean>;
 }
 
+/** Why this process no longer holds a run. */
+const LOSSES = new WeakSet<object>();
+
+/** Whether a call was aborted because this process no longer holds its run, which another process continues. */
+export function isLeftToOthers({ reason }: AbortSignal): boolean {
+  return typeof reason === 'object' && reason !== null && LOSSES.has(reason);
+}
+
 /** A run that this process holds while it renews its lease, at every third of the lease. */
 export class ClaimedRun {
   readonly claim: RunClaim;
@@ -59,7 +67,7 @@ export class ClaimedRun {
       },
       fail: (cause) => {
         const message = `The claim on run '${runId}' could not be renewed: ${errorMessage(cause)}`;
-        this.#lost.abort(new ToolwrightError('RunStoreFailed', message, { cause }));
+        this.abandon(new ToolwrightError('RunStoreFailed', message, { cause }));
       },
     });
   }
@@ -126,6 +134,7 @@ export class ClaimedRun {
   /** Leaves the run to the process that takes it over when the lease has expired; nothing more is written. */
   abandon(reason: unknown): void {
     this.leave();
+    if (typeof reason === 'object' && reason !== null) LOSSES.add(reason);
     this.#lost.abort(reason);
   }
 

@@ -1,4 +1,5 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
+import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { type ConnectedMcpClient, checkConnectOptions, type McpConnectOptions } from './connect-options.js';
 import { McpSignIn } from './sign-in.js';
 import { UserQuestions } from './user-questions.js';
@@ -58,7 +59,10 @@ async function newClient(): Promise<Client> {
   const { Client } = await import('@modelcontextprotocol/client');
   const client = new Client(
     { name: 'toolwright', version: '1.0.0' },
-    { capabilities: { elicitation: { form: {}, url: {} } }, versionNegotiation: { mode: 'auto' } },
+    {
+      capabilities: { elicitation: { form: {}, url: {} }, extensions: { [TASKS_EXTENSION]: {} } },
+      versionNegotiation: { mode: 'auto' },
+    },
   );
   new UserQuestions(client);
   return client;

@@ -31,8 +31,10 @@ import { canonicalJson, isRecord, withoutUndefined } from '../../../core/kernel/
 import {
   BOOLEAN,
   either,
+  FILLED_TEXT,
   FUNCTION,
   LOGGER,
+  listOf,
   MILLISECONDS,
   optionTable,
   protecting,
@@ -51,6 +53,7 @@ import {
 } from '../../../tools/checking/schema-faults.js';
 import { TOOL_NAME } from '../../../tools/discovery/define-tool.js';
 import { asSent, recordMessage } from '../record-message.js';
+import { followTask, readableTask, recordedTask, recordTask } from './followed-task.js';
 import { CLIENT, LiveClient, type UseOptions } from './live-client.js';
 import {
   type McpClientSource,
@@ -78,7 +81,7 @@ const MOST_PAGES = 1_000;
 /** All pages of a server's tool list, with schemas unchanged; invalid tools are skipped. */
 async function readToolList(client: Client, telemetry: Telemetry | undefined): Promise<McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
-  if (client.transport !== undefined && isModern(client)) passOverMalformed(client.transport);
+  adaptMessages(client);
   const tools: McpTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -113,17 +116,18 @@ function isTool(tool: unknown): tool is McpTool {
   return isReadable({ ...tool, inputSchema: { type: 'object', ...tool.inputSchema } });
 }
 
-const TOLERANT = new WeakSet<Transport>();
+const ADAPTED = new WeakSet<Transport>();
 
 /**
- * Removes malformed tools from incoming lists before the SDK parses them: since 2026-07-28, it would refuse a whole
- * page because of one. Other messages are not changed.
+ * Changes incoming messages that the SDK would refuse since 2026-07-28: it knows no tasks, and refuses a whole page of
+ * tools because of a malformed one.
  */
-function passOverMalformed(transport: Transport): void {
-  if (TOLERANT.has(transport)) return;
-  TOLERANT.add(transport);
+function adaptMessages(client: Client): void {
+  const { transport } = client;
+  if (transport === undefined || !isModern(client) || ADAPTED.has(transport)) return;
+  ADAPTED.add(transport);
   const { onmessage } = transport;
-  transport.onmessage = (message, extra) => onmessage?.(withoutMalformed(message), extra);
+  transport.onmessage = (message, extra) => onmessage?.(readableTask(withoutMalformed(message)), extra);
 }
 
 function withoutMalformed<Message extends JSONRPCMessage>(message: Message): Message {
@@ -204,7 +208,8 @@ function importTool(
 ): ToolDefinition | undefined {
   const schemas = readForeignSchemas(tool, options);
   if (schemas === undefined) return undefined;
-  const { timeoutMs = TIMEOUT_MS, fillDefaults = false } = options;
+  const { timeoutMs = TIMEOUT_MS, fillDefaults = false, background = [] } = options;
+  const isBackground = background.length > 0 && createNameFilter({ allow: background })(tool.name);
   const annotations = annotationsOf(tool);
   const isRepeatable = annotations.readOnly === true || annotations.idempotent === true;
   // The registry validates arguments and results; the SDK only needs to know which parameters are headers.
@@ -216,19 +221,30 @@ function importTool(
     output: outputSchema as JsonSchema | undefined,
     timeoutMs: timeoutMs === Number.POSITIVE_INFINITY ? undefined : timeoutMs,
     annotations,
+    background: isBackground ? true : undefined,
     fillsDefaults: fillDefaults ? undefined : false,
     checkedAs: schemas.areWhole ? undefined : schemas.checkedAs,
     async execute(args: JsonObject, context: ToolContext) {
       const call = { tool, toolDefinition, args, context, options };
-      const result = await client.use(
-        (connected) => {
-          const questions = questionsOf(connected);
-          if (questions === undefined) return sendCall(connected, call);
-          return questions.within(context, () => sendCall(connected, call));
-        },
-        { isRepeatable, askForSignIn: askForSignIn(context) },
-      );
-      return readMcpResult(result);
+      const use = (work: (connected: Client) => Promise<CallToolResult>, mayRepeat: boolean) =>
+        client.use(
+          (connected) => {
+            adaptMessages(connected);
+            const questions = questionsOf(connected);
+            return questions === undefined
+              ? work(connected)
+              : questions.within(context, () => work(connected));
+          },
+          { isRepeatable: mayRepeat, askForSignIn: askForSignIn(context) },
+        );
+      let taskId = await recordedTask(context);
+      if (taskId === undefined) {
+        const result = await use((connected) => sendCall(connected, call), isRepeatable);
+        taskId = await recordTask(result, context);
+        if (taskId === undefined) return readMcpResult(result);
+      }
+      const task = { taskId, context };
+      return readMcpResult(await use((connected) => followTask(connected, task), true));
     },
   });
   return Object.freeze(imported);
@@ -377,12 +393,6 @@ function partOf(block: ContentBlock): ContentPart {
       return { type: 'file', data: block.resource.blob, mimeType, filename: uri };
     }
   }
-}
-
-function _resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['resource']): ContentPart {
-  const { uri, mimeType = 'application/octet-stream' } = resource;
-  if ('text' in resource) return { type: 'text', content: `${uri}\n${resource.text}` };
-  return { type: 'file', data: resource.blob, mimeType, filename: uri };
 }
 
 /** Telemetry facts about messages to the server of a connection. */
@@ -747,6 +757,7 @@ const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
     fix: 'letters, digits, _ and -, not beginning with a digit',
   },
   timeoutMs: MILLISECONDS,
+  background: listOf(FILLED_TEXT, "['import_*']"),
   approve: protecting({
     ...FUNCTION,
     fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',

@@ -40,6 +40,8 @@ export interface McpToolsOptions extends NameFilter {
    * registry applies.
    */
   readonly timeoutMs?: number;
+  /** The server's names of tools that run in the background, with `*` for any characters. Default: none. */
+  readonly background?: readonly string[];
   /**
    * Whether a tool is registered, also when its definition has changed. All approvals are requested at the same time.
    * Default: all tools are registered.

@@ -19,7 +19,7 @@ export class UserQuestions {
   constructor(client: Client) {
     this.#client = client;
     QUESTIONS.set(client, this);
-    client.setRequestHandler('elicitation/create', ({ params }) => this.#answer(params));
+    client.setRequestHandler('elicitation/create', ({ params }) => this.answer(params));
   }
 
   /** Runs the request of a call. */
@@ -33,7 +33,7 @@ export class UserQuestions {
   }
 
   /** If there is no answer yet, `ask` throws: the run is suspended, and the call is made again with the answer. */
-  async #answer(params: ElicitRequestParams): Promise<ElicitResult> {
+  async answer(params: ElicitRequestParams): Promise<ElicitResult> {
     const context = this.#asking();
     if (context === undefined) return { action: 'cancel' };
     const { message } = params;

@@ -11,6 +11,7 @@ import type { ServedAs } from '../../../core/contract/declaration.js';
 import { SERVED_KINDS } from '../../../run/call/registration.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { asSent, recordMessage } from '../record-message.js';
+import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { APPS_EXTENSION, listedApp } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
 import { complete } from './completions.js';
@@ -29,7 +30,7 @@ import {
 import { findResource, isTemplate } from './resource-uris.js';
 import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
-import { TASK_METHODS, TASKS_EXTENSION, type Tasks } from './tasks.js';
+import { TASK_METHODS, type Tasks } from './tasks.js';
 import { LISTS } from './tool-lists.js';
 
 /**

@@ -26,14 +26,12 @@ import { type LoopRun, NO_USAGE } from '../../../run/loop/loop-run.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
 import { answerStoredRun, cancelRun, driveSeizedRun } from '../../../run/loop/stored-run.js';
 import { openWaits, restoredRecord, storedRecord } from '../../../run/loop/suspend.js';
+import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { pendingRequests, readResponse, STATELESS } from './ask-client.js';
 import { sentResult } from './call-result.js';
 import type { McpCaller } from './options.js';
 import { type CallerRights, type McpRequest, rightsOf } from './request.js';
 import type { McpTaskOptions } from './settings.js';
-
-/** The extension of MCP 2026-07-28 for calls that are answered later (SEP-2663). */
-export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /** The methods of the extension. */
 export const TASK_METHODS = {

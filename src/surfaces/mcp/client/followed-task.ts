@@ -1,0 +1,169 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { CallToolResult, Client, ElicitResult, JSONRPCMessage } from '@modelcontextprotocol/client';
+import { isCallToolResult, isSpecType, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { ToolContext } from '../../../core/contract/tool-context.js';
+import { isRecord } from '../../../core/kernel/json.js';
+import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
+import { asSent } from '../record-message.js';
+import { questionsOf } from './user-questions.js';
+
+/** Where the id of a task is in a result that the SDK accepts. */
+const TASK_ID = 'toolwright/task';
+
+/** A message with a task instead of a result, in a form that the SDK accepts; others are unchanged. */
+export function readableTask<Message extends JSONRPCMessage>(message: Message): Message {
+  if (!('result' in message) || message.result.resultType !== 'task') return message;
+  const _meta = { [TASK_ID]: String(message.result.taskId) };
+  return { ...message, result: { resultType: 'complete', content: [], _meta } };
+}
+
+const TASK = 'mcp task';
+
+/** The task that an earlier execution of the call has started: no second one may be started. */
+export function recordedTask(context: ToolContext): Promise<string | undefined> {
+  return recorded<string>(context, TASK);
+}
+
+/** Records the task of a result; `undefined` if the call has ended with it. */
+export async function recordTask(
+  { _meta }: CallToolResult,
+  context: ToolContext,
+): Promise<string | undefined> {
+  const taskId = _meta?.[TASK_ID];
+  return typeof taskId === 'string' ? context.once(TASK, () => taskId) : undefined;
+}
+
+const NOT_RECORDED = new Error('Nothing is recorded.');
+
+async function recorded<Value>(context: ToolContext, key: string): Promise<Value | undefined> {
+  try {
+    return await context.once<Value>(key, () => {
+      throw NOT_RECORDED;
+    });
+  } catch (error) {
+    if (error === NOT_RECORDED) return undefined;
+    throw error;
+  }
+}
+
+interface FollowedTask {
+  readonly taskId: string;
+  readonly context: ToolContext;
+}
+
+/** A task as its server reports it. */
+interface ReportedTask {
+  readonly status?: unknown;
+  readonly statusMessage?: unknown;
+  readonly pollIntervalMs?: unknown;
+  readonly inputRequests?: unknown;
+  readonly result?: unknown;
+  readonly error?: { readonly code?: unknown; readonly message?: unknown };
+}
+
+const AS_SENT = asSent<ReportedTask>();
+const CANCEL_WITHIN_MS = 5_000;
+
+/**
+ * Waits for the end of a task (SEP-2663). What the server asks meanwhile is a question of the call's user. An aborted
+ * call cancels its task, unless another process continues the call.
+ */
+export async function followTask(client: Client, { taskId, context }: FollowedTask): Promise<CallToolResult> {
+  const { signal } = context;
+  const answers = new TaskAnswers(client, context);
+  try {
+    await answers.repeat();
+    for (;;) {
+      const task = await client.request({ method: 'tasks/get', params: { taskId } }, AS_SENT, { signal });
+      if (task.status === 'completed') return readResult(task.result);
+      if (task.status === 'failed') throw protocolError(task);
+      if (task.status === 'cancelled') throw new Error('The server cancelled the task of the call.');
+      if (task.status === 'input_required') {
+        const inputResponses = await answers.to(task.inputRequests);
+        const params = { taskId, inputResponses };
+        await client.request({ method: 'tasks/update', params }, AS_SENT, { signal });
+      } else if (task.status !== 'working')
+        throw new Error(
+          `The server reported a task in an unknown state: ${String(task.status).slice(0, 100)}`,
+        );
+      await wait(pauseOf(task), undefined, { signal });
+    }
+  } catch (error) {
+    if (signal.aborted && !isLeftToOthers(signal))
+      void client
+        .request({ method: 'tasks/cancel', params: { taskId } }, AS_SENT, { timeout: CANCEL_WITHIN_MS })
+        .catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * The answers of the user to what a task asks. A call that is executed again asks everything again, in the same order,
+ * although the server has some of the answers already.
+ */
+class TaskAnswers {
+  readonly #client: Client;
+  readonly #context: ToolContext;
+  readonly #given = new Map<string, ElicitResult>();
+
+  constructor(client: Client, context: ToolContext) {
+    this.#client = client;
+    this.#context = context;
+  }
+
+  async repeat(): Promise<void> {
+    for (;;) {
+      const asked = await recorded<AskedByTask>(this.#context, this.#next);
+      if (asked === undefined) return;
+      await this.#ask(asked);
+    }
+  }
+
+  async to(requests: unknown): Promise<Readonly<Record<string, ElicitResult>>> {
+    const asked = Object.entries(isRecord(requests) ? requests : {});
+    for (const [key, request] of asked)
+      if (!this.#given.has(key))
+        await this.#ask(await this.#context.once(this.#next, () => ({ key, request })));
+    return Object.fromEntries(asked.map(([key]) => [key, this.#given.get(key) as ElicitResult]));
+  }
+
+  get #next(): string {
+    return `mcp task question ${this.#given.size + 1}`;
+  }
+
+  async #ask({ key, request }: AskedByTask): Promise<void> {
+    const questions = questionsOf(this.#client);
+    if (questions === undefined)
+      throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
+    if (!isSpecType.ElicitRequest(request))
+      throw new Error('The task asks for something other than an answer of its user.');
+    this.#given.set(key, await questions.answer(request.params));
+  }
+}
+
+interface AskedByTask {
+  readonly key: string;
+  readonly request: unknown;
+}
+
+function readResult(result: unknown): CallToolResult {
+  if (isCallToolResult(result)) return result;
+  throw new Error('The server reported a task with a result that is not a result of a call.');
+}
+
+function protocolError({ error }: ReportedTask): ProtocolError {
+  const { code, message } = error ?? {};
+  return new ProtocolError(
+    typeof code === 'number' ? code : ProtocolErrorCode.InternalError,
+    typeof message === 'string' ? message : 'The task failed.',
+  );
+}
+
+const SHORTEST_PAUSE_MS = 50;
+const DEFAULT_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+function pauseOf({ pollIntervalMs }: ReportedTask): number {
+  const asked = Number.isFinite(pollIntervalMs) ? Number(pollIntervalMs) : DEFAULT_PAUSE_MS;
+  return Math.min(Math.max(asked, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS);
+}
