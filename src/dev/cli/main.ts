@@ -11,6 +11,8 @@ for (const stream of [process.stdout, process.stderr])
 const problem = oldNode();
 if (problem === undefined) {
   // Imported after the version check: an older Node may be unable to load the commands.
+  const { enableCompileCache } = await import('node:module');
+  enableCompileCache();
   const { runCommandLine } = await import('./run-command-line.js');
   process.exitCode = await runCommandLine(process.argv.slice(2), {
     folder: process.cwd(),
