@@ -1,4 +1,4 @@
-// Programs of others: mcp-remote, a bridge from stdio to HTTP, and the MCP Inspector on the command line.
+// Programs of others: mcp-remote, a bridge from stdio to HTTP, and the MCP Inspector, on the command line and as a page.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,8 @@ import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { signIn } from '../../dist/examples/mcp/sign-in.js';
-import { browse, CANCEL, expect, HOURS, READ, startPlain, startProtected } from './servers.mjs';
+import { webInspector } from './inspector-page.mjs';
+import { browse, CANCEL, expect, HOURS, PAY, READ, startPlain, startProtected } from './servers.mjs';
 
 const run = promisify(execFile);
 const moduleAt = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
@@ -16,7 +17,7 @@ const MCP_REMOTE = moduleAt('mcp-remote/dist/proxy.js');
 const INSPECTOR = moduleAt('@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 
 /** Uses a server through mcp-remote; every page that it wants opened is visited. */
-async function throughMcpRemote(url, use) {
+async function throughMcpRemote(url, use, options = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-remote-'));
   const visits = [];
   const transport = new StdioClientTransport({
@@ -34,7 +35,7 @@ async function throughMcpRemote(url, use) {
       visits.push({ address, end: browse(address).catch((error) => error) });
     }
   });
-  const client = new Client({ name: 'a-client', version: '1' });
+  const client = new Client({ name: 'a-client', version: '1' }, options);
   try {
     await client.connect(transport, { timeout: 120_000 });
     return await use(client, visits);
@@ -84,6 +85,19 @@ export const programs = {
       }
     });
   },
+  'mcp-remote shows an approval to the user of its client': async () => {
+    await using server = await startProtected(PAY);
+    const show = async (client) => {
+      const asked = [];
+      client.setRequestHandler('elicitation/create', ({ params }) => {
+        asked.push(params.message);
+        return { action: 'accept', content: {} };
+      });
+      const text = await callOf(client, 'pay');
+      expect(text === 'pay for ada' && asked.length === 1, { text, asked });
+    };
+    await throughMcpRemote(server.url, show, { capabilities: { elicitation: {} } });
+  },
   'Inspector (command line) lists and calls without sign-in': async () => {
     await using server = await startPlain(HOURS, READ);
     const { tools } = JSON.parse(await inspect(server.url, undefined, '--method', 'tools/list'));
@@ -97,4 +111,5 @@ export const programs = {
     const call = await inspect(server.url, token, '--method', 'tools/call', '--tool-name', 'read');
     expect(JSON.parse(call).content[0].text === 'read for ada', call);
   },
+  ...webInspector(INSPECTOR),
 };
