@@ -282,6 +282,21 @@ test('clients hear of new prompts, and of changes of resources that they have su
 });
 
 test.each(Object.entries(ERAS))(
+  'a client of %s cannot subscribe to a resource that it does not see',
+  async (era, options) => {
+    const { listening } = await start({ visible: () => ({ deny: ['shop_catalogue'] }) });
+    const client = await connect(listening, options);
+    const subscribe = (uri: string) =>
+      era === '2025-11-25'
+        ? client.subscribeResource({ uri })
+        : client.listen({ resourceSubscriptions: [uri] }).then((subscription) => subscription.close());
+    await subscribe('orders://a1');
+    await expect(subscribe('shop://catalogue')).rejects.toThrow('shop://catalogue');
+    await client.close();
+  },
+);
+
+test.each(Object.entries(ERAS))(
   'a client of %s is notified of the list that has changed, and of no other',
   async (_, options) => {
     @Toolset()

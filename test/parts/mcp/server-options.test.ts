@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';
 import { defineTool, InvalidOptionsError, ToolRegistry } from 'toolwright';
@@ -106,6 +108,24 @@ test.each([
   // What passes has no session yet, which is another matter.
   expect(response.status).toBe(status);
   await mcp.close();
+});
+
+test.each([
+  'localhost@evil',
+  'evil@localhost',
+  'local host',
+  'localhost:99999',
+  '[::1',
+  '%00',
+  'localhost/x',
+])('a request over HTTP whose Host is %j is refused, and is no failure of the server', async (host) => {
+  const reported: unknown[] = [];
+  listening = await listen(registry, { onError: (error) => reported.push(error) });
+  const sent = request(listening.url, { method: 'POST', headers: { host } }).end('{}');
+  const [response] = await once(sent, 'response');
+  expect(response.statusCode).toBe(403);
+  response.resume();
+  expect(reported).toEqual([]);
 });
 
 test('whose a session is, the application may say', async () => {

@@ -38,11 +38,17 @@ export function createGuard(options: AllowedNames, onError: (error: unknown) => 
     // A request that no HTTP server created lacks the header; its URL contains the host.
     const host = headers.get('host') ?? new URL(url).host;
     // The client's protocol is unknown here, because a proxy may have terminated TLS.
-    const isHost = ['http', 'https'].some((protocol) => isAllowed(hosts, `${protocol}://${host}`));
+    const isHost =
+      isHostName(host) && ['http', 'https'].some((protocol) => isAllowed(hosts, `${protocol}://${host}`));
     if (!isHost) return refuse('allowedHosts', 'Host', host);
     const origin = headers.get('origin');
     return !origin || isAllowed(origins, origin) ? undefined : refuse('allowedOrigins', 'Origin', origin);
   };
+}
+
+/** Whether a header is a host with or without a port, and nothing else: user names and paths are not part of it. */
+export function isHostName(header: string): boolean {
+  return !('problem' in readName(header, 'allowedHosts'));
 }
 
 /** `undefined` if every name is allowed. */
@@ -129,7 +135,8 @@ export function refuseRequest(
   {
     headers = {},
     code = status === 500 ? INTERNAL_ERROR : SERVER_ERROR,
-  }: { readonly headers?: Record<string, string>; readonly code?: number } = {},
+    id = null,
+  }: { readonly headers?: Record<string, string>; readonly code?: number; readonly id?: unknown } = {},
 ): Response {
-  return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status, headers });
+  return Response.json({ jsonrpc: '2.0', error: { code, message }, id }, { status, headers });
 }

@@ -2,14 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { finished, PassThrough } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
   createMcpHandler,
   type EventStore,
+  INVALID_PARAMS,
   isInitializeRequest,
   isLegacyRequest,
   type JSONRPCMessage,
   type McpHandlerRequestOptions,
   type McpHttpHandler,
   PARSE_ERROR,
+  PROTOCOL_VERSION_META_KEY,
   readRequestBody,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
@@ -17,7 +21,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { SERVED_KINDS } from '../../../run/call/registration.js';
@@ -28,11 +32,12 @@ import { allAppFaults } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
 import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
-import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
+import { createGuard, isHostName, type RequestGuard, refuseRequest } from './host-guard.js';
 import { ProtectedResource } from './oauth.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
 import {
   checkServerOptions,
+  type McpCaller,
   type McpConnection,
   type McpRequestInfo,
   type McpServerOptions,
@@ -40,6 +45,7 @@ import {
   type StdioStreams,
 } from './options.js';
 import { principalOf, type ServedTools } from './request.js';
+import { namedByUri, subscribedUris } from './resource-uris.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
 import { Tasks } from './tasks.js';
@@ -460,6 +466,9 @@ class RegistryServer implements McpToolServer {
   };
 
   readonly node: McpToolServer['node'] = async (request, response, body) => {
+    const { host } = request.headers;
+    // The adapter could make no address of it.
+    if (host && !isHostName(host)) return sendRefusal(response, refuseRequest(403, `Invalid Host: ${host}`));
     this.#node ??= this.#loadNodeHandler().catch((error) => {
       this.#onError(error);
       return refuseAll;
@@ -583,6 +592,10 @@ class RegistryServer implements McpToolServer {
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
     const isSubscription = isRecord(parsedBody) && parsedBody.method === SUBSCRIPTION;
+    const unseen =
+      isSubscription && (await this.#unseenBy({ ...info, headers: request.headers }, parsedBody));
+    if (unseen)
+      return refuseRequest(400, `Resource not found: ${unseen}`, { code: INVALID_PARAMS, id: parsedBody.id });
     const principal = isSubscription && authInfo ? principalOf(this.#options, authInfo) : undefined;
     if (principal !== undefined && !this.#subscriptions.begin(principal)) return refuseMany('subscriptions');
     const onEnd = (): void => {
@@ -590,6 +603,28 @@ class RegistryServer implements McpToolServer {
     };
     const response = await this.#modern.fetch(request, info);
     return watchResponse(response, { deliveries: this.#deliveries, onEnd, signal: request.signal });
+  }
+
+  /** A resource to which the caller subscribes although `visible` hides it. */
+  async #unseenBy(
+    { authInfo, headers }: McpHandlerRequestOptions & { readonly headers: Headers },
+    { params }: Readonly<Record<string, unknown>>,
+  ): Promise<string | undefined> {
+    const uris = subscribedUris(params);
+    if (this.#options.visible === undefined || uris.length === 0) return undefined;
+    const meta = isRecord(params) && isRecord(params._meta) ? params._meta : {};
+    const caller = withoutUndefined<McpCaller>({
+      authInfo,
+      headers,
+      protocolVersion: meta[PROTOCOL_VERSION_META_KEY] as string | undefined,
+      client: meta[CLIENT_INFO_META_KEY] as McpCaller['client'],
+      capabilities: (meta[CLIENT_CAPABILITIES_META_KEY] ?? {}) as McpCaller['capabilities'],
+    });
+    const { registry, lists } = this.#served;
+    const view = lists.view(await this.#options.visible(caller));
+    const isHidden = (uri: string) =>
+      namedByUri(view, uri).length === 0 && namedByUri(registry, uri).length > 0;
+    return uris.find(isHidden);
   }
 
   /** Reads the body once, because several functions need it. */
@@ -665,10 +700,12 @@ function refuseClosed(): Response {
 }
 
 /** Must not reject: `http` does not await the listener, and a rejection would end the process. */
-const refuseAll: McpToolServer['node'] = async (_request, response) => {
-  const refusal = refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node');
+const refuseAll: McpToolServer['node'] = (_request, response) =>
+  sendRefusal(response, refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node'));
+
+async function sendRefusal(response: Parameters<McpToolServer['node']>[1], refusal: Response): Promise<void> {
   response.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(await refusal.text());
-};
+}
 
 /** An aborted call is answered within half a second; the rest is for reading the response. */
 const CLOSING_MS = 1_000;

@@ -19,7 +19,7 @@ import {
 import { missingScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { refuseRequest } from './host-guard.js';
-import { findResource, servedAs } from './resource-uris.js';
+import { namedByUri, servedAs, subscribedUris } from './resource-uris.js';
 import type { ExpectedToken, McpOAuthOptions } from './settings.js';
 
 const URL_TEXT: OptionRule = {
@@ -234,20 +234,11 @@ function completedIn({ params }: Message, registry: ToolRegistry): readonly Name
 }
 
 function subscribedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
-  const { resourceSubscriptions } = recordOf(recordOf(params).notifications);
-  const uris = Array.isArray(resourceSubscriptions) ? resourceSubscriptions : [];
-  return uris.map((uri) => ofUri(registry, String(uri)));
+  return subscribedUris(params).map((uri) => namedByUri(registry, uri));
 }
 
 function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
-  return [ofUri(registry, String(recordOf(params).uri))];
-}
-
-function ofUri(registry: ToolRegistry, uri: string): Named {
-  const ofApp = registry.tools().filter(({ ui }) => ui?.uri === uri);
-  if (ofApp.length > 0) return ofApp;
-  const found = findResource(registry.part('resource'), uri);
-  return found === undefined ? [] : [found.resource];
+  return [namedByUri(registry, String(recordOf(params).uri))];
 }
 
 function named(registry: ToolRegistry, name: string): Named {

@@ -1,6 +1,7 @@
 import { UriTemplate } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
+import { isRecord } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 
 type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;
@@ -30,6 +31,21 @@ export function findResource(
     return { resource, variables: Object.fromEntries(decoded) };
   }
   return undefined;
+}
+
+/** The resource of a URI, or the tools of an MCP App; empty if the registry has neither. */
+export function namedByUri(registry: ToolRegistry, uri: string): readonly ToolDefinition[] {
+  const ofApp = registry.tools().filter(({ ui }) => ui?.uri === uri);
+  if (ofApp.length > 0) return ofApp;
+  const found = findResource(registry.part('resource'), uri);
+  return found === undefined ? [] : [found.resource];
+}
+
+/** The resources in the parameters of `subscriptions/listen`. */
+export function subscribedUris(params: unknown): readonly string[] {
+  const notifications = isRecord(params) && isRecord(params.notifications) ? params.notifications : {};
+  const { resourceSubscriptions: uris } = notifications;
+  return Array.isArray(uris) ? uris.map(String) : [];
 }
 
 function decode(value: string | string[]): unknown {
