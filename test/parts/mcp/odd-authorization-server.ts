@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { OAuthError, OAuthErrorCode } from '@modelcontextprotocol/client';
@@ -36,25 +37,42 @@ export interface OddServers extends AsyncDisposable {
   readonly grants: string[];
   /** The scopes of each visit of the sign-in page. */
   readonly visits: string[];
+  /** Everything that both servers received, and everything secret that was issued. */
+  readonly received: string[];
+  readonly issued: string[];
   /** Access tokens end their life. */
   expireAll(): void;
   /** Everything that was issued ends its life. */
   revokeAll(): void;
 }
 
-function secret(kind: string): string {
-  return `${CANARY}${kind}-${randomUUID()}`;
+/** Records a request with its body, which is left to whoever reads it. */
+function record(request: IncomingMessage, received: string[]): void {
+  const { method, url, headers } = request;
+  const at = received.push(`${method} ${url} ${JSON.stringify(headers)}\n`) - 1;
+  const push = request.push.bind(request);
+  request.push = (chunk, encoding) => {
+    if (chunk !== null) received[at] += String(chunk);
+    return push(chunk, encoding);
+  };
 }
 
 export async function serveOddly(tools: ToolRegistry): Promise<OddServers> {
   const behaviour: Behaviour = { account: 'ada', delayMs: 0, failsWith: undefined, echoes: false };
   const grants: string[] = [];
   const visits: string[] = [];
+  const received: string[] = [];
+  const issued: string[] = [];
   const codes = new Map<string, Grant & { readonly challenge: string }>();
   const access = new Map<string, Grant>();
   const refresh = new Map<string, Grant>();
   const spent = new Map<string, Grant>();
 
+  const secret = (kind: string): string => {
+    const text = `${CANARY}${kind}-${randomUUID()}`;
+    issued.push(text);
+    return text;
+  };
   const issue = (grant: Grant): object => {
     const [token, renewal] = [secret('access'), secret('refresh')];
     access.set(token, grant);
@@ -93,6 +111,7 @@ export async function serveOddly(tools: ToolRegistry): Promise<OddServers> {
   };
 
   const authorization = await serve(async (request, response) => {
+    record(request, received);
     const { pathname, searchParams } = new URL(request.url ?? '/', issuer);
     const body = await text(request);
     const json = (status: number, value: object): void => {
@@ -139,7 +158,10 @@ export async function serveOddly(tools: ToolRegistry): Promise<OddServers> {
   });
   const issuer = authorization.url;
 
-  const http = await serve((request, response) => mcp.node(request, response));
+  const http = await serve((request, response) => {
+    record(request, received);
+    return mcp.node(request, response);
+  });
   const url = `${http.url}/mcp`;
   const verify = async (token: string): Promise<VerifiedToken> => {
     const grant = access.get(token);
@@ -159,6 +181,8 @@ export async function serveOddly(tools: ToolRegistry): Promise<OddServers> {
     behaviour,
     grants,
     visits,
+    received,
+    issued,
     expireAll: () => access.clear(),
     revokeAll() {
       access.clear();

@@ -1,0 +1,111 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type Answer, defineTool, type PendingCall, ToolRegistry } from 'toolwright';
+import { type Agent, createAgent } from 'toolwright/agent';
+import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { agree, CANARY, type OddServers, serveOddly } from '../mcp/odd-authorization-server.js';
+
+const redirectUrl = 'https://app.example.com/signed-in';
+
+let folder: string;
+let shop: OddServers;
+let bank: OddServers;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-sign-ins-'));
+  [shop, bank] = await Promise.all([serveOddly(toolsOf('shop')), serveOddly(toolsOf('bank'))]);
+});
+afterEach(async () => {
+  await Promise.all([shop, bank].map((servers) => servers[Symbol.asyncDispose]()));
+  rmSync(folder, { recursive: true });
+});
+
+/** Both servers have a tool of the same name. */
+function toolsOf(name: string): ToolRegistry {
+  return new ToolRegistry().register(
+    defineTool({
+      name: 'list',
+      description: `Lists what the ${name} has`,
+      scopes: ['read'],
+      annotations: { readOnly: true },
+      execute: (_args, { data }) => `${name} of ${String(data.account)}`,
+    }),
+  );
+}
+
+function start(replies: readonly ScriptedReply[]): Promise<Agent> {
+  const auth = { redirectUrl };
+  return createAgent({
+    provider: new ScriptedProvider(replies),
+    model: 'offline',
+    folder,
+    permissions: { mode: 'auto' },
+    store: { sqlite: { path: join(folder, 'agent.sqlite') } },
+    stateSecret: 'a secret of the application',
+    mcp: { shop: { url: shop.url, auth }, bank: { url: bank.url, auth } },
+  });
+}
+
+function calling(...names: string[]): ScriptedReply {
+  return { toolCalls: names.map((name) => ({ name, arguments: {} })) };
+}
+
+/** The page to which the question of a server leads. */
+function pageOf(pending: readonly PendingCall[] | undefined, { issuer }: OddServers): URL {
+  const pages = /http\S+authorize\S+(?=")/g;
+  const found = [...JSON.stringify(pending).matchAll(pages)].find(([page]) => page.startsWith(issuer));
+  return new URL(found?.[0] ?? '');
+}
+
+function answerAll(pending: readonly PendingCall[] | undefined, signedIn: OddServers): Answer[] {
+  return (pending ?? []).map((call) => {
+    const value = JSON.stringify(call).includes(signedIn.issuer);
+    return { id: call.id, value } as Answer;
+  });
+}
+
+test('two servers ask in one run: the user signs in at one, refuses the other, and neither learns of the other', async () => {
+  await using agent = await start([
+    calling('shop_sign_in', 'bank_sign_in'),
+    calling('shop_list', 'bank_sign_in'),
+    { content: 'Done.' },
+  ]);
+  expect(agent.registry.list()).toEqual(['shop_sign_in', 'bank_sign_in']);
+  const run = await agent.run('What do I have?');
+  expect(run.pending).toHaveLength(2);
+
+  shop.behaviour.account = 'ada';
+  bank.behaviour.account = 'eve';
+  expect(await agent.finishSignIn(await agree(pageOf(run.pending, shop)))).toBe(true);
+  const second = await agent.resume(run.state, answerAll(run.pending, shop));
+  expect(second.pending).toHaveLength(1);
+  const end = await agent.resume(second.state, answerAll(second.pending, shop));
+  expect([end.status, end.content]).toEqual(['completed', 'Done.']);
+  const results = end.messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content));
+  expect(results).toEqual([
+    expect.stringContaining('shop_list'),
+    expect.stringContaining('The user did not sign in.'),
+    'shop of ada',
+    expect.stringContaining('The user did not sign in.'),
+  ]);
+  expect(agent.registry.list().sort()).toEqual(['bank_sign_in', 'shop_list']);
+  expect(shop.issued.length).toBeGreaterThan(2);
+  for (const secret of shop.issued) expect(bank.received.join()).not.toContain(secret);
+  for (const secret of bank.issued) expect(shop.received.join()).not.toContain(secret);
+  expect(JSON.stringify([run, second, end])).not.toContain(CANARY);
+  for (const file of readdirSync(folder))
+    expect(readFileSync(join(folder, file), 'latin1')).not.toContain(CANARY);
+});
+
+test('the code of one authorization server is never sent to another', async () => {
+  await using agent = await start([calling('shop_sign_in', 'bank_sign_in')]);
+  const { pending } = await agent.run('What do I have?');
+  const ofShop = new URL(await agree(pageOf(pending, shop)));
+  const ofBank = new URL(await agree(pageOf(pending, bank)));
+  const mixed = new URL(ofShop);
+  mixed.searchParams.set('state', ofBank.searchParams.get('state') ?? '');
+  await expect(agent.finishSignIn(mixed)).rejects.toThrow('Issuer mismatch');
+  expect(bank.received.join()).not.toContain(ofShop.searchParams.get('code'));
+  expect(await agent.finishSignIn(ofShop)).toBe(true);
+});
