@@ -18,7 +18,7 @@ import {
 } from '../../core/kernel/options.js';
 import type { PostgresOptions } from '../../durable/postgres/index.js';
 import type { SqliteRunStoreOptions } from '../../durable/stores/index.js';
-import type { RegisteredTool } from '../../run/call/registration.js';
+import type { NameFilter, RegisteredTool } from '../../run/call/registration.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import {
   type ConversationsConfig,
@@ -127,7 +127,29 @@ export interface TelemetrySettings {
 export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
 
 /** An MCP server: a program to start, by default in the agent's folder, or an address. */
-export type AgentMcpServer = McpConnectOptions;
+export type AgentMcpServer = McpConnectOptions & AgentMcpTools;
+
+/** Which tools of an MCP server an agent has: all, or by the server's names, with `*` for any characters. */
+export interface AgentMcpTools extends NameFilter {
+  /** Milliseconds for one call. Default: two minutes. */
+  readonly timeoutMs?: number;
+  /** The server's names of tools that run in the background. Default: none. */
+  readonly background?: readonly string[];
+  /**
+   * Whether the agent gets a tool, asked again when its definition has changed: `fingerprint` is a digest of all that a
+   * model reads of it. Default: it gets all.
+   */
+  approve?(candidate: AgentMcpCandidate): boolean | Promise<boolean>;
+}
+
+/** A tool as its server currently defines it. */
+export interface AgentMcpCandidate {
+  readonly name: string;
+  readonly definition: Readonly<Record<string, unknown>>;
+  readonly fingerprint: string;
+  /** Absent for a new tool. */
+  readonly previous?: Omit<AgentMcpCandidate, 'name' | 'previous'>;
+}
 
 interface ConnectedClient {
   getProtocolEra(): string | undefined;

@@ -30,6 +30,7 @@ import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
 import { budgetFaults } from '../../run/loop/budget-accounts.js';
 import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
+import type { McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
 import type { PermissionMode, Permissions } from '../permissions/index.js';
@@ -39,6 +40,7 @@ import { Agent } from './agent.js';
 import {
   type AgentMcpClient,
   type AgentMcpServer,
+  type AgentMcpTools,
   type AgentOptions,
   type ConfiguredAgentOptions,
   NAMES,
@@ -692,40 +694,63 @@ async function addMcpTools(
 ): Promise<readonly McpConnector[]> {
   const { options, faults } = read;
   if (!isRecord(options.mcp)) return [];
-  const clients: [string, AgentMcpClient | McpConnector][] = [];
+  const clients: {
+    readonly prefix: string;
+    readonly client: AgentMcpClient | McpConnector;
+    readonly tools: AgentMcpTools;
+  }[] = [];
   for (const [prefix, given] of Object.entries(options.mcp)) {
-    const client = await faults.of(`mcp.${prefix}`, () => clientOf(given, read, store));
-    if (client !== undefined) clients.push([prefix, client]);
+    const { server, tools } = isConnected(given) ? { server: given, tools: {} } : withoutTools(given);
+    const client = await faults.of(`mcp.${prefix}`, () => clientOf(server, read, store));
+    if (client !== undefined) clients.push({ prefix, client, tools });
   }
   if (clients.length === 0 || !faults.isEmpty) return [];
   const { followMcpTools } = await import('../../surfaces/mcp/index.js');
   const { logger } = options;
-  for (const [prefix, client] of clients) {
+  for (const { prefix, client, tools } of clients) {
     const following = await faults.of(`mcp.${prefix}`, () =>
-      followMcpTools(registry, client, { prefix, ...(logger && { logger }) }),
+      followMcpTools(registry, client, { ...tools, prefix, ...(logger && { logger }) }),
     );
     if (following !== undefined) opened.push(() => following.close());
   }
-  return clients.flatMap(([, client]) => ('finishSignIn' in client ? [client] : []));
+  return clients.flatMap(({ client }) => ('finishSignIn' in client ? [client] : []));
+}
+
+function isConnected(given: AgentMcpClient | AgentMcpServer): given is AgentMcpClient {
+  return typeof given === 'function' || (isRecord(given) && 'close' in given);
+}
+
+/** How to reach a server, and which of its tools the agent has. */
+function withoutTools(given: AgentMcpServer): {
+  readonly server: McpConnectOptions;
+  readonly tools: AgentMcpTools;
+} {
+  // Anything else than an object is refused as a server.
+  if (!isRecord(given)) return { server: given, tools: {} };
+  const { allow, deny, timeoutMs, background, approve, ...server } = given as AgentMcpServer;
+  const tools = Object.fromEntries(
+    Object.entries({ allow, deny, timeoutMs, background, approve }).filter(([name]) => name in given),
+  );
+  return { server, tools };
 }
 
 async function clientOf(
-  given: AgentMcpClient | AgentMcpServer,
+  given: AgentMcpClient | McpConnectOptions,
   { options, baseOf }: ReadOptions,
   store: AgentStore['store'] | undefined,
 ): Promise<AgentMcpClient | McpConnector> {
-  if (typeof given === 'function' || (isRecord(given) && 'close' in given)) return given as AgentMcpClient;
+  if (isConnected(given)) return given;
   const { connectMcp } = await import('../../surfaces/mcp/client/connect-mcp.js');
   const folder = resolve(baseOf('folder'), options.folder ?? '.');
   if (!isRecord(given) || !('command' in given)) {
-    const server = given as Exclude<AgentMcpServer, { readonly command: string }>;
+    const server = given as Exclude<McpConnectOptions, { readonly command: string }>;
     const { stateSecret } = options;
     if (stateSecret === undefined || !keepsResults(store) || !isRecord(server?.auth))
       return connectMcp(server);
     const { storeTokens } = await import('../../surfaces/mcp/client/token-stores.js');
     return connectMcp({ ...server, auth: { tokens: storeTokens(store, stateSecret), ...server.auth } });
   }
-  const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
+  const { cwd, ...settings } = given as Extract<McpConnectOptions, { readonly command: string }>;
   return connectMcp({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
 }
 

@@ -1,8 +1,10 @@
 export { Agent, type AgentConversationOptions } from './agent.js';
 export type {
   AgentConversations,
+  AgentMcpCandidate,
   AgentMcpClient,
   AgentMcpServer,
+  AgentMcpTools,
   AgentOptions,
   ConfiguredAgentOptions,
   OpenAISettings,

@@ -23,13 +23,17 @@ function authOf({ headers }: IncomingMessage): AuthInfo | undefined {
   return token === undefined ? undefined : { token, clientId: 'an-app', scopes: [], extra: { sub: token } };
 }
 
-/** Serves a registry over real HTTP on the loopback. */
-export async function listen(registry: ToolRegistry, options?: McpServerOptions): Promise<Listening> {
+/** Serves a registry over real HTTP on the loopback; port 0 is any free one. */
+export async function listen(
+  registry: ToolRegistry,
+  options?: McpServerOptions,
+  port = 0,
+): Promise<Listening> {
   const mcp = createMcpServer(registry, options);
   const server = await serve((request, response) => {
     const auth = authOf(request);
     void mcp.node(auth ? Object.assign(request, { auth }) : request, response);
-  });
+  }, port);
   return {
     mcp,
     http: server.http,
