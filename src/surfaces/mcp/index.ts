@@ -2,6 +2,7 @@ export { connectMcp, type McpConnector } from './client/connect-mcp.js';
 export type {
   ConnectedMcpClient,
   McpAuth,
+  McpConnectionStatus,
   McpConnectOptions,
   McpTokenStore,
 } from './client/connect-options.js';

@@ -15,6 +15,7 @@ import type { ResumeOptions, ToolLoopConfig } from '../../run/loop/options.js';
 import { resumeToolLoop, runToolLoop, streamToolLoop } from '../../run/loop/run.js';
 import type { ChatHandler, ChatOptions } from '../../surfaces/chat/create-chat-handler.js';
 import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
+import type { McpConnectionStatus } from '../../surfaces/mcp/client/connect-options.js';
 import type { Permissions } from '../permissions/index.js';
 import type { AgentOptions } from './agent-options.js';
 
@@ -26,9 +27,16 @@ interface AgentParts {
   readonly registry: ToolRegistry;
   readonly store?: ConversationsStore;
   readonly telemetry?: Telemetry;
-  /** The MCP servers at which users sign in. */
-  readonly signIns: readonly McpConnector[];
+  readonly mcp: AgentMcp;
   readonly close: () => Promise<void>;
+}
+
+/** The MCP servers of an agent. */
+export interface AgentMcp {
+  /** Those at which users sign in. */
+  readonly signIns: readonly McpConnector[];
+  /** By the prefix of their tools. */
+  readonly connections: ReadonlyMap<string, { readonly status: McpConnectionStatus }>;
 }
 
 /** Options of one conversation of an agent. */
@@ -114,13 +122,19 @@ export class Agent implements AsyncDisposable {
     return createChatHandler({ ...(logger && { logger }), ...options, conversations });
   }
 
+  /** How each MCP server can be reached now, by the prefix of its tools; for health checks. */
+  get mcp(): Readonly<Record<string, McpConnectionStatus>> {
+    const { connections } = this.#parts.mcp;
+    return Object.fromEntries(Array.from(connections, ([prefix, { status }]) => [prefix, status]));
+  }
+
   /**
    * Completes the sign-in at an MCP server with the address to which the browser returned (`auth.redirectUrl`). Returns
    * `false` if it belongs to no sign-in of this agent, or is older than an hour.
    */
   async finishSignIn(address: string | URL): Promise<boolean> {
     this.#checkOpen();
-    for (const { finishSignIn } of this.#parts.signIns) if (await finishSignIn(address)) return true;
+    for (const { finishSignIn } of this.#parts.mcp.signIns) if (await finishSignIn(address)) return true;
     return false;
   }
 

@@ -30,13 +30,13 @@ import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
 import { budgetFaults } from '../../run/loop/budget-accounts.js';
 import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
-import type { McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
+import type { McpConnectionStatus, McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
 import type { PermissionMode, Permissions } from '../permissions/index.js';
 import type { SandboxShellOptions } from '../sandbox/index.js';
 import type { CommandShell } from '../shell/index.js';
-import { Agent } from './agent.js';
+import { Agent, type AgentMcp } from './agent.js';
 import {
   type AgentMcpClient,
   type AgentMcpServer,
@@ -546,7 +546,7 @@ async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
     policy: policy ?? (() => false),
   });
   await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
-  const signIns = await addMcpTools(registry, read, { opened, store });
+  const mcp = await addMcpTools(registry, read, { opened, store });
   faults.throwAll();
   return new Agent({
     options: { ...options, ...(policy && { policy }) },
@@ -555,7 +555,7 @@ async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
     registry,
     ...(store && { store }),
     ...(telemetry && { telemetry }),
-    signIns,
+    mcp,
     close: () => closeAll(opened),
   });
 }
@@ -683,17 +683,19 @@ interface McpParts {
   readonly store: AgentStore['store'] | undefined;
 }
 
+const NO_SERVERS: AgentMcp = { signIns: [], connections: new Map() };
+
 /**
- * Connects MCP servers and adds their tools; returns the connections that sign in. Servers are contacted last, and only
+ * Connects MCP servers and adds their tools. Servers are contacted last, and only
  * if there are no other faults.
  */
 async function addMcpTools(
   registry: ToolRegistry,
   read: ReadOptions,
   { opened, store }: McpParts,
-): Promise<readonly McpConnector[]> {
+): Promise<AgentMcp> {
   const { options, faults } = read;
-  if (!isRecord(options.mcp)) return [];
+  if (!isRecord(options.mcp)) return NO_SERVERS;
   const clients: {
     readonly prefix: string;
     readonly client: AgentMcpClient | McpConnector;
@@ -704,16 +706,20 @@ async function addMcpTools(
     const client = await faults.of(`mcp.${prefix}`, () => clientOf(server, read, store));
     if (client !== undefined) clients.push({ prefix, client, tools });
   }
-  if (clients.length === 0 || !faults.isEmpty) return [];
+  if (clients.length === 0 || !faults.isEmpty) return NO_SERVERS;
   const { followMcpTools } = await import('../../surfaces/mcp/index.js');
   const { logger } = options;
+  const connections = new Map<string, { readonly status: McpConnectionStatus }>();
   for (const { prefix, client, tools } of clients) {
     const following = await faults.of(`mcp.${prefix}`, () =>
       followMcpTools(registry, client, { ...tools, prefix, ...(logger && { logger }) }),
     );
-    if (following !== undefined) opened.push(() => following.close());
+    if (following === undefined) continue;
+    opened.push(() => following.close());
+    connections.set(prefix, following);
   }
-  return clients.flatMap(({ client }) => ('finishSignIn' in client ? [client] : []));
+  const signIns = clients.flatMap(({ client }) => ('finishSignIn' in client ? [client] : []));
+  return { signIns, connections };
 }
 
 function isConnected(given: AgentMcpClient | AgentMcpServer): given is AgentMcpClient {

@@ -1,3 +1,4 @@
+export type { McpConnectionStatus } from '../../surfaces/mcp/client/connect-options.js';
 export { Agent, type AgentConversationOptions } from './agent.js';
 export type {
   AgentConversations,

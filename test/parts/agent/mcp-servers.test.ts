@@ -73,10 +73,16 @@ describe('the tools of an MCP server', () => {
 test('a server that goes away fails its calls in words for the model, and is used again when it is back', async () => {
   const { port } = server.url;
   await using agent = await start();
+  expect(agent.mcp).toEqual({ shop: { state: 'connected', tools: ['shop_orders', 'shop_cancel'] } });
   await server.close();
   const run = await agent.run('Which orders?');
+  expect(agent.mcp.shop).toMatchObject({
+    state: 'disconnected',
+    problem: expect.stringContaining("MCP server 'toolwright' cannot be reached"),
+  });
   expect([run.status, run.content]).toEqual(['completed', 'Done.']);
   expect(run.toolCalls[0]?.result.forLLM).toContain("MCP server 'toolwright' cannot be reached");
   server = await listen(tools, {}, Number(port));
   expect(await agent.registry.execute('shop_orders')).toMatchObject({ forLLM: 'o1', isError: false });
+  expect(agent.mcp.shop?.state).toBe('connected');
 });

@@ -90,6 +90,10 @@ test('two servers ask in one run: the user signs in at one, refuses the other, a
     expect.stringContaining('The user did not sign in.'),
   ]);
   expect(agent.registry.list().sort()).toEqual(['bank_sign_in', 'shop_list']);
+  expect(agent.mcp).toMatchObject({
+    shop: { state: 'connected', tools: ['shop_list'] },
+    bank: { state: 'sign_in', tools: [] },
+  });
   expect(shop.issued.length).toBeGreaterThan(2);
   for (const secret of shop.issued) expect(bank.received.join()).not.toContain(secret);
   for (const secret of bank.issued) expect(shop.received.join()).not.toContain(secret);

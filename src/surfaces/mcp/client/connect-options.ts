@@ -81,6 +81,16 @@ export type McpConnectOptions =
       readonly auth?: McpAuth;
     };
 
+/** How an MCP server can be reached now. */
+export interface McpConnectionStatus {
+  /** `sign_in`: its user must sign in first. `disconnected`: the next call connects again. */
+  readonly state: 'connected' | 'disconnected' | 'sign_in';
+  /** Why the last attempt to reach the server failed. */
+  readonly problem?: string;
+  /** Its registered tools. */
+  readonly tools: readonly string[];
+}
+
 const TEXTS: OptionRule = {
   accepts: (value) =>
     RECORD.accepts(value) && Object.values(value as object).every((one) => typeof one === 'string'),

@@ -36,7 +36,9 @@ export class LiveClient {
   #name: string | undefined;
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
+  #given: Client | undefined;
   #isOver = false;
+  #problem: string | undefined;
 
   constructor(source: McpClientSource, { onConnect = () => {}, prefix }: LiveClientOptions = {}) {
     this.#onConnect = onConnect;
@@ -45,6 +47,7 @@ export class LiveClient {
     else {
       const client = source as Client;
       this.#client = Promise.resolve(client);
+      this.#given = client;
       this.#learnName(client);
       onConnect(client);
     }
@@ -77,10 +80,21 @@ export class LiveClient {
           const message = `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`;
           throw new Error(message, { cause: error });
         }
+        this.#problem = unreachableError(this.#server, error).message;
         if (isLast) throw unreachableError(this.#server, error);
         isLast = true;
       }
     }
+  }
+
+  get isConnected(): boolean {
+    const client = this.#given ?? this.#current;
+    return client?.transport !== undefined && !this.#isOver;
+  }
+
+  /** Why the last attempt to reach the server failed. */
+  get problem(): string | undefined {
+    return this.#problem;
   }
 
   /** Closes a connection that was opened here; a client that was passed in stays open. */
@@ -111,7 +125,9 @@ export class LiveClient {
       // The next call tries again.
       if (this.#client === opening) this.#client = undefined;
       if (signInNeededBy(error) !== undefined) throw error;
-      throw unreachableError(this.#server, error);
+      const unreachable = unreachableError(this.#server, error);
+      this.#problem = unreachable.message;
+      throw unreachable;
     }
   }
 
@@ -123,6 +139,7 @@ export class LiveClient {
       this.#drop(client);
     };
     this.#current = client;
+    this.#problem = undefined;
     this.#learnName(client);
     this.#onConnect(client);
     // The client was closed while connecting.

@@ -53,6 +53,7 @@ import {
 } from '../../../tools/checking/schema-faults.js';
 import { TOOL_NAME } from '../../../tools/discovery/define-tool.js';
 import { asSent, recordMessage } from '../record-message.js';
+import type { McpConnectionStatus } from './connect-options.js';
 import { followTask, readableTask, recordedTask, recordTask } from './followed-task.js';
 import { CLIENT, LiveClient, type UseOptions } from './live-client.js';
 import {
@@ -504,6 +505,8 @@ class McpFollower implements McpFollowing {
   readonly #approvals: OpenApprovals;
   #reading: Promise<void> = Promise.resolve();
   #isKnown = false;
+  /** Offered until the user has signed in. */
+  #signIn: ToolDefinition | undefined;
 
   constructor(registry: ToolRegistry, source: McpClientSource, options: McpToolsOptions) {
     this.#registry = registry;
@@ -517,6 +520,13 @@ class McpFollower implements McpFollowing {
       onConnect: (client) => this.#watch(client),
       prefix: options.prefix,
     });
+  }
+
+  get status(): McpConnectionStatus {
+    const { isConnected, problem } = this.#client;
+    const state = this.#signIn !== undefined ? 'sign_in' : isConnected ? 'connected' : 'disconnected';
+    const tools = this.#ownNames([...this.#followed.keys()]);
+    return { state, ...(problem !== undefined && !isConnected && { problem }), tools };
   }
 
   async refresh(): Promise<void> {
@@ -536,10 +546,12 @@ class McpFollower implements McpFollowing {
       execute: async (_args: JsonObject, context: ToolContext) => {
         await this.#refresh({ ...READING, askForSignIn: askForSignIn(context) });
         if (this.#registry.offered(name) === tool) this.#registry.unregister(name);
+        this.#signIn = undefined;
         return `The user has signed in. These tools can be called now: ${[...this.#followed.keys()].join(', ')}`;
       },
     };
     this.#registry.register(tool);
+    this.#signIn = tool;
     return true;
   }
 

@@ -2,7 +2,7 @@ import type { Tool as McpTool } from '@modelcontextprotocol/server';
 import type { Logger } from '../../../core/contract/ports.js';
 import { type Telemetry } from '../../../core/contract/telemetry.js';
 import { type NameFilter } from '../../../run/call/registration.js';
-import type { ConnectedMcpClient } from './connect-options.js';
+import type { ConnectedMcpClient, McpConnectionStatus } from './connect-options.js';
 
 /**
  * A connected `Client` of `@modelcontextprotocol/client`, or a function that connects one. The function is called again
@@ -70,6 +70,8 @@ export interface McpToolsOptions extends NameFilter {
 
 /** A registry that follows a server. */
 export interface McpFollowing {
+  /** For health checks; nothing is sent. */
+  readonly status: McpConnectionStatus;
   /** Reads the server's list now; resolves once every tool is decided about. */
   refresh(): Promise<void>;
   /**
