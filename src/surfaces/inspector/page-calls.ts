@@ -284,7 +284,11 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'GET tools': async ({ registry, options, calls }, { id }) => {
     if (id === '') {
       const tools = toolSummaries(registry);
-      return { tools, warnings: listWarnings(tools), breakpoints: calls.breakpoints };
+      const connections = Object.entries(options.connections?.() ?? {}).map(([name, connection]) => ({
+        ...{ name, state: connection.state, problem: connection.problem },
+        tools: connection.tools.length,
+      }));
+      return { tools, connections, warnings: listWarnings(tools), breakpoints: calls.breakpoints };
     }
     const card = await toolCard(id, { registry, surroundings: options.surroundings });
     return card ?? missing('tool', id);

@@ -21,8 +21,16 @@ interface ToolLine {
 
 interface ToolList {
   readonly tools: readonly ToolLine[];
+  readonly connections: readonly Connection[];
   readonly warnings: readonly string[];
   readonly breakpoints: readonly string[];
+}
+
+interface Connection {
+  readonly name: string;
+  readonly state: string;
+  readonly problem?: string;
+  readonly tools: number;
 }
 
 interface ToolCard extends ToolLine {
@@ -59,7 +67,7 @@ type StrictReport =
 export function ToolsView({ name }: { name: string }) {
   const { answer, fault } = useRemote<ToolList>('tools', ['tools', 'held']);
   const [words, setWords] = useState('');
-  const { tools = [], warnings = [], breakpoints = [] } = answer ?? {};
+  const { tools = [], connections = [], warnings = [], breakpoints = [] } = answer ?? {};
   const found = tools.filter((tool) =>
     hasWords(`${tool.name} ${tool.description} ${tool.method ?? ''}`, words),
   );
@@ -76,6 +84,7 @@ export function ToolsView({ name }: { name: string }) {
       </p>
       <Warnings warnings={warnings} />
       <Fault message={fault} />
+      <Connections connections={connections} />
       <ul class="rows">
         {found.map((tool) => (
           <li key={tool.name}>
@@ -137,6 +146,23 @@ function ToolRow({ tool, largest, isChosen, isHeld }: RowProps) {
         </span>
       </span>
     </a>
+  );
+}
+
+const STATES: Readonly<Record<string, string>> = { sign_in: 'waits for a sign-in' };
+
+function Connections({ connections }: { connections: readonly Connection[] }) {
+  if (connections.length === 0) return null;
+  return (
+    <ul class="connections" aria-label="Connections">
+      {connections.map(({ name, state, problem, tools }) => (
+        <li key={name}>
+          <strong class="code">{visibleText(name)}</strong> {STATES[state] ?? state}, {tools}{' '}
+          {tools === 1 ? 'tool' : 'tools'}
+          {problem !== undefined && <span class="faint small">: {visibleText(problem)}</span>}
+        </li>
+      ))}
+    </ul>
   );
 }
 
