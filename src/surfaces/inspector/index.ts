@@ -1,2 +1,8 @@
 export { createInspector, type Inspector, type ListenOptions } from './create-inspector.js';
-export type { ChosenScope, InspectorOptions, ToolSurrounding, WrittenTests } from './options.js';
+export type {
+  ChosenScope,
+  InspectorOptions,
+  ToolConnection,
+  ToolSurrounding,
+  WrittenTests,
+} from './options.js';

@@ -107,6 +107,7 @@ describeBrowser('the page of an inspector', (browser) => {
     const { page, faults } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/pay`);
     const form = page.getByLabel('Form of by');
+    await form.waitFor();
     expect(await form.locator('option').allTextContents()).toEqual(['card', 'On account']);
     await page.getByLabel('token required').fill('t1');
     const json = page.getByLabel('Arguments as text');
