@@ -194,8 +194,8 @@ export function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unkn
 
 function outlivingClient({ Client }: ClientModule): ClientModule['Client'] {
   return class OutlivingClient extends Client {
-    override emit(event: string, ...told: unknown[]): boolean {
-      return (event !== 'error' || this.listenerCount('error') > 0) && super.emit(event, ...told);
+    override emit(event: string, ...values: unknown[]): boolean {
+      return (event !== 'error' || this.listenerCount('error') > 0) && super.emit(event, ...values);
     }
   };
 }

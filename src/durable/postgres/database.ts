@@ -282,7 +282,7 @@ interface OwnPool extends PostgresPool {
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<PostgresRows>;
   /** Receives notifications of channels (`LISTEN`), and the loss of the connection. */
-  on(event: 'notification', listener: (told: PostgresNotification) => void): unknown;
+  on(event: 'notification', listener: (notification: PostgresNotification) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Returns the connection to the pool; closes it if `isBroken`. */
   release(isBroken?: boolean): void;
@@ -381,11 +381,11 @@ const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-
 export function withPlace(error: unknown, place: string | undefined): unknown {
   if (place === undefined || typeof error !== 'object' || error === null) return error;
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
-  const told = ` (PostgreSQL at ${place})`;
+  const where = ` (PostgreSQL at ${place})`;
   // Several callers that waited for the same connection may receive the same error object.
-  if (typeof message !== 'string' || message.endsWith(told)) return error;
+  if (typeof message !== 'string' || message.endsWith(where)) return error;
   if (isDatabaseConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
-    Object.assign(error, { message: `${errorMessage(error)}${told}` });
+    Object.assign(error, { message: `${errorMessage(error)}${where}` });
   return error;
 }
 
@@ -593,10 +593,10 @@ export class Database implements SqlDriver {
     const [[first, only] = ['', '']] = written;
     const parts = written.map(([step, text]) => `${step} AS (${text})`);
     if (tells !== undefined) {
-      const told = `pg_notify('${this.#channel}', '${tells.about} ' || $${tells.value})`;
-      parts.push(`told AS (SELECT ${told} WHERE ${dialect.step(tells.once)})`);
+      const notify = `pg_notify('${this.#channel}', '${tells.about} ' || $${tells.value})`;
+      parts.push(`notified AS (SELECT ${notify} WHERE ${dialect.step(tells.once)})`);
     }
-    const isCalled = tells === undefined ? '' : ', (SELECT count(*) FROM told)';
+    const isCalled = tells === undefined ? '' : ', (SELECT count(*) FROM notified)';
     const text =
       parts.length === 1 ? only : `WITH ${parts.join(', ')} SELECT ${first}.*${isCalled} FROM ${first}`;
     this.#texts.set(name, text);

@@ -69,7 +69,7 @@ const SQL = statements('job', {
     ${OF_MINE} RETURNING completed_by AS name`,
   complete_in: COMPLETE,
   // Adds the conversation's entry (`$4` to `$6`) with the first result. An entry with the same key may exist already.
-  complete_telling: {
+  complete_with_entry: {
     steps: {
       done: COMPLETE,
       changed: `
@@ -139,15 +139,15 @@ export class SqlJobs implements JobStore {
   ): Promise<boolean> {
     const name = randomUUID();
     const values = [jobId, JSON.stringify(result), name];
-    const told = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
+    const entered = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
     if (transaction !== undefined && this.#driver.runIn !== undefined) {
-      const statement = told === undefined ? SQL.complete_in : SQL.complete_telling;
-      return (await this.#driver.runIn(transaction, statement, told ?? values)).rows.length > 0;
+      const statement = entered === undefined ? SQL.complete_in : SQL.complete_with_entry;
+      return (await this.#driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
     }
-    const { isDone, isRepeated } = await (told === undefined
+    const { isDone, isRepeated } = await (entered === undefined
       ? this.#completing.add(name, values)
       : this.#driver
-          .run(SQL.complete_telling, told)
+          .run(SQL.complete_with_entry, entered)
           .then(({ rows, isRepeated }) => ({ isDone: rows.length > 0, isRepeated })));
     return isDone || (isRepeated && this.#has('completed', [jobId, name]));
   }

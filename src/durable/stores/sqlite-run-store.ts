@@ -160,9 +160,9 @@ const WATCH_EVERY_MS = 50;
 /** A value in a statement: `$1`, `$now`, `$done`, `$done.id`. */
 const INPUT = /\$(\w+)(?:\.(\w+))?/g;
 
-const LAST_TOLD = 'SELECT coalesce(max(told_at), 0) AS told FROM toolwright_conversations';
-const TELL = `UPDATE toolwright_conversations SET told_at = 1 + (${LAST_TOLD}) WHERE conversation_id = ?`;
-const TOLD_SINCE =
+const LAST_NOTIFIED = 'SELECT coalesce(max(told_at), 0) AS told FROM toolwright_conversations';
+const TELL = `UPDATE toolwright_conversations SET told_at = 1 + (${LAST_NOTIFIED}) WHERE conversation_id = ?`;
+const NOTIFIED_SINCE =
   'SELECT conversation_id, told_at FROM toolwright_conversations WHERE told_at > ? ORDER BY told_at';
 
 /** A prepared step: its values in order, and whether it returns rows. */
@@ -187,7 +187,7 @@ class SqliteDriver implements SqlDriver {
   readonly #others = new Map<string, StatementSync>();
   readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
   #timer: NodeJS.Timeout | undefined;
-  #seen = { version: 0, told: 0 };
+  #seen = { version: 0, notified: 0 };
 
   constructor(database: DatabaseSync, now: () => number) {
     this.#database = database;
@@ -201,7 +201,7 @@ class SqliteDriver implements SqlDriver {
     if (statement.tells === undefined && Object.keys(statement.steps).length === 1)
       return this.#carryOut(statement, values);
     const outcome = inTransaction(this.#database, () => this.#carryOut(statement, values));
-    if (outcome.news !== undefined) this.#tellAll(outcome.news);
+    if (outcome.news !== undefined) this.#notifyAll(outcome.news);
     return outcome;
   };
 
@@ -218,7 +218,7 @@ class SqliteDriver implements SqlDriver {
     const watcher = { tell: listener };
     this.#watchers.add(watcher);
     if (this.#timer === undefined) {
-      this.#seen = { version: this.#version(), told: this.#lastTold() };
+      this.#seen = { version: this.#version(), notified: this.#lastNotified() };
       // The timer keeps the process alive: it may have nothing else to do than wait for other processes.
       this.#timer = setInterval(() => this.#look(), WATCH_EVERY_MS);
     }
@@ -279,22 +279,22 @@ class SqliteDriver implements SqlDriver {
     return steps;
   }
 
-  #tellAll(news: ConversationNews): void {
+  #notifyAll(news: ConversationNews): void {
     for (const { tell } of [...this.#watchers]) tell(news);
   }
 
   /** Reports changes of other processes since the last poll; if the file is unreadable now, the next poll does. */
   #look(): void {
-    for (const news of this.#readNews()) this.#tellAll(news);
+    for (const news of this.#readNews()) this.#notifyAll(news);
   }
 
   #readNews(): readonly ConversationNews[] {
     try {
       const version = this.#version();
       if (version === this.#seen.version) return [];
-      const changed = this.#prepared(TOLD_SINCE).all(this.#seen.told);
+      const changed = this.#prepared(NOTIFIED_SINCE).all(this.#seen.notified);
       // Rows that are written meanwhile are for the next poll.
-      this.#seen = { version, told: Number(changed.at(-1)?.told_at ?? this.#seen.told) };
+      this.#seen = { version, notified: Number(changed.at(-1)?.told_at ?? this.#seen.notified) };
       // The file does not record which of the two changed.
       return changed.flatMap(({ conversation_id: id }) =>
         (['inbox', 'events'] as const).map((about) => ({ conversationId: String(id), about })),
@@ -315,8 +315,8 @@ class SqliteDriver implements SqlDriver {
     return prepared;
   }
 
-  #lastTold(): number {
-    return Number(this.#prepared(LAST_TOLD).get()?.told);
+  #lastNotified(): number {
+    return Number(this.#prepared(LAST_NOTIFIED).get()?.told);
   }
 }
 

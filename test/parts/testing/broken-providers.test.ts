@@ -132,7 +132,7 @@ const BREACHES: readonly Breach[] = [
     }),
     words: [
       /call 2 is .*"arguments":""}, and should be .*"arguments":{}}/,
-      /the input told of call_b2 is "{}"/,
+      /the streamed input of call_b2 is "{}"/,
     ],
   },
   {
@@ -143,7 +143,7 @@ const BREACHES: readonly Breach[] = [
         toolCalls: toolCalls.map((call) => ({ ...call, arguments: {} })),
       }),
     }),
-    words: [/the arguments of the call is {}, and should be "{/, /the input told of call_a1 is/],
+    words: [/the arguments of the call is {}, and should be "{/, /the streamed input of call_a1 is/],
   },
   {
     title: 'preserves the digits of long integers in arguments',

@@ -193,7 +193,7 @@ function expectInputs(parts: readonly LLMStreamPart[], calls: readonly ToolCall[
   for (const [callId, { text, isEnded }] of inputs) {
     expectThat(isEnded, `its stream starts the input of ${callId} and never ends it`);
     const args = calls.find(({ id }) => id === callId)?.arguments;
-    expectSame(`the input told of ${callId}`, typeof args === 'string' ? text : readJson(text), args);
+    expectSame(`the streamed input of ${callId}`, typeof args === 'string' ? text : readJson(text), args);
   }
 }
 

@@ -10,7 +10,7 @@ import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { canonicalJson, isRecord, jsonType, parsedJson, plainJson } from '../../../core/kernel/json.js';
 import { type Bench, type CaseDraft, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
 import { BrokenRule, expectSame, expectThat } from './expectations.js';
-import { pathIn, placeIn, smallestWith, valueAt } from './sent-values.js';
+import { indexOfText, pathIn, smallestWith, valueAt } from './sent-values.js';
 
 const { name } = LOOK_UP.function;
 const CALLS = [
@@ -37,7 +37,7 @@ async function askNext(
 function expectSent(bench: Bench, ...texts: readonly string[]): void {
   let last = -1;
   for (const text of texts) {
-    const place = placeIn(bench.lastSent, text);
+    const place = indexOfText(bench.lastSent, text);
     expectThat(place >= 0, `the model is not sent ${JSON.stringify(text)}`);
     expectThat(place >= last, `the model is sent ${JSON.stringify(text)} in the wrong order`);
     last = place;
@@ -54,7 +54,10 @@ async function expectAttached(bench: Bench, part: ContentPart & { readonly data:
   await askNext(bench, history);
   expectSent(bench, 'See here');
   expectSent(bench, 'Sunny');
-  expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
+  expectThat(
+    indexOfText(bench.lastSent, part.data) >= 0,
+    `the model is not sent the ${part.type} of the result`,
+  );
 }
 
 async function expectShown(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
@@ -62,7 +65,7 @@ async function expectShown(bench: Bench, part: ContentPart & { readonly data: st
   await bench.reply({ text: 'Done' }, { messages: [{ role: 'user', content }] });
   expectSent(bench, 'What is this?');
   expectThat(
-    placeIn(bench.lastSent, part.data) >= 0,
+    indexOfText(bench.lastSent, part.data) >= 0,
     `the model is not sent the ${part.type} of a user message`,
   );
 }
@@ -89,16 +92,16 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       await bench.reply({ text: 'Done' });
       for (const { function: tool } of SAMPLE_TOOLS) expectSent(bench, tool.name);
       expectThat(
-        placeIn(bench.lastSent, LOOK_UP.function.description) >= 0,
+        indexOfText(bench.lastSent, LOOK_UP.function.description) >= 0,
         'the model is not sent the description of a tool',
       );
       expectThat(
-        placeIn(bench.lastSent, 'Name of the city') >= 0,
+        indexOfText(bench.lastSent, 'Name of the city') >= 0,
         'the model is not sent the parameters of a tool',
       );
       await bench.reply({ text: 'Done' }, { tools: undefined });
       expectThat(
-        placeIn(bench.lastSent, name) < 0,
+        indexOfText(bench.lastSent, name) < 0,
         `the model is sent ${name}, which the request does not offer`,
       );
     },
@@ -214,7 +217,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
     async run(bench) {
       await askNext(bench, historyAfter(replyWith(`{"city":"Oslo","days":${DIGITS}}`)));
       expectThat(
-        placeIn(bench.lastSent, DIGITS) >= 0,
+        indexOfText(bench.lastSent, DIGITS) >= 0,
         `the model is not sent the digits ${DIGITS} of an earlier call`,
       );
     },
@@ -293,7 +296,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       await askNext(bench, [message, { role: 'user', content: 'And now?' }]);
       expectSent(bench, 'Hello', 'And now?');
       expectThat(
-        placeIn(bench.lastSent, 'They greet me') < 0,
+        indexOfText(bench.lastSent, 'They greet me') < 0,
         'the model is sent the `reasoning` of a message',
       );
     },

@@ -1,7 +1,7 @@
 import { isRecord } from '../../../core/kernel/json.js';
 
 /** The position of a text in what a model received, counted in its keys and strings; -1 if it is absent. */
-export function placeIn(sent: unknown, text: string): number {
+export function indexOfText(sent: unknown, text: string): number {
   return textsIn(sent).findIndex((candidate) => candidate.includes(text));
 }
 

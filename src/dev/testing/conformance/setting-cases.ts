@@ -2,7 +2,7 @@ import type { LLMRequest, ResponseFormat, ToolChoice } from '../../../core/contr
 import { canonicalJson } from '../../../core/kernel/json.js';
 import { type Bench, type CaseDraft, LOOK_UP } from './bench.js';
 import { expectThat } from './expectations.js';
-import { placeIn } from './sent-values.js';
+import { indexOfText } from './sent-values.js';
 
 const { name } = LOOK_UP.function;
 
@@ -88,7 +88,7 @@ export const SETTING_CASES: readonly CaseDraft[] = [
     needs: ['sent', 'response-format'],
     async run(bench) {
       await expectTold(bench, [{}, { responseFormat: FORMAT }]);
-      const place = placeIn(bench.lastSent, 'degrees_in_oslo');
+      const place = indexOfText(bench.lastSent, 'degrees_in_oslo');
       expectThat(place >= 0, 'the model is not sent the schema of its reply');
     },
   },

@@ -370,20 +370,21 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
   {
     title: 'watch tells of what enters and of events, until it is ended',
     async run({ log, other = log }) {
-      const told: ConversationNews[] = [];
-      const end = other.watch((news) => told.push(news));
-      const hasHeard = (about: ConversationNews['about']) => () => told.some((news) => news.about === about);
+      const received: ConversationNews[] = [];
+      const end = other.watch((news) => received.push(news));
+      const hasHeard = (about: ConversationNews['about']) => () =>
+        received.some((news) => news.about === about);
       await repeatUntil(hasHeard('inbox'), (round) => enter(log, `a${round}`));
       await log.hold(lease('x'));
       await repeatUntil(hasHeard('events'), () => log.tell(hold('x'), [{ type: 'one' }]));
-      const strangers = told.filter(
+      const strangers = received.filter(
         ({ conversationId }) => conversationId !== ID && conversationId !== undefined,
       );
       expectSame('news of others', strangers, []);
       end();
-      told.length = 0;
+      received.length = 0;
       await enter(log, 'b');
-      expectThat(told.length === 0, 'watch tells of news after it was ended');
+      expectThat(received.length === 0, 'watch reports news after it was ended');
     },
   },
 ];

@@ -477,12 +477,12 @@ function runIdsOf(taken: readonly TakenRun[]): readonly string[] {
 
 /** The texts of the appends that were reported as successful. */
 async function appendInTurn(store: CheckpointStore, runId: string): Promise<readonly string[]> {
-  const told: string[] = [];
+  const appended: string[] = [];
   for (let index = 0; index < 5; index += 1) {
     if (!(await store.append(heldBy('a', runId), [sampleStep(`${index}`)]))) break;
-    told.push(`${index}`);
+    appended.push(`${index}`);
   }
-  return told;
+  return appended;
 }
 
 /** Cases about concurrent operations over two connections. */
@@ -514,16 +514,19 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
     },
   },
   {
-    title: 'seize shows all that the holder was told is kept, and the holder keeps nothing after it',
+    title: 'seize shows all that the holder was appended is kept, and the holder keeps nothing after it',
     async run(bench) {
       for (let round = 0; round < ROUNDS; round += 1) {
         const runId = `r${round}`;
         await bench.begin('a', runId);
         const lease = { runId, claim: 'b', leaseMs: LEASE_MS, from: 'anybody' } as const;
-        const [told, taken] = await Promise.all([appendInTurn(bench.store, runId), bench.other.seize(lease)]);
+        const [appended, taken] = await Promise.all([
+          appendInTurn(bench.store, runId),
+          bench.other.seize(lease),
+        ]);
         const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
-        expectSame('what who seized it sees', seen, told);
-        expectSame('what is kept', await bench.done(runId), told);
+        expectSame('what who seized it sees', seen, appended);
+        expectSame('what is kept', await bench.done(runId), appended);
       }
     },
   },

@@ -74,7 +74,7 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       const { schedules } = opened.store;
       const isTaken = async (id: string, more: Partial<Schedule>) =>
         schedules.addSchedule(await sample(opened, id, more), 2);
-      const told = [
+      const taken = [
         await isTaken('o1', { owner: OWNER }),
         await isTaken('o2', { owner: SAME_OWNER, conversationId: 'd' }),
         await isTaken('o3', { owner: OWNER, conversationId: 'e' }),
@@ -84,7 +84,7 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
         await isTaken('c3', {}),
         await isTaken('d1', { conversationId: 'd' }),
       ];
-      expectSame('what was taken', told, [true, true, false, true, true, true, false, true]);
+      expectSame('what was taken', taken, [true, true, false, true, true, true, false, true]);
       const unlimited = await sample(opened, 'o4', { owner: OWNER });
       expectSame('without a limit', await schedules.addSchedule(unlimited, Number.POSITIVE_INFINITY), true);
       for (const id of ['o1', 'o4']) await schedules.cancelSchedule(id);
@@ -99,10 +99,10 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       const given = await Promise.all(
         Array.from({ length: 12 }, (_, index) => sample(opened, `s${index}`, { owner: OWNER })),
       );
-      const told = await Promise.all(
+      const taken = await Promise.all(
         given.map((schedule, index) => (index % 2 ? store : other).schedules.addSchedule(schedule, 5)),
       );
-      expectSame('how many were taken', told.filter(Boolean).length, 5);
+      expectSame('how many were taken', taken.filter(Boolean).length, 5);
       expectSame('how many are kept', (await store.schedules.listSchedules()).length, 5);
     },
   },
@@ -175,8 +175,8 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       const moves = Array.from({ length: 10 }, (_, index) =>
         (index % 2 ? store : other).schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
       );
-      const told = await Promise.all(moves);
-      expectSame('how many moved it', told.filter(Boolean).length, 1);
+      const moved = await Promise.all(moves);
+      expectSame('how many moved it', moved.filter(Boolean).length, 1);
     },
   },
 ];

@@ -13,7 +13,7 @@ const MAX_VALUES = 100;
 type ServedCompletion = Extract<ServedAs, { readonly kind: 'completion' }>;
 
 /** Handles `completion/complete`; without a completion method there are no suggestions. */
-export async function complete(
+export async function completeArgument(
   request: McpRequest,
   { ref, argument, context }: CompleteRequestParams,
   signal: AbortSignal,

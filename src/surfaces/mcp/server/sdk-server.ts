@@ -14,7 +14,7 @@ import { asSent, recordMessage } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { APPS_EXTENSION, listedApp } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
-import { complete } from './completions.js';
+import { completeArgument } from './completions.js';
 import { listedTool } from './listed-tool.js';
 import type { OpenRequests } from './open-requests.js';
 import { getPrompt, listedPrompt } from './prompts.js';
@@ -176,7 +176,7 @@ export function createSdkServer(
   if (parts.has('resource')) serveResources(connection);
   if (parts.has('completion'))
     mcp.server.setRequestHandler('completion/complete', ({ params }, context) =>
-      connection.serve(params, context, complete),
+      connection.serve(params, context, completeArgument),
     );
   if (tasks !== undefined) serveTasks(connection, tasks);
   options.configure?.(mcp);
