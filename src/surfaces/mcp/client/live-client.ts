@@ -29,6 +29,9 @@ export const CLIENT = withMethods(
   'a connected Client of @modelcontextprotocol/client, or a function that connects one',
 );
 
+/** The server did not respond; the network error is its cause. */
+export class UnreachableError extends Error {}
+
 /** A client that reconnects after a lost connection, if it was created with a function that connects. */
 export class LiveClient {
   readonly #connect: (() => Client | Promise<Client>) | undefined;
@@ -197,16 +200,16 @@ function connectionLossOf(error: unknown): ConnectionLoss {
   return causes.some(({ message }) => message === FETCH_FAILED) ? 'during' : 'none';
 }
 
-/** The error for a server that did not respond; the network error is its cause. */
-function unreachableError(server: string, error: unknown): Error {
+/** The error for a server that did not respond. */
+function unreachableError(server: string, error: unknown): UnreachableError {
   if (connectionLossOf(error) === 'none')
-    return new Error(
+    return new UnreachableError(
       `The ${server} cannot be reached: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     );
   const code = causesOf(error).findLast((cause) => LOSSES.has(cause.code))?.code;
   const shown = code === undefined ? '' : ` (${String(code)})`;
-  return new Error(`The ${server} cannot be reached${shown}.`, { cause: error });
+  return new UnreachableError(`The ${server} cannot be reached${shown}.`, { cause: error });
 }
 
 interface Cause {

@@ -55,7 +55,7 @@ import { TOOL_NAME } from '../../../tools/discovery/define-tool.js';
 import { asSent, recordMessage } from '../record-message.js';
 import type { McpConnectionStatus } from './connect-options.js';
 import { followTask, readableTask, recordedTask, recordTask } from './followed-task.js';
-import { CLIENT, LiveClient, type UseOptions } from './live-client.js';
+import { CLIENT, LiveClient, UnreachableError, type UseOptions } from './live-client.js';
 import {
   type McpClientSource,
   type McpFollowing,
@@ -245,10 +245,25 @@ function importTool(
         if (taskId === undefined) return readMcpResult(result);
       }
       const task = { taskId, context };
-      return readMcpResult(await use((connected) => followTask(connected, task), true));
+      for (;;)
+        try {
+          return readMcpResult(await use((connected) => followTask(connected, task), true));
+        } catch (error) {
+          if (!isPassing(error)) throw error;
+          // The task goes on while its server is replaced.
+          await wait(PAUSE_MS, undefined, { signal: context.signal });
+        }
     },
   });
   return Object.freeze(imported);
+}
+
+/** What proxies answer while a server is replaced. */
+const REPLACED: ReadonlySet<unknown> = new Set([502, 503, 504]);
+
+function isPassing(error: unknown): boolean {
+  const { data } = Object(error) as { readonly data?: { readonly status?: unknown } };
+  return error instanceof UnreachableError || REPLACED.has(data?.status);
 }
 
 interface SentCall {
