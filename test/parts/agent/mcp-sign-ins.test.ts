@@ -113,3 +113,45 @@ test('the code of one authorization server is never sent to another', async () =
   expect(bank.received.join()).not.toContain(ofShop.searchParams.get('code'));
   expect(await agent.finishSignIn(ofShop)).toBe(true);
 });
+
+test('a call that needed a sign-in goes on to ask its own questions, one after the other', async () => {
+  await shop[Symbol.asyncDispose]();
+  shop = await serveOddly(
+    new ToolRegistry().register(
+      defineTool({
+        name: 'book',
+        description: 'Books a table',
+        scopes: ['read'],
+        annotations: { readOnly: true },
+        execute: async (_args, context) => {
+          const name = await context.ask({ message: 'For whom?' });
+          const day = await context.ask({ message: 'When?' });
+          return `${name}, ${day}`;
+        },
+      }),
+    ),
+  );
+  await using agent = await start([
+    calling('shop_sign_in'),
+    { content: 'Signed in.' },
+    calling('shop_book'),
+    { content: 'Booked.' },
+  ]);
+  const before = await agent.run('Sign in');
+  await agent.finishSignIn(await agree(pageOf(before.pending, shop)));
+  await agent.resume(before.state, answerAll(before.pending, shop));
+  shop.revokeAll();
+
+  let run = await agent.run('Book a table');
+  await agent.finishSignIn(await agree(pageOf(run.pending, shop)));
+  run = await agent.resume(run.state, answerAll(run.pending, shop));
+  for (const [message, answer] of [
+    ['For whom?', 'Ada'],
+    ['When?', 'Friday'],
+  ]) {
+    expect(run.pending).toMatchObject([{ message }]);
+    const value = { answer };
+    run = await agent.resume(run.state, [{ id: run.pending?.[0]?.id ?? '', value } as Answer]);
+  }
+  expect([run.status, run.toolCalls[0]?.result.forLLM]).toEqual(['completed', 'Ada, Friday']);
+});

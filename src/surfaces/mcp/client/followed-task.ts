@@ -5,7 +5,7 @@ import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
 import { asSent } from '../record-message.js';
-import { questionsOf } from './user-questions.js';
+import { questionsOf, recorded } from './user-questions.js';
 
 /** Where the id of a task is in a result that the SDK accepts. */
 const TASK_ID = 'toolwright/task';
@@ -31,19 +31,6 @@ export async function recordTask(
 ): Promise<string | undefined> {
   const taskId = _meta?.[TASK_ID];
   return typeof taskId === 'string' ? context.once(TASK, () => taskId) : undefined;
-}
-
-const NOT_RECORDED = new Error('Nothing is recorded.');
-
-async function recorded<Value>(context: ToolContext, key: string): Promise<Value | undefined> {
-  try {
-    return await context.once<Value>(key, () => {
-      throw NOT_RECORDED;
-    });
-  } catch (error) {
-    if (error === NOT_RECORDED) return undefined;
-    throw error;
-  }
 }
 
 interface FollowedTask {

@@ -63,8 +63,8 @@ import {
   type McpToolChange,
   McpToolsOptions,
 } from './options.js';
-import { type AskForSignIn, signInNeededBy } from './sign-in.js';
-import { AGREED, questionsOf } from './user-questions.js';
+import { signInNeededBy } from './sign-in.js';
+import { questionsOf, signInQuestions } from './user-questions.js';
 
 /** A page as the server sent it; the SDK's own parser would reorder the keys of schemas. */
 interface RawPage {
@@ -227,6 +227,7 @@ function importTool(
     checkedAs: schemas.areWhole ? undefined : schemas.checkedAs,
     async execute(args: JsonObject, context: ToolContext) {
       const call = { tool, toolDefinition, args, context, options };
+      const askForSignIn = await signInQuestions(context);
       const use = (work: (connected: Client) => Promise<CallToolResult>, mayRepeat: boolean) =>
         client.use(
           (connected) => {
@@ -236,7 +237,7 @@ function importTool(
               ? work(connected)
               : questions.within(context, () => work(connected));
           },
-          { isRepeatable: mayRepeat, askForSignIn: askForSignIn(context) },
+          { isRepeatable: mayRepeat, askForSignIn },
         );
       let taskId = await recordedTask(context);
       if (taskId === undefined) {
@@ -295,18 +296,6 @@ function sendCall(
   // A call is recorded once: by the caller's trace, or else here.
   if (trace !== undefined) return send(trace.carrier);
   return recordMessage(options.telemetry, { ...facts, side: 'client', tool: tool.name }, send);
-}
-
-/** Makes a sign-in a pending question of the run. A page that was shown once is shown again to the same question. */
-function askForSignIn(context: ToolContext): AskForSignIn {
-  let asked = 0;
-  return async (address) => {
-    asked += 1;
-    const page = await context.once(`sign-in ${asked}`, () => address.href);
-    const message = `Sign in at this page, and then answer that it is done:\n${page}`;
-    if ((await context.ask({ message, schema: AGREED })) !== true)
-      throw new Error('The user did not sign in.');
-  };
 }
 
 /** Unset hints get the more dangerous value (MCP, tool annotations). */
@@ -559,7 +548,7 @@ class McpFollower implements McpFollowing {
       parameters: { type: 'object', properties: {} },
       annotations: { readOnly: true },
       execute: async (_args: JsonObject, context: ToolContext) => {
-        await this.#refresh({ ...READING, askForSignIn: askForSignIn(context) });
+        await this.#refresh({ ...READING, askForSignIn: await signInQuestions(context) });
         if (this.#registry.offered(name) === tool) this.#registry.unregister(name);
         this.#signIn = undefined;
         return `The user has signed in. These tools can be called now: ${[...this.#followed.keys()].join(', ')}`;

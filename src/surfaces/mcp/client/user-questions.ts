@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Client, ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
+import type { AskForSignIn } from './sign-in.js';
 
 const QUESTIONS = new WeakMap<object, UserQuestions>();
 
@@ -54,4 +55,41 @@ export class UserQuestions {
 }
 
 /** The schema of the answer to a question with a link. */
-export const AGREED: JsonSchema = { type: 'boolean', title: 'Done' };
+const AGREED: JsonSchema = { type: 'boolean', title: 'Done' };
+
+const NOT_RECORDED = new Error('Nothing is recorded.');
+
+/** What an earlier execution of a call has recorded with `context.once`; `undefined` if it has not. */
+export async function recorded<Value>(context: ToolContext, key: string): Promise<Value | undefined> {
+  try {
+    return await context.once<Value>(key, () => {
+      throw NOT_RECORDED;
+    });
+  } catch (error) {
+    if (error === NOT_RECORDED) return undefined;
+    throw error;
+  }
+}
+
+/** Limits a user who answers without signing in. */
+const MOST_SIGN_INS = 5;
+
+/**
+ * Makes sign-ins pending questions of the run. A call that is executed again first asks again what it has asked before,
+ * although it may need no sign-in any more.
+ */
+export async function signInQuestions(context: ToolContext): Promise<AskForSignIn> {
+  let asked = 0;
+  const ask = async (page: string): Promise<void> => {
+    asked += 1;
+    const message = `Sign in at this page, and then answer that it is done:\n${page}`;
+    if (asked > MOST_SIGN_INS || (await context.ask({ message, schema: AGREED })) !== true)
+      throw new Error('The user did not sign in.');
+  };
+  const next = () => `sign-in ${asked + 1}`;
+  for (let page = await recorded<string>(context, next()); page !== undefined; ) {
+    await ask(page);
+    page = await recorded<string>(context, next());
+  }
+  return async (address) => ask(await context.once(next(), () => address.href));
+}
