@@ -5,8 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { type AgentMcpCandidate, type AgentMcpServer, createAgent } from 'toolwright/agent';
+import { connectMcp, followMcpTools } from 'toolwright/mcp';
 import { ScriptedProvider } from 'toolwright/testing';
-import { type Listening, listen } from '../mcp/mcp-connections.js';
+import { type Listening, listen, serveForwarding } from '../mcp/mcp-connections.js';
 
 const orders = (description: string) =>
   defineTool({ name: 'orders', description, annotations: { readOnly: true }, execute: () => 'o1' });
@@ -85,4 +86,38 @@ test('a server that goes away fails its calls in words for the model, and is use
   server = await listen(tools, {}, Number(port));
   expect(await agent.registry.execute('shop_orders')).toMatchObject({ forLLM: 'o1', isError: false });
   expect(agent.mcp.shop?.state).toBe('connected');
+});
+
+test.each([
+  ['is read again', 0, true],
+  ['that its server calls fresh is kept', 60_000, false],
+])('after a lost connection, a list of tools %s', async (_what, ttlMs, isReadAgain) => {
+  let reads = 0;
+  const proxy = await serveForwarding(
+    () => server.url,
+    (body, method) => {
+      if (method !== 'tools/list') return body;
+      reads += 1;
+      return body.replace(/"ttlMs":\d+/, `"ttlMs":${ttlMs}`);
+    },
+  );
+  try {
+    const connect = connectMcp({ url: proxy.url.href });
+    let connection: { close(): Promise<void> } | undefined;
+    const own = new ToolRegistry();
+    const following = await followMcpTools(own, async () => {
+      const client = await connect();
+      connection = client;
+      return client;
+    });
+    const before = reads;
+    await connection?.close();
+    expect(await own.execute('orders')).toMatchObject({ forLLM: 'o1' });
+    while (isReadAgain && reads === before) await pause(10);
+    await following.close();
+    expect(reads > before).toBe(isReadAgain);
+    expect(own.list()).toEqual(['orders', 'cancel']);
+  } finally {
+    await proxy.close();
+  }
 });

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { request as httpRequest } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { ProtocolError } from '@modelcontextprotocol/server';
@@ -14,8 +12,7 @@ import {
 import { connectMcp, type McpToolsOptions, mcpTools } from 'toolwright/mcp';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { serve } from '../../setup/loopback.js';
-import { listen } from './mcp-connections.js';
+import { listen, serveForwarding } from './mcp-connections.js';
 
 const closers: (() => unknown)[] = [];
 
@@ -38,6 +35,12 @@ async function served(tools: readonly ToolDefinition[]) {
   const server = await listen(new ToolRegistry().register(...tools), { tasks: store });
   closers.push(() => server.close());
   return { ...server, store, tools: await importedFrom(server.url) };
+}
+
+async function forwarding(...given: Parameters<typeof serveForwarding>): Promise<URL> {
+  const proxy = await serveForwarding(...given);
+  closers.push(() => proxy.close());
+  return proxy.url;
 }
 
 async function importedFrom(url: URL, options: McpToolsOptions = {}): Promise<ToolRegistry> {
@@ -228,30 +231,3 @@ describe('a call that its server answers with a task', () => {
     expect(forLLM).toContain(problem);
   });
 });
-
-/** Passes requests on to a server, and changes what it answers. */
-async function forwarding(target: () => URL, change = (body: string) => body): Promise<URL> {
-  let failures = 0;
-  const server = await serve(async (request, response) => {
-    const { method, headers, url = '/' } = request;
-    const forwarded = httpRequest(new URL(url, target()), {
-      method,
-      headers: { ...headers, host: target().host },
-    });
-    request.pipe(forwarded);
-    try {
-      const [answer] = await once(forwarded, 'response');
-      const chunks: Buffer[] = [];
-      for await (const chunk of answer) chunks.push(chunk);
-      const { 'content-length': _, ...others } = answer.headers;
-      response.writeHead(answer.statusCode ?? 500, others).end(change(Buffer.concat(chunks).toString()));
-    } catch {
-      // Some proxies answer, and some hang up.
-      failures += 1;
-      if (failures % 2 === 0) response.destroy();
-      else response.writeHead(502).end('Bad gateway');
-    }
-  });
-  closers.push(() => server[Symbol.asyncDispose]());
-  return new URL('/mcp', server.url);
-}

@@ -1,4 +1,5 @@
-import type { IncomingMessage, Server } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
 import {
   type AuthInfo,
   Client,
@@ -69,4 +70,35 @@ export async function connectClient(
   const headers = { 'x-tenant': 'acme', ...(user === undefined ? {} : { authorization: `Bearer ${user}` }) };
   await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
   return client;
+}
+
+/** Passes requests on to a server, and changes what it answers. */
+export async function serveForwarding(
+  target: () => URL,
+  change = (body: string, _request: string) => body,
+): Promise<{ readonly url: URL; close(): Promise<void> }> {
+  let failures = 0;
+  const server = await serve(async (request, response) => {
+    const { method, headers, url = '/' } = request;
+    const forwarded = httpRequest(new URL(url, target()), {
+      method,
+      headers: { ...headers, host: target().host },
+    });
+    request.pipe(forwarded);
+    try {
+      const [answer] = await once(forwarded, 'response');
+      const chunks: Buffer[] = [];
+      for await (const chunk of answer) chunks.push(chunk);
+      const { 'content-length': _, ...others } = answer.headers;
+      response
+        .writeHead(answer.statusCode ?? 500, others)
+        .end(change(Buffer.concat(chunks).toString(), String(headers['mcp-method'])));
+    } catch {
+      // Some proxies answer, and some hang up.
+      failures += 1;
+      if (failures % 2 === 0) response.destroy();
+      else response.writeHead(502).end('Bad gateway');
+    }
+  });
+  return { url: new URL('/mcp', server.url), close: async () => server[Symbol.asyncDispose]() };
 }

@@ -70,6 +70,13 @@ import { questionsOf, signInQuestions } from './user-questions.js';
 interface RawPage {
   readonly tools?: unknown;
   readonly nextCursor?: unknown;
+  readonly ttlMs?: unknown;
+}
+
+interface ToolList {
+  readonly tools: McpTool[];
+  /** How long the list may be used without reading it again. */
+  readonly ttlMs: number;
 }
 
 const AS_SENT = asSent<RawPage>();
@@ -80,20 +87,25 @@ const READING: UseOptions = { isRepeatable: true };
 const MOST_PAGES = 1_000;
 
 /** All pages of a server's tool list, with schemas unchanged; invalid tools are skipped. */
-async function readToolList(client: Client, telemetry: Telemetry | undefined): Promise<McpTool[]> {
-  if (client.getServerCapabilities()?.tools === undefined) return [];
+async function readToolList(client: Client, telemetry: Telemetry | undefined): Promise<ToolList> {
+  if (client.getServerCapabilities()?.tools === undefined) return { tools: [], ttlMs: 0 };
   adaptMessages(client);
   const tools: McpTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const message = { ...factsFor(client, 'tools/list'), side: 'client' } as const;
-    const { tools: found, nextCursor } = await recordMessage(telemetry, message, (carrier) => {
+    const {
+      tools: found,
+      nextCursor,
+      ttlMs = 0,
+    } = await recordMessage(telemetry, message, (carrier) => {
       const sent = { ...params, ...(carrier && { _meta: { ...carrier } }) };
       return client.request({ method: 'tools/list', params: sent }, AS_SENT);
     });
     if (Array.isArray(found)) tools.push(...found.filter(isTool));
-    if (typeof nextCursor !== 'string' || nextCursor === cursor) return usable(client, tools);
+    if (typeof nextCursor !== 'string' || nextCursor === cursor)
+      return { tools: await usable(client, tools), ttlMs: Number(ttlMs) };
     cursor = nextCursor;
   }
   throw new Error(`The server's list of tools has more than ${MOST_PAGES} pages.`);
@@ -147,10 +159,13 @@ function isReadable(tool: unknown): tool is McpTool {
 }
 
 /** The server's tools that the options allow, with their local names, in the server's order. */
-async function listCandidates(client: Client, options: McpToolsOptions): Promise<McpToolCandidate[]> {
-  const tools = await readToolList(client, options.telemetry);
+async function listCandidates(
+  client: Client,
+  options: McpToolsOptions,
+): Promise<{ readonly candidates: McpToolCandidate[]; readonly ttlMs: number }> {
+  const { tools, ttlMs } = await readToolList(client, options.telemetry);
   const isWanted = createNameFilter(options);
-  const candidates = tools
+  const all = tools
     .filter(({ name }) => isWanted(name))
     .map((definition) => ({
       name: localName(definition.name, options.prefix),
@@ -158,7 +173,8 @@ async function listCandidates(client: Client, options: McpToolsOptions): Promise
       fingerprint: fingerprintOf(definition),
     }));
   // Of tools with the same name, only the last can be called.
-  return [...new Map(candidates.reverse().map((tool) => [tool.name, tool])).values()].reverse();
+  const candidates = [...new Map(all.reverse().map((tool) => [tool.name, tool])).values()].reverse();
+  return { candidates, ttlMs };
 }
 
 const MOST_CHARACTERS = 64;
@@ -436,7 +452,7 @@ export async function mcpTools(
 ): Promise<ToolDefinition[]> {
   checkMcpTools('mcpTools', { source, options });
   const client = new LiveClient(source, { prefix: options.prefix });
-  const candidates = await client.use((connected) => listCandidates(connected, options), READING);
+  const { candidates } = await client.use((connected) => listCandidates(connected, options), READING);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
   return candidates.flatMap((candidate, position) => {
     const tool = approved[position] ? importTool(candidate, { client, options }) : undefined;
@@ -508,7 +524,8 @@ class McpFollower implements McpFollowing {
   readonly #followed = new Map<string, FollowedTool>();
   readonly #approvals: OpenApprovals;
   #reading: Promise<void> = Promise.resolve();
-  #isKnown = false;
+  /** Until when the last list may be used after a reconnection; absent before the first list. */
+  #freshUntil: number | undefined;
   /** Offered until the user has signed in. */
   #signIn: ToolDefinition | undefined;
 
@@ -584,15 +601,16 @@ class McpFollower implements McpFollowing {
     const onChange = (): void => void this.refresh().catch(onError);
     watchToolList(client, { signal: this.#watching.signal, onChange, onError });
     // There were no change notifications without a connection.
-    if (this.#isKnown) onChange();
+    if (this.#freshUntil !== undefined && !(performance.now() < this.#freshUntil)) onChange();
   }
 
   /** Reads the list; returns the pending decisions about its tools. */
   async #read(options: UseOptions): Promise<readonly (Promise<void> | undefined)[]> {
     if (this.#isOver) return [];
-    const candidates = await this.#client.use((client) => listCandidates(client, this.#options), options);
+    const read = (client: Client) => listCandidates(client, this.#options);
+    const { candidates, ttlMs } = await this.#client.use(read, options);
     if (this.#isOver) return [];
-    this.#isKnown = true;
+    this.#freshUntil = performance.now() + ttlMs;
     const removing = this.#removeAllBut(new Set(candidates.map(({ name }) => name)));
     return [removing, ...candidates.map((candidate) => this.#decide(candidate))];
   }
