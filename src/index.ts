@@ -288,7 +288,7 @@ export {
   type ErrorName,
   ToolwrightError,
 } from './core/errors/toolwright-error.js';
-export type { CheckedArguments } from './run/call/check-call.js';
+export type { CheckedArguments } from './run/call/call-pipeline.js';
 export type { CallPlace } from './run/call/effect-key.js';
 export type {
   AnsweredInvocation,
@@ -307,11 +307,15 @@ export {
   type FunctionParameterType,
   registerFunction,
 } from './run/call/register-function.js';
-export type { NameFilter, RegisteredTool } from './run/call/registration.js';
 export type { DescribeError } from './run/call/result-text.js';
 export { TaskQueue, type TaskQueueOptions } from './run/call/task-queue.js';
-export type { ToolRegistryOptions } from './run/call/tool-registry.js';
-export { type ToolCallResult, ToolRegistry } from './run/call/tool-registry.js';
+export {
+  type NameFilter,
+  type RegisteredTool,
+  type ToolCallResult,
+  ToolRegistry,
+  type ToolRegistryOptions,
+} from './run/call/tool-registry.js';
 export { toolToSchema } from './run/call/tool-to-schema.js';
 export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './run/call/waits.js';
 export { Conversation } from './run/conversation/conversation.js';
@@ -337,6 +341,7 @@ export type {
   Turn,
   TurnOrigin,
 } from './run/conversation/events.js';
+export type { ConversationSnapshot } from './run/conversation/memory-turns.js';
 export type {
   AnswerOptions,
   ConversationChanges,
@@ -344,7 +349,6 @@ export type {
   IdleOptions,
   TurnOptions,
 } from './run/conversation/options.js';
-export type { ConversationSnapshot } from './run/conversation/snapshot.js';
 export type { ConversationView } from './run/conversation/stored-turns.js';
 export type { JobCompletion } from './run/jobs/job-doer.js';
 export { MemoryJobEngine } from './run/jobs/memory-job-engine.js';
@@ -409,10 +413,12 @@ export {
   defineTool,
 } from './tools/discovery/define-tool.js';
 export { type DiscoverOptions, discoverTools } from './tools/discovery/discover-tools.js';
-export type { StrictEdit, StrictNote, StrictReport } from './tools/schema/strict/strict-schema.js';
 export {
   type NoStrictForm,
+  type StrictEdit,
   type StrictForm,
+  type StrictNote,
+  type StrictReport,
   type StrictSchema,
   strictSchema,
 } from './tools/schema/strict/strict-schema.js';

@@ -25,8 +25,7 @@ import {
   turnConfigOf,
 } from '../../run/conversation/conversations-options.js';
 import { RunRecovery } from '../../run/conversation/run-recovery.js';
-import { BackgroundJobs } from '../../run/jobs/background-jobs.js';
-import { jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
+import { BackgroundJobs, jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { type Command, type CommandEnvironment, onEnd, readLine, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';

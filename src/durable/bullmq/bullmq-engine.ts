@@ -46,9 +46,14 @@ import {
   wrongValues,
 } from '../../core/kernel/options.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
-import { EngineTrouble } from '../../run/jobs/engine-trouble.js';
-import { LOST_DELAY_MS, RunningJobs } from '../../run/jobs/running-jobs.js';
-import { jobOf, type StorableJob, storableJob } from '../../run/jobs/stored-job.js';
+import {
+  EngineTrouble,
+  jobOf,
+  LOST_DELAY_MS,
+  RunningJobs,
+  type StorableJob,
+  storableJob,
+} from '../../run/jobs/running-jobs.js';
 import {
   BrokerNews,
   close,

@@ -8,7 +8,7 @@ import type {
 } from '../../core/contract/job-engine.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
-import { jobOf, type StorableJob, storableJob } from '../../run/jobs/stored-job.js';
+import { jobOf, type StorableJob, storableJob } from '../../run/jobs/running-jobs.js';
 
 /** The name of the queue, and how long a silent worker holds its jobs. */
 interface QueuePlace {

@@ -31,8 +31,7 @@ import {
 } from '../../core/kernel/options.js';
 import { OwnConnections } from '../../core/kernel/own-connections.js';
 import { placeIn, serverAddress } from '../../core/kernel/server-address.js';
-import { EngineTrouble } from '../../run/jobs/engine-trouble.js';
-import { LOST_DELAY_MS, type RunEnd, RunningJobs } from '../../run/jobs/running-jobs.js';
+import { EngineTrouble, LOST_DELAY_MS, type RunEnd, RunningJobs } from '../../run/jobs/running-jobs.js';
 import { BossQueue, type ReturnedJob, type TakenJob } from './boss-queue.js';
 
 /** A message between the engines of a queue. */

@@ -9,7 +9,7 @@ import {
   readArguments,
   readPlainArguments,
 } from '../../tools/checking/read-arguments.js';
-import { offeredParameters } from '../../tools/schema/offered-parameters.js';
+import { offeredParameters } from '../../tools/schema/write-schema.js';
 import type { CallRequest } from './invocation.js';
 import type { CallPlan } from './plan.js';
 

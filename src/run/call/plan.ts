@@ -7,7 +7,7 @@ import {
   wrappedChecker,
 } from '../../tools/checking/checker.js';
 import { nullableOptionals } from '../../tools/schema/keywords.js';
-import { offeredParameters } from '../../tools/schema/offered-parameters.js';
+import { offeredParameters } from '../../tools/schema/write-schema.js';
 import { approvalNeed } from './waits.js';
 
 /** The facts about a tool's calls that are determined once. */

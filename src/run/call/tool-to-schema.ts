@@ -4,7 +4,7 @@ import type { Tool } from '../../core/contract/tool.js';
 import { checkArguments } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import type { OptionRule } from '../../core/kernel/options.js';
-import { offeredParameters } from '../../tools/schema/offered-parameters.js';
+import { offeredParameters } from '../../tools/schema/write-schema.js';
 
 /** The parts of a tool that a model is offered. */
 type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> &

@@ -29,7 +29,7 @@ import { givenHistory, historyFaults } from '../loop/given-history.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import { ownerFaults } from '../loop/run-owner.js';
 import type { ConversationListener } from './events.js';
-import { MemoryTurns } from './memory-turns.js';
+import { type ConversationSnapshot, MemoryTurns, validateSnapshot } from './memory-turns.js';
 import {
   type AnswerOptions,
   CONTENT,
@@ -38,7 +38,6 @@ import {
   type IdleOptions,
   type TurnOptions,
 } from './options.js';
-import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
 
 /**
  * A conversation with a model. It contains the history, the system prompt, the tools and an inbox. Prompts and

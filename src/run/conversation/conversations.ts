@@ -40,8 +40,7 @@ import {
 import { logFailure } from '../call/failure-log.js';
 import { jobsOf } from '../call/job-dispatch.js';
 import { ToolRegistry } from '../call/tool-registry.js';
-import { BackgroundJobs } from '../jobs/background-jobs.js';
-import type { RunJobsOptions } from '../jobs/run-jobs.js';
+import { BackgroundJobs, type RunJobsOptions } from '../jobs/run-jobs.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { ConversationClaim } from './conversation-lease.js';

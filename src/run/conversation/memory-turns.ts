@@ -1,13 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { addSpending, type Spending } from '../../core/contract/budget.js';
 import type { Answer, CallScope } from '../../core/contract/call.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
+import type { RunState } from '../../core/contract/run-state.js';
 import type { BackgroundTask, ToolContext } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
 import { logFailure } from '../call/failure-log.js';
 import { type CompletedCall, completionOf } from '../call/job-dispatch.js';
 import { interruptedResult } from '../call/result-text.js';
@@ -16,21 +19,14 @@ import type { ToolRegistry } from '../call/tool-registry.js';
 import { driveLoop } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { historyFaults } from '../loop/given-history.js';
-import { abortedBefore, type RunDeps, type RunStart } from '../loop/loop-run.js';
+import { abortedBefore, type RunDeps, type RunProgress, type RunStart } from '../loop/loop-run.js';
 import { askedAnew, resumeWith } from '../loop/resume.js';
 import { checkOwner } from '../loop/run-owner.js';
+import { COUNT_SCHEMA, list, MESSAGES, object, PROGRESS, TEXT_SCHEMA } from '../loop/run-state-schema.js';
 import { driveStoredRun } from '../loop/stored-run.js';
-import { progressOf, signState } from '../loop/suspend.js';
+import { isSignedWith, progressOf, signState, validateState } from '../loop/suspend.js';
 import { callOfContext, EventHub, type Turn, type TurnOrigin, turnMessage } from './events.js';
 import type { AnswerOptions, ConversationConfig, TurnOptions } from './options.js';
-import type {
-  ConversationSnapshot,
-  StoredOrigin,
-  StoredTurn,
-  SuspendedStatus,
-  TurnStatus,
-  ValidSnapshot,
-} from './snapshot.js';
 
 /** The config of a conversation with all defaults. */
 interface ReadyConfig extends ConversationConfig {
@@ -716,3 +712,154 @@ function emitUserMessage(events: EventHub, { forUser, silent }: ToolResult, of: 
   const { tool, callId, taskId } = of;
   events.emit(withoutUndefined({ type: 'user-message', text: forUser, tool, callId, taskId }));
 }
+
+/** After the last message with all its answers; without `progress`, the model was not asked yet. */
+interface RunningStatus {
+  readonly status: 'running';
+  readonly owner?: unknown;
+  readonly progress?: Omit<RunProgress, 'messages'>;
+}
+
+/** At an open message with these answers: its calls have not all ended. `isKept`: the run is in the store. */
+interface AnsweredStatus {
+  readonly status: 'answered';
+  readonly state: RunState;
+  readonly answers: readonly Answer[];
+  readonly answeredBy?: unknown;
+  readonly isKept: boolean;
+}
+
+/** The turn waits for answers. `isKept`: the run is in the store. */
+interface SuspendedStatus {
+  readonly status: 'suspended';
+  readonly state: RunState;
+  readonly isKept: boolean;
+}
+
+/** The origin of a waiting turn, with its owner. */
+type StoredOrigin = TurnOrigin & { readonly owner?: unknown };
+
+/** The state from which a turn continues. */
+type TurnStatus = RunningStatus | AnsweredStatus | SuspendedStatus;
+
+/** A turn that has begun and is not over. */
+interface StoredTurn {
+  readonly number: number;
+  readonly origin: TurnOrigin;
+  /** It was aborted, and had not ended yet. */
+  readonly isAborted: boolean;
+  /** The state from which it continues. */
+  readonly standing: TurnStatus;
+}
+
+/**
+ * A conversation as plain JSON; `Conversation.restore` continues from it, in this process or another. It contains all
+ * messages and arguments: protect it accordingly, and set a `stateSecret` if others could change it.
+ */
+export interface ConversationSnapshot {
+  /** Version 1 has no provider items. */
+  readonly version: 1 | 2;
+  readonly id: string;
+  /** A history in which every call has its answer; without the system prompt. */
+  readonly messages: readonly Message[];
+  /** The number of turns begun so far. */
+  readonly turns: number;
+  readonly turn?: StoredTurn;
+  /** Waiting entries, in order of arrival. */
+  readonly inbox: readonly StoredOrigin[];
+  /** Work that was started and is not completed. */
+  readonly tasks: readonly BackgroundTask[];
+  /** The amounts spent by turns that have ended; only if they had a budget. */
+  readonly spent?: Spending;
+  /** As that of a {@link RunState}. */
+  readonly signature?: string;
+}
+
+let checker: ResultChecker | undefined;
+
+/** A snapshot, and whether its owners can be trusted because it cannot have been changed elsewhere. */
+interface ValidSnapshot {
+  readonly snapshot: ConversationSnapshot;
+  readonly isCertain: boolean;
+}
+
+/**
+ * Validates the snapshot of a conversation, which may come from outside, and returns a copy.
+ *
+ * @throws ToolwrightError `InvalidState` (515) if it is not a snapshot, or if it was changed: with a secret in any
+ * part, without a secret as far as that can be detected.
+ */
+export function validateSnapshot(snapshot: unknown, secret: string | undefined): ValidSnapshot {
+  checker ??= createResultChecker(SNAPSHOT_SCHEMA);
+  const faults = checker(snapshot);
+  if (faults.length > 0) {
+    const problems = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+    throw invalid(`This is not a snapshot of a conversation of this version: ${problems.join('; ')}.`);
+  }
+  const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
+  const [fault] = historyFaults(read.messages);
+  if (fault !== undefined) throw invalid(`The history of the snapshot is invalid: ${fault.problem}.`);
+  const isCertain = isSignedWith(read, secret);
+  if (secret !== undefined && !isCertain)
+    throw invalid('The snapshot of the conversation was changed, or signed with another secret.');
+  const status = read.turn?.standing;
+  if (status === undefined || status.status === 'running') return { snapshot: read, isCertain };
+  const { messages } = validateState(status.state, secret).state;
+  if (messages.length < read.messages.length)
+    throw invalid('The snapshot of the conversation was changed: its suspended run has another history.');
+  return { snapshot: read, isCertain };
+}
+
+function invalid(message: string): ToolwrightError {
+  return new ToolwrightError('InvalidState', message);
+}
+
+const ORIGIN: JsonSchema = {
+  type: 'object',
+  anyOf: [
+    object({ kind: { const: 'prompt' }, content: { type: ['string', 'array'] } }),
+    object({ kind: { const: 'completion' }, tool: TEXT_SCHEMA, callId: TEXT_SCHEMA, text: TEXT_SCHEMA }),
+    object({ kind: { const: 'continue' } }),
+  ],
+};
+
+const STATE: JsonSchema = { type: 'object' };
+const FLAG: JsonSchema = { type: 'boolean' };
+
+/** The states in it are checked like those of runs. */
+const STATUS: JsonSchema = {
+  type: 'object',
+  anyOf: [
+    {
+      type: 'object',
+      properties: { status: { const: 'running' }, progress: PROGRESS },
+      required: ['status'],
+    },
+    object({ status: { const: 'answered' }, state: STATE, answers: list({ type: 'object' }), isKept: FLAG }),
+    object({ status: { const: 'suspended' }, state: STATE, isKept: FLAG }),
+  ],
+};
+
+const TURN = object({ number: COUNT_SCHEMA, origin: ORIGIN, isAborted: FLAG, standing: STATUS });
+
+const SNAPSHOT = object({
+  version: { enum: [1, 2] },
+  id: TEXT_SCHEMA,
+  messages: MESSAGES,
+  turns: COUNT_SCHEMA,
+  inbox: list(ORIGIN),
+  tasks: list(
+    object({
+      id: TEXT_SCHEMA,
+      callId: TEXT_SCHEMA,
+      tool: TEXT_SCHEMA,
+      status: { enum: ['waiting', 'running'] },
+    }),
+  ),
+});
+
+/** The schema of a conversation's snapshot, which may come from outside. */
+const SNAPSHOT_SCHEMA: JsonSchema = {
+  ...SNAPSHOT,
+  properties: { ...(SNAPSHOT.properties as object), turn: TURN },
+};

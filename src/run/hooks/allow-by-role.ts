@@ -3,7 +3,7 @@ import type { Hooks } from '../../core/contract/hooks.js';
 import { checkOptions, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable, protecting, required } from '../../core/kernel/options.js';
-import { createNameFilter, NAME_FILTER, type NameFilter } from '../call/registration.js';
+import { createNameFilter, NAME_FILTER, type NameFilter } from '../call/tool-registry.js';
 
 /** The tools of a role: allowed and denied names or globs. */
 export type RoleTools = NameFilter;

@@ -16,7 +16,7 @@ import {
 } from '../../core/kernel/options.js';
 import { jsonDigest } from '../call/effect-key.js';
 import { isCutDetails, storedResult } from '../call/result-text.js';
-import { fingerprintOf } from '../call/start-job.js';
+import { fingerprintOf } from '../call/tasks.js';
 
 /** Options of {@link cacheResults}. */
 export interface CacheResultsOptions {

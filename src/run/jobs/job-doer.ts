@@ -14,7 +14,7 @@ import type { Invocation } from '../call/invocation.js';
 import { cancelledResult, completionEntry } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
-import { fingerprintOf } from '../call/start-job.js';
+import { fingerprintOf } from '../call/tasks.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 
 const FIRST_DELAY_MS = 1_000;

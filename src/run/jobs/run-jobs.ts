@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { CallScope, ToolPolicy } from '../../core/contract/call.js';
 import {
   type DeadJob,
@@ -17,8 +18,14 @@ import {
 import type { Logger } from '../../core/contract/ports.js';
 import { STORED_ID } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { MAX_TIMER_MS, repeat } from '../../core/kernel/async.js';
+import {
+  checkArguments,
+  checkOptions,
+  InvalidOptionsError,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../../core/errors/author-fault.js';
+import { MAX_TIMER_MS, repeat, withinLimits } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   COUNT,
@@ -34,12 +41,11 @@ import {
   required,
   TEXT,
 } from '../../core/kernel/options.js';
-import { CONSOLE, logFailure, logSilence } from '../call/failure-log.js';
+import { CONSOLE, logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 import { completeJob, jobsOf } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
-import type { RegisteredTool } from '../call/registration.js';
 import { failedResult } from '../call/result-text.js';
-import { registryOf, ToolRegistry } from '../call/tool-registry.js';
+import { type RegisteredTool, registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 
 /** The settings of a process's workers. */
@@ -351,7 +357,7 @@ export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
 }
 
 /** The same; `leave` stops running jobs and leaves them to other processes. */
-export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobDoer, 'leave'>> {
+async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobDoer, 'leave'>> {
   checkOptions(options, OPTIONS);
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
   jobsOf({ engine, store }, OPTIONS.of);
@@ -379,7 +385,7 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
 }
 
 /** The logger for running jobs; `undefined` for the console. */
-export function jobLogger({ logger, tools }: Pick<RunJobsOptions, 'logger' | 'tools'>): Logger | undefined {
+function jobLogger({ logger, tools }: Pick<RunJobsOptions, 'logger' | 'tools'>): Logger | undefined {
   return logger ?? (tools instanceof ToolRegistry ? tools.logger : undefined);
 }
 
@@ -426,4 +432,60 @@ export async function cancelJob(jobId: string, options: CancelJobOptions): Promi
   const stored = await store.jobs.job(jobId);
   if (stored === undefined) return false;
   return jobsOf({ engine, store }, 'cancelJob').cancel(jobId, reason, stored.job.tool);
+}
+
+type BegunJobs = Awaited<ReturnType<typeof beginJobs>>;
+
+const FIRST_RETRY_MS = 200;
+const LONGEST_RETRY_MS = 10_000;
+/** How long the end of a process waits for a connection to an engine that is being opened. */
+const BEGIN_WITHIN_MS = 5_000;
+
+/** Runs jobs once the engine is reachable, however long that takes. */
+export class BackgroundJobs {
+  readonly #closing = new AbortController();
+  readonly #runner: Promise<BegunJobs | undefined>;
+  #begun: BegunJobs | undefined;
+
+  constructor(options: RunJobsOptions) {
+    this.#runner = this.#begin(options);
+  }
+
+  /** Takes no more jobs, and resolves when running jobs have ended. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const begun = withinLimits(this.#runner, { signal: undefined, timeoutMs: BEGIN_WITHIN_MS });
+    const runner = await begun.catch(() => undefined);
+    await runner?.close();
+  }
+
+  /** Stops running jobs immediately, and leaves them to other processes. */
+  leave(): void {
+    this.#closing.abort();
+    this.#begun?.leave();
+  }
+
+  async #begin(options: RunJobsOptions): Promise<BegunJobs | undefined> {
+    const { signal } = this.#closing;
+    const { engine } = options;
+    const logger = jobLogger(options);
+    for (let wait = FIRST_RETRY_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_RETRY_MS)) {
+      try {
+        const runner = await beginJobs(options);
+        this.#begun = runner;
+        logAnswer(engine, logger);
+        if (!signal.aborted) return runner;
+        await runner.close();
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) {
+          logFailure(logger, { what: 'Jobs are not done in this process', error });
+          return undefined;
+        }
+        logSilence(engine, { logger, error });
+        await pause(wait, undefined, { signal, ref: false }).catch(() => {});
+      }
+    }
+    return undefined;
+  }
 }

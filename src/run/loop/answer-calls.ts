@@ -2,9 +2,9 @@ import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/
 import { errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen } from '../../core/kernel/async.js';
-import { callRecord } from '../call/call-outcome.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
+import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
 import { emitQuestion, withQuestion } from './budget-question.js';
 import { ChildRuns, childRuns } from './child-runs.js';

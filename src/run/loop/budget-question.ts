@@ -1,7 +1,7 @@
 import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
 import { toolResult } from '../../core/contract/tool-result.js';
-import { callRecord } from '../call/call-outcome.js';
 import { failedResult } from '../call/result-text.js';
+import { callRecord } from '../call/run-body.js';
 import { type BudgetQuestion, shown } from './budget-accounts.js';
 import type { LoopEnd, LoopRun } from './loop-run.js';
 import { parseCall } from './messages.js';

@@ -19,8 +19,7 @@ import { LOGGER, oneOf, optionTable, required } from '../../core/kernel/options.
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { partKey } from '../call/effect-key.js';
 import { cancelledResult, completeJob } from '../call/job-dispatch.js';
-import type { RegisteredTool } from '../call/registration.js';
-import { registryOf, ToolRegistry } from '../call/tool-registry.js';
+import { type RegisteredTool, registryOf, ToolRegistry } from '../call/tool-registry.js';
 import {
   type ClaimedRun,
   type ClaimRequest,

@@ -44,9 +44,8 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import type { ToolEmbedder } from '../../tools/search/embedded-tools.js';
-import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { type RegisteredTool, ToolRegistry } from '../call/tool-registry.js';
 import type { Detector } from './ask-model.js';
 import { LEASE } from './claimed-run.js';
 import { type HistoryCare, historyFaults } from './given-history.js';

@@ -3,8 +3,24 @@ import type { ToolCall } from '../../core/contract/llm-provider.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { parseExactJson } from '../../core/kernel/exact-json.js';
 import { either, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
-import { numberDrafts, scanText } from './call-scanner.js';
-import type { KnownToolSource } from './known-tools.js';
+import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
+import { LITERAL_CALLS } from './formats/literal-calls.js';
+import { TAG_FORMATS } from './formats/tag-formats.js';
+import {
+  type DraftCall,
+  type KnownToolSource,
+  type KnownTools,
+  knownTools,
+  type TextCallFormat,
+  type UnknownTools,
+} from './known-tools.js';
+import {
+  REASONING_CLOSERS,
+  REASONING_MARKS,
+  REASONING_OPENERS,
+  type ReasoningMark,
+} from './reasoning-marks.js';
+import { createLiteralIndex, type FoundLiteral, TextCursor } from './text-cursor.js';
 
 /** The calls and text of a parsed text. */
 export interface ParsedText {
@@ -99,4 +115,402 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Every format; formats with the same opener are tried in this order. */
+const ALL_FORMATS: readonly TextCallFormat[] = [
+  ...MARKED_JSON,
+  ...TAG_FORMATS,
+  ...LITERAL_CALLS,
+  ...PLAIN_JSON,
+];
+
+/** A part of the scanned text: plain text, or calls. */
+export type ScannedPiece =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
+
+/** The text before calls, which may make them an example. */
+interface CallContextText {
+  /** Only white space comes before them in their line. */
+  readonly startsLine: boolean;
+  readonly isFenced: boolean;
+  /** The closing mark of the quotation or inline code around their line. */
+  readonly quotation: string | undefined;
+  /** The closing mark of the quotation that starts right before them. */
+  readonly quote: string | undefined;
+}
+
+const QUOTE_CLOSERS: ReadonlyMap<string, string> = new Map([
+  ...(['`', '"', "'"].map((mark) => [mark, mark]) as [string, string][]),
+  ['“', '”'],
+  ['«', '»'],
+]);
+const FENCE = '```';
+/** Line ends and quotation marks; `'` is omitted, because it is usually an apostrophe. */
+const MARKS = /```|[\n`"“”«»]/g;
+
+/** Follows the decided text in one pass, with the context for the next calls. */
+class ContextReader {
+  #startsLine = true;
+  #isFenced = false;
+  #quotation: string | undefined;
+  #quote: string | undefined;
+
+  get now(): CallContextText {
+    return {
+      startsLine: this.#startsLine,
+      isFenced: this.#isFenced,
+      quotation: this.#quotation,
+      quote: this.#quote,
+    };
+  }
+
+  /** Adds text that is not empty and that does not cut a fence in two. */
+  addText(text: string): void {
+    for (const [mark] of text.matchAll(MARKS)) this.#addMark(mark);
+    const blank = text.slice(text.trimEnd().length);
+    this.#startsLine = blank.includes('\n') || (this.#startsLine && blank.length === text.length);
+    // Two and more are a fence.
+    this.#quote = text.endsWith('``') ? undefined : QUOTE_CLOSERS.get(text.at(-1) ?? '');
+  }
+
+  /** Adds calls as they were written. */
+  addCalls(written: string): void {
+    if (written.startsWith(FENCE)) this.#isFenced = !written.endsWith(FENCE);
+    this.#startsLine = false;
+    this.#quote = undefined;
+  }
+
+  #addMark(mark: string): void {
+    if (mark === FENCE) this.#isFenced = !this.#isFenced;
+    if (mark === FENCE || mark === '\n' || mark === this.#quotation) this.#quotation = undefined;
+    else if (!this.#isFenced) this.#quotation ??= QUOTE_CLOSERS.get(mark);
+  }
+}
+
+/** A piece that depends only on the following text, with its original text. */
+interface KeptPiece {
+  readonly piece: ScannedPiece;
+  readonly written: string;
+  readonly place?: CallPlace;
+}
+
+/** The facts that make calls an example, depending on the following text. */
+interface CallPlace extends CallContextText, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
+
+const FORMATS = formatsByOpener(ALL_FORMATS);
+const LITERALS = createLiteralIndex(
+  [...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].filter((literal) => literal !== ''),
+);
+const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
+/** White space and closing marks: `</answer>`, `<|im_end|>`. */
+const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
+const END_OF_LINE = /^[ \t]*\r?\n/;
+const OFTEN_UP_TO = 4096;
+const GROWTH = 1.125;
+
+/**
+ * Splits a text that arrives in pieces of any size into plain text and calls. The result does not depend on the cuts
+ * between the pieces: text that may still become (part of) a call is held back until that is decided.
+ *
+ * Text inside reasoning is never a call. If its opening mark was part of the prompt, only the closing mark shows that
+ * all earlier text was reasoning: from the first call on, nothing is returned before the text ends.
+ */
+export class CallScanner {
+  readonly #tools: KnownTools;
+  #held = '';
+  #half = '';
+  #scanFrom = 0;
+  /** Only white space and reasoning so far. */
+  #isBlankSoFar = true;
+  #reasoning: ReasoningMark | undefined;
+  #context = new ContextReader();
+  #kept: KeptPiece[] = [];
+  #pieces: ScannedPiece[] = [];
+
+  constructor(tools: KnownTools) {
+    this.#tools = tools;
+  }
+
+  /** Adds text; returns the pieces that are now decided. */
+  push(text: string): readonly ScannedPiece[] {
+    const come = this.#half + text;
+    // Half of a surrogate pair is neither checked nor returned.
+    this.#half = /[\ud800-\udbff]$/.test(come) ? come.slice(-1) : '';
+    this.#held += come.slice(0, come.length - this.#half.length);
+    // A long call is not read again for every new piece, because that would be quadratic.
+    if (this.#held.length >= this.#scanFrom) this.#scan(false);
+    return this.#takePieces();
+  }
+
+  /** Ends the text; returns the rest. */
+  end(): readonly ScannedPiece[] {
+    this.#held += this.#half;
+    this.#scan(true);
+    this.#pieces.push(...withoutExamples(this.#kept));
+    return this.#takePieces();
+  }
+
+  #takePieces(): readonly ScannedPiece[] {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    return pieces;
+  }
+
+  #scan(isFinal: boolean): void {
+    const text = this.#held;
+    let decided = 0;
+    let at = 0;
+    let firstAt = this.#firstAt(0);
+    let isAtStart = firstAt >= 0 && this.#reasoning === undefined;
+    // A call that is cut off at the end is not a call; but reasoning may still end there.
+    let isOver = false;
+    for (;;) {
+      const found = isAtStart ? { literal: '', start: firstAt } : this.#nextLiteral(at);
+      isAtStart = false;
+      if (found === undefined || (!isFinal && !this.#reasoning && LITERALS.endsInside(text, found.start)))
+        break;
+      const { literal, start } = found;
+      at = start + literal.length;
+      const mark = REASONING_OPENERS.get(literal);
+      if (this.#reasoning !== undefined || REASONING_CLOSERS.has(literal)) {
+        this.#endReasoning(text.slice(decided, at));
+        decided = at;
+        firstAt = this.#firstAt(at);
+        isAtStart = firstAt >= 0;
+      } else if (mark !== undefined) {
+        if (mark.isFirst && start !== firstAt) continue;
+        this.#addAnswer(text.slice(decided, start));
+        this.#reasoning = mark;
+        decided = start;
+      } else if (!isOver) {
+        const context = { tools: this.#tools, isFirst: start === firstAt, isFinal };
+        const reading = readCallAt(text, { literal, start, formats: FORMATS.get(literal) ?? [] }, context);
+        if (reading.kind === 'open' && !isFinal) {
+          this.#holdBack(decided, start);
+          return;
+        }
+        isOver = reading.kind === 'open';
+        if (reading.kind !== 'open') at = reading.end;
+        if (reading.kind !== 'calls') continue;
+        this.#addAnswer(text.slice(decided, start));
+        this.#addCalls(reading, text.slice(start, at));
+        decided = at;
+      }
+    }
+    this.#holdBack(decided, isFinal ? text.length : this.#tailStart(at));
+  }
+
+  #nextLiteral(from: number): ReturnType<typeof LITERALS.next> {
+    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).next(this.#held, from);
+  }
+
+  #tailStart(from: number): number {
+    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).tailStart(this.#held, from);
+  }
+
+  /** The start of the answer, if all text before it is blank. */
+  #firstAt(from: number): number {
+    if (!this.#isBlankSoFar) return -1;
+    return this.#held.length - this.#held.slice(from).trimStart().length;
+  }
+
+  /** Handles the text up to a closing mark; without an opening mark, all earlier text was reasoning too. */
+  #endReasoning(text: string): void {
+    if (this.#reasoning === undefined) {
+      const written = this.#kept.map((kept) => kept.written).join('');
+      this.#kept = [];
+      this.#addText(written);
+      this.#isBlankSoFar = true;
+    }
+    this.#reasoning = undefined;
+    this.#addText(text);
+    this.#context = new ContextReader();
+  }
+
+  /** Returns the text up to `from`; holds back the rest. */
+  #holdBack(decided: number, from: number): void {
+    const text = this.#held.slice(decided, from);
+    if (this.#reasoning === undefined) this.#addAnswer(text);
+    else this.#addText(text);
+    this.#held = this.#held.slice(from);
+    this.#scanFrom = this.#held.length < OFTEN_UP_TO ? 0 : this.#held.length * GROWTH;
+  }
+
+  #addCalls({ calls, looksLikeProse, mustEnd }: CallsReading, written: string): void {
+    const place = { ...this.#context.now, looksLikeProse, mustEnd };
+    this.#kept.push({ piece: { kind: 'calls', calls }, written, place });
+    this.#context.addCalls(written);
+    this.#isBlankSoFar = false;
+  }
+
+  #addAnswer(text: string): void {
+    this.#isBlankSoFar &&= text.trim() === '';
+    this.#addText(text);
+  }
+
+  #addText(text: string): void {
+    if (text === '') return;
+    const piece = { kind: 'text', text } as const;
+    this.#context.addText(text);
+    if (this.#kept.length > 0) this.#kept.push({ piece, written: text });
+    else this.#pieces.push(piece);
+  }
+}
+
+/** Turns calls that are examples into text. */
+function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
+  let behind = '';
+  let isFollowed = false;
+  const pieces = [...kept].reverse().map(({ piece, written, place }): ScannedPiece => {
+    if (place === undefined) {
+      behind = written + behind;
+      return piece;
+    }
+    const isQuoted = place.quote !== undefined && behind.startsWith(place.quote);
+    isFollowed ||= !ONLY_MARKS.test(isQuoted ? behind.slice(1) : behind);
+    // A model that calls a tool stops there.
+    const isExample =
+      (isFollowed && (isQuoted || !endsAsItMust(place, behind))) ||
+      (place.looksLikeProse && (isQuoted || isCited(place, behind)));
+    behind = '';
+    return isExample ? { kind: 'text', text: written } : piece;
+  });
+  return pieces.reverse();
+}
+
+/** Whether calls with following text may still be meant. */
+function endsAsItMust({ mustEnd, startsLine }: CallPlace, behind: string): boolean {
+  return mustEnd === undefined || (mustEnd === 'line' && startsLine && END_OF_LINE.test(behind));
+}
+
+/** Whether calls are in a code fence, in a quotation on their line, or the text of a Markdown link. */
+function isCited({ isFenced, quotation }: CallPlace, behind: string): boolean {
+  if (isFenced || behind.startsWith('(')) return true;
+  const [line = ''] = behind.split('\n', 1);
+  return quotation !== undefined && line.includes(quotation);
+}
+
+/**
+ * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, …, continuing after the highest
+ * number among existing ids.
+ */
+export function numberDrafts(
+  drafts: readonly DraftCall[],
+  taken: Iterable<string> = [],
+): readonly ToolCall[] {
+  const used = new Set(taken);
+  let last = highestNumber(used);
+  const kept = drafts.map(({ id }) => {
+    if (id === undefined || used.has(id)) return undefined;
+    used.add(id);
+    return id;
+  });
+  const next = (): string => {
+    do last += 1;
+    while (used.has(`call_${last}`));
+    return `call_${last}`;
+  };
+  return drafts.map(({ name, arguments: args }, index) => ({
+    id: kept[index] ?? next(),
+    name,
+    arguments: args,
+  }));
+}
+
+function highestNumber(ids: Iterable<string>): number {
+  let highest = 0;
+  for (const id of ids) highest = Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
+  return highest;
+}
+
+/** The calls and text of a scanned text. */
+interface ScannedText {
+  readonly calls: readonly DraftCall[];
+  /** The text before the first call, untrimmed; the whole text if there is none. */
+  readonly textBefore: string;
+}
+
+/** Finds the calls of known tools in a text; without tools, of any name. */
+export function scanText(
+  text: string,
+  tools: KnownToolSource | undefined,
+  unknown: UnknownTools = {},
+): ScannedText {
+  const scanner = new CallScanner(knownTools(tools, unknown));
+  const calls: DraftCall[] = [];
+  let textBefore = '';
+  for (const piece of [...scanner.push(text), ...scanner.end()]) {
+    if (piece.kind === 'calls') calls.push(...piece.calls);
+    else if (calls.length === 0) textBefore += piece.text;
+  }
+  return { calls, textBefore };
+}
+
+/** A position where a call may begin. */
+interface FoundOpener extends FoundLiteral {
+  /** The formats with this opener, in the order in which they are tried. */
+  readonly formats: readonly TextCallFormat[];
+}
+
+/** The result of reading at an opener. */
+type CallReading =
+  | CallsReading
+  /** No call; the search continues at `end`. */
+  | { readonly kind: 'none'; readonly end: number }
+  /** Possibly a call: the text ends too early to decide. */
+  | { readonly kind: 'open' };
+
+interface CallsReading {
+  readonly kind: 'calls';
+  readonly calls: readonly DraftCall[];
+  readonly end: number;
+  readonly looksLikeProse: boolean;
+  /** They must end the message, or fill their line, to count as calls; nothing else shows that they are meant. */
+  readonly mustEnd: 'message' | 'line' | undefined;
+}
+
+/** The context of a reading. */
+interface CallReadingContext {
+  readonly tools: KnownTools;
+  /** Only white space and reasoning come before it. */
+  readonly isFirst: boolean;
+  /** The text is complete. */
+  readonly isFinal: boolean;
+}
+
+/** The formats by opener, in order. */
+function formatsByOpener(formats: readonly TextCallFormat[]): ReadonlyMap<string, readonly TextCallFormat[]> {
+  const byLiteral = new Map<string, TextCallFormat[]>();
+  for (const format of formats) {
+    for (const literal of format.openers) byLiteral.set(literal, [...(byLiteral.get(literal) ?? []), format]);
+  }
+  return byLiteral;
+}
+
+/** Tries the formats with an opener, one after the other. */
+function readCallAt(text: string, opener: FoundOpener, context: CallReadingContext): CallReading {
+  const { tools, isFirst, isFinal } = context;
+  const { start, literal } = opener;
+  let reached = start + literal.length;
+  let unknown: CallsReading | undefined;
+  for (const format of opener.formats) {
+    const cursor = new TextCursor(text, start + literal.length);
+    const found = format.read(cursor, { tools, opener: literal, start }) ?? [];
+    if (cursor.tailOpen && !isFinal) return { kind: 'open' };
+    const isReported = tools.reportsUnknown && format.looksLike === undefined;
+    const known = found.filter(({ name }) => tools.has(name));
+    const looksLikeProse = format.looksLike === 'prose';
+    // Prose has brackets too. Calls are recognized by the name of a known tool, or if nothing comes before them.
+    const isSure = !looksLikeProse || (literal !== '' && (isFirst || !tools.any));
+    const mustEnd = isSure ? undefined : literal === '[' ? 'line' : 'message';
+    if (known.length > 0)
+      return { kind: 'calls', calls: isReported ? found : known, looksLikeProse, mustEnd, end: cursor.at };
+    if (found.length === 0 && cursor.ranOut) return { kind: 'open' };
+    if (found.length > 0 && isReported)
+      unknown ??= { kind: 'calls', calls: found, looksLikeProse, mustEnd: 'message', end: cursor.at };
+    if (cursor.at > reached) reached = cursor.at;
+  }
+  return unknown ?? { kind: 'none', end: reached };
 }

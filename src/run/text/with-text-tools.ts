@@ -13,8 +13,8 @@ import {
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { parsedJson } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
-import { CallScanner, numberDrafts, type ScannedPiece } from './call-scanner.js';
 import { type DraftCall, type KnownTools, knownTools } from './known-tools.js';
+import { CallScanner, numberDrafts, type ScannedPiece } from './tool-call-parser.js';
 
 /** Options of {@link withTextTools}. */
 export interface TextToolsOptions {

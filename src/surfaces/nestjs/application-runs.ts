@@ -11,15 +11,13 @@ import {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
-import { SERVED_KINDS } from '../../run/call/registration.js';
-import { ToolRegistry } from '../../run/call/tool-registry.js';
+import { SERVED_KINDS, ToolRegistry } from '../../run/call/tool-registry.js';
 import type { LoopEvent, ToolLoopStream } from '../../run/loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
 import { savesSteps } from '../../run/loop/run.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import { isSignedWith, validateState } from '../../run/loop/suspend.js';
-import type { RunningCalls } from './calls.js';
-import { RequestContainer, type RequestContexts } from './calls.js';
+import { RequestContainer, type RequestContexts, type RunningCalls } from './calls.js';
 import {
   type OwnedRun,
   type OwnerScope,

@@ -7,14 +7,16 @@ import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../../core/e
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { lineage, loadedToolClasses, toolMethods } from '../../core/metadata/class-record.js';
 import type { ToolEntry } from '../../run/call/plan.js';
+import type { TaskQueue } from '../../run/call/task-queue.js';
 import {
+  REGISTRY_RULES,
   type RegisteredTool,
   readTool,
   SERVED_KINDS,
+  ToolRegistry,
+  type ToolRegistryOptions,
   WritableToolTable,
-} from '../../run/call/registration.js';
-import type { TaskQueue } from '../../run/call/task-queue.js';
-import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../../run/call/tool-registry.js';
+} from '../../run/call/tool-registry.js';
 import { boundMethodOf, toolOfMethod } from '../../tools/discovery/discover-tools.js';
 import { RequestContainer } from './calls.js';
 import {
@@ -27,8 +29,7 @@ import {
 } from './handlers.js';
 import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
-import type { ToolCaller } from './pipeline.js';
-import { createErrorDescriber, nestLogger } from './pipeline.js';
+import { createErrorDescriber, nestLogger, type ToolCaller } from './pipeline.js';
 
 /** A provider's tool, with its provider. */
 interface FoundHandler extends PlannedHandler {

@@ -35,8 +35,7 @@ import {
   turnConfigOf,
 } from '../../run/conversation/conversations-options.js';
 import { RunRecovery } from '../../run/conversation/run-recovery.js';
-import { BackgroundJobs } from '../../run/jobs/background-jobs.js';
-import { jobWork } from '../../run/jobs/run-jobs.js';
+import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
 import { boundMethodOf } from '../../tools/discovery/discover-tools.js';
 import { type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Inspector } from '../inspector/create-inspector.js';

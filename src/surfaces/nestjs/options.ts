@@ -37,8 +37,12 @@ import {
   TEXT,
   WHOLE,
 } from '../../core/kernel/options.js';
-import type { RegisteredTool } from '../../run/call/registration.js';
-import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../../run/call/tool-registry.js';
+import {
+  REGISTRY_RULES,
+  type RegisteredTool,
+  ToolRegistry,
+  type ToolRegistryOptions,
+} from '../../run/call/tool-registry.js';
 import type {
   ConversationsConfig,
   ConversationsOptions,

@@ -40,9 +40,8 @@ import {
 } from '../../core/kernel/node-http.js';
 import { ANY_VALUE, FILLED_TEXT, LIST, oneOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
-import type { RegisteredTool } from '../../run/call/registration.js';
 import { TaskQueue } from '../../run/call/task-queue.js';
-import { ToolRegistry } from '../../run/call/tool-registry.js';
+import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
 import type { McpRequestInfo, McpToolServer } from '../mcp/server/options.js';
 import type { McpServerSettings, VerifiedToken } from '../mcp/server/settings.js';
 import {

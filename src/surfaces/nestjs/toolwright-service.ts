@@ -3,15 +3,14 @@ import type { Answer, CallScope } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import type { NameFilter } from '../../run/call/registration.js';
+import type { NameFilter } from '../../run/call/tool-registry.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
 import { type Drive, streamRun, type ToolLoopResult, type ToolLoopStream } from '../../run/loop/events.js';
 import { checkRun, readResume } from '../../run/loop/options.js';
 import { resumeWith } from '../../run/loop/resume.js';
 import { driveRun, resumeToolLoop } from '../../run/loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../../run/loop/stored-run.js';
-import type { ChatRequestOptions } from './application.js';
-import { Application } from './application.js';
+import { Application, type ChatRequestOptions } from './application.js';
 import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
 import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
 

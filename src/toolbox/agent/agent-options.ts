@@ -18,8 +18,7 @@ import {
 } from '../../core/kernel/options.js';
 import type { PostgresOptions } from '../../durable/postgres/index.js';
 import type { SqliteRunStoreOptions } from '../../durable/stores/index.js';
-import type { NameFilter, RegisteredTool } from '../../run/call/registration.js';
-import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { NameFilter, RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
 import {
   type ConversationsConfig,
   type ConversationsOptions,

@@ -4,7 +4,7 @@ import { losesDigits } from '../../core/kernel/exact-json.js';
 import { keyOfStep } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { formatTest, patternOf } from './formats.js';
-import { MAX_ERRORS, type SchemaError } from './interpreter/validator.js';
+import { MAX_ERRORS, type SchemaError } from './interpreter/interpret-schema.js';
 import {
   branchTypes,
   isOfType,

@@ -21,7 +21,7 @@ import {
   toolsetOptionFaults,
   unloadedSchemaFaults,
 } from '../../core/metadata/tool-option-faults.js';
-import { apiDescription } from '../schema/api-property.js';
+import { apiDescription } from '../schema/class-model.js';
 import {
   type ArgumentBinding,
   bindParameters,

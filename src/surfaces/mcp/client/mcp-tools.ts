@@ -43,9 +43,8 @@ import {
 } from '../../../core/kernel/options.js';
 import { CallContext } from '../../../run/call/context.js';
 import { logFailure } from '../../../run/call/failure-log.js';
-import { createNameFilter, NAME_FILTER_RULES } from '../../../run/call/registration.js';
 import { textOf } from '../../../run/call/result-form.js';
-import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { createNameFilter, NAME_FILTER_RULES, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import {
   describeSchemaFault,
   readForeignSchema,

@@ -1,7 +1,7 @@
 import type { Tool as McpTool } from '@modelcontextprotocol/server';
 import type { Logger } from '../../../core/contract/ports.js';
 import { type Telemetry } from '../../../core/contract/telemetry.js';
-import { type NameFilter } from '../../../run/call/registration.js';
+import { type NameFilter } from '../../../run/call/tool-registry.js';
 import type { ConnectedMcpClient, McpConnectionStatus } from './connect-options.js';
 
 /**

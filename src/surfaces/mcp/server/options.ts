@@ -28,7 +28,7 @@ import {
   WHOLE,
   withMethods,
 } from '../../../core/kernel/options.js';
-import { NAME_FILTER_RULES, type NameFilter } from '../../../run/call/registration.js';
+import { NAME_FILTER_RULES, type NameFilter } from '../../../run/call/tool-registry.js';
 import { LEASE } from '../../../run/loop/claimed-run.js';
 import { readName } from './host-guard.js';
 import { OAUTH_OPTION } from './oauth.js';

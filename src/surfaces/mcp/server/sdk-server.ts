@@ -8,8 +8,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
-import { SERVED_KINDS } from '../../../run/call/registration.js';
-import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { asSent, recordMessage } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { APPS_EXTENSION, listedApp } from './apps.js';

@@ -18,7 +18,7 @@ import type { ToolResult } from '../../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import { onAbort } from '../../../core/kernel/async.js';
 import { copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
-import { createNameFilter } from '../../../run/call/registration.js';
+import { createNameFilter } from '../../../run/call/tool-registry.js';
 import { isExpired } from '../../../run/call/waits.js';
 import { ClaimedRun, DEFAULT_LEASE_MS, seizeRun } from '../../../run/loop/claimed-run.js';
 import { foldRun } from '../../../run/loop/fold-run.js';

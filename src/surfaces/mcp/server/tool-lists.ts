@@ -1,8 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { McpApp } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import type { NameFilter } from '../../../run/call/registration.js';
-import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import type { NameFilter, ToolRegistry } from '../../../run/call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
 import { appsOf } from './apps.js';
 

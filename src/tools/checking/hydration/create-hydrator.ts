@@ -25,8 +25,7 @@ import { typeSchema, writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { describeErrors } from '../faults.js';
-import { mayGenerateCode, schemaCheck, schemaTest } from '../interpreter/interpret-schema.js';
-import type { Test } from '../interpreter/validator.js';
+import { mayGenerateCode, schemaCheck, schemaTest, type Test } from '../interpreter/interpret-schema.js';
 import { levelOf } from '../schema-level.js';
 import { issueFaults } from './standard-hydrator.js';
 
