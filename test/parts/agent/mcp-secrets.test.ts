@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { type Answer, defineTool, type Logger, ToolRegistry } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
+import { createInspector, type Inspector } from 'toolwright/inspector';
 import { OpenAIProvider } from 'toolwright/openai';
 import { openTelemetry } from 'toolwright/opentelemetry';
 import { PostgresRunStore } from 'toolwright/postgres';
@@ -16,6 +17,8 @@ import { agree, type OddServers, serveOddly } from '../mcp/odd-authorization-ser
 import { Recording } from '../opentelemetry/recording.js';
 import { TestSchemas } from '../postgres/test-schema.js';
 
+/** By default, `inspect` cuts long texts and lists. */
+const WHOLE = { depth: 50, maxStringLength: null, maxArrayLength: null };
 const redirectUrl = 'https://app.example.com/signed-in';
 
 let folder: string;
@@ -69,6 +72,25 @@ function serveModel() {
   });
 }
 
+/** Everything that the page of an inspector shows, with the details of each call and each run. */
+async function shownBy(inspector: Inspector): Promise<readonly string[]> {
+  const read = async (path: string): Promise<string> => {
+    const headers = { authorization: `Bearer ${inspector.token}` };
+    const response = await inspector.fetch(new Request(`http://localhost/api/${path}`, { headers }));
+    expect([path, response.status]).toEqual([path, 200]);
+    return response.text();
+  };
+  const lists = await Promise.all(['tools', 'calls', 'runs', 'pending'].map(read));
+  const [, calls = '', runs = ''] = lists;
+  const idsIn = (list: string, field: string) =>
+    [...list.matchAll(new RegExp(`"${field}":"([^"]+)"`, 'g'))].map(([, id = '']) => id);
+  const details = await Promise.all([
+    ...idsIn(calls, 'id').map((id) => read(`calls/${id}`)),
+    ...idsIn(runs, 'runId').map((id) => read(`runs/${id}`)),
+  ]);
+  return [...lists, ...details];
+}
+
 /** A conversation with a sign-in, a renewal and a revoked sign-in; returns everything that was written somewhere. */
 async function everythingWritten(
   store: SqliteRunStore | PostgresRunStore,
@@ -83,7 +105,7 @@ async function everythingWritten(
     fetch: recordedFetch({ file, mode: 'record' }),
   });
   const logged: string[] = [];
-  const log = (...entry: unknown[]) => void logged.push(inspect(entry, { depth: 20 }));
+  const log = (...entry: unknown[]) => void logged.push(inspect(entry, WHOLE));
   // The SDK warns on the console.
   const warn = jest.spyOn(console, 'warn').mockImplementation(log);
   const logger: Logger = { debug: log, info: log, warn: log, error: log };
@@ -96,6 +118,7 @@ async function everythingWritten(
       permissions: { mode: 'ask', rules: [{ decision: 'allow', tool: 'shop_*' }] },
       mcp: { shop: { url: servers.url, auth: { redirectUrl } } },
     });
+    const inspector = createInspector(agent.registry, { store, connections: () => agent.mcp });
     const run = await agent.run('Sign in, and repeat');
     const page = /http\S+authorize\S+/.exec(JSON.parse(JSON.stringify(run.pending))[0]?.message)?.[0];
     expect(await agent.finishSignIn(await agree(new URL(page ?? '')))).toBe(true);
@@ -112,7 +135,10 @@ async function everythingWritten(
     servers.revokeAll();
     const revoked = await agent.registry.execute('shop_repeat');
     expect(revoked.isError).toBe(true);
-    written.push(run, signedIn, renewed, revoked);
+    const shown = await shownBy(inspector);
+    await inspector.close();
+    expect(shown.filter((text) => text.includes('you sent Bearer [secret]')).length).toBeGreaterThan(1);
+    written.push(run, signedIn, renewed, revoked, shown);
   }
   expect(warn).toHaveBeenCalled();
   warn.mockRestore();
@@ -126,9 +152,7 @@ async function everythingWritten(
   expect(logged.join()).toContain('shop_fail');
   const recorded = readFileSync(file, 'utf8');
   expect(recorded).toContain('shop_repeat');
-  return [...written, spans]
-    .map((value) => inspect(value, { depth: 50 }))
-    .concat(logged, recorded, await dump());
+  return [...written, spans].map((value) => inspect(value, WHOLE)).concat(logged, recorded, await dump());
 }
 
 /** The secrets of a conversation: those that were issued, and what the client made up itself. */
