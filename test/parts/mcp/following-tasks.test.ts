@@ -1,9 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { ProtocolError } from '@modelcontextprotocol/server';
 import {
   type Answer,
   defineTool,
+  recoverRuns,
   resumeToolLoop,
   runToolLoop,
   type ToolDefinition,
@@ -12,7 +17,7 @@ import {
 import { connectMcp, type McpToolsOptions, mcpTools } from 'toolwright/mcp';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { listen, serveForwarding } from './mcp-connections.js';
+import { ERAS, listen, serveForwarding } from './mcp-connections.js';
 
 const closers: (() => unknown)[] = [];
 
@@ -230,4 +235,117 @@ describe('a call that its server answers with a task', () => {
     expect(isError).toBe(true);
     expect(forLLM).toContain(problem);
   });
+
+  test.each([[7], [null], [{}], ['']])('fails for the task id %j, which is not polled', async (taskId) => {
+    const { url, store } = await served([background('report', async () => 'Written')]);
+    const asked: string[] = [];
+    const proxy = await forwarding(
+      () => url,
+      (body) => {
+        asked.push(body);
+        const created = body.includes('"resultType":"task"');
+        return created ? body.replace(/"taskId":"[^"]*"/, `"taskId":${JSON.stringify(taskId)}`) : body;
+      },
+    );
+    const tools = await importedFrom(proxy);
+    const { isError, forLLM } = await tools.execute('report');
+    expect(isError).toBe(true);
+    expect(forLLM).toContain("'task'");
+    expect(store.tasks).toBe(1);
+    expect(asked.at(-1)).toContain('"resultType":"task"');
+  });
+
+  test('fails if the client was passed in and has lost its connection', async () => {
+    const slow = background('slow', async (_args, { signal }) =>
+      pause(60_000, 'late', { signal, ref: false }),
+    );
+    const { url } = await served([slow]);
+    const polled = Promise.withResolvers<void>();
+    const proxy = await forwarding(
+      () => url,
+      (body) => {
+        if (body.includes('"status":"working"') && !body.includes('"resultType":"task"')) polled.resolve();
+        return body;
+      },
+    );
+    const client = new Client(
+      { name: 'own', version: '1' },
+      { ...ERAS['2026-07-28'], capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } },
+    );
+    await client.connect(new StreamableHTTPClientTransport(proxy));
+    const tools = new ToolRegistry().register(...(await mcpTools(client)));
+    const call = tools.execute('slow');
+    await polled.promise;
+    await client.close();
+    const { isError, forLLM } = await call;
+    expect(isError).toBe(true);
+    expect(forLLM).toContain('cannot be reached');
+  });
+
+  test('is followed by the next process if its own has crashed', async () => {
+    let calls = 0;
+    const end = Promise.withResolvers<string>();
+    const work = background('work', () => {
+      calls += 1;
+      return end.promise;
+    });
+    const { tools, url, store } = await served([work]);
+    let now = Date.now();
+    const leaseMs = 60_000;
+    const runs = new MemoryRunStore({ now: () => now });
+    const config = (script: ConstructorParameters<typeof ScriptedProvider>[0], given: ToolRegistry) =>
+      ({ provider: new ScriptedProvider(script), model: 'm', tools: given, checkpoint: 'call' }) as const;
+    const begun = [{ toolCalls: [{ name: 'work', arguments: {} }] }, { content: 'Done.' }];
+    const first = runToolLoop({ ...config(begun, tools), store: runs, runId: 'r', leaseMs }, [
+      { role: 'user', content: 'Work' },
+    ]).catch((error: unknown) => error);
+    const stored = () => JSON.stringify(runs.read('r') ?? {});
+    while (!stored().includes('mcp task')) await pause(20);
+    now += leaseMs + 1;
+    const next = config([{ content: 'Done.' }], await importedFrom(url));
+    const recovering = recoverRuns({ store: runs, config: next, leaseMs });
+    while (runs.read('r')?.generation === 1) await pause(20);
+    end.resolve('Worked');
+    const [recovered] = await recovering;
+    expect(recovered).toMatchObject({
+      result: { status: 'completed', toolCalls: [{ result: { forLLM: 'Worked' } }] },
+    });
+    await first;
+    expect([calls, store.tasks]).toEqual([1, 1]);
+  });
+
+  test('is followed over standard input and output', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-tasks-'));
+    closers.push(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'server.mjs'), STDIO_SERVER);
+    const client = await connectMcp({ command: process.execPath, args: [join(folder, 'server.mjs')] })();
+    closers.push(() => client.close());
+    const tools = new ToolRegistry().register(...(await mcpTools(client)));
+    expect(await tools.execute('work')).toMatchObject({ forLLM: 'Worked', isError: false });
+  });
 });
+
+const STDIO_SERVER = `
+import { createInterface } from 'node:readline';
+const cache = { ttlMs: 0, cacheScope: 'private' };
+let polls = 0;
+const results = {
+  'server/discover': () => ({
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } },
+    serverInfo: { name: 'worker', version: '1' },
+    ...cache,
+  }),
+  'tools/list': () => ({ tools: [{ name: 'work', inputSchema: { type: 'object' } }], ...cache }),
+  'tools/call': () => ({ resultType: 'task', taskId: 't', status: 'working', pollIntervalMs: 1 }),
+  'tasks/get': ({ taskId }) =>
+    ++polls < 3
+      ? { taskId, status: 'working', pollIntervalMs: 1 }
+      : { taskId, status: 'completed', result: { content: [{ type: 'text', text: 'Worked' }] } },
+};
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  const result = results[method]?.(params);
+  if (result) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'complete', ...result } }));
+});
+`;

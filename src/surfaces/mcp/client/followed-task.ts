@@ -10,10 +10,12 @@ import { questionsOf, recorded } from './user-questions.js';
 /** Where the id of a task is in a result that the SDK accepts. */
 const TASK_ID = 'toolwright/task';
 
-/** A message with a task instead of a result, in a form that the SDK accepts; others are unchanged. */
+/** A message with a task instead of a result, in a form that the SDK accepts; others, which it may refuse, are unchanged. */
 export function readableTask<Message extends JSONRPCMessage>(message: Message): Message {
   if (!('result' in message) || message.result.resultType !== 'task') return message;
-  const _meta = { [TASK_ID]: String(message.result.taskId) };
+  const { taskId } = message.result;
+  if (typeof taskId !== 'string' || taskId === '') return message;
+  const _meta = { [TASK_ID]: taskId };
   return { ...message, result: { resultType: 'complete', content: [], _meta } };
 }
 

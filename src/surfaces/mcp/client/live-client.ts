@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { withMethods } from '../../../core/kernel/options.js';
+import { TASKS_EXTENSION } from '../tasks-extension.js';
 import type { McpClientSource } from './options.js';
 import { type AskForSignIn, signInNeededBy, signInOf } from './sign-in.js';
 
@@ -40,6 +41,7 @@ export class LiveClient {
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
   #given: Client | undefined;
+  #hasTasks = false;
   #isOver = false;
   #problem: string | undefined;
 
@@ -51,7 +53,7 @@ export class LiveClient {
       const client = source as Client;
       this.#client = Promise.resolve(client);
       this.#given = client;
-      this.#learnName(client);
+      this.#learn(client);
       onConnect(client);
     }
   }
@@ -93,6 +95,16 @@ export class LiveClient {
   get isConnected(): boolean {
     const client = this.#given ?? this.#current;
     return client?.transport !== undefined && !this.#isOver;
+  }
+
+  /** Whether a lost connection is replaced: a client that was passed in stays disconnected. */
+  get canReconnect(): boolean {
+    return this.#connect !== undefined;
+  }
+
+  /** Whether the server may answer calls with tasks. */
+  get hasTasks(): boolean {
+    return this.#hasTasks;
   }
 
   /** Why the last attempt to reach the server failed. */
@@ -143,15 +155,16 @@ export class LiveClient {
     };
     this.#current = client;
     this.#problem = undefined;
-    this.#learnName(client);
+    this.#learn(client);
     this.#onConnect(client);
     // The client was closed while connecting.
     if (this.#isOver) void this.#forget(client);
     return client;
   }
 
-  #learnName(client: Client): void {
+  #learn(client: Client): void {
     this.#name = client.getServerVersion()?.name.slice(0, MOST_NAME_CHARACTERS) ?? this.#name;
+    this.#hasTasks = client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
   }
 
   /** Does nothing if the client was replaced already. */

@@ -17,7 +17,7 @@ import {
   type Telemetry,
   type TraceCarrier,
 } from '../../../core/contract/telemetry.js';
-import type { ToolDefinition } from '../../../core/contract/tool.js';
+import type { Effect, Reconciliation, ToolDefinition } from '../../../core/contract/tool.js';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { type ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
 import {
@@ -240,6 +240,7 @@ function importTool(
     background: isBackground ? true : undefined,
     fillsDefaults: fillDefaults ? undefined : false,
     checkedAs: schemas.areWhole ? undefined : schemas.checkedAs,
+    reconcile: client.hasTasks ? reconcileByTask : undefined,
     async execute(args: JsonObject, context: ToolContext) {
       const call = { tool, toolDefinition, args, context, options };
       const askForSignIn = await signInQuestions(context);
@@ -265,13 +266,18 @@ function importTool(
         try {
           return readMcpResult(await use((connected) => followTask(connected, task), true));
         } catch (error) {
-          if (!isPassing(error)) throw error;
+          if (!client.canReconnect || !isPassing(error)) throw error;
           // The task goes on while its server is replaced.
           await wait(PAUSE_MS, undefined, { signal: context.signal });
         }
     },
   });
   return Object.freeze(imported);
+}
+
+/** An interrupted call that has recorded its task can be made again: it follows the task instead of starting another. */
+async function reconcileByTask(_effect: Effect, context: ToolContext): Promise<Reconciliation> {
+  return { status: (await recordedTask(context)) === undefined ? 'unknown' : 'not-done' };
 }
 
 /** What proxies answer while a server is replaced. */
