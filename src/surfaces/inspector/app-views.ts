@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { CallScope } from '../../core/contract/call.js';
 import type { McpApp, McpAppCsp } from '../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
+import { resultText } from '../../run/call/result-text.js';
 import { appFaults, htmlOf } from '../mcp/server/apps.js';
 import { writeCallResult } from '../mcp/server/call-result.js';
 import { listedTool, structuredOutput } from '../mcp/server/listed-tool.js';
@@ -93,11 +94,12 @@ function policyOf({
   ].join('; ');
 }
 
-/** The arguments and the result of a completed call, as the tool's view receives them. */
+/** The arguments of a call that has ended, with its result or why it was aborted, as the tool's view receives them. */
 export function appData(tool: ToolDefinition | undefined, { invocation }: SeenCall) {
   if (tool?.ui === undefined || invocation === undefined || invocation.status === 'suspended')
     return undefined;
   const { record } = invocation;
+  if (record.status === 'aborted') return { input: record.arguments, cancelled: resultText(record.result) };
   return { input: record.arguments, result: writeCallResult(record, structuredOutput(tool)) };
 }
 

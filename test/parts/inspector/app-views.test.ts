@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { defineTool, type McpApp, type ToolContext, type ToolDefinition, ToolRegistry } from 'toolwright';
-import { createInspector, type Inspector } from 'toolwright/inspector';
+import { createInspector } from 'toolwright/inspector';
 import { barriers, describeBrowser, type TestPage } from '../../browser/browser.js';
 import { builtFile } from '../../processes/built-file.js';
 import { serve as serveHttp } from '../../setup/loopback.js';
@@ -75,10 +75,11 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-async function serve(...tools: ToolDefinition[]): Promise<{ url: string; inspector: Inspector }> {
-  const inspector = createInspector(new ToolRegistry().register(...tools));
+async function serve(...tools: ToolDefinition[]) {
+  const registry = new ToolRegistry().register(...tools);
+  const inspector = createInspector(registry);
   ends.push(() => inspector.close());
-  return { url: (await inspector.listen()).url, inspector };
+  return { url: (await inspector.listen()).url, registry };
 }
 
 const shop = () =>
@@ -194,6 +195,61 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     expect(await page.locator('iframe').count()).toBe(0);
   });
 
+  test.each(['answers', 'is silent'])(
+    'gives it time to finish before it is removed, if it %s',
+    async (kind) => {
+      const html = `<!doctype html><title>Draft</title><script>
+      addEventListener('message', ({ data: { id, method } }) => {
+        if (id === 1) parent.postMessage({ jsonrpc: '2.0', method: 'ui/notifications/initialized' }, '*');
+        if (id === 1) console.log('started');
+        if (method !== 'ui/resource-teardown') return;
+        setTimeout(() => {
+          console.log('saved');
+          if ('${kind}' === 'answers') parent.postMessage({ jsonrpc: '2.0', id, result: {} }, '*');
+        }, 50);
+      });
+      parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'ui/initialize', params: {} }, '*');
+    </script>`;
+      const { url } = await serve(order('draft', { ui: { uri: 'ui://draft', html } }));
+      const { page, faults } = await browser.newPage();
+      const logged = (text: string) => page.waitForEvent('console', (message) => message.text() === text);
+      const started = logged('started');
+      await page.goto(url);
+      await page.getByText(/ of \d+ tools/).waitFor();
+      await page.goto(`${url.replace(/#.*/, '')}#/tools/draft`);
+      await started;
+      const saved = logged('saved');
+      await page.getByRole('link', { name: 'Calls' }).click();
+      await saved;
+      await page.locator('iframe').waitFor({ state: 'detached' });
+      expect(faults).toEqual([]);
+    },
+  );
+
+  test('reports a call that was aborted as cancelled', async () => {
+    const html = `<!doctype html><title>Wait</title><p id="heard"></p><script>
+      addEventListener('message', ({ data: { id, method, params } }) => {
+        if (id === 1) parent.postMessage({ jsonrpc: '2.0', method: 'ui/notifications/initialized' }, '*');
+        else document.getElementById('heard').textContent += method + (params.reason ? ': ' + params.reason : '') + ' ';
+      });
+      parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'ui/initialize', params: {} }, '*');
+    </script>`;
+    const { url, registry } = await serve(
+      order('wait', { ui: { uri: 'ui://wait', html }, execute: () => new Promise<never>(() => {}) }),
+    );
+    const gone = new AbortController();
+    const call = registry.invoke({ id: '1', name: 'wait', arguments: { id: 'a1' } }, { signal: gone.signal });
+    gone.abort();
+    await call;
+    const { page } = await visit(url, 'calls');
+    await page.locator('.rows').getByRole('link', { name: 'wait' }).click();
+    const heard = page.frameLocator('iframe').locator('#heard');
+    await heard.getByText('ui/notifications/tool-cancelled').waitFor();
+    expect(await heard.textContent()).toMatch(
+      /^ui\/notifications\/tool-input ui\/notifications\/tool-cancelled: The run was aborted.* $/,
+    );
+  });
+
   test('shows it in the list of calls, too', async () => {
     const { url } = await shop();
     const { page } = await visit(url, 'tools/show_order');
@@ -202,6 +258,6 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     await page.getByRole('region', { name: 'Call of show_order' }).getByText('success').waitFor();
     await page.getByRole('link', { name: 'Calls' }).click();
     await page.locator('.rows').getByRole('link', { name: 'show_order' }).click();
-    await page.frameLocator('iframe').locator('#result').getByText('"id":"c3"').waitFor();
+    await page.frameLocator('div > iframe').locator('#result').getByText('"id":"c3"').waitFor();
   });
 });

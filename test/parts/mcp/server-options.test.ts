@@ -128,6 +128,15 @@ test.each([
   expect(reported).toEqual([]);
 });
 
+test('a method that the Fetch API lacks is refused with those that are possible, and is no failure of the server', async () => {
+  const reported: unknown[] = [];
+  listening = await listen(registry, { onError: (error) => reported.push(error) });
+  const [response] = await once(request(listening.url, { method: 'TRACE' }).end(), 'response');
+  expect([response.statusCode, response.headers.allow]).toEqual([405, 'GET, POST, DELETE']);
+  response.resume();
+  expect(reported).toEqual([]);
+});
+
 test('whose a session is, the application may say', async () => {
   listening = await listen(registry, { principal: (authInfo) => authInfo?.clientId ?? 'nobody' });
   const { url } = listening;

@@ -9,11 +9,11 @@ export interface AppMessage {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** The arguments and the result of a call, which the view receives. */
-export interface AppData {
-  readonly input: unknown;
-  readonly result: unknown;
-}
+/** The arguments of a call, which the view receives, with its result or why it was cancelled. */
+export type AppData = { readonly input: unknown } & (
+  | { readonly result: unknown }
+  | { readonly cancelled: string }
+);
 
 interface HostParts {
   /** The tool as hosts see it. */
@@ -28,12 +28,18 @@ interface HostParts {
 const PROTOCOL_VERSION = '2026-01-26';
 const METHOD_NOT_FOUND = -32601;
 const FAILED = -32000;
+const TEARDOWN_ID = 'teardown';
+/** How long a view may take to finish. */
+const TEARDOWN_MS = 2_000;
 
 /**
  * Answers the view in a frame as a host of MCP Apps does: it starts, receives the arguments and the result of the call,
- * reports its height, and calls tools. Everything else is refused. Returns a function that ends this.
+ * reports its height, and calls tools. Everything else is refused. Returns a function that ends this: the frame is
+ * hidden, and removed when the view has finished.
  */
 export function hostApp(frame: HTMLIFrameElement, parts: HostParts): () => void {
+  const ended = Promise.withResolvers<void>();
+  let isInitialized = false;
   const send = (message: AppMessage) => {
     parts.onMessage('host', message);
     // The sandbox gives the view an opaque origin, which no other target matches.
@@ -44,7 +50,9 @@ export function hostApp(frame: HTMLIFrameElement, parts: HostParts): () => void 
     const message = data as AppMessage;
     const { id, method } = message;
     parts.onMessage('view', message);
+    if (id === TEARDOWN_ID && method === undefined) ended.resolve();
     if (method === undefined) return;
+    if (method === 'ui/notifications/initialized') isInitialized = true;
     if (id === undefined) return notice(message, parts, send);
     const answer = await answerTo(message, frame, parts).catch((error: Error) => ({
       error: { code: FAILED, message: error.message },
@@ -52,16 +60,29 @@ export function hostApp(frame: HTMLIFrameElement, parts: HostParts): () => void 
     send({ id, ...answer });
   };
   addEventListener('message', receive);
-  return () => removeEventListener('message', receive);
+  return async () => {
+    // A host sends nothing before that, and a frame that is moved in another way starts anew.
+    if (isInitialized && 'moveBefore' in document.body) {
+      frame.style.display = 'none';
+      document.body.moveBefore(frame, null);
+      send({ id: TEARDOWN_ID, method: 'ui/resource-teardown', params: { reason: 'The view is closed' } });
+      setTimeout(ended.resolve, TEARDOWN_MS);
+      await ended.promise;
+    }
+    removeEventListener('message', receive);
+    frame.remove();
+  };
 }
 
 function notice({ method, params }: AppMessage, parts: HostParts, send: (message: AppMessage) => void): void {
   if (method === 'ui/notifications/size-changed' && Number.isFinite(params?.height))
     parts.onHeight(Number(params?.height));
   if (method !== 'ui/notifications/initialized' || parts.data === undefined) return;
-  const { input, result } = parts.data;
-  send({ method: 'ui/notifications/tool-input', params: { arguments: input } });
-  send({ method: 'ui/notifications/tool-result', params: Object(result) });
+  const { data } = parts;
+  send({ method: 'ui/notifications/tool-input', params: { arguments: data.input } });
+  if ('cancelled' in data)
+    send({ method: 'ui/notifications/tool-cancelled', params: { reason: data.cancelled } });
+  else send({ method: 'ui/notifications/tool-result', params: Object(data.result) });
 }
 
 async function answerTo(

@@ -27,7 +27,7 @@ export function AppView({ tool, data }: { tool: string; data: AppData | undefine
   return (
     <>
       <Fault message={fault} />
-      {app && <AppFrame name={tool} app={app} data={data} />}
+      {app && <AppFrame key={app.address} name={tool} app={app} data={data} />}
     </>
   );
 }
@@ -55,19 +55,22 @@ function AppFrame({ name, app, data }: FrameProps) {
               setMessages((before) => [...before, [from, message] as const].slice(-MAX_MESSAGES)),
           })
         : undefined,
-    [tool, data],
+    [],
   );
   return (
     <>
-      <iframe
-        ref={frame}
-        title={`View of ${visibleText(name)}`}
-        src={address}
-        sandbox="allow-scripts"
-        allow={allow}
-        class={prefersBorder === false ? 'app' : 'app bordered'}
-        style={{ height: `${height}px` }}
-      />
+      {/* Removed instead of the frame, which stays until its view has finished. */}
+      <div>
+        <iframe
+          ref={frame}
+          title={`View of ${visibleText(name)}`}
+          src={address}
+          sandbox="allow-scripts"
+          allow={allow}
+          class={prefersBorder === false ? 'app' : 'app bordered'}
+          style={{ height: `${height}px` }}
+        />
+      </div>
       <details class="fold">
         <summary>Messages of the view: {messages.length}</summary>
         <ol class="messages">

@@ -111,8 +111,7 @@ class HttpSessions {
   }
 
   async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
-    if (!METHODS.includes(request.method))
-      return refuseRequest(405, 'Method not allowed', { headers: { Allow: METHODS.join(', ') } });
+    if (!METHODS.includes(request.method)) return refuseMethod();
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
     if (this.#isClosed) return refuseClosed();
     if (!this.#freePlace(options.authInfo && principal)) return refuseMany('sessions');
@@ -465,8 +464,10 @@ class RegistryServer implements McpToolServer {
   };
 
   readonly node: McpToolServer['node'] = async (request, response, body) => {
-    const { host } = request.headers;
-    // The adapter could make no address of it.
+    const { method, headers } = request;
+    const { host } = headers;
+    // Requests that the Fetch API, into which the adapter converts them, cannot represent.
+    if (method === 'TRACE') return sendRefusal(response, refuseMethod());
     if (host && !isHostName(host)) return sendRefusal(response, refuseRequest(403, `Invalid Host: ${host}`));
     this.#node ??= this.#loadNodeHandler().catch((error) => {
       this.#onError(error);
@@ -694,6 +695,10 @@ function refuseMany(what: string): Response {
   return refuseRequest(503, `Too many ${what}`, { headers: { 'Retry-After': RETRY_AFTER_SECONDS } });
 }
 
+function refuseMethod(): Response {
+  return refuseRequest(405, 'Method not allowed', { headers: { Allow: METHODS.join(', ') } });
+}
+
 function refuseClosed(): Response {
   return refuseRequest(503, 'The server is closed');
 }
@@ -703,7 +708,7 @@ const refuseAll: McpToolServer['node'] = (_request, response) =>
   sendRefusal(response, refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node'));
 
 async function sendRefusal(response: Parameters<McpToolServer['node']>[1], refusal: Response): Promise<void> {
-  response.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(await refusal.text());
+  response.writeHead(refusal.status, Object.fromEntries(refusal.headers)).end(await refusal.text());
 }
 
 /** An aborted call is answered within half a second; the rest is for reading the response. */
