@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import {
   Completion,
   discoverTools,
@@ -293,6 +293,33 @@ test.each(Object.entries(ERAS))(
     await subscribe('orders://a1');
     await expect(subscribe('shop://catalogue')).rejects.toThrow('shop://catalogue');
     await client.close();
+  },
+);
+
+test.each(Object.entries(ERAS))(
+  'a client of %s on a lasting connection is notified of the resources that it sees and has subscribed to',
+  async (era, options) => {
+    const registry = new ToolRegistry().register(...discoverTools({ toolsets: [ShopTools] }));
+    const mcp = createMcpServer(registry, { visible: () => ({ deny: ['shop_catalogue'] }) });
+    const client = new Client({ name: 'a-client', version: '1' }, options);
+    const [own, others] = InMemoryTransport.createLinkedPair();
+    mcp.connect(others);
+    await client.connect(own);
+    const notified: string[] = [];
+    const done = Promise.withResolvers<void>();
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
+      notified.push(params.uri);
+      if (params.uri === 'shop://logo') done.resolve();
+    });
+    const uris = ['shop://catalogue', 'orders://a1', 'shop://logo'];
+    if (era === '2026-07-28') await client.listen({ resourceSubscriptions: uris });
+    else for (const uri of uris) await client.subscribeResource({ uri }).catch(() => {});
+    for (const uri of ['shop://catalogue', 'orders://b1', 'orders://a1', 'shop://logo'])
+      mcp.resourceChanged(uri);
+    await done.promise;
+    expect(notified).toEqual(['orders://a1', 'shop://logo']);
+    await client.close();
+    await mcp.close();
   },
 );
 

@@ -28,7 +28,7 @@ import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from '../sealed-state.js';
 import { allAppFaults } from './apps.js';
-import { ANSWER_MS } from './ask-client.js';
+import { ANSWER_MS, STATELESS } from './ask-client.js';
 import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, isHostName, type RequestGuard, refuseRequest } from './host-guard.js';
@@ -510,8 +510,12 @@ class RegistryServer implements McpToolServer {
   resourceChanged(uri: string): void {
     if (this.#closing !== undefined) return;
     this.#modern.notify.resourceUpdated(uri);
-    for (const { server, subscribed } of this.#lasting)
-      if (subscribed.has(uri)) server.sendResourceUpdated({ uri }).catch(this.#onError);
+    for (const mcp of this.#lasting) {
+      const { server, subscribed } = mcp;
+      if (server.getNegotiatedProtocolVersion() === STATELESS)
+        this.#notifyListener(mcp, uri).catch(this.#onError);
+      else if (subscribed.has(uri)) server.sendResourceUpdated({ uri }).catch(this.#onError);
+    }
   }
 
   close(): Promise<void> {
@@ -592,8 +596,7 @@ class RegistryServer implements McpToolServer {
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
     const isSubscription = isRecord(parsedBody) && parsedBody.method === SUBSCRIPTION;
-    const unseen =
-      isSubscription && (await this.#unseenBy({ ...info, headers: request.headers }, parsedBody));
+    const unseen = isSubscription && (await this.#unseenSubscription(parsedBody, request, authInfo));
     if (unseen)
       return refuseRequest(400, `Resource not found: ${unseen}`, { code: INVALID_PARAMS, id: parsedBody.id });
     const principal = isSubscription && authInfo ? principalOf(this.#options, authInfo) : undefined;
@@ -605,13 +608,12 @@ class RegistryServer implements McpToolServer {
     return watchResponse(response, { deliveries: this.#deliveries, onEnd, signal: request.signal });
   }
 
-  /** A resource to which the caller subscribes although `visible` hides it. */
-  async #unseenBy(
-    { authInfo, headers }: McpHandlerRequestOptions & { readonly headers: Headers },
+  /** A resource to which a 2026-07-28 client subscribes although `visible` hides it. */
+  #unseenSubscription(
     { params }: Readonly<Record<string, unknown>>,
+    { headers }: Request,
+    authInfo: McpCaller['authInfo'],
   ): Promise<string | undefined> {
-    const uris = subscribedUris(params);
-    if (this.#options.visible === undefined || uris.length === 0) return undefined;
     const meta = isRecord(params) && isRecord(params._meta) ? params._meta : {};
     const caller = withoutUndefined<McpCaller>({
       authInfo,
@@ -620,11 +622,27 @@ class RegistryServer implements McpToolServer {
       client: meta[CLIENT_INFO_META_KEY] as McpCaller['client'],
       capabilities: (meta[CLIENT_CAPABILITIES_META_KEY] ?? {}) as McpCaller['capabilities'],
     });
+    return this.#unseenBy(caller, subscribedUris(params));
+  }
+
+  /** The first of the resources that `visible` hides from the caller. */
+  async #unseenBy(caller: McpCaller, uris: readonly string[]): Promise<string | undefined> {
+    if (this.#options.visible === undefined || uris.length === 0) return undefined;
     const { registry, lists } = this.#served;
     const view = lists.view(await this.#options.visible(caller));
     const isHidden = (uri: string) =>
       namedByUri(view, uri).length === 0 && namedByUri(registry, uri).length > 0;
     return uris.find(isHidden);
+  }
+
+  /** The SDK handles `subscriptions/listen` of lasting connections itself, and drops what was not subscribed to. */
+  async #notifyListener({ server }: RegistryMcpServer, uri: string): Promise<void> {
+    const caller = withoutUndefined<McpCaller>({
+      protocolVersion: server.getNegotiatedProtocolVersion(),
+      client: server.getClientVersion(),
+      capabilities: server.getClientCapabilities() ?? {},
+    });
+    if ((await this.#unseenBy(caller, [uri])) === undefined) await server.sendResourceUpdated({ uri });
   }
 
   /** Reads the body once, because several functions need it. */
