@@ -17,8 +17,8 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
     'runs when it is imported; the file is named after it',
   'src/models/offline/offline-provider.ts fillArguments': 'schema by schema, in a table',
   'src/models/offline/offline-provider.ts readText': 'words by words, in a table',
-  'src/surfaces/satellite/client/chat-transport.ts ServerEvent': 'the tests’ own server writes them',
-  'src/surfaces/satellite/client/chat-transport.ts readEvents': 'the tests’ own client reads with it',
+  'src/surfaces/satellite/client/satellite-client.ts ServerEvent': 'the tests’ own server writes them',
+  'src/surfaces/satellite/client/satellite-client.ts readEvents': 'the tests’ own client reads with it',
   'src/surfaces/satellite/server/create-assistant-handler.ts KeyQueue': 'its order under many keys',
   'src/surfaces/satellite/server/create-assistant-handler.ts TextGate': 'text cut at every place',
   'src/tools/discovery/method-facts.ts parameterList': 'source by source of a function',
@@ -26,6 +26,9 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/tools/schema/class-validator-rules.ts portablePattern':
     'expression by expression, against its own flags',
   'src/tools/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',
+  'src/dev/typegen/compiler/load-compiler.ts classicCompiler': 'with the compilers of several versions',
+  'src/dev/typegen/compiler/load-compiler.ts ClassicApi': 'the same',
+  'src/toolbox/files/file-tools.ts differenceOf': 'against whole files, edit by edit',
   'src/dev/typegen/comments/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
 };
 

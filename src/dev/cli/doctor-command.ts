@@ -12,8 +12,7 @@ import { oldNode } from '../../core/kernel/node-version.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import type { Compiler } from '../typegen/compiler/compiler-view.js';
-import { loadCompiler } from '../typegen/compiler/load-compiler.js';
+import { type Compiler, loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { generate } from '../typegen/generate.js';
 import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
 import {

@@ -15,8 +15,12 @@ import { parseArgs } from 'node:util';
 import { structuredPatch } from 'diff';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import type { Finding } from '../typegen/analysis/class-draft.js';
-import { type Compiler, type CompilerView, mappedFolders } from '../typegen/compiler/compiler-view.js';
-import { loadCompiler } from '../typegen/compiler/load-compiler.js';
+import {
+  type Compiler,
+  type CompilerView,
+  loadCompiler,
+  mappedFolders,
+} from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
 import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';

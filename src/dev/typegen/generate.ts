@@ -1,8 +1,7 @@
 import { posix } from 'node:path';
 import { type ClassDraft, type Finding, lineOf, type ProjectScan, startOf } from './analysis/class-draft.js';
-import { describeClasses } from './analysis/describe-classes.js';
-import { isModuleFile } from './analysis/describe-method.js';
-import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/compiler-view.js';
+import { describeClasses, isModuleFile } from './analysis/describe-classes.js';
+import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/load-compiler.js';
 import { ImportEnding, printFile } from './printing/print-file.js';
 
 /** Input of a generation. */

@@ -38,7 +38,7 @@ import {
   type PostedChat,
   readChatRequest,
   type WriteFrames,
-} from './chat-request.js';
+} from './client-requests.js';
 import { frameStream } from './frame-stream.js';
 import { ANSWERED_ALREADY, type ProtocolName, protocolOf } from './protocols.js';
 import {

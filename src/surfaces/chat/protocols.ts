@@ -16,14 +16,17 @@ import {
 import { errorJson, eventJson } from '../../run/conversation/events.js';
 import type { HistoryTurn } from '../../run/conversation/stored-turns.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
-import { type ChatProtocol, type HttpFault, messageIdOf, type WriteFrames } from './chat-request.js';
 import {
   agUiAnswersIn,
   agUiRunOf,
+  type ChatProtocol,
   clientAnswers,
   decideAgUi,
+  type HttpFault,
+  messageIdOf,
   readAgUiInput,
   readUiMessageRequest,
+  type WriteFrames,
 } from './client-requests.js';
 import { frameStream } from './frame-stream.js';
 import {

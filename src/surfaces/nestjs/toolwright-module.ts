@@ -49,9 +49,9 @@ import {
   type ApplicationFleet,
   ApplicationParts,
   type ChatRequestOptions,
+  FeatureTools,
   MODULE_OPTIONS,
 } from './application.js';
-import { FeatureTools } from './application-tools.js';
 import { RequestContexts, RequestInterceptor } from './calls.js';
 import { RegisteredTools } from './handlers.js';
 import { destroyFirst } from './nest-internals.js';

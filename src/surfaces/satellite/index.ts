@@ -5,10 +5,16 @@ export type {
   StoredMessage,
 } from '../../core/contract/conversation-store.js';
 export type { NodeHandler, NodeRequest } from '../../core/kernel/node-http.js';
-export type { ChatError, ChatErrorCode, ChatMessage, ChatRequest, ChatResponse } from './chat-protocol.js';
-export { toolRequestPrompt } from './chat-protocol.js';
-export { AssistantError } from './client/chat-transport.js';
 export {
+  type ChatError,
+  type ChatErrorCode,
+  type ChatMessage,
+  type ChatRequest,
+  type ChatResponse,
+  toolRequestPrompt,
+} from './chat-protocol.js';
+export {
+  AssistantError,
   SatelliteClient,
   type SatelliteClientOptions,
   type SatelliteEvent,
@@ -17,8 +23,6 @@ export {
   type SatelliteRunOptions,
   type SatelliteSendOptions,
 } from './client/satellite-client.js';
-export type { AssistantHandlerOptions, SystemPrompt } from './server/assistant-options.js';
-export type { CorsOptions, RateLimit, RateLimitDecision } from './server/chat-request.js';
 export {
   MemoryConversationStore,
   SqliteConversationStore,
@@ -27,6 +31,11 @@ export {
 } from './server/conversation-store.js';
 export {
   type AssistantHandler,
+  type AssistantHandlerOptions,
+  type CorsOptions,
   createAssistantHandler,
+  type RateLimit,
+  type RateLimitDecision,
+  type SystemPrompt,
   toNodeHandler,
 } from './server/create-assistant-handler.js';

@@ -1,6 +1,4 @@
-export type { JournaledChange } from './change-journal.js';
 export { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
-export type { TextEdit } from './edit-text.js';
 export {
   type ByteRange,
   type FileBytes,
@@ -15,6 +13,6 @@ export {
   type WalkOptions,
   type WriteCondition,
 } from './file-system.js';
-export { type FileLimits, FileTools, fileTools } from './file-tools.js';
-export { JournaledFileSystem, type JournalOptions } from './journaled-file-system.js';
+export { type FileLimits, FileTools, fileTools, type TextEdit } from './file-tools.js';
+export { type JournaledChange, JournaledFileSystem, type JournalOptions } from './journaled-file-system.js';
 export { MemoryFileSystem } from './memory-file-system.js';

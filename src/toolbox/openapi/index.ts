@@ -6,11 +6,13 @@ export {
   type WebRequest,
   type WebResponse,
 } from '../network/web-access.js';
-export { type AuthSource, type OpenApiOptions, toolsFromOpenApi } from './openapi-tools.js';
-export type {
-  Operation,
-  OperationBody,
-  OperationParameter,
-  ParameterPlace,
-  SecurityScheme,
-} from './read-document.js';
+export {
+  type AuthSource,
+  type OpenApiOptions,
+  type Operation,
+  type OperationBody,
+  type OperationParameter,
+  type ParameterPlace,
+  type SecurityScheme,
+  toolsFromOpenApi,
+} from './openapi-tools.js';

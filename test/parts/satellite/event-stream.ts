@@ -1,4 +1,4 @@
-import { readEvents, type ServerEvent } from '../../../src/surfaces/satellite/client/chat-transport.js';
+import { readEvents, type ServerEvent } from '../../../src/surfaces/satellite/client/satellite-client.js';
 
 /** An event with its data read. */
 export interface ReadEvent extends Omit<ServerEvent, 'data'> {

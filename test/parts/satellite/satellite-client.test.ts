@@ -9,7 +9,7 @@ import {
   toNodeHandler,
 } from 'toolwright/satellite';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
-import { readEvents } from '../../../src/surfaces/satellite/client/chat-transport.js';
+import { readEvents } from '../../../src/surfaces/satellite/client/satellite-client.js';
 import { serve } from '../../setup/loopback.js';
 import { collect } from '../providers/loopback-server.js';
 import { AssistantServer, requestText } from './assistant-server.js';

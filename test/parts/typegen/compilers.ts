@@ -2,9 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ClassicApi, classicCompiler } from '../../../src/dev/typegen/compiler/classic-compiler.js';
-import type { Compiler } from '../../../src/dev/typegen/compiler/compiler-view.js';
-import { loadCompiler } from '../../../src/dev/typegen/compiler/load-compiler.js';
+import {
+  type ClassicApi,
+  type Compiler,
+  classicCompiler,
+  loadCompiler,
+} from '../../../src/dev/typegen/compiler/load-compiler.js';
 import { ROOT } from '../../structure/repository.js';
 
 const require = createRequire(import.meta.url);

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { CompilerView } from '../../../src/dev/typegen/compiler/compiler-view.js';
+import type { CompilerView } from '../../../src/dev/typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../../../src/dev/typegen/generate.js';
 import { closeCompilers, compilerOf, fixture, VERSIONS } from './compilers.js';
 

@@ -21,8 +21,7 @@ import {
 } from './bench.js';
 import { BrokenRule, errorOf, expectSame, expectThat, failureIn } from './expectations.js';
 import type { ModelCall, ProviderBackend } from './provider-backend.js';
-import { REQUEST_CASES } from './request-cases.js';
-import { SETTING_CASES } from './setting-cases.js';
+import { REQUEST_CASES, SETTING_CASES } from './request-cases.js';
 import { ABORT_CASES, STREAM_CASES } from './stream-cases.js';
 
 /** Options of {@link providerConformance}. */

@@ -3,14 +3,15 @@ import type {
   LLMRequest,
   LLMResponse,
   Message,
+  ResponseFormat,
   ToolCall,
+  ToolChoice,
   ToolMessage,
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { canonicalJson, isRecord, jsonType, parsedJson, plainJson } from '../../../core/kernel/json.js';
 import { type Bench, type CaseDraft, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
 import { BrokenRule, expectSame, expectThat } from './expectations.js';
-import { indexOfText, pathIn, smallestWith, valueAt } from './sent-values.js';
 
 const { name } = LOOK_UP.function;
 const CALLS = [
@@ -353,4 +354,136 @@ function historyAfter(
   };
   const answers = toolCalls.map((call) => ({ role: 'tool', tool_call_id: call.id, ...answer(call) }));
   return JSON.parse(JSON.stringify([message, ...answers])) as readonly Message[];
+}
+
+/** Checks that the model receives different requests for different settings. */
+async function expectTold(bench: Bench, settings: readonly Partial<LLMRequest>[]): Promise<void> {
+  const seen = new Map<string, Partial<LLMRequest>>();
+  for (const setting of settings) {
+    await bench.reply({ text: 'Done' }, setting);
+    const sent = canonicalJson(bench.lastSent);
+    const other = seen.get(sent);
+    expectThat(
+      other === undefined,
+      `the model is sent the same with ${JSON.stringify(setting)} as with ${JSON.stringify(other)}`,
+    );
+    seen.set(sent, setting);
+  }
+}
+
+const CHOICES: readonly ToolChoice[] = ['none', 'required', { tool: name }];
+const FORMAT: ResponseFormat = {
+  type: 'json',
+  name: 'forecast',
+  schema: {
+    type: 'object',
+    properties: { degrees_in_oslo: { type: 'number' } },
+    required: ['degrees_in_oslo'],
+    additionalProperties: false,
+  },
+};
+
+/** Cases about the settings of a request. */
+export const SETTING_CASES: readonly CaseDraft[] = [
+  {
+    title: 'sends the options of the request',
+    rule: '`options` of LLMRequest are the `llmOptions` of the loop, passed on unchanged',
+    needs: ['sent', 'options'],
+    async run(bench) {
+      const { options } = bench;
+      for (const omitted of Object.keys(options)) {
+        const others = Object.entries(options).filter(([key]) => key !== omitted);
+        await expectTold(bench, [{ options }, { options: Object.fromEntries(others) }]);
+      }
+    },
+  },
+  {
+    title: 'limits the tokens of the reply',
+    rule: '`maxOutputTokens` of LLMRequest is the most tokens of the reply that the budget can pay for',
+    needs: ['sent', 'output-limit'],
+    run: (bench) => expectTold(bench, [{ maxOutputTokens: 1_025 }, { maxOutputTokens: 2_049 }]),
+  },
+  {
+    title: 'sends which tools the model may call',
+    rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
+    needs: ['sent', 'tool-choice'],
+    run: (bench) => expectTold(bench, [{}, ...CHOICES.map((toolChoice) => ({ toolChoice }))]),
+  },
+  {
+    title: 'sends the list of tools from which the model may choose',
+    rule: '`toolChoice: { tools }` of LLMRequest says which of the offered tools the model may call',
+    needs: ['sent', 'tool-choice'],
+    run: (bench) =>
+      expectTold(bench, [
+        {},
+        { toolChoice: { tools: [name] } },
+        { toolChoice: { tools: [name], mode: 'required' } },
+      ]),
+  },
+  {
+    title: 'sends whether a reply may have several calls',
+    rule: '`parallelToolCalls` of LLMRequest says whether a reply may have several calls',
+    needs: ['sent', 'parallel-choice'],
+    run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
+  },
+  {
+    title: 'sends the response format',
+    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
+    needs: ['sent', 'json-format'],
+    run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),
+  },
+  {
+    title: 'tells the schema of the reply',
+    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
+    needs: ['sent', 'response-format'],
+    async run(bench) {
+      await expectTold(bench, [{}, { responseFormat: FORMAT }]);
+      const place = indexOfText(bench.lastSent, 'degrees_in_oslo');
+      expectThat(place >= 0, 'the model is not sent the schema of its reply');
+    },
+  },
+];
+
+/** The position of a text in what a model received, counted in its keys and strings; -1 if it is absent. */
+function indexOfText(sent: unknown, text: string): number {
+  return textsIn(sent).findIndex((candidate) => candidate.includes(text));
+}
+
+/**
+ * The smallest part of what a model received that contains a text and one of the others, as text; `undefined` if no
+ * part contains them.
+ */
+function smallestWith(sent: unknown, text: string, others: readonly string[]): string | undefined {
+  const texts = textsIn(sent);
+  const has = (wanted: string): boolean => texts.some((candidate) => candidate.includes(wanted));
+  if (typeof sent !== 'object' || sent === null || !has(text) || !others.some(has)) return undefined;
+  for (const inner of Object.values(sent)) {
+    const found = smallestWith(inner, text, others);
+    if (found !== undefined) return found;
+  }
+  return JSON.stringify(sent);
+}
+
+/** The keys that lead to the first value that fits; `undefined` if no value fits. */
+function pathIn(sent: unknown, fits: (value: unknown) => boolean): readonly string[] | undefined {
+  if (fits(sent)) return [];
+  if (typeof sent !== 'object' || sent === null) return undefined;
+  for (const [key, inner] of Object.entries(sent)) {
+    const path = pathIn(inner, fits);
+    if (path !== undefined) return [key, ...path];
+  }
+  return undefined;
+}
+
+function valueAt(sent: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (value as Readonly<Record<string, unknown>> | undefined)?.[key],
+    sent,
+  );
+}
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isRecord(value) ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]) : [];
 }

@@ -1,4 +1,4 @@
-import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
+import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/load-compiler.js';
 import type { CodeReference, WrittenSchema } from '../types/type-walk.js';
 
 /** The content of the generated file for a class. */

@@ -1,18 +1,39 @@
-import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
-import { type CodeReference, definedParts } from '../types/type-walk.js';
-import { listDataProperties } from '../types/write-type.js';
-import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type DocComment, docKeywords, VALUE_TAGS } from '../comments/doc-comment.js';
+import type {
+  CompilerView,
+  SignatureHandle,
+  SymbolHandle,
+  SyntaxNode,
+  TypeHandle,
+} from '../compiler/load-compiler.js';
+import { GENERATED_MARK } from '../printing/print-file.js';
+import { commentOf, describeSchema, settleSchema, writeSchema } from '../types/finish-schema.js';
+import { literalDefault } from '../types/literal-schema.js';
+import { isStandardSymbol } from '../types/standard-type.js';
 import {
-  allDecorators,
-  ancestorsOf,
-  classReference,
-  classSymbol,
-  constructorOf,
-  describeMethod,
-  knownDecorators,
-  openWalk,
-  reportWalk,
-} from './describe-method.js';
+  admitsUndefined,
+  type ClassReference,
+  CodeReference,
+  type Decoration,
+  definedParts,
+  fault,
+  hasFlag,
+  type TypeProblem,
+  type TypeWalk,
+  type Written,
+  type WrittenSchema,
+} from '../types/type-walk.js';
+import { listDataProperties, writeDecorated, writeType } from '../types/write-type.js';
+import {
+  type ClassDraft,
+  type Finding,
+  lineOf,
+  type MethodDraft,
+  type ParameterDraft,
+  type ProjectScan,
+} from './class-draft.js';
 
 /** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
@@ -209,4 +230,736 @@ function isToolset(node: SyntaxNode, view: CompilerView): boolean {
 
 function isAbstract(node: SyntaxNode, view: CompilerView): boolean {
   return (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
+}
+
+const AS_DATA =
+  'an interface of its data, @Param({ schema: … }), or a DTO class with decorators on its properties';
+
+/**
+ * How a class in arguments is described. Instances are created of DTO classes: classes with decorated properties, or
+ * with data only. A class with methods and without decorated properties cannot be created from data.
+ */
+function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
+  const { view } = scan;
+  const node = view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+  if (node === undefined) return { kind: 'structural' };
+  const classes = ancestorsOf(node, view);
+  const isDto = classes.some((item) =>
+    (item.members ?? []).some(
+      (member) =>
+        member.kind === view.syntaxKinds.PropertyDeclaration && allDecorators(member, view).length > 0,
+    ),
+  );
+  const methods = classes.flatMap((item) => methodNames(item, { view }));
+  const name = symbol.name;
+  if (!isDto && methods.length > 0) {
+    return {
+      kind: 'fault',
+      problem: `is the class ${name}, which has methods (${methods[0]}) and so is more than data`,
+      fix: AS_DATA,
+    };
+  }
+  if ((node.typeParameters ?? []).length > 0) return { kind: 'structural' };
+  const needed = needsArguments(classes, scan);
+  if (needed)
+    return { kind: 'fault', problem: `is the class ${name}, whose constructor ${needed}`, fix: AS_DATA };
+  const reference = classReference(node, view);
+  if (reference === undefined && view.fileOf(node).isDeclaration) return { kind: 'structural' };
+  if (reference === undefined) {
+    return {
+      kind: 'fault',
+      problem: `is the class ${name}, which is not exported`,
+      fix: `export class ${name}`,
+    };
+  }
+  scan.dataClasses.set(node, symbol);
+  return { kind: 'reference', reference };
+}
+
+/** Instances are created without arguments, so a constructor that uses arguments would fail. */
+function needsArguments(classes: readonly SyntaxNode[], { view }: ProjectScan): string | undefined {
+  const abstract = classes.at(-1)?.modifiers?.some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
+  if (abstract) return 'cannot be called, because it is abstract';
+  const creation = constructorOf(classes, view);
+  const wants = (creation?.parameters ?? []).some(
+    ({ questionToken, initializer, dotDotDotToken }) => !questionToken && !initializer && !dotDotDotToken,
+  );
+  return wants && (creation?.body?.statements ?? []).length > 0 ? 'works with arguments' : undefined;
+}
+
+/** The constructor that runs: the class's own, or that of the nearest base class. */
+function constructorOf(classes: readonly SyntaxNode[], view: ProjectScan['view']): SyntaxNode | undefined {
+  return classes
+    .flatMap((item) => item.members ?? [])
+    .findLast(({ kind, body }) => kind === view.syntaxKinds.Constructor && body !== undefined);
+}
+
+/** The symbol of a class declaration; `export default class` may have no name to look up. */
+function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle | undefined {
+  if (node.name !== undefined) return view.symbolAt(node.name);
+  const module = view.symbolAt(view.fileOf(node).node);
+  return module && view.exportsOf(module).find((item) => view.declarations(item).includes(node));
+}
+
+/**
+ * An importable reference to a class; `undefined` if it is not exported. A class of another package or library is
+ * imported as the project imports it: importing its source would load it twice. The source is used only as a last
+ * resort.
+ */
+function classReference(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
+  const file = view.fileOf(node);
+  const isForeign = file.isDeclaration || !file.path.startsWith(`${view.folder}/`);
+  const imported = isForeign ? packageExport(node, view) : undefined;
+  if (imported !== undefined || file.isDeclaration) return imported;
+  return exportedClass(node, view);
+}
+
+function exportedClass(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
+  const file = view.fileOf(node);
+  const module = view.symbolAt(file.node);
+  const symbol = classSymbol(node, view);
+  if (module === undefined) return undefined;
+  const exported = view.exportsOf(module).find((item) => {
+    const target = view.unalias(item);
+    return target === symbol || view.declarations(target).includes(node);
+  });
+  if (exported === undefined) return undefined;
+  return new CodeReference(exported.name, { file: file.path, localName: node.name?.text });
+}
+
+/** A class that a package exports, from the first import in the project that leads to it. */
+function packageExport(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
+  for (const { specifier, module } of importedPackages(view)) {
+    // Avoids resolving most aliases, because each is a request to the compiler.
+    const exported = view
+      .exportsOf(module)
+      .filter(({ name }) => name === node.name?.text || name === 'default')
+      .find((item) => view.declarations(view.unalias(item)).includes(node));
+    if (exported === undefined) continue;
+    return new CodeReference(exported.name, { package: specifier, localName: node.name?.text });
+  }
+  return undefined;
+}
+
+interface ImportedPackage {
+  readonly specifier: string;
+  readonly module: SymbolHandle;
+}
+
+const known = new WeakMap<CompilerView, readonly ImportedPackage[]>();
+
+function importedPackages(view: CompilerView): readonly ImportedPackage[] {
+  const before = known.get(view);
+  if (before !== undefined) return before;
+  const specifiers = new Map<string, SyntaxNode>();
+  for (const { node, text } of view.projectFiles()) {
+    // Earlier generated files must not influence the result.
+    if (text.startsWith(GENERATED_MARK)) continue;
+    for (const { moduleSpecifier } of node.statements ?? []) {
+      const name = moduleSpecifier?.text;
+      if (moduleSpecifier === undefined || name === undefined || name.startsWith('.')) continue;
+      if (!specifiers.has(name)) specifiers.set(name, moduleSpecifier);
+    }
+  }
+  const packages = [...specifiers].flatMap(([specifier, node]) => {
+    const module = view.symbolAt(node);
+    return module === undefined ? [] : [{ specifier, module }];
+  });
+  known.set(view, packages);
+  return packages;
+}
+
+/** Starts a walk over the types of a method or class. */
+function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): TypeWalk {
+  const walk: TypeWalk = {
+    view: scan.view,
+    direction,
+    open: [],
+    names: new Map(),
+    definitions: new Map(),
+    faults: [],
+    warnings: [],
+    write: (place) => writeType(place, walk),
+    decoration: (declaration) => decorationOf(declaration, scan.view, direction),
+    classReference: (symbol) => referToClass(symbol, scan),
+  };
+  return walk;
+}
+
+/** The place of a walk's types. */
+interface WalkPlace {
+  readonly node: SyntaxNode;
+  readonly where: string;
+  readonly fix: string;
+}
+
+/** Moves the findings of a walk to the scan, with their place. */
+function reportWalk(walk: TypeWalk, scan: ProjectScan, place: WalkPlace): void {
+  scan.faults.push(...walk.faults.splice(0).map((item) => findingOf(item, scan, place)));
+  scan.warnings.push(...walk.warnings.splice(0).map((item) => findingOf(item, scan, place)));
+}
+
+function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place: WalkPlace): Finding {
+  return { ...lineOf(place.node, scan.view), where: place.where, path, problem, fix: fix ?? place.fix };
+}
+
+/** The methods of a class; with methods, it is more than data. */
+function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>): readonly string[] {
+  const { MethodDeclaration, StaticKeyword } = view.syntaxKinds;
+  return (declaration.members ?? [])
+    .filter((member) => member.kind === MethodDeclaration)
+    .filter(({ modifiers = [] }) => !modifiers.some(({ kind }) => kind === StaticKeyword))
+    .map(({ name }) => name?.text ?? 'a method');
+}
+
+/** A decorator of this package, under whatever name it is used. */
+interface KnownDecorator {
+  readonly role: DecoratorRole;
+  /** The argument of the decorator call. */
+  readonly argument?: SyntaxNode;
+}
+
+/** The decorators that declare something about a tool. */
+type DecoratorRole = 'tool' | 'served' | 'toolset' | 'param' | 'args' | 'context';
+
+/** Methods that are described like tools, except for their results. */
+const SERVED: ReadonlySet<string> = new Set(['prompt', 'resource', 'completion']);
+
+/** The file of the package that declares each decorator. */
+const DECLARING_FILE =
+  /\/decorators\/(tool|prompt|resource|completion|toolset|param|args|context)(?:\.d)?\.ts$/;
+
+/**
+ * The decorators of this package on a class, method, parameter or property. They are recognized by their declaration,
+ * not by name: they may be aliased, re-exported, or be in a namespace or a constant.
+ */
+function knownDecorators(node: SyntaxNode, view: CompilerView): readonly KnownDecorator[] {
+  return allDecorators(node, view).flatMap((decorator) => {
+    const called = decorator.expression;
+    const isCall = called?.kind === view.syntaxKinds.CallExpression;
+    const callee = isCall ? called?.expression : called;
+    const role = callee && roleOf(callee, view);
+    return role === undefined ? [] : [{ role, argument: isCall ? called?.arguments?.[0] : undefined }];
+  });
+}
+
+/** All decorators, including those of other packages. */
+function allDecorators(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  return (node.modifiers ?? []).filter(({ kind }) => kind === view.syntaxKinds.Decorator);
+}
+
+function roleOf(callee: SyntaxNode, view: CompilerView): DecoratorRole | undefined {
+  const symbol = view.symbolAt(nameNode(callee, view));
+  if (symbol === undefined) return undefined;
+  const named = roleByFiles(view.declaringFiles(view.unalias(symbol)));
+  if (named !== undefined) return named;
+  // `const Action = Tool`: its type is still the decorator's.
+  const type = view.symbolOf(view.typeAt(callee));
+  return type && roleByFiles(view.declaringFiles(type));
+}
+
+function nameNode(callee: SyntaxNode, view: CompilerView): SyntaxNode {
+  const isAccess = callee.kind === view.syntaxKinds.PropertyAccessExpression;
+  return isAccess && callee.name ? callee.name : callee;
+}
+
+function roleByFiles(files: readonly string[]): DecoratorRole | undefined {
+  for (const file of files) {
+    const name = DECLARING_FILE.exec(file)?.[1];
+    if (name === undefined || !isOwnFile(file)) continue;
+    return SERVED.has(name) ? 'served' : (name as DecoratorRole);
+  }
+  return undefined;
+}
+
+/** The value of an option in a decorator's object argument; `undefined` if it is not a literal there. */
+function optionOf(
+  argument: SyntaxNode | undefined,
+  name: string,
+  view: CompilerView,
+): SyntaxNode | undefined {
+  if (argument?.kind !== view.syntaxKinds.ObjectLiteralExpression) return undefined;
+  const property = argument?.properties?.find((item) => item.name?.text === name);
+  return property && (property.initializer ?? property.name);
+}
+
+/** Options of `@Param` that define the type, so that the TypeScript type is not needed. */
+const TYPE_OPTIONS = ['schema', 'type', 'items', 'enum', 'additionalProperties'];
+
+/** What the decorators of a parameter or property define about its type, for input or output. */
+function decorationOf(
+  node: SyntaxNode,
+  view: CompilerView,
+  direction: TypeWalk['direction'],
+): Decoration | undefined {
+  if (direction === 'out') return isWithheld(node, view) ? 'excluded' : undefined;
+  const isTyped = knownDecorators(node, view).some(
+    ({ role, argument }) =>
+      role === 'param' && TYPE_OPTIONS.some((option) => optionOf(argument, option, view) !== undefined),
+  );
+  if (isTyped) return 'typed';
+  return isExcluded(node, view, 'toClassOnly') ? 'excluded' : undefined;
+}
+
+/**
+ * Whether a serializer (NestJS's `ClassSerializerInterceptor`) leaves a property out. It is then missing in the schema,
+ * which still allows it if there is no serializer.
+ */
+function isWithheld(node: SyntaxNode, view: CompilerView): boolean {
+  if (isExcluded(node, view, 'toPlainOnly')) return true;
+  const isExposed = transforming(node, view, 'Expose').length > 0;
+  return !isExposed && node.parent !== undefined && isExcluded(node.parent, view, 'toPlainOnly');
+}
+
+/** Whether class-transformer's `@Exclude()` applies in this direction. */
+function isExcluded(node: SyntaxNode, view: CompilerView, way: 'toClassOnly' | 'toPlainOnly'): boolean {
+  const other = way === 'toClassOnly' ? 'toPlainOnly' : 'toClassOnly';
+  return transforming(node, view, 'Exclude').some(({ expression }) => {
+    const [options] = expression?.arguments ?? [];
+    return optionOf(options, other, view) === undefined || optionOf(options, way, view) !== undefined;
+  });
+}
+
+/** Decorators of class-transformer with a given name. */
+function transforming(
+  node: SyntaxNode,
+  view: CompilerView,
+  name: 'Exclude' | 'Expose',
+): readonly SyntaxNode[] {
+  return allDecorators(node, view).filter(({ expression }) => {
+    const callee = expression?.expression;
+    const symbol = callee && view.symbolAt(callee);
+    return symbol !== undefined && view.unalias(symbol).name === name;
+  });
+}
+
+/** The names of the packages of folders. */
+const names = new Map<string, string | undefined>();
+
+/** Whether a file belongs to this package: installed, linked, or in the repository itself. */
+function isOwnFile(path: string): boolean {
+  const folder = dirname(path);
+  if (!names.has(folder)) names.set(folder, nearestManifest(folder, ({ name }) => name !== undefined)?.name);
+  return names.get(folder) === 'toolwright';
+}
+
+interface Manifest {
+  readonly name?: string;
+  readonly type?: string;
+}
+
+/** The package.json of a folder or the nearest folder around it that has one as wanted. */
+function nearestManifest(folder: string, isWanted: (manifest: Manifest) => boolean): Manifest | undefined {
+  const parent = dirname(folder);
+  try {
+    const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+    if (isWanted(manifest)) return manifest;
+  } catch {
+    // There is none, or it is not JSON.
+  }
+  return parent === folder ? undefined : nearestManifest(parent, isWanted);
+}
+
+/** A class declaration and those of its base classes, the base first. */
+function ancestorsOf(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  const chain: SyntaxNode[] = [];
+  let current: SyntaxNode | undefined = node;
+  while (current !== undefined && !chain.includes(current)) {
+    chain.unshift(current);
+    current = baseOf(current, view);
+  }
+  return chain;
+}
+
+function baseOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
+  const clause = (node.heritageClauses ?? []).find(({ token }) => token === view.syntaxKinds.ExtendsKeyword);
+  const expression = clause?.types?.[0]?.expression;
+  const symbol = expression && view.symbolAt(expression);
+  const declarations = symbol ? view.declarations(view.unalias(symbol)) : [];
+  return declarations.find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+}
+
+/** Whether Node loads the compiled form of a TypeScript file as an ES module. */
+export function isModuleFile(path: string): boolean {
+  const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
+  return kind === '' ? nearestManifest(dirname(path), () => true)?.type === 'module' : kind === 'm';
+}
+
+/** A tool method of a class or of one of its base classes. */
+interface FoundMethod {
+  readonly node: SyntaxNode;
+  readonly name: string;
+  /** The class that has the tool; a subclass may define the type parameters of the base. */
+  readonly owner: { readonly name: string; readonly type: TypeHandle };
+  /** Declared in a base class, whose type parameters may be other types here. */
+  readonly isInherited: boolean;
+}
+
+const FIX = 'a type that JSON has, or @Param({ schema: … })';
+
+/** Describes a tool method: its texts, parameters and result. */
+function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
+  const { node, name, owner } = found;
+  const { view } = scan;
+  const where = `${owner.name}.${name}`;
+  const decorators = knownDecorators(node, view);
+  const decorator = decorators.find(({ role }) => role === 'tool');
+  const comment = commentOf(view, node);
+  const walk = openWalk(scan, 'in');
+  const isExplicit = optionOf(decorator?.argument, 'parameters', view) !== undefined;
+  const typed = typedParameters(found, scan).map((typedParameter) => ({
+    ...typedParameter,
+    isExplicit,
+    comment: comment?.params.get(typedParameter.node.name?.text ?? ''),
+    parts: partComments(typedParameter.node.name?.text ?? '', comment),
+  }));
+  const parameters = typed.map((parameter, index) => {
+    const draft = describeParameter(parameter, walk);
+    const label = draft.name ?? `#${index}`;
+    reportWalk(walk, scan, { node: parameter.node, where: `${where}, parameter ${label}`, fix: FIX });
+    return draft;
+  });
+  reportNameless({ where, typed, parameters }, scan);
+  reportUnknownParams({ node, where, comment, typed }, scan);
+  for (const tag of comment?.tags.filter((item) => VALUE_TAGS.has(item.name)) ?? [])
+    scan.warnings.push({
+      ...lineOf(node, view),
+      where,
+      problem: `its comment has a @${tag.name} that belongs to no parameter`,
+      fix: `@${tag.name} behind the words of a @param`,
+    });
+  const isServed = decorators.some(({ role }) => role === 'served');
+  const hasOutput = isServed || optionOf(decorator?.argument, 'output', view) !== undefined;
+  return {
+    name,
+    description: descriptionOf(comment),
+    parameters,
+    output: hasOutput ? undefined : outputOf(found, comment, scan),
+    definitions: walk.definitions,
+  };
+}
+
+/** Reports destructured parameters, which have no name for the model; a parameter for all arguments needs no name. */
+function reportNameless(
+  of: {
+    readonly where: string;
+    readonly typed: readonly Pick<TypedParameter, 'node' | 'isExplicit'>[];
+    readonly parameters: readonly ParameterDraft[];
+  },
+  { view, faults }: ProjectScan,
+): void {
+  const isOnly = of.parameters.filter(({ inject }) => inject === undefined).length === 1;
+  for (const [index, { node, isExplicit }] of of.typed.entries()) {
+    const draft = of.parameters[index];
+    if (draft?.name !== undefined || draft?.inject !== undefined || isExplicit) continue;
+    const described = draft?.schema?.instanceOf;
+    const isProjectClass = described instanceof CodeReference && Object.keys(described.origin).length > 0;
+    if ((isOnly && isProjectClass) || isNamedByDecorator(node, view)) continue;
+    faults.push({
+      ...lineOf(node, view),
+      where: `${of.where}, parameter #${index}`,
+      problem: 'is destructured, so that it has no name to offer',
+      fix: '@Args() before it where it takes all arguments; otherwise a name, or @Param({ name })',
+    });
+  }
+}
+
+/** Also true if another package's decorator fills the parameter. */
+function isNamedByDecorator(node: SyntaxNode, view: ProjectScan['view']): boolean {
+  const known = knownDecorators(node, view);
+  return (
+    allDecorators(node, view).length > known.length ||
+    known.some(({ role, argument }) => role === 'args' || optionOf(argument, 'name', view) !== undefined)
+  );
+}
+
+/** Reports a `@param` without a parameter of that name, usually after a renaming. */
+function reportUnknownParams(
+  of: {
+    readonly node: SyntaxNode;
+    readonly where: string;
+    readonly comment: DocComment | undefined;
+    readonly typed: readonly Pick<TypedParameter, 'node'>[];
+  },
+  scan: ProjectScan,
+): void {
+  const names = new Set(of.typed.map(({ node }) => node.name?.text));
+  // A destructured parameter may have any name in the comment.
+  if (names.has(undefined)) return;
+  for (const param of of.comment?.params.keys() ?? []) {
+    if (names.has(param.split(/[.[]/)[0])) continue;
+    scan.warnings.push({
+      ...lineOf(of.node, scan.view),
+      where: of.where,
+      problem: `its comment describes a parameter ${param}, which it does not have`,
+      fix: `@param with one of ${[...names].join(', ') || 'its parameters (there are none)'}`,
+    });
+  }
+}
+
+function descriptionOf(comment: DocComment | undefined): string | undefined {
+  const deprecated = comment?.tags.find(({ name }) => name === 'deprecated');
+  const text = [comment?.summary ?? '', deprecated ? `Deprecated: ${deprecated.text}` : ''].filter(
+    (item) => item !== '',
+  );
+  return text.length === 0 ? undefined : text.join('\n\n');
+}
+
+/** The parameters, with their types in the class that owns the tool. */
+function typedParameters(
+  found: FoundMethod,
+  { view }: ProjectScan,
+): readonly Pick<TypedParameter, 'node' | 'type'>[] {
+  const nodes = (found.node.parameters ?? []).filter((item) => item.name?.text !== 'this');
+  const signature = found.isInherited ? signatureOf(found, view) : undefined;
+  const symbols = signature === undefined ? [] : view.parametersOf(signature);
+  return nodes.map((node, index) => {
+    const symbol = symbols[index];
+    return { node, type: symbol === undefined ? view.typeAt(node) : view.typeOfSymbol(symbol) };
+  });
+}
+
+/** The signature of a method, with the type arguments of the class that owns it; `undefined` if it is overloaded. */
+function signatureOf(
+  { node, name, owner }: FoundMethod,
+  view: ProjectScan['view'],
+): SignatureHandle | undefined {
+  const member = view.propertiesOf(owner.type).find((item) => item.name === name);
+  const isSame = member !== undefined && view.declarations(member).includes(node);
+  const [signature, second] = isSame ? view.callSignatures(view.typeOfSymbol(member)) : [];
+  return second === undefined ? signature : undefined;
+}
+
+function outputOf(
+  found: FoundMethod,
+  comment: DocComment | undefined,
+  scan: ProjectScan,
+): WrittenSchema | undefined {
+  const type = resultType(found, scan.view);
+  if (type === undefined) return undefined;
+  const walk = openWalk(scan, 'out');
+  const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
+  const schema = describeResult({ type, node: found.node.type, words: returns?.text }, walk);
+  // If the result's type cannot be described, the tool works without it.
+  walk.warnings.push(...walk.faults.splice(0));
+  const hasFault = walk.warnings.length > 0;
+  reportWalk(walk, scan, {
+    node: found.node,
+    where: `${found.owner.name}.${found.name}, its result`,
+    fix: '@Tool({ output: false }), or a schema as `output`',
+  });
+  return hasFault ? undefined : schema;
+}
+
+/** The type of the annotation; for generic classes, that of the compiler. */
+function resultType(found: FoundMethod, view: ProjectScan['view']): TypeHandle | undefined {
+  const { node, isInherited } = found;
+  if (!isInherited && node.type !== undefined) return view.typeFromNode(node.type);
+  const signature = signatureOf(found, view);
+  return signature && view.returnType(signature);
+}
+
+/** The declared result of a method. */
+interface DeclaredResult {
+  readonly type: TypeHandle;
+  /** The type annotation, if there is one. */
+  readonly node?: SyntaxNode;
+  /** The text of `@returns`. */
+  readonly words?: string;
+}
+
+/**
+ * The schema of a method's resolved or generated value. `undefined` if nothing is returned, the type is unknown, or the
+ * value is a result for the model (`ToolResult`, content parts, an `Error`).
+ */
+function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): WrittenSchema | undefined {
+  const settled = settledType({ type, node }, walk);
+  if (settled === undefined || admitsUndefined(walk, settled.type)) return undefined;
+  if (definedParts(walk, settled.type).some((part) => saysNothingOfOutput(part, walk))) return undefined;
+  const schema = writeSchema({ ...settled, path: '' }, walk);
+  if (Object.keys(schema).length === 0) return undefined;
+  const definitions = walk.definitions.size === 0 ? {} : { $defs: Object.fromEntries(walk.definitions) };
+  return { ...schema, ...(words ? { description: words } : {}), ...definitions };
+}
+
+interface TypeAndNode {
+  readonly type: TypeHandle;
+  readonly node?: SyntaxNode;
+}
+
+/** The index of the type argument that is the final value. */
+const WRAPPERS: ReadonlyMap<string, number> = new Map([
+  ['Promise', 0],
+  ['PromiseLike', 0],
+  ['AsyncGenerator', 1],
+  ['Generator', 1],
+  ['AsyncIterable', 1],
+  ['AsyncIterableIterator', 1],
+  ['AsyncIterator', 1],
+]);
+
+function settledType({ type, node }: TypeAndNode, walk: TypeWalk): TypeAndNode | undefined {
+  const symbol = walk.view.symbolOf(type);
+  const position = symbol && isStandardSymbol(symbol, walk) ? WRAPPERS.get(symbol.name) : undefined;
+  if (position === undefined) return { type, node };
+  const inner = walk.view.typeArguments(type)[position];
+  return inner && settledType({ type: inner, node: node?.typeArguments?.[position] }, walk);
+}
+
+function saysNothingOfOutput(type: TypeHandle, walk: TypeWalk): boolean {
+  const { view } = walk;
+  if (hasFlag(walk, type, 'Any', 'Unknown', 'Never', 'Void')) return true;
+  if (!hasFlag(walk, type, 'Object', 'Intersection')) return false;
+  const symbol = view.symbolOf(type);
+  if (symbol?.name === 'ToolResult' && view.declaringFiles(symbol).some(isOwnFile)) return true;
+  const properties = view.propertiesOf(type);
+  const content = properties.find(({ name }) => name === 'content');
+  if (content !== undefined && view.isArray(view.typeOfSymbol(content))) return true;
+  const names = new Set(properties.map(({ name }) => name));
+  return names.has('stack') && names.has('message') && names.has('name');
+}
+
+/** A parameter with its type from the compiler. */
+interface TypedParameter {
+  readonly node: SyntaxNode;
+  readonly type: TypeHandle;
+  /** The text of `@param`. */
+  readonly comment?: DocComment;
+  /** The texts about its parts. */
+  readonly parts: PartComments;
+  /** `@Tool({ parameters })` defines the whole schema. */
+  readonly isExplicit: boolean;
+}
+
+function describeParameter(parameter: TypedParameter, walk: TypeWalk): ParameterDraft {
+  const { node, type } = parameter;
+  const { view } = walk;
+  const name = node.name?.kind === view.syntaxKinds.Identifier ? node.name?.text : undefined;
+  const decorators = knownDecorators(node, view);
+  const inject = injectionOf(type, decorators, view);
+  const rest = node.dotDotDotToken !== undefined;
+  if (inject !== undefined) return { name, inject, optional: false, rest };
+  const fallback = node.initializer && literalDefault(node.initializer, view);
+  const optional =
+    node.questionToken !== undefined || node.initializer !== undefined || rest || admitsUndefined(walk, type);
+  const draft = { name, rest, optional };
+  if (parameter.isExplicit || isFilledParameter(node, view)) return draft;
+  // A decorator of another package may fill the parameter, so its type is not checked.
+  const isForeign = allDecorators(node, view).length > decorators.length;
+  const decoration = isForeign ? 'typed' : decorationOf(node, view, 'in');
+  const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
+  const written = withComments(typed, parameter, walk);
+  let described = settleSchema(written);
+  for (const [path, part] of parameter.parts) described = describePart(described, path.split('.'), part);
+  const schema = destructured(described, node.name, view);
+  const complete = fallback === undefined ? schema : { ...schema, default: fallback.value };
+  return {
+    ...draft,
+    optional: optional || 'default' in complete,
+    ...(Object.keys(complete).length === 0 && decoration === 'typed' ? {} : { schema: complete }),
+  };
+}
+
+/** A comment before the parameter itself takes precedence over the method's `@param`. */
+function withComments(written: Written, { node, comment }: TypedParameter, walk: TypeWalk): Written {
+  const own = commentOf(walk.view, node);
+  const path = node.name?.text ?? '';
+  for (const problem of [...docKeywords(comment).problems, ...docKeywords(own).problems])
+    fault(walk, path, { problem });
+  return describeSchema(describeSchema(written, comment), own);
+}
+
+/** How a parameter is injected; such parameters are not part of the schema. */
+function injectionOf(
+  type: TypeHandle,
+  decorators: readonly KnownDecorator[],
+  view: ProjectScan['view'],
+): ParameterDraft['inject'] {
+  if (decorators.some(({ role }) => role === 'context')) return 'context';
+  if (decorators.length > 0) return undefined;
+  const [only, second] = definedParts({ view }, type);
+  if (only === undefined || second !== undefined) return undefined;
+  if (isContext(only, view)) return 'context';
+  const symbol = view.symbolOf(only);
+  return symbol?.name === 'AbortSignal' && isStandardSymbol(symbol, { view }) ? 'signal' : undefined;
+}
+
+function isContext(type: TypeHandle, view: ProjectScan['view']): boolean {
+  const symbol = view.symbolOf(type);
+  if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return false;
+  if (symbol.name === 'ToolContext' && view.declaringFiles(symbol).some(isOwnFile)) return true;
+  return view.baseTypes(type).some((base) => isContext(base, view));
+}
+
+/** Whether a decorator made with NestJS's `createParamDecorator` fills a parameter, which is then not an argument. */
+function isFilledParameter(node: SyntaxNode, view: CompilerView): boolean {
+  return allDecorators(node, view).some(({ expression }) => {
+    const callee = expression?.kind === view.syntaxKinds.CallExpression ? expression?.expression : undefined;
+    const symbol = callee && view.symbolAt(callee);
+    const [declaration] = symbol ? view.declarations(view.unalias(symbol)) : [];
+    return declaration?.initializer?.expression?.text === 'createParamDecorator';
+  });
+}
+
+/** Texts of `@param page.size …`, by the path within the parameter: `size`. */
+type PartComments = ReadonlyMap<string, DocComment>;
+
+/** The comments about parts of a parameter. */
+function partComments(name: string, comment: DocComment | undefined): PartComments {
+  const parts = [...(comment?.params ?? [])].filter(([path]) => path.startsWith(`${name}.`));
+  return new Map(parts.map(([path, said]) => [path.slice(name.length + 1), said]));
+}
+
+/** Adds a description to a property of the schema; an unknown path is ignored. */
+function describePart(
+  schema: WrittenSchema,
+  [name = '', ...rest]: readonly string[],
+  comment: DocComment,
+): WrittenSchema {
+  return withPart(schema, name, (part) => {
+    const described =
+      rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
+    return { schema: described, optional: described.default !== undefined };
+  });
+}
+
+/** Adds the defaults of a destructuring pattern to a parameter's schema: `{ limit = 10 }`. */
+function destructured(
+  schema: WrittenSchema,
+  pattern: SyntaxNode | undefined,
+  view: CompilerView,
+): WrittenSchema {
+  if (pattern?.kind !== view.syntaxKinds.ObjectBindingPattern) return schema;
+  let described = schema;
+  for (const { name, propertyName, initializer } of pattern?.elements ?? [])
+    described = withPart(described, (propertyName ?? name)?.text ?? '', (part) => {
+      const fallback = initializer && literalDefault(initializer, view);
+      const inner = destructured(part, name, view);
+      return {
+        schema: fallback === undefined ? inner : { ...inner, default: fallback.value },
+        optional: initializer !== undefined,
+      };
+    });
+  return described;
+}
+
+interface DescribedPart {
+  readonly schema: WrittenSchema;
+  /** It may be omitted, whatever its type is. */
+  readonly optional: boolean;
+}
+
+/** Describes one property of a schema; an unknown property is ignored. */
+function withPart(
+  schema: WrittenSchema,
+  name: string,
+  describe: (part: WrittenSchema) => DescribedPart,
+): WrittenSchema {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, WrittenSchema>>;
+  const part = Object.hasOwn(properties, name) ? properties[name] : undefined;
+  if (part === undefined) return schema;
+  const described = describe(part);
+  const changed = { ...schema, properties: { ...properties, [name]: described.schema } };
+  if (!described.optional || !Array.isArray(schema.required)) return changed;
+  return { ...changed, required: schema.required.filter((item) => item !== name) };
 }

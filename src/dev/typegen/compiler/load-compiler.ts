@@ -1,27 +1,7 @@
+import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, posix } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type ClassicApi, classicCompiler } from './classic-compiler.js';
-import {
-  type CheckerPart,
-  type CommonChecker,
-  type Compiler,
-  type CompilerView,
-  cachedView,
-  fileOf,
-  isOwnSource,
-  mappedFolders,
-  type Numbers,
-  type ProjectOptions,
-  type ProjectRoots,
-  type SourceFile,
-  type SourceText,
-  type SymbolHandle,
-  type SyntaxNode,
-  sourceText,
-  type TypeHandle,
-  tupleRole,
-} from './compiler-view.js';
 
 /** A compiler, or why there is none, as a sentence for the user. */
 type LoadedCompiler =
@@ -469,4 +449,486 @@ interface NativeChecker extends CommonChecker<NativeType, NativeSymbol> {
   ): readonly { readonly keyType: NativeType; readonly valueType: NativeType }[];
   getSignaturesOfType(type: TypeHandle, kind: number): readonly NativeSignature[];
   getReturnTypeOfSignature(signature: object): NativeType | undefined;
+}
+
+/** A compiler with the classic API: TypeScript 5.9 and 6.0. */
+export function classicCompiler(api: ClassicApi): Compiler {
+  let program: ClassicProgram | undefined;
+  return {
+    version: api.version,
+    open(project) {
+      const complaints: ClassicDiagnostic[] = [];
+      const host = {
+        ...api.sys,
+        onUnRecoverableConfigFileDiagnostic: (item: ClassicDiagnostic) => complaints.push(item),
+      };
+      const config = api.getParsedCommandLineOfConfigFile(project, {}, host);
+      complaints.push(...(config?.errors ?? []));
+      const compilerOptions = config?.options ?? {};
+      program = api.createProgram({
+        rootNames: config?.fileNames ?? [],
+        options: compilerOptions,
+        projectReferences: config?.projectReferences,
+        // As in editors and TypeScript 7: referenced projects need not be built.
+        host: { ...api.createCompilerHost(compilerOptions), useSourceOfProjectReferenceRedirect: () => true },
+        oldProgram: program,
+      });
+      complaints.push(...program.getSyntacticDiagnostics());
+      const problems = complaints.map((item) => describeClassic(api, item));
+      const roots = { project, roots: config?.fileNames ?? [], mapped: mappedFolders(compilerOptions) };
+      return cachedView(classicView({ api, program, problems, roots, options: compilerOptions }));
+    },
+    close: () => {
+      program = undefined;
+    },
+  };
+}
+
+interface Opened {
+  readonly api: ClassicApi;
+  readonly program: ClassicProgram;
+  readonly problems: readonly string[];
+  readonly roots: ProjectRoots;
+  readonly options: ProjectOptions;
+}
+
+function classicView({ api, program, problems, roots, options }: Opened): CompilerView {
+  const checker = program.getTypeChecker();
+  return {
+    version: api.version,
+    options,
+    folder: posix.dirname(roots.project),
+    syntaxKinds: api.SyntaxKind,
+    typeFlags: api.TypeFlags,
+    objectFlags: api.ObjectFlags,
+    symbolFlags: api.SymbolFlags,
+    problems: () => problems,
+    projectFiles: () =>
+      program
+        .getSourceFiles()
+        .filter(({ fileName }) => isOwnSource(fileName, roots))
+        .map(sourceText)
+        .sort((a, b) => (a.path < b.path ? -1 : 1)),
+    fileOf: (node) => sourceText(fileOf(node)),
+    ...classicCheckerPart(api, checker),
+  };
+}
+
+function classicCheckerPart(
+  api: ClassicApi,
+  checker: ReturnType<ClassicProgram['getTypeChecker']>,
+): CheckerPart {
+  return {
+    // Nothing to prepare: the checker runs in this process.
+    prepare: () => {},
+    symbolAt: (node) => checker.getSymbolAtLocation(node),
+    typeAt: (node) => checker.getTypeAtLocation(node),
+    typeFromNode: (node) => checker.getTypeFromTypeNode(node),
+    typeOfSymbol: (symbol) => checker.getTypeOfSymbol(symbol),
+    declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
+    unalias: (symbol) =>
+      symbol.flags & (api.SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
+    declarations: (symbol) => (symbol as ClassicSymbol).declarations ?? [],
+    declaringFiles: (symbol) =>
+      ((symbol as ClassicSymbol).declarations ?? []).map((node) => fileOf(node).fileName),
+    exportsOf: (symbol) => checker.getExportsOfModule(symbol),
+    symbolOf: (type) => (type as ClassicType).symbol,
+    aliasOf: (type) => (type as ClassicType).aliasSymbol,
+    constituents: (type) => (type as ClassicType).types ?? [],
+    literalOf,
+    templateOf: (type) => {
+      const { texts = [], types = [] } = type as ClassicType;
+      return { texts, types };
+    },
+    isArray: (type) => checker.isArrayType(type),
+    isTuple: (type) => checker.isTupleType(type),
+    tupleElements(type) {
+      const flags = (type as ClassicType).target?.elementFlags ?? [];
+      return checker
+        .getTypeArguments(type)
+        .map((element, index) => ({ type: element, role: tupleRole(flags[index] ?? 0, api.ElementFlags) }));
+    },
+    typeArguments: (type) => checker.getTypeArguments(type),
+    propertiesOf: (type) => checker.getPropertiesOfType(type),
+    baseTypes: (type) => checker.getBaseTypes((type as ClassicType).target ?? type),
+    indexesOf: (type) =>
+      checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.type })),
+    callSignatures: (type) => checker.getSignaturesOfType(type, api.SignatureKind.Call),
+    parametersOf: (signature) => (signature as ClassicSignature).parameters,
+    returnType: (signature) => checker.getReturnTypeOfSignature(signature),
+    textOf: (type) => checker.typeToString(type),
+  };
+}
+
+function literalOf(type: object): string | number | boolean | bigint | undefined {
+  const { value, intrinsicName } = type as ClassicType;
+  if (typeof value === 'object') return BigInt(`${value.negative ? '-' : ''}${value.base10Value}`);
+  if (value !== undefined) return value;
+  return intrinsicName === 'true' ? true : intrinsicName === 'false' ? false : undefined;
+}
+
+function describeClassic(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiagnostic): string {
+  const text = api.flattenDiagnosticMessageText(messageText, ' ');
+  if (file === undefined) return text;
+  return `${file.fileName}:${file.text.slice(0, start).split('\n').length}: ${text}`;
+}
+
+/** The used part of the classic compiler API (`typescript` 5.9 and 6.0), whose types TypeScript 7 does not have. */
+export interface ClassicApi {
+  readonly version: string;
+  readonly SyntaxKind: Readonly<Record<string, number>>;
+  readonly TypeFlags: Readonly<Record<string, number>>;
+  readonly ObjectFlags: Readonly<Record<string, number>>;
+  readonly SymbolFlags: Readonly<Record<string, number>>;
+  readonly ElementFlags: Readonly<Record<string, number>>;
+  readonly SignatureKind: { readonly Call: number };
+  readonly sys: object;
+  getParsedCommandLineOfConfigFile(path: string, options: object, host: object): ClassicConfig | undefined;
+  createCompilerHost(options: object): object;
+  createProgram(options: {
+    readonly rootNames: readonly string[];
+    readonly options: object;
+    readonly projectReferences?: readonly object[];
+    readonly host: object;
+    readonly oldProgram?: ClassicProgram;
+  }): ClassicProgram;
+  flattenDiagnosticMessageText(text: unknown, newLine: string): string;
+}
+
+interface ClassicConfig {
+  readonly fileNames: readonly string[];
+  readonly options: ProjectOptions;
+  readonly projectReferences?: readonly object[];
+  readonly errors: readonly ClassicDiagnostic[];
+}
+
+/** A diagnostic of the compiler. */
+interface ClassicDiagnostic {
+  readonly messageText: unknown;
+  readonly start?: number;
+  readonly file?: SourceFile;
+}
+
+interface ClassicProgram {
+  getSourceFiles(): readonly SourceFile[];
+  getTypeChecker(): ClassicChecker;
+  getSyntacticDiagnostics(): readonly ClassicDiagnostic[];
+}
+
+interface ClassicType extends TypeHandle {
+  readonly symbol?: ClassicSymbol;
+  readonly aliasSymbol?: ClassicSymbol;
+  readonly types?: readonly ClassicType[];
+  readonly texts?: readonly string[];
+  readonly target?: ClassicType & { readonly elementFlags?: readonly number[] };
+  readonly value?: string | number | { readonly negative: boolean; readonly base10Value: string };
+  readonly intrinsicName?: string;
+}
+
+interface ClassicSymbol extends SymbolHandle {
+  readonly declarations?: readonly SyntaxNode[];
+}
+
+interface ClassicSignature {
+  readonly parameters: readonly ClassicSymbol[];
+}
+
+interface ClassicChecker extends CommonChecker<ClassicType, ClassicSymbol> {
+  getSymbolAtLocation(node: SyntaxNode): ClassicSymbol | undefined;
+  getTypeAtLocation(node: SyntaxNode): ClassicType;
+  getTypeFromTypeNode(node: SyntaxNode): ClassicType;
+  getTypeOfSymbol(symbol: SymbolHandle): ClassicType;
+  getIndexInfosOfType(
+    type: TypeHandle,
+  ): readonly { readonly keyType: ClassicType; readonly type: ClassicType }[];
+  getSignaturesOfType(type: TypeHandle, kind: number): readonly ClassicSignature[];
+  getReturnTypeOfSignature(signature: SignatureHandle): ClassicType;
+}
+
+/** A file of the project. */
+export interface SourceText {
+  /** Absolute, with `/`. */
+  readonly path: string;
+  readonly text: string;
+  readonly node: SyntaxNode;
+  /** A declaration file: of a package, or of the language itself. */
+  readonly isDeclaration: boolean;
+}
+
+/** A type; compare it by `id`, because a compiler may create a new object for each request. */
+export interface TypeHandle {
+  readonly id: number;
+  readonly flags: number;
+  readonly objectFlags?: number;
+}
+
+/** A symbol; the same symbol is always the same object. */
+export interface SymbolHandle {
+  readonly name: string;
+  readonly flags: number;
+}
+
+/** A call or construct signature. */
+export type SignatureHandle = object;
+
+/** An index signature: `[key: string]: T`. */
+export interface IndexFacts {
+  readonly key: TypeHandle;
+  readonly value: TypeHandle;
+}
+
+/** An element of a tuple type. */
+interface TupleElement {
+  readonly type: TypeHandle;
+  readonly role: 'required' | 'optional' | 'rest' | 'variadic';
+}
+
+/** The numbers of named flags and kinds. They differ between compilers. */
+type Numbers = Readonly<Record<string, number>>;
+
+/** Requests to the type checker. */
+interface CheckerPart {
+  /** Announces requests for types and names below a node, so that they can be sent together. */
+  prepare(node: SyntaxNode): void;
+  symbolAt(node: SyntaxNode): SymbolHandle | undefined;
+  typeAt(node: SyntaxNode): TypeHandle;
+  typeFromNode(node: SyntaxNode): TypeHandle;
+  typeOfSymbol(symbol: SymbolHandle): TypeHandle;
+  declaredType(symbol: SymbolHandle): TypeHandle;
+  unalias(symbol: SymbolHandle): SymbolHandle;
+  declarations(symbol: SymbolHandle): readonly SyntaxNode[];
+  /** Absolute paths of the declarations' files; cheaper than the declarations themselves. */
+  declaringFiles(symbol: SymbolHandle): readonly string[];
+  exportsOf(symbol: SymbolHandle): readonly SymbolHandle[];
+
+  symbolOf(type: TypeHandle): SymbolHandle | undefined;
+  aliasOf(type: TypeHandle): SymbolHandle | undefined;
+  /** The parts of a union or an intersection. */
+  constituents(type: TypeHandle): readonly TypeHandle[];
+  literalOf(type: TypeHandle): string | number | boolean | bigint | undefined;
+  templateOf(type: TypeHandle): { readonly texts: readonly string[]; readonly types: readonly TypeHandle[] };
+  isArray(type: TypeHandle): boolean;
+  isTuple(type: TypeHandle): boolean;
+  tupleElements(type: TypeHandle): readonly TupleElement[];
+  typeArguments(type: TypeHandle): readonly TypeHandle[];
+  propertiesOf(type: TypeHandle): readonly SymbolHandle[];
+  baseTypes(type: TypeHandle): readonly TypeHandle[];
+  indexesOf(type: TypeHandle): readonly IndexFacts[];
+  callSignatures(type: TypeHandle): readonly SignatureHandle[];
+  parametersOf(signature: SignatureHandle): readonly SymbolHandle[];
+  returnType(signature: SignatureHandle): TypeHandle;
+  /** For people: it may differ between compilers and is never generated. */
+  textOf(type: TypeHandle): string;
+}
+
+/** Requests that both compilers answer in the same way. */
+interface CommonChecker<Type extends TypeHandle, Named extends SymbolHandle> {
+  getDeclaredTypeOfSymbol(symbol: SymbolHandle): Type;
+  getAliasedSymbol(symbol: SymbolHandle): Named;
+  getExportsOfModule(symbol: SymbolHandle): readonly Named[];
+  isArrayType(type: TypeHandle): boolean;
+  isTupleType(type: TypeHandle): boolean;
+  getTypeArguments(type: TypeHandle): readonly Type[];
+  getPropertiesOfType(type: TypeHandle): readonly Named[];
+  getBaseTypes(type: TypeHandle): readonly Type[];
+  typeToString(type: TypeHandle): string;
+}
+
+/**
+ * What the analysis needs from a compiler: the common part of the classic API (TypeScript 5.9, 6.0) and the API of
+ * TypeScript 7. Flags and syntax kinds are looked up by name.
+ */
+export interface CompilerView extends CheckerPart {
+  readonly version: string;
+  readonly options: ProjectOptions;
+  /** The folder of tsconfig.json, absolute, with `/`. */
+  readonly folder: string;
+  readonly syntaxKinds: Numbers;
+  readonly typeFlags: Numbers;
+  readonly objectFlags: Numbers;
+  readonly symbolFlags: Numbers;
+  /** The files of the project and of mapped libraries, by path; no declarations and no packages. */
+  projectFiles(): readonly SourceText[];
+  /** What the compiler could not read: a missing or broken tsconfig.json, syntax errors. */
+  problems(): readonly string[];
+  fileOf(node: SyntaxNode): SourceText;
+}
+
+/** The used part of a syntax tree node. Both compilers have these fields; which of them are set depends on the kind. */
+export interface SyntaxNode {
+  readonly kind: number;
+  /** Includes the comments and spaces before it. */
+  readonly pos: number;
+  readonly parent?: SyntaxNode;
+  readonly name?: SyntaxNode;
+  /** For a destructured property with another name within the method. */
+  readonly propertyName?: SyntaxNode;
+  readonly text?: string;
+  readonly modifiers?: readonly SyntaxNode[];
+  readonly members?: readonly SyntaxNode[];
+  readonly parameters?: readonly SyntaxNode[];
+  readonly typeParameters?: readonly SyntaxNode[];
+  readonly type?: SyntaxNode;
+  readonly types?: readonly SyntaxNode[];
+  readonly typeName?: SyntaxNode;
+  readonly typeArguments?: readonly SyntaxNode[];
+  readonly elementType?: SyntaxNode;
+  readonly operator?: number;
+  readonly operand?: SyntaxNode;
+  readonly initializer?: SyntaxNode;
+  readonly questionToken?: SyntaxNode;
+  readonly dotDotDotToken?: SyntaxNode;
+  readonly expression?: SyntaxNode;
+  readonly arguments?: readonly SyntaxNode[];
+  readonly elements?: readonly SyntaxNode[];
+  readonly properties?: readonly SyntaxNode[];
+  readonly body?: SyntaxNode;
+  readonly heritageClauses?: readonly SyntaxNode[];
+  /** `extends` or `implements`. */
+  readonly token?: number;
+  readonly statements?: readonly SyntaxNode[];
+  readonly moduleSpecifier?: SyntaxNode;
+  forEachChild<Result>(visit: (node: SyntaxNode) => Result | undefined): Result | undefined;
+}
+
+/** A source file, which is a node, too; the same in both compilers. */
+interface SourceFile extends SyntaxNode {
+  readonly fileName: string;
+  readonly text: string;
+  readonly isDeclarationFile: boolean;
+}
+
+/** Converts a file for the analysis. */
+function sourceText(file: SourceFile): SourceText {
+  return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
+}
+
+/** The file of a node. */
+function fileOf(node: SyntaxNode): SourceFile {
+  let current = node;
+  while (current.parent !== undefined) current = current.parent;
+  return current as SourceFile;
+}
+
+/** The compiler options that affect a generated file, in the form of a parsed tsconfig.json. */
+export interface ProjectOptions {
+  /** The same numbers in all versions: 1 is CommonJS, 5 to 99 ES modules, 100 to 199 Node's, 200 Preserve. */
+  readonly module?: number;
+  /** 3 and 99 are Node's, 100 is that of bundlers. */
+  readonly moduleResolution?: number;
+  readonly allowImportingTsExtensions?: boolean;
+  readonly rewriteRelativeImportExtensions?: boolean;
+  readonly experimentalDecorators?: boolean;
+  readonly emitDecoratorMetadata?: boolean;
+  readonly noEmit?: boolean;
+  readonly emitDeclarationOnly?: boolean;
+  readonly paths?: Readonly<Record<string, readonly string[]>>;
+  /** Absolute: the base of `paths` without a `baseUrl`. */
+  readonly pathsBasePath?: string;
+  /** Absolute; TypeScript 7 has none. */
+  readonly baseUrl?: string;
+}
+
+/** The TypeScript compiler of a project; it caches data between two openings of the same project. */
+export interface Compiler {
+  readonly version: string;
+  /** Reads the current project from disk; the previous view becomes invalid. */
+  open(project: string): CompilerView;
+  close(): void;
+}
+
+/**
+ * Folders of libraries whose sources `paths` in tsconfig.json refers to. Mappings of every name, and the framework
+ * itself, do not count.
+ */
+export function mappedFolders({ paths = {}, baseUrl, pathsBasePath }: ProjectOptions): readonly string[] {
+  const base = baseUrl ?? pathsBasePath ?? '/';
+  const folders = Object.entries(paths)
+    .filter(([name]) => name !== '*' && !/^toolwright(\/|$)/.test(name))
+    .flatMap(([, targets]) => targets.map((target) => folderOf(posix.resolve(base, target))));
+  return [...new Set(folders)];
+}
+
+/** `libs/shop/src/*`, `libs/shop/src/index.ts` and `libs/shop/src` are all in `libs/shop/src`. */
+function folderOf(target: string): string {
+  const [before = target, after] = target.split('*');
+  if (after !== undefined) return before.endsWith('/') ? before.slice(0, -1) : posix.dirname(before);
+  const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory();
+  return isFolder ? target : posix.dirname(target);
+}
+
+/** Requests about one node, symbol, type or signature; their answers never change while the view is open. */
+const QUESTIONS = [
+  'fileOf',
+  'symbolAt',
+  'typeAt',
+  'typeFromNode',
+  'typeOfSymbol',
+  'declaredType',
+  'unalias',
+  'declarations',
+  'declaringFiles',
+  'exportsOf',
+  'symbolOf',
+  'aliasOf',
+  'constituents',
+  'templateOf',
+  'isArray',
+  'isTuple',
+  'tupleElements',
+  'typeArguments',
+  'propertiesOf',
+  'baseTypes',
+  'indexesOf',
+  'callSignatures',
+  'parametersOf',
+  'returnType',
+] as const satisfies readonly (keyof CompilerView)[];
+
+/** A view with a cache, because every request to TypeScript 7 is a message to another process. */
+function cachedView(view: CompilerView): CompilerView {
+  const remembered = QUESTIONS.map((name) => [name, remember(view[name] as Question)] as const);
+  let files: ReturnType<CompilerView['projectFiles']> | undefined;
+  const projectFiles = () => (files ??= view.projectFiles());
+  return { ...view, ...Object.fromEntries(remembered), projectFiles };
+}
+
+type Question = (about: object) => unknown;
+
+function remember(ask: Question): Question {
+  const answers = new WeakMap<object, { readonly answer: unknown }>();
+  return (about) => {
+    const known = answers.get(about);
+    if (known !== undefined) return known.answer;
+    const answer = ask(about);
+    answers.set(about, { answer });
+    return answer;
+  };
+}
+
+/** A project as described by its tsconfig.json. */
+interface ProjectRoots {
+  /** tsconfig.json, absolute, with `/`. */
+  readonly project: string;
+  /** The files that it lists or includes. */
+  readonly roots: readonly string[];
+  /** Folders of libraries that it maps to their sources. */
+  readonly mapped: readonly string[];
+}
+
+/**
+ * Whether a source belongs to the project: listed by tsconfig.json, or imported from its folder or that of a mapped
+ * library. Other packages of a workspace generate for their own sources.
+ */
+function isOwnSource(path: string, { project, roots, mapped }: ProjectRoots): boolean {
+  if (/\.d\.[cm]?ts$/.test(path) || path.includes('/node_modules/')) return false;
+  if (roots.includes(path)) return true;
+  return [posix.dirname(project), ...mapped].some((folder) => path.startsWith(`${folder}/`));
+}
+
+/** The role of a tuple element, from the compiler's flags. */
+function tupleRole(flags: number, names: Numbers): TupleElement['role'] {
+  if (flags & (names.Rest ?? 0)) return 'rest';
+  if (flags & (names.Variadic ?? 0)) return 'variadic';
+  return flags & (names.Optional ?? 0) ? 'optional' : 'required';
 }

@@ -1,7 +1,7 @@
 import { jsonType } from '../../../core/kernel/json.js';
 import { isSchemaNode, nullableSchema } from '../../../tools/schema/keywords.js';
 import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
-import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
+import type { CompilerView, SyntaxNode } from '../compiler/load-compiler.js';
 import {
   admitsUndefined,
   CodeReference,

@@ -1,5 +1,5 @@
 import { BIGINT_DIGITS } from '../../../tools/schema/value-type.js';
-import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from '../compiler/load-compiler.js';
 import { commentOf } from './finish-schema.js';
 import { CodeReference, hasFlag, type TypeWalk, type Written, type WrittenSchema } from './type-walk.js';
 

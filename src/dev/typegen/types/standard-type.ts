@@ -1,5 +1,5 @@
 import { NUMBER_KEY } from '../../../tools/schema/value-type.js';
-import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import type { SymbolHandle, TypeHandle } from '../compiler/load-compiler.js';
 import { writeItem, writeSchema } from './finish-schema.js';
 import { declaredOrder, keyPattern, literalSchema } from './literal-schema.js';
 import {

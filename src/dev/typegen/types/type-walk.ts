@@ -1,4 +1,4 @@
-import type { CompilerView, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import type { CompilerView, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/load-compiler.js';
 
 /** A part of a type that has no schema. `problem` continues the path: "… is a function". */
 export interface TypeProblem {

@@ -1,7 +1,7 @@
 import { freeName } from '../../../core/kernel/free-name.js';
 import { childPath } from '../../../core/kernel/json.js';
 import { docKeywords } from '../comments/doc-comment.js';
-import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/load-compiler.js';
 import {
   anyOf,
   commentOf,

@@ -4,27 +4,49 @@ import type {
   StoredConversation,
   StoredMessage,
 } from '../../../core/contract/conversation-store.js';
-import type { LLMResponse, Message } from '../../../core/contract/llm-provider.js';
+import {
+  type LLMProvider,
+  type LLMResponse,
+  type Message,
+  MODEL,
+  PROVIDER,
+} from '../../../core/contract/llm-provider.js';
+import type { Logger } from '../../../core/contract/ports.js';
+import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
-import { type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
-import { FUNCTION, withMethods } from '../../../core/kernel/options.js';
+import { bytesOf, type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
+import {
+  COUNT_LIMIT,
+  either,
+  exactly,
+  FILLED_TEXT,
+  FUNCTION,
+  LOGGER,
+  listOf,
+  type OptionRule,
+  objectOf,
+  optionTable,
+  protecting,
+  RECORD,
+  required,
+  secret,
+  TEXT,
+  withMethods,
+} from '../../../core/kernel/options.js';
 import { SafeLog } from '../../../run/call/log.js';
 import { SentMessages } from '../../../run/loop/messages.js';
 import { askRecorded } from '../../../run/loop/request.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
 import { parseToolRequest, type ToolRequest } from '../../../run/text/tool-call-parser.js';
-import { type ChatMessage, type ChatRequest, type ChatResponse, isConversationId } from '../chat-protocol.js';
-import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import {
-  AssistantFault,
-  checkConversationId,
-  corsHeaders,
-  enforceRateLimit,
-  preflightResponse,
-  readAssistantRequest,
-  readBody,
-} from './chat-request.js';
+  type ChatError,
+  type ChatErrorCode,
+  type ChatMessage,
+  type ChatRequest,
+  type ChatResponse,
+  isConversationId,
+} from '../chat-protocol.js';
 import { MemoryConversationStore } from './conversation-store.js';
 
 type TextListener = (text: string) => void | Promise<void>;
@@ -555,3 +577,261 @@ function checkToken({ headers }: Request, token: string | undefined): void {
   if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
   throw new AssistantFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
 }
+
+/** The pages that may send requests from their scripts. */
+export interface CorsOptions {
+  /** Origins such as `https://app.example.org`, or `'*'` for all. */
+  readonly origins: readonly string[] | '*';
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+const ALLOWED: Headers = {
+  'access-control-allow-methods': 'GET, POST',
+  'access-control-allow-headers': 'authorization, content-type, if-match, idempotency-key',
+  'access-control-max-age': '600',
+};
+
+/** Headers for browsers; empty if the page's origin is not allowed. */
+function corsHeaders({ headers }: Request, cors: CorsOptions | undefined): Headers {
+  if (cors === undefined) return {};
+  const origin = headers.get('origin');
+  const vary: Headers = cors.origins === '*' ? {} : { vary: 'Origin' };
+  if (origin === null || !(cors.origins === '*' || cors.origins.includes(origin))) return vary;
+  return {
+    ...vary,
+    'access-control-allow-origin': cors.origins === '*' ? '*' : origin,
+    'access-control-expose-headers': 'etag, retry-after',
+  };
+}
+
+/** The response to a CORS preflight request; `undefined` for other requests. */
+function preflightResponse(request: Request, cors: CorsOptions | undefined): Response | undefined {
+  const isPreflight = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
+  if (cors === undefined || !isPreflight) return undefined;
+  return new Response(null, { status: 204, headers: ALLOWED });
+}
+
+/** Whether to serve a request; `retryAfterSeconds` becomes the header `Retry-After`. */
+export type RateLimitDecision = boolean | { readonly allow: boolean; readonly retryAfterSeconds?: number };
+
+/** Decides about a request by its method, URL and headers; its body has not been read. */
+export type RateLimit = (request: Request) => RateLimitDecision | Promise<RateLimitDecision>;
+
+/** Throws an {@link AssistantFault} unless the hook allows it. */
+async function enforceRateLimit(request: Request, rateLimit: RateLimit | undefined): Promise<void> {
+  if (rateLimit === undefined) return;
+  // The hook gets a copy, so that it cannot consume the body.
+  const { method, url, headers } = request;
+  const decision = await rateLimit(new Request(url, { method, headers }));
+  if (decision === true || (typeof decision === 'object' && decision?.allow === true)) return;
+  const seconds = typeof decision === 'object' ? Number(decision?.retryAfterSeconds) : Number.NaN;
+  const retryAfter: Readonly<Record<string, string>> = Number.isFinite(seconds)
+    ? { 'retry-after': String(Math.max(0, Math.ceil(seconds))) }
+    : {};
+  throw new AssistantFault('rate_limited', 'too many requests', retryAfter);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const FIELDS: Readonly<Record<ChatMessage['role'], readonly string[]>> = {
+  user: ['role', 'content'],
+  tool_result: ['role', 'name', 'content'],
+};
+
+function readAssistantRequest(body: unknown): ChatRequest {
+  const { conversation_id: id, messages } = object(body, 'the body');
+  refuseOthers(body as Fields, ['conversation_id', 'messages'], 'the body');
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw wrong('messages must be an array with at least one message');
+  return {
+    // Clients in other languages write null for omitted fields.
+    ...(id === undefined || id === null ? {} : { conversation_id: checkConversationId(id) }),
+    messages: messages.map((message, index) => readMessage(message, `messages[${index}]`)),
+  };
+}
+
+/** Checks the id of a conversation. Throws an {@link AssistantFault} if it is invalid. */
+function checkConversationId(value: unknown): string {
+  if (isConversationId(value)) return value;
+  const rule = '1 to 128 letters, digits and . _ ~ : @ -, beginning with a letter or a digit';
+  throw wrong(`conversation_id must be ${rule}`);
+}
+
+function readMessage(value: unknown, where: string): ChatMessage {
+  const message = object(value, where);
+  const { role, name, content } = message;
+  if (role !== 'user' && role !== 'tool_result') throw wrong(`${where}.role must be "user" or "tool_result"`);
+  refuseOthers(message, FIELDS[role], where);
+  if (typeof content !== 'string') throw wrong(`${where}.content must be a string`);
+  if (role === 'user') {
+    // Some providers refuse blank messages, which would look like a failure of theirs.
+    if (content.trim() === '') throw wrong(`${where}.content must not be blank`);
+    return { role, content };
+  }
+  if (typeof name !== 'string' || name.trim() === '')
+    throw wrong(`${where}.name must be a string, not blank`);
+  return { role, name, content };
+}
+
+function object(value: unknown, where: string): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
+  throw wrong(`${where} must be an object`);
+}
+
+function refuseOthers(fields: Fields, known: readonly string[], where: string): void {
+  const other = Object.keys(fields).find((name) => !known.includes(name));
+  if (other !== undefined)
+    throw wrong(`${where} has an unknown field ${JSON.stringify(other.slice(0, 100))}`);
+}
+
+function wrong(problem: string): AssistantFault {
+  return new AssistantFault('invalid_request', problem);
+}
+
+/** Parses the JSON body. Throws an {@link AssistantFault} if it is not JSON, or too large. */
+async function readBody(request: Request, maxBytes: number): Promise<unknown> {
+  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
+  // Only JSON: a form on a foreign page can send other types without a CORS check.
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new AssistantFault('unsupported_media_type', 'the content type must be application/json');
+  const text = decode(await readBytes(request, maxBytes));
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new AssistantFault('invalid_json', 'the body is not JSON');
+  }
+}
+
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const isTooLarge = Number(request.headers.get('content-length')) > maxBytes;
+  const bytes = isTooLarge
+    ? undefined
+    : await bytesOf(request, maxBytes).catch(() => {
+        throw new AssistantFault('invalid_request', 'the body broke off');
+      });
+  if (bytes !== undefined) return bytes;
+  throw new AssistantFault('body_too_large', `the body has more than ${maxBytes} bytes`);
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new AssistantFault('invalid_json', 'the body is not UTF-8');
+  }
+}
+
+const STATUS: Readonly<Record<ChatErrorCode, number>> = {
+  invalid_json: 400,
+  invalid_request: 400,
+  unauthorized: 401,
+  not_found: 404,
+  conversation_not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  conversation_changed: 412,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  conversation_full: 422,
+  rate_limited: 429,
+  internal_error: 500,
+  provider_failed: 502,
+};
+
+/** A refused request, with a message for its sender. */
+class AssistantFault extends Error {
+  readonly code: ChatErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ChatErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+
+  get status(): number {
+    return STATUS[this.code];
+  }
+
+  get body(): ChatError {
+    return { error: { code: this.code, message: this.message } };
+  }
+}
+
+/** The system prompt; a function receives the request. */
+export type SystemPrompt = string | ((request: Request) => string | Promise<string>);
+
+/** Options of `createAssistantHandler`. */
+export interface AssistantHandlerOptions {
+  readonly provider: LLMProvider;
+  readonly model: string;
+  /**
+   * First message of every request to the provider. It is not stored. Use `toolRequestPrompt` to describe the tools.
+   */
+  readonly systemPrompt?: SystemPrompt;
+  /** Passed to the provider unchanged. */
+  readonly llmOptions?: Readonly<Record<string, unknown>>;
+  /** Default: a `MemoryConversationStore`, which a restart clears. */
+  readonly store?: ConversationStore;
+  /** Receives failures of the provider and the store. */
+  readonly logger?: Logger;
+  /** Records the requests to the model: `openTelemetry()`. */
+  readonly telemetry?: Telemetry;
+  /** The token that clients send as `Authorization: Bearer …`; default: all clients are accepted. */
+  readonly token?: string;
+  /**
+   * Identifies the user, as JSON. A conversation belongs to its first user; for others, it does not exist. Default:
+   * clients are not distinguished.
+   */
+  readonly owner?: (request: Request) => unknown;
+  /** Called before the body of a request is read. */
+  readonly rateLimit?: RateLimit;
+  /** The pages of other origins that may send requests; default: none. */
+  readonly cors?: CorsOptions;
+  /** The path of the handler before `/v1/chat`; default: `''`. */
+  readonly basePath?: string;
+  /** The most bytes of a body; default 1 MiB. */
+  readonly maxBodyBytes?: number;
+  /** The most messages of a conversation, including replies; default 1,000. */
+  readonly maxMessages?: number;
+  /** Milliseconds between comments in an event stream; default 15,000. */
+  readonly heartbeatMs?: number;
+}
+
+const ORIGINS: OptionRule = {
+  ...either(exactly('*'), listOf(FILLED_TEXT, '')),
+  fix: "['https://app.example.org', …], or '*'",
+};
+
+const BASE_PATH: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^(\/[^/?#]+)*$/.test(value),
+  fix: "'/assistant'",
+};
+
+const ASSISTANT_OPTIONS = optionTable<AssistantHandlerOptions>('createAssistantHandler', {
+  provider: required(PROVIDER),
+  model: required(MODEL),
+  systemPrompt: either(TEXT, FUNCTION),
+  llmOptions: RECORD,
+  store: withMethods(['load', 'append'], "new SqliteConversationStore({ path: 'conversations.sqlite' })"),
+  logger: LOGGER,
+  telemetry: TELEMETRY,
+  token: protecting(secret({ ...FILLED_TEXT, fix: 'a secret that the clients know' })),
+  owner: protecting(FUNCTION),
+  rateLimit: protecting(FUNCTION),
+  cors: objectOf<CorsOptions>(
+    { origins: required(ORIGINS) },
+    { fix: "{ origins: ['https://app.example.org'] }" },
+  ),
+  basePath: BASE_PATH,
+  maxBodyBytes: COUNT_LIMIT,
+  maxMessages: {
+    accepts: (value) => COUNT_LIMIT.accepts(value) && value !== 1,
+    fix: 'a whole number, 2 or more, or Infinity',
+  },
+  heartbeatMs: {
+    accepts: (value) => Number.isFinite(value) && Number(value) >= 1,
+    fix: 'a number, 1 or more',
+  },
+});

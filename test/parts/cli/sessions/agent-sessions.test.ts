@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { AgentSessions } from '../../../../src/dev/cli/agent-sessions.js';
+import { AgentSessions } from '../../../../src/dev/cli/agent-command.js';
 import { buildProgram } from '../../../processes/build-program.js';
 import { newFolder } from '../../toolbox/files/folders.js';
 

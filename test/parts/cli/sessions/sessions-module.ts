@@ -1,1 +1,1 @@
-export { AgentSessions } from '../../../../src/dev/cli/agent-sessions.js';
+export { AgentSessions } from '../../../../src/dev/cli/agent-command.js';

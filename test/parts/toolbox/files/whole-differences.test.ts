@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createTwoFilesPatch } from 'diff';
-import { differenceOf } from '../../../../src/toolbox/files/edit-text.js';
+import { differenceOf } from '../../../../src/toolbox/files/file-tools.js';
 
 test.each([
   ['', ''],
