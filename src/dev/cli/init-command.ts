@@ -163,16 +163,19 @@ function print(value: unknown): string {
     .join(', ')} }`;
 }
 
-const NEW_TSCONFIG = `{
-  "compilerOptions": {
-    "target": "es2023",
-    "module": "nodenext",
-    "strict": true,
-    "skipLibCheck": true,
-    "experimentalDecorators": true
-  }
+/** A new tsconfig.json. TypeScript 6 and newer load no types that are not named. */
+function newTsconfig(folder: string): string {
+  const hasNodeTypes = existsSync(join(folder, 'node_modules', '@types', 'node'));
+  const compilerOptions = {
+    target: 'es2023',
+    module: 'nodenext',
+    ...(hasNodeTypes && { types: ['node'] }),
+    strict: true,
+    skipLibCheck: true,
+    experimentalDecorators: true,
+  };
+  return `${JSON.stringify({ compilerOptions }, undefined, 2)}\n`;
 }
-`;
 
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
 export const initCommand: Command = {
@@ -180,8 +183,9 @@ export const initCommand: Command = {
     parseArgs({ args: [...args], options: {} });
     const { folder, out } = environment;
     if (existsSync(join(folder, 'package.json')) && !existsSync(join(folder, 'tsconfig.json'))) {
-      writeFileSync(join(folder, 'tsconfig.json'), NEW_TSCONFIG);
-      out(unifiedDiff({ path: 'tsconfig.json', before: '', after: NEW_TSCONFIG }));
+      const after = newTsconfig(folder);
+      writeFileSync(join(folder, 'tsconfig.json'), after);
+      out(unifiedDiff({ path: 'tsconfig.json', before: '', after }));
     }
     const project = await readProject(folder);
     const { edits, notes } = planInit(project);

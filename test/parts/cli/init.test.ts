@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
@@ -310,5 +310,18 @@ describe('toolwright init', () => {
     expect(code).toBe(0);
     expect(out).toContain('+    "experimentalDecorators": true');
     expect(read(project, 'tsconfig.json')).toContain('"experimentalDecorators": true');
+  });
+
+  test('a new tsconfig.json has the types of Node if they are installed', async () => {
+    const typesFor = async (isInstalled: boolean) => {
+      using project = smallProject({ 'src/tools.ts': TOOLS });
+      rmSync(join(project.folder, 'tsconfig.json'));
+      // The packages of the repository, which have them, are linked.
+      if (!isInstalled) unlinkSync(join(project.folder, 'node_modules'));
+      await runCommand(['init'], project.folder);
+      return JSON.parse(read(project, 'tsconfig.json')).compilerOptions.types;
+    };
+    expect(await typesFor(true)).toEqual(['node']);
+    expect(await typesFor(false)).toBeUndefined();
   });
 });
