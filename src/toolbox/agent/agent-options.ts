@@ -27,7 +27,7 @@ import {
   TURN_RULES,
 } from '../../run/conversation/conversations-options.js';
 import { LOOP_ALIASES } from '../../run/loop/options.js';
-import type { McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
+import type { ConnectedMcpClient, McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
 import type { AgentsOptions, NamedAgent } from '../agents/index.js';
 import type { OpenApiOptions } from '../openapi/index.js';
 import type { Permissions, PermissionsOptions } from '../permissions/index.js';
@@ -123,7 +123,7 @@ export interface TelemetrySettings {
 }
 
 /** A connected `Client` of the MCP SDK, version 2, or a function that connects one. SDK types need its package. */
-export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
+export type AgentMcpClient = ConnectedMcpClient | (() => ConnectedMcpClient | Promise<ConnectedMcpClient>);
 
 /** An MCP server: a program to start, by default in the agent's folder, or an address. */
 export type AgentMcpServer = McpConnectOptions & AgentMcpTools;
@@ -148,12 +148,6 @@ export interface AgentMcpCandidate {
   readonly fingerprint: string;
   /** Absent for a new tool. */
   readonly previous?: Omit<AgentMcpCandidate, 'name' | 'previous'>;
-}
-
-interface ConnectedClient {
-  getProtocolEra(): string | undefined;
-  getServerCapabilities(): object | undefined;
-  close(): Promise<void>;
 }
 
 /** Options for the conversations in the agent's store. */

@@ -685,8 +685,7 @@ interface McpParts {
 const NO_SERVERS: AgentMcp = { signIns: [], connections: new Map() };
 
 /**
- * Connects MCP servers and adds their tools. Servers are contacted last, and only
- * if there are no other faults.
+ * Connects MCP servers and adds their tools. Servers are contacted last, and only if there are no other faults.
  */
 async function addMcpTools(
   registry: ToolRegistry,

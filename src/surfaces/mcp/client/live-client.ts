@@ -40,10 +40,11 @@ export class LiveClient {
   #name: string | undefined;
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
-  #given: Client | undefined;
-  #hasTasks = false;
   #isOver = false;
-  #problem: string | undefined;
+  /** Whether the server may answer calls with tasks. */
+  hasTasks = false;
+  /** Why the last attempt to reach the server failed. */
+  problem: string | undefined;
 
   constructor(source: McpClientSource, { onConnect = () => {}, prefix }: LiveClientOptions = {}) {
     this.#onConnect = onConnect;
@@ -52,7 +53,7 @@ export class LiveClient {
     else {
       const client = source as Client;
       this.#client = Promise.resolve(client);
-      this.#given = client;
+      this.#current = client;
       this.#learn(client);
       onConnect(client);
     }
@@ -85,16 +86,15 @@ export class LiveClient {
           const message = `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`;
           throw new Error(message, { cause: error });
         }
-        this.#problem = unreachableError(this.#server, error).message;
-        if (isLast) throw unreachableError(this.#server, error);
+        const unreachable = this.#unreachable(error);
+        if (isLast) throw unreachable;
         isLast = true;
       }
     }
   }
 
   get isConnected(): boolean {
-    const client = this.#given ?? this.#current;
-    return client?.transport !== undefined && !this.#isOver;
+    return this.#current?.transport !== undefined && !this.#isOver;
   }
 
   /** Whether a lost connection is replaced: a client that was passed in stays disconnected. */
@@ -102,21 +102,11 @@ export class LiveClient {
     return this.#connect !== undefined;
   }
 
-  /** Whether the server may answer calls with tasks. */
-  get hasTasks(): boolean {
-    return this.#hasTasks;
-  }
-
-  /** Why the last attempt to reach the server failed. */
-  get problem(): string | undefined {
-    return this.#problem;
-  }
-
   /** Closes a connection that was opened here; a client that was passed in stays open. */
   async close(): Promise<void> {
     this.#isOver = true;
     const client = this.#current;
-    if (client !== undefined) await this.#forget(client);
+    if (this.#connect !== undefined && client !== undefined) await this.#forget(client);
   }
 
   get #server(): string {
@@ -140,9 +130,7 @@ export class LiveClient {
       // The next call tries again.
       if (this.#client === opening) this.#client = undefined;
       if (signInNeededBy(error) !== undefined) throw error;
-      const unreachable = unreachableError(this.#server, error);
-      this.#problem = unreachable.message;
-      throw unreachable;
+      throw this.#unreachable(error);
     }
   }
 
@@ -154,7 +142,7 @@ export class LiveClient {
       this.#drop(client);
     };
     this.#current = client;
-    this.#problem = undefined;
+    this.problem = undefined;
     this.#learn(client);
     this.#onConnect(client);
     // The client was closed while connecting.
@@ -164,7 +152,13 @@ export class LiveClient {
 
   #learn(client: Client): void {
     this.#name = client.getServerVersion()?.name.slice(0, MOST_NAME_CHARACTERS) ?? this.#name;
-    this.#hasTasks = client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
+    this.hasTasks = client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
+  }
+
+  #unreachable(error: unknown): UnreachableError {
+    const unreachable = unreachableError(this.#server, error);
+    this.problem = unreachable.message;
+    return unreachable;
   }
 
   /** Does nothing if the client was replaced already. */
