@@ -108,6 +108,23 @@ const REFUND = defineTool({
   execute: ({ order }) => `Refunded ${order}`,
 });
 
+/** A tool whose started work ends only when it is stopped. */
+const endlessTool = (onStopped: () => void) =>
+  defineTool({
+    name: 'endless',
+    description: 'Never ends',
+    execute: (_args, context) =>
+      context.background(
+        () =>
+          new Promise((_, reject) => {
+            context.signal.addEventListener('abort', () => {
+              onStopped();
+              reject(context.signal.reason);
+            });
+          }),
+      ),
+  });
+
 test('A background tool is a task for a client with the extension, and waits for others', async () => {
   const { url } = await serving([IMPORT, GREETING], { tasks: new MemoryRunStore() });
   const { capabilities } = await send(url, 'server/discover', {});
@@ -374,20 +391,7 @@ test('Work that a call starts makes the call a task, after its questions', async
 
 test('Started work of a cancelled task is stopped', async () => {
   const stopped = Promise.withResolvers<void>();
-  const endless = defineTool({
-    name: 'endless',
-    description: 'Never ends',
-    execute: (_args, context) =>
-      context.background(
-        () =>
-          new Promise((_, reject) => {
-            context.signal.addEventListener('abort', () => {
-              stopped.resolve();
-              reject(context.signal.reason);
-            });
-          }),
-      ),
-  });
+  const endless = endlessTool(stopped.resolve);
   const { url } = await serving([endless], { tasks: new MemoryRunStore() });
   const { taskId } = await call(url, 'endless');
   await send(url, 'tasks/cancel', { taskId });
@@ -482,20 +486,7 @@ test('A call whose task cannot be stored fails as an error of the server, and it
     }
   }
   const stopped = Promise.withResolvers<void>();
-  const endless = defineTool({
-    name: 'endless',
-    description: 'Never ends',
-    execute: (_args, context) =>
-      context.background(
-        () =>
-          new Promise((_, reject) => {
-            context.signal.addEventListener('abort', () => {
-              stopped.resolve();
-              reject(context.signal.reason);
-            });
-          }),
-      ),
-  });
+  const endless = endlessTool(stopped.resolve);
   const reported: unknown[] = [];
   const onError = (error: unknown) => reported.push(error);
   const { url } = await serving([IMPORT, endless], { tasks: new FailingStore(), onError });
