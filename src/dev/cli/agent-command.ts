@@ -706,7 +706,7 @@ export class AgentSessions {
       .sort((one, other) => (one.used < other.used ? 1 : -1));
   }
 
-  /** A session; `undefined` if there is none. */
+  /** A session; `undefined` if it does not exist. */
   read(id: string): AgentSession | undefined {
     const found = this.#find(id);
     return found.status === 'known' ? found.session : undefined;

@@ -686,17 +686,14 @@ function withDetails({ feature, details }: { readonly feature: string; readonly 
 function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
   const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
   const retryAfterMs = retryAfterOf(responseHeaders);
-  const hasStreamed = typeof status === 'number';
-  return new ProviderError(
-    `${hasStreamed ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`,
-    {
-      ...(hasStreamed && { status }),
-      // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
-      retryable: isRetryable === true || isConnectionLost(cause),
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-      cause,
-    },
-  );
+  const hasStatus = typeof status === 'number';
+  return new ProviderError(`${hasStatus ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
+    ...(hasStatus && { status }),
+    // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
+    retryable: isRetryable === true || isConnectionLost(cause),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    cause,
+  });
 }
 
 const FIRST_PAUSE_MS = 2_000;

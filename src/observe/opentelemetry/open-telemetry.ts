@@ -430,9 +430,9 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     const type = failureType({ status, result }, this.#call.mcp !== undefined);
     if (type === undefined) return undefined;
     // The text for the model may repeat arguments, so it is recorded only with results.
-    const isTold = this.#content.results && this.#writer !== undefined;
+    const isWritten = this.#content.results && this.#writer !== undefined;
     const event = status === 'error' ? EXCEPTION.call : undefined;
-    return { type, event, message: isTold ? this.#writer?.text(result.forLLM) : undefined };
+    return { type, event, message: isWritten ? this.#writer?.text(result.forLLM) : undefined };
   }
 }
 

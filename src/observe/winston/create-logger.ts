@@ -161,8 +161,8 @@ function messagesWithin(thrown: unknown, seen: Set<unknown>): string {
   const others = all === '' ? '' : ` (errors: ${all})`;
   if (cause === undefined) return others;
   // Many messages already end with that of their cause.
-  const isTold = messageOf(thrown).endsWith(messageOf(cause));
-  return isTold ? messagesWithin(cause, seen) + others : ` (cause: ${messagesOf(cause, seen)})${others}`;
+  const isContained = messageOf(thrown).endsWith(messageOf(cause));
+  return isContained ? messagesWithin(cause, seen) + others : ` (cause: ${messagesOf(cause, seen)})${others}`;
 }
 
 function messageOf(thrown: unknown): string {

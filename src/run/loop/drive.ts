@@ -214,8 +214,8 @@ function answeredInText(run: LoopRun, response: LLMResponse): Ending {
 
 function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
   return toolCalls.some(({ name, status, result }) => {
-    const isTold = Boolean(result.forUser) && !result.silent;
-    return isTold || (status === 'success' && tools.offered(name)?.returnDirect);
+    const isShown = Boolean(result.forUser) && !result.silent;
+    return isShown || (status === 'success' && tools.offered(name)?.returnDirect);
   });
 }
 

@@ -28,7 +28,7 @@ export interface ParsedText {
   readonly toolCall?: ToolCall;
   /** All calls, in the order of the text. */
   readonly toolCalls: readonly ToolCall[];
-  /** The text before the first call, untrimmed; the whole text if there is none. */
+  /** The text before the first call, untrimmed; the whole text if it has no call. */
   readonly textBefore: string;
 }
 
@@ -428,7 +428,7 @@ function highestNumber(ids: Iterable<string>): number {
 /** The calls and text of a scanned text. */
 interface ScannedText {
   readonly calls: readonly DraftCall[];
-  /** The text before the first call, untrimmed; the whole text if there is none. */
+  /** The text before the first call, untrimmed; the whole text if it has no call. */
   readonly textBefore: string;
 }
 

@@ -169,7 +169,7 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
       await bench.save(sampleState('r', 1));
       await bench.claim('a');
       await bench.store.release(heldBy('a'));
-      expectSame('what the claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
       expectSame('revision', await bench.revisionKept(), 1);
       expectStatus('claim', await bench.claim('b'), 'claimed');
     },
@@ -182,7 +182,7 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
       await bench.claim('a');
       await bench.advance(LEASE_MS);
       await bench.claim('b', 'r', bench.other);
-      expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
       expectSame('claim', await bench.claim('c'), { status: 'taken' });
       expectSame('release', await bench.other.release(heldBy('b'), sampleState('r', 2)), true);
       expectSame('revision', await bench.revisionKept(), 2);
@@ -229,7 +229,7 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
       expectSame('revision', await bench.revisionKept(), 1);
       await bench.advance(LEASE_MS);
       await bench.save(sampleState('r', 2));
-      expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
       expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 2) });
     },
   },
@@ -526,7 +526,7 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
         ]);
         const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
         expectSame('what who seized it sees', seen, appended);
-        expectSame('what is kept', await bench.done(runId), appended);
+        expectSame('what is stored', await bench.done(runId), appended);
       }
     },
   },
@@ -646,7 +646,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
       await bench.advance(LEASE_MS);
       expectStatus('claimLost', await bench.claimLost('b', bench.other), 'claimed');
       const before = await bench.store.read('r');
-      expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(7).fill(false));
+      expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(7).fill(false));
       expectSame('read', await bench.store.read('r'), before);
       expectSame('append', await bench.append(heldBy('b'), 'two'), true);
       expectSame('entries', await bench.done(), ['one', 'two']);
@@ -665,7 +665,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'append and all other writes are refused for a run that is not there',
     async run(bench) {
-      expectSame('what the claim is told', await bench.attempts(heldBy('a')), Array(7).fill(false));
+      expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(7).fill(false));
       expectSame('seize', await bench.seize('a', 'anybody'), { status: 'missing' });
       expectSame('read', await bench.store.read('r'), undefined);
     },

@@ -64,7 +64,7 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       const again = await sample(opened, 'a', { inMs: 2 * HOUR, text: 'another' });
       expectSame('adding again', await opened.store.schedules.addSchedule(again), true);
       expectSame('adding again beyond the limit', await opened.store.schedules.addSchedule(again, 1), true);
-      expectSame('what is kept', await opened.store.schedules.listSchedules(), [first]);
+      expectSame('what is stored', await opened.store.schedules.listSchedules(), [first]);
     },
   },
   {
@@ -114,7 +114,7 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       expectSame('cancelling what is not there', await schedules.cancelSchedule('A'), false);
       expectSame('cancelling', await schedules.cancelSchedule('a'), true);
       expectSame('cancelling again', await schedules.cancelSchedule('a'), false);
-      expectSame('what is kept', await schedules.listSchedules(), []);
+      expectSame('what is stored', await schedules.listSchedules(), []);
     },
   },
   {

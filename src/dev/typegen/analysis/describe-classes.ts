@@ -555,7 +555,7 @@ function nearestManifest(folder: string, isWanted: (manifest: Manifest) => boole
     const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
     if (isWanted(manifest)) return manifest;
   } catch {
-    // There is none, or it is not JSON.
+    // The folder has no package.json, or the file is not JSON.
   }
   return parent === folder ? undefined : nearestManifest(parent, isWanted);
 }

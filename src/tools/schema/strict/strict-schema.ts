@@ -111,7 +111,7 @@ function tagsFor(branches: readonly Node[]): ReadonlyMap<Node, string> {
 }
 
 /** OpenAI refuses unions of objects that begin with the same property. */
-function putTellingFieldsFirst({ parents }: Survey): void {
+function putDistinctiveFieldsFirst({ parents }: Survey): void {
   const ordered = new Set<Node>();
   for (const { branches = [] } of parents.keys()) {
     const objects = branches.map(target).filter(({ fields, standsFor }) => fields && standsFor === undefined);
@@ -400,7 +400,7 @@ function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
   const survey = surveyOf(root);
   // Restoring needs the tags of unions, too.
   chooseTags(survey);
-  putTellingFieldsFirst(survey);
+  putDistinctiveFieldsFirst(survey);
   const { recursive, ...written } = new SchemaWriter(survey).write(root, isWrapped ? WRAPPER : undefined);
   const faults = limitFaults(written.schema, recursive);
   if (faults.length > 0) return refused(faults);
