@@ -7,11 +7,10 @@ import { afterEach, expect, test } from '@jest/globals';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { type JsonObject, type LLMProvider, ToolwrightError } from 'toolwright';
+import type { JsonObject, LLMProvider } from 'toolwright';
 import { OfflineProvider } from 'toolwright/offline';
 import { ScriptedProvider } from 'toolwright/testing';
 import { AppModule } from '../../examples/nestjs/app-module.js';
-import { asHttpException } from '../../examples/nestjs/chat/as-http-exception.js';
 import { DATABASE } from '../../examples/nestjs/database/open-database.js';
 import { keepConnections } from '../setup/loopback.js';
 
@@ -178,7 +177,7 @@ test('a clerk answers for a customer, and the run goes on as the customer’s', 
   const stranger = await post(answersUrl, OTHER, { answers });
   expect([stranger.status, await stranger.json()]).toMatchObject([
     403,
-    { message: 'this is somebody else’s to answer' },
+    { message: expect.stringContaining('another owner') },
   ]);
   const answered = await post(answersUrl, CLERK, { answers });
   expect(await answered.json()).toMatchObject({
@@ -257,10 +256,4 @@ test('the offline stand-in serves the shop without a network', async () => {
   const events = await chat(shop, CUSTOMER, { text: 'List my orders' });
   expect(events.find(({ event }) => event === 'call-end')?.data.tool).toBe('list_orders');
   expect(events.at(-1)?.data.status).toBe('completed');
-});
-
-test('what a client sent wrong is its fault, by whatever name', () => {
-  for (const name of ['InvalidAnswer', 'InvalidOptions', 'InvalidState'] as const)
-    expect(asHttpException(new ToolwrightError(name, 'wrong')).getStatus()).toBe(400);
-  expect(asHttpException(new Error('lost')).getStatus()).toBe(500);
 });

@@ -3,7 +3,6 @@ import { Body, ConflictException, Controller, NotFoundException, Param, Post, Re
 import type { ToolLoopResult } from 'toolwright';
 import { ToolwrightService } from 'toolwright/nestjs';
 import { CurrentUser } from '../auth/current-user.js';
-import { asHttpException } from './as-http-exception.js';
 import { AnswersBody, ChatBody } from './chat-bodies.js';
 import { type Conversation, Conversations } from './conversations.js';
 import { EventStream } from './event-stream.js';
@@ -50,10 +49,7 @@ export class ChatController {
     const conversation = this.conversations.waiting(id);
     if (conversation === undefined) throw new NotFoundException('there is no such conversation');
     if (conversation.runId === undefined) throw new ConflictException('the conversation waits for nothing');
-    const resumed = this.toolwright.resumeStored(conversation.runId, body.answers);
-    const result = await resumed.catch((error) => {
-      throw asHttpException(error);
-    });
+    const result = await this.toolwright.resumeStored(conversation.runId, body.answers);
     this.conversations.keep(id, result);
     const answered = result.toolCalls.flatMap(({ name, answeredBy }) =>
       answeredBy === undefined ? [] : [{ tool: name, answeredBy }],

@@ -25,6 +25,24 @@ export class ToolwrightError extends Error {
     this.code = CODES[name];
   }
 
+  /**
+   * The HTTP status of an error that the answer to a run has caused: 400, 403, 404 or 409. With `status` and `expose`,
+   * it has the form of the package http-errors, so NestJS, Express, Fastify and Koa respond with it by themselves.
+   */
+  get statusCode(): StatusCode | undefined {
+    return STATUS_CODES[this.name];
+  }
+
+  /** The same as `statusCode`. */
+  get status(): StatusCode | undefined {
+    return this.statusCode;
+  }
+
+  /** Whether the message may be sent to the client: only with a `statusCode`. */
+  get expose(): boolean {
+    return this.statusCode !== undefined;
+  }
+
   /** Whether a value is an error of the framework, including errors of another copy of this package. */
   static is(value: unknown): value is ToolwrightError {
     return typeof value === 'object' && value !== null && BRAND in value;
@@ -32,6 +50,18 @@ export class ToolwrightError extends Error {
 }
 
 Object.defineProperty(ToolwrightError.prototype, BRAND, { value: true });
+
+type StatusCode = 400 | 403 | 404 | 409;
+
+const STATUS_CODES: { readonly [Name in ErrorName]?: StatusCode } = {
+  InvalidAnswer: 400,
+  InvalidState: 400,
+  RunNotAllowed: 403,
+  RunNotFound: 404,
+  RunClaimed: 409,
+  RunNotSuspended: 409,
+  DefinitionChanged: 409,
+};
 
 /** A table row: the error number, the problem, and the fix. */
 export interface ErrorEntry {

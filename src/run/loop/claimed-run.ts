@@ -162,7 +162,10 @@ export class ClaimedRun {
 }
 
 export function claimedByAnother(runId: string): ToolwrightError {
-  return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
+  return new ToolwrightError(
+    'RunClaimed',
+    `Run '${runId}' is continued elsewhere now. Look at it again when it waits or has ended; if its process has died, it is free when its lease has ended (30 seconds by default).`,
+  );
 }
 
 /** A run that this process has claimed, in its stored state. */

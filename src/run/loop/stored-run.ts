@@ -6,7 +6,13 @@ import {
   type RunCheckpoint,
   type SeizeLease,
 } from '../../core/contract/run-checkpoint.js';
-import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../../core/contract/run-state.js';
+import {
+  type ClaimOutcome,
+  RUN_ID,
+  RUN_STORE,
+  type RunState,
+  type RunStore,
+} from '../../core/contract/run-state.js';
 import { checkArguments, checkOptions, invalidOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { plainJson } from '../../core/kernel/json.js';
@@ -51,7 +57,7 @@ export interface StoredRun {
 
 export const STORED_RUN = optionTable<StoredRun>('the stored run', {
   store: required(RUN_STORE),
-  runId: required(RUN_ID),
+  runId: required(FILLED_TEXT),
   leaseMs: LEASE,
 });
 
@@ -124,13 +130,16 @@ async function claimSuspended(
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   const since = performance.now();
-  const outcome = await store.claim({ ...claimed.claim, leaseMs });
+  // The id often comes from the address of a request.
+  const outcome: ClaimOutcome = RUN_ID.accepts(runId)
+    ? await store.claim({ ...claimed.claim, leaseMs })
+    : { status: 'missing' };
   if (outcome.status === 'missing')
     throw new ToolwrightError('RunNotFound', `The store has no suspended run '${runId}'.`);
   if (outcome.status === 'lost')
     throw new ToolwrightError(
       'RunNotSuspended',
-      `Run '${runId}' is not suspended: it was answered already, or the process that was at it has died. No answer was taken; recoverRuns goes on with it.`,
+      `Run '${runId}' is not suspended: it was answered already, or its process has died. The answer was not taken. recoverRuns continues the run; look at it again then.`,
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   claimed.hold(since);
@@ -181,7 +190,7 @@ export interface AnswerStoredRunOptions {
 
 const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
   store: required(CHECKPOINT_STORE),
-  runId: required(RUN_ID),
+  runId: required(FILLED_TEXT),
 });
 
 const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {

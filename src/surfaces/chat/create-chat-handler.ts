@@ -367,10 +367,8 @@ class ChatService {
     error: unknown,
     { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
   ): Promise<HttpFault | undefined> {
-    if (!ToolwrightError.is(error)) return undefined;
-    if (error.name === 'RunNotAllowed') return new HttpFault(403, error.message);
-    if (error.name === 'DefinitionChanged') return new HttpFault(409, error.message);
-    if (error.name !== 'InvalidAnswer') return undefined;
+    if (!ToolwrightError.is(error) || error.statusCode === undefined) return undefined;
+    if (error.name !== 'InvalidAnswer') return new HttpFault(error.statusCode, error.message);
     const { pending = [] } = (await this.#options.conversations.snapshot(chatId)) ?? {};
     return answers.every(({ id }) => pending.some((wait) => wait.id === id))
       ? new HttpFault(422, error.message)

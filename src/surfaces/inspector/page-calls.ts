@@ -418,15 +418,12 @@ function text(name: string, value: unknown): string {
   throw new PageFault(`${name} is missing`);
 }
 
-const STATUS: Readonly<Record<string, PageFault['status']>> = { RunNotAllowed: 403, DefinitionChanged: 409 };
-
 /** Errors of the work become errors of the request. */
 async function said<Value>(work: Promise<Value>): Promise<Value> {
   try {
     return await work;
   } catch (error) {
-    const name = ToolwrightError.is(error) ? error.name : '';
-    throw new PageFault(errorMessage(error), STATUS[name]);
+    throw new PageFault(errorMessage(error), ToolwrightError.is(error) ? error.statusCode : undefined);
   }
 }
 

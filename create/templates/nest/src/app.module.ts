@@ -23,6 +23,9 @@ export class AppModule {
           provider,
           model,
           store: new SqliteRunStore({ path }),
+          // Runs that a crash interrupted are continued; a call that may have happened is asked about, not repeated.
+          checkpoint: 'step',
+          worker: true,
           conversations: { systemPrompt: 'You help the staff of a tea shop. Answer briefly.' },
           // Runs and chats belong to the user who started them; nobody else can answer them.
           owner: ({ user }: SignedInRequest) => user && { userId: user.id },

@@ -1,16 +1,6 @@
-import {
-  BadRequestException,
-  Body,
-  ConflictException,
-  Controller,
-  ForbiddenException,
-  HttpCode,
-  Param,
-  Post,
-  UseGuards,
-} from '@nestjs/common';
-import { IsBoolean, IsOptional, IsString, MinLength } from 'class-validator';
-import { type ToolLoopResult, ToolwrightError } from 'toolwright';
+import { Body, Controller, HttpCode, Param, Post, UseGuards } from '@nestjs/common';
+import { IsBoolean, IsIn, IsOptional, IsString, MinLength } from 'class-validator';
+import type { Answer, ToolLoopResult } from 'toolwright';
 import { ToolwrightService } from 'toolwright/nestjs';
 import { AuthGuard } from '../auth/auth.guard.js';
 
@@ -25,15 +15,28 @@ export class Decision {
   @IsString()
   id: string;
 
+  @IsOptional()
   @IsBoolean()
-  approved: boolean;
+  approved?: boolean;
+
+  /** Of a call that a crash interrupted: whether it happened */
+  @IsOptional()
+  @IsIn(['done', 'not-done'])
+  outcome?: 'done' | 'not-done';
+
+  /** What the call that happened returned */
+  @IsOptional()
+  result?: unknown;
 
   @IsOptional()
   @IsString()
   reason?: string;
 }
 
-/** Runs over plain HTTP: a prompt, and later the decision about a call that waits. */
+/**
+ * Runs over plain HTTP: a prompt, and later the decision about a call that waits. A decision that is refused has the
+ * status 400, 403, 404 or 409; nothing was executed, and the run still waits.
+ */
 @Controller('runs')
 @UseGuards(AuthGuard)
 export class RunsController {
@@ -48,42 +51,21 @@ export class RunsController {
   @Post(':runId/decisions')
   @HttpCode(200)
   async decide(@Param('runId') runId: string, @Body() decision: Decision) {
-    try {
-      return summary(await this.toolwright.resumeStored(runId, [decision]));
-    } catch (error) {
-      throw toHttpException(error);
-    }
+    return summary(await this.toolwright.resumeStored(runId, [decision as Answer]));
   }
 }
 
 /** The run waits as long as `pending` has calls; its id is `runId`. */
-function summary({ status, content, pending = [], state, toolCalls }: ToolLoopResult) {
+function summary({ runId, status, content, pending = [], toolCalls }: ToolLoopResult) {
   return {
     status,
     content,
-    runId: state?.runId,
-    pending: pending.map(({ id, tool, arguments: args }) => ({ id, tool, arguments: args })),
+    runId,
+    pending: pending.map(({ id, kind, tool, arguments: args }) => ({ id, kind, tool, arguments: args })),
     calls: toolCalls.map(({ name, arguments: args, status: ended }) => ({
       name,
       arguments: args,
       status: ended,
     })),
   };
-}
-
-/** After each of these errors nothing was executed, and the run still waits. */
-function toHttpException(error: unknown) {
-  if (!ToolwrightError.is(error)) return error;
-  switch (error.name) {
-    case 'RunNotAllowed':
-      return new ForbiddenException('Only the user who started the run can answer it');
-    case 'RunNotFound':
-    case 'RunClaimed':
-      return new ConflictException(error.message);
-    case 'InvalidAnswer':
-    case 'InvalidState':
-      return new BadRequestException(error.message);
-    default:
-      return error;
-  }
 }
