@@ -157,6 +157,11 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly preview?: Preview;
   /** Used by `context.resolve` if the call has no container. */
   readonly container?: InstanceResolver;
+  /**
+   * Set on a tool that is not offered any more, because these tools took its place. Calls that have begun still find
+   * it, and a run that was offered it may call those tools.
+   */
+  readonly replacedBy?: () => readonly string[];
 }
 
 /** A fault in the arguments of a call. */

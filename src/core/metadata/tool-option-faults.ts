@@ -232,6 +232,7 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   touches: FUNCTION,
   preview: FUNCTION,
   container: ANY_VALUE,
+  replacedBy: FUNCTION,
 };
 
 /** An existing definition may be passed again with changes: `defineTool({ ...tool, name })`. */

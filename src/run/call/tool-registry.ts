@@ -609,7 +609,7 @@ export class WritableToolTable implements ToolTable {
   }
 
   entries(): Iterable<readonly [string, ToolEntry]> {
-    return this.#entries;
+    return [...this.#entries].filter(([, { offered }]) => offered.replacedBy === undefined);
   }
 
   part(kind: ServedAs['kind']): ToolTable {
@@ -626,11 +626,12 @@ export class WritableToolTable implements ToolTable {
 
   /** Returns the entry that it replaces. */
   set(name: string, entry: ToolEntry): ToolEntry | undefined {
-    const { served } = entry.offered;
+    const { served, replacedBy } = entry.offered;
     const entries = served ? this.#parts.get(served.kind) : this.#entries;
     const replaced = entries?.get(name);
     entries?.set(name, entry);
-    if (!served) this.#index?.add(entry.offered);
+    if (replacedBy !== undefined) this.#index?.remove(name);
+    else if (!served) this.#index?.add(entry.offered);
     this.#changed();
     return replaced;
   }
@@ -656,7 +657,7 @@ export class WritableToolTable implements ToolTable {
   search(query: string, options: ToolQuery): readonly string[] {
     if (this.#index === undefined) {
       this.#index = new ToolIndex();
-      for (const { offered } of this.#entries.values()) this.#index.add(offered);
+      for (const [, { offered }] of this.entries()) this.#index.add(offered);
     }
     return this.#index.search(query, options);
   }

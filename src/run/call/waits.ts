@@ -274,7 +274,14 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
       return answered({ ...journal, refused: withoutUndefined({ reason }) });
     }
   }
-  if (!Object.hasOwn(given, field)) return unfit(`${noun} is answered by ${form}`);
+  if (!Object.hasOwn(given, field)) {
+    const { schema } = wait;
+    const isAgreed = kind === 'question' && given.approved === true && !isEdited && remember === undefined;
+    const accepts = isAgreed && schema !== undefined && createResultChecker(schema);
+    // A question with nothing to fill in, such as an approval of an MCP server, only asks for agreement.
+    const value = accepts && [{}, true].find((agreement) => accepts(agreement).length === 0);
+    return value ? withAnswer({ wait, journal }, { value }) : unfit(`${noun} is answered by ${form}`);
+  }
   const problem = remember === undefined ? undefined : unrememberable(wait, remember);
   if (problem !== undefined) return unfit(problem);
   if (kind === 'approval') return approve({ wait, journal }, given);

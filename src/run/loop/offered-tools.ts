@@ -259,9 +259,9 @@ export const READ_SCHEMA: ToolSchema = {
   },
 };
 
-/** The earlier offered tools that are still given, and tools that are registered from now on. */
+/** The earlier offered tools that are still given, what replaced them, and tools that are registered from now on. */
 export function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
-  const known = new Set(names);
+  const known = new Set(names.flatMap((name) => [name, ...(given.offered(name)?.replacedBy?.() ?? [])]));
   const others = given.list().filter((name) => !known.has(name));
   return others.length === 0 ? given : given.view({ deny: others });
 }

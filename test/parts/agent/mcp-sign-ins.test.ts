@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Answer, defineTool, type PendingCall, ToolRegistry } from 'toolwright';
 import { type Agent, createAgent } from 'toolwright/agent';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
@@ -34,8 +34,12 @@ function toolsOf(name: string): ToolRegistry {
   );
 }
 
-function start(replies: readonly ScriptedReply[]): Promise<Agent> {
+function start(
+  replies: readonly ScriptedReply[],
+  servers: Record<string, OddServers> = { shop, bank },
+): Promise<Agent> {
   const auth = { redirectUrl };
+  const mcp = Object.entries(servers).map(([name, { url }]) => [name, { url, auth }]);
   return createAgent({
     provider: new ScriptedProvider(replies),
     model: 'offline',
@@ -43,7 +47,7 @@ function start(replies: readonly ScriptedReply[]): Promise<Agent> {
     permissions: { mode: 'auto' },
     store: { sqlite: { path: join(folder, 'agent.sqlite') } },
     stateSecret: 'a secret of the application',
-    mcp: { shop: { url: shop.url, auth }, bank: { url: bank.url, auth } },
+    mcp: Object.fromEntries(mcp),
   });
 }
 
@@ -154,4 +158,63 @@ test('a call that needed a sign-in goes on to ask its own questions, one after t
     run = await agent.resume(run.state, [{ id: run.pending?.[0]?.id ?? '', value } as Answer]);
   }
   expect([run.status, run.toolCalls[0]?.result.forLLM]).toEqual(['completed', 'Ada, Friday']);
+});
+
+describe('a run that waits for a sign-in goes on in another process', () => {
+  const [signIn, list, done] = [calling('shop_sign_in'), calling('shop_list'), { content: 'Done.' }];
+
+  test('that started when the user had signed in, with the tools that came with it', async () => {
+    await using first = await start([signIn]);
+    const { state, pending } = await first.run('What do I have?');
+    expect(await first.finishSignIn(await agree(pageOf(pending, shop)))).toBe(true);
+
+    await using second = await start([list, done]);
+    expect(second.registry.list()).toEqual(['shop_list', 'bank_sign_in']);
+    const end = await second.resume(state, answerAll(pending, shop));
+    expect([end.status, end.content]).toEqual(['completed', 'Done.']);
+    expect(end.toolCalls.map(({ result }) => result.forLLM)).toEqual([
+      expect.stringContaining('can be called now: shop_list'),
+      'shop of ada',
+    ]);
+  });
+
+  test('after another run has brought the tools', async () => {
+    await using agent = await start([signIn, signIn, list, done, list, done]);
+    const runs = [await agent.run('What do I have?'), await agent.run('And now?')];
+    expect(await agent.finishSignIn(await agree(pageOf(runs[0]?.pending, shop)))).toBe(true);
+    for (const { state, pending } of runs) {
+      const end = await agent.resume(state, answerAll(pending, shop));
+      expect(end.toolCalls.at(-1)?.result.forLLM).toBe('shop of ada');
+    }
+  });
+
+  test('that completes the sign-in itself and has not read the tools before', async () => {
+    await using first = await start([signIn, done, list]);
+    const before = await first.run('Sign in');
+    await first.finishSignIn(await agree(pageOf(before.pending, shop)));
+    await first.resume(before.state, answerAll(before.pending, shop));
+    shop.revokeAll();
+    const { state, pending } = await first.run('What do I have?');
+
+    await using second = await start([done]);
+    expect(second.registry.list()).toEqual(['shop_sign_in', 'bank_sign_in']);
+    expect(await second.finishSignIn(await agree(pageOf(pending, shop)))).toBe(true);
+    expect(second.registry.list()).toEqual(['bank_sign_in', 'shop_list']);
+    const end = await second.resume(state, [{ id: pending?.[0]?.id ?? '', approved: true }]);
+    expect(end.toolCalls.at(-1)?.result.forLLM).toBe('shop of ada');
+  });
+
+  test('and gets no tools of a server that it did not have', async () => {
+    await using first = await start([signIn], { shop });
+    const { state, pending } = await first.run('What do I have?');
+    await first.finishSignIn(await agree(pageOf(pending, shop)));
+    await using other = await start([calling('bank_sign_in')]);
+    const ofBank = await other.run('Sign in at the bank');
+    await other.finishSignIn(await agree(pageOf(ofBank.pending, bank)));
+
+    await using second = await start([calling('bank_list'), done]);
+    expect(second.registry.list()).toEqual(['shop_list', 'bank_list']);
+    const end = await second.resume(state, answerAll(pending, shop));
+    expect(end.toolCalls.at(-1)?.result.forLLM).toBe('tool not found: bank_list');
+  });
 });

@@ -98,6 +98,8 @@ describe('a call that its server answers with a task', () => {
     ]);
     const config = { provider, model: 'm', tools };
     let run = await runToolLoop(config, [{ role: 'user', content: 'Book a table' }]);
+    const agreed = { id: run.pending?.[0]?.id ?? '', approved: true } as Answer;
+    await expect(resumeToolLoop(config, run.state, [agreed])).rejects.toThrow('answered by { id, value }');
     for (const [message, value] of [
       ['For whom?', 'Ada'],
       ['How many?', 4],
@@ -113,7 +115,11 @@ describe('a call that its server answers with a task', () => {
     expect(store.tasks).toBe(1);
   });
 
-  test('asks for an approval in the run', async () => {
+  test.each([
+    ['given as its own approvals are', { approved: true }, 'Refunded'],
+    ['refused as its own approvals are', { approved: false, reason: 'Too much' }, 'Too much'],
+    ['given with the form of the server', { value: {} }, 'Refunded'],
+  ])('asks for an approval in the run, which is %s', async (_how, decision, expected) => {
     const refund = defineTool({
       name: 'refund',
       description: 'Refunds an order',
@@ -128,10 +134,9 @@ describe('a call that its server answers with a task', () => {
     const config = { provider, model: 'm', tools };
     const run = await runToolLoop(config, [{ role: 'user', content: 'Refund it' }]);
     expect(run.status).toBe('suspended');
-    const [pending] = run.pending ?? [];
-    const value = {};
-    const resumed = await resumeToolLoop(config, run.state, [{ id: pending?.id ?? '', value } as Answer]);
-    expect(resumed.toolCalls[0]?.result.forLLM).toBe('Refunded');
+    const answer = { id: run.pending?.[0]?.id ?? '', ...decision } as Answer;
+    const resumed = await resumeToolLoop(config, run.state, [answer]);
+    expect(resumed.toolCalls[0]?.result.forLLM).toContain(expected);
   });
 
   test('runs in the background of the run if the client asks for it', async () => {

@@ -310,6 +310,50 @@ test('Any server with the store answers, and continues a task whose server has c
   expect(reported).toEqual([]);
 });
 
+/** A tool whose first call begins and then waits until it is stopped. */
+function stoppedOnce(name: string, options: Partial<ToolDefinition> = {}) {
+  const begun = Promise.withResolvers<void>();
+  let calls = 0;
+  const tool = defineTool({
+    name,
+    description: 'Is stopped at first',
+    background: true,
+    ...options,
+    execute: async (_args, { signal }) => {
+      calls += 1;
+      begun.resolve();
+      if (calls === 1)
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      return `Done by call ${calls}`;
+    },
+  });
+  return { tool, begun: begun.promise };
+}
+
+test('When a server closes, another one continues its tasks at once, and repeats only what may be repeated', async () => {
+  const tasks = new MemoryRunStore();
+  const sync = stoppedOnce('sync', { annotations: { idempotent: true } });
+  const pay = stoppedOnce('pay');
+  const stopped = Promise.withResolvers<void>();
+  const tools = [sync.tool, pay.tool, endlessTool(stopped.resolve)];
+  const first = await serving(tools, { tasks });
+  const second = await serving(tools, { tasks });
+  const ids: string[] = [];
+  for (const { name } of tools) ids.push((await call(first.url, name)).taskId);
+  await Promise.all([sync.begun, pay.begun]);
+  const since = performance.now();
+  await first.close();
+  await stopped.promise;
+  const ends = await Promise.all(ids.map((id) => settled(second.url, id)));
+  // The lease of a crashed process is 30 seconds.
+  expect(performance.now() - since).toBeLessThan(15_000);
+  expect(ends.map(({ result }) => [result.isError ?? false, result.content[0].text])).toEqual([
+    [false, 'Done by call 2'],
+    [true, expect.stringContaining('not known')],
+    [true, expect.stringContaining('had begun')],
+  ]);
+});
+
 test('An answer to a task that another server is changing is to be sent again', async () => {
   const store = new MemoryRunStore();
   const { url } = await serving([REFUND], { tasks: store });

@@ -62,7 +62,7 @@ import {
   type McpToolChange,
   McpToolsOptions,
 } from './options.js';
-import { signInNeededBy } from './sign-in.js';
+import { type McpSignIn, signInNeededBy, signInOf } from './sign-in.js';
 import { questionsOf, signInQuestions } from './user-questions.js';
 
 /** A page as the server sent it; the SDK's own parser would reorder the keys of schemas. */
@@ -496,7 +496,8 @@ export async function followMcpTools(
   try {
     await follower.refresh();
   } catch (error) {
-    if (signInNeededBy(error) !== undefined && follower.offerSignIn()) return follower;
+    const needed = signInNeededBy(error);
+    if (needed !== undefined && follower.offerSignIn(needed.signIn)) return follower;
     // The caller gets no object to close.
     await follower.close();
     throw error;
@@ -531,8 +532,12 @@ class McpFollower implements McpFollowing {
   #reading: Promise<void> = Promise.resolve();
   /** Until when the last list may be used after a reconnection; absent before the first list. */
   #freshUntil: number | undefined;
-  /** Offered until the user has signed in. */
-  #signIn: ToolDefinition | undefined;
+  /** Lets the user of a run sign in; offered until the server's list could be read. */
+  readonly #signIn: ToolDefinition;
+  #isSignedOut = false;
+  /** Whether runs, also of other processes, may have been offered the tool. */
+  #asksInRuns = false;
+  #unlisten = (): void => {};
 
   constructor(registry: ToolRegistry, source: McpClientSource, options: McpToolsOptions) {
     this.#registry = registry;
@@ -546,11 +551,12 @@ class McpFollower implements McpFollowing {
       onConnect: (client) => this.#watch(client),
       prefix: options.prefix,
     });
+    this.#signIn = this.#signInTool();
   }
 
   get status(): McpConnectionStatus {
     const { isConnected, problem } = this.#client;
-    const state = this.#signIn !== undefined ? 'sign_in' : isConnected ? 'connected' : 'disconnected';
+    const state = this.#isSignedOut ? 'sign_in' : isConnected ? 'connected' : 'disconnected';
     const tools = this.#ownNames([...this.#followed.keys()]);
     return { state, ...(problem !== undefined && !isConnected && { problem }), tools };
   }
@@ -559,26 +565,36 @@ class McpFollower implements McpFollowing {
     await this.#refresh(READING);
   }
 
-  /** Registers a tool that lets the user of a run sign in and then reads the list; `false` if its name is taken. */
-  offerSignIn(): boolean {
+  /** Registers the tool that lets the user of a run sign in and then reads the list; `false` if its name is taken. */
+  offerSignIn(signIn: McpSignIn): boolean {
+    if (this.#registry.offered(this.#signIn.name) !== undefined) return false;
+    this.#registry.register(this.#signIn);
+    this.#isSignedOut = true;
+    this.#unlisten = signIn.onFinish(() => this.refresh().catch(failureListener(this.#options)));
+    return true;
+  }
+
+  #signInTool(): ToolDefinition {
     const { prefix } = this.#options;
-    const name = prefix === undefined ? SIGN_IN : `${prefix}_${SIGN_IN}`;
-    if (this.#registry.offered(name) !== undefined) return false;
-    const tool: ToolDefinition = {
-      name,
+    return {
+      name: prefix === undefined ? SIGN_IN : `${prefix}_${SIGN_IN}`,
       description: `Asks the user to sign in at the MCP server${prefix === undefined ? '' : ` '${prefix}'`}, whose tools can be called afterwards.`,
       parameters: { type: 'object', properties: {} },
       annotations: { readOnly: true },
       execute: async (_args: JsonObject, context: ToolContext) => {
         await this.#refresh({ ...READING, askForSignIn: await signInQuestions(context) });
-        if (this.#registry.offered(name) === tool) this.#registry.unregister(name);
-        this.#signIn = undefined;
-        return `The user has signed in. These tools can be called now: ${[...this.#followed.keys()].join(', ')}`;
+        return `The user has signed in. These tools can be called now: ${this.status.tools.join(', ')}`;
       },
     };
-    this.#registry.register(tool);
-    this.#signIn = tool;
-    return true;
+  }
+
+  /** A run that waits in a call of the tool goes on with the tools of the server, in any process. */
+  #retireSignIn(): void {
+    this.#isSignedOut = false;
+    this.#unlisten();
+    const registered = this.#registry.offered(this.#signIn.name);
+    if (this.#asksInRuns && (registered === undefined || registered === this.#signIn))
+      this.#registry.register({ ...this.#signIn, replacedBy: () => this.status.tools });
   }
 
   async #refresh(options: UseOptions): Promise<void> {
@@ -588,10 +604,12 @@ class McpFollower implements McpFollowing {
       () => {},
     );
     await Promise.all(await reading);
+    if (!this.#isOver) this.#retireSignIn();
   }
 
   async close(): Promise<void> {
     this.#isOver = true;
+    this.#unlisten();
     this.#watching.abort();
     this.#approvals.dropAll();
     await this.#client.close();
@@ -602,6 +620,7 @@ class McpFollower implements McpFollowing {
     this.#watching.abort();
     if (this.#isOver) return;
     this.#watching = new AbortController();
+    this.#asksInRuns = signInOf(client)?.asksInRuns === true;
     const onError = failureListener(this.#options);
     const onChange = (): void => void this.refresh().catch(onError);
     watchToolList(client, { signal: this.#watching.signal, onChange, onError });

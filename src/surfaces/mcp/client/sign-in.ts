@@ -61,6 +61,7 @@ export class McpSignIn {
   readonly #store: McpTokenStore;
   readonly #key: string;
   readonly #tokenOf = new WeakMap<Response, string>();
+  readonly #listeners = new Set<() => Promise<void>>();
   #record: SignInRecord | undefined;
   #signingIn: Promise<void> | undefined;
 
@@ -70,6 +71,18 @@ export class McpSignIn {
     this.#store = auth.tokens ?? memoryTokens();
     // The query may contain secrets.
     this.#key = JSON.stringify([this.#server, auth.account ?? '']);
+  }
+
+  /** Whether a sign-in is a question of the run that needs it. */
+  get asksInRuns(): boolean {
+    const { redirectUrl, onSignIn } = this.#auth;
+    return redirectUrl !== undefined && onSignIn === undefined;
+  }
+
+  /** Calls a listener when a sign-in is completed here; the returned function removes it. */
+  onFinish(listener: () => Promise<void>): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** For the transport: the token of each request, and its renewal. */
@@ -132,7 +145,7 @@ export class McpSignIn {
   async finish(given: string | URL): Promise<boolean> {
     const { searchParams } = new URL(given);
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-    return this.#change(async (record, requests) => {
+    const isDone = await this.#change(async (record, requests) => {
       const attempt = record.attempts?.find(({ state }) => state === searchParams.get('state'));
       if (attempt === undefined || Date.now() - attempt.startedAt > ATTEMPT_MS) return false;
       record.attempts = record.attempts?.filter((other) => other !== attempt) ?? [];
@@ -141,6 +154,8 @@ export class McpSignIn {
       await transport.finishAuth(searchParams);
       return true;
     });
+    if (isDone) await Promise.all(Array.from(this.#listeners, (listener) => listener()));
+    return isDone;
   }
 
   get #server(): string {

@@ -561,8 +561,8 @@ class RegistryServer implements McpToolServer {
    */
   async #close(): Promise<void> {
     this.#unfollow();
-    this.#tasks?.close();
     const connections = Array.from(this.#connections, (connection) => connection.close());
+    const tasks = inClosingTime(async () => this.#tasks?.close());
     await inClosingTime(
       () => this.#endRequests(),
       () => this.#sessions.collected(),
@@ -572,7 +572,7 @@ class RegistryServer implements McpToolServer {
       },
       () => this.#deliveries.none(),
     );
-    await Promise.all(connections);
+    await Promise.all([...connections, tasks]);
   }
 
   /** Ends requests twice: the last HTTP requests to be read may contain further ones. */

@@ -77,6 +77,17 @@ type TaskResult = TaskFields &
     | { readonly status: 'cancelled' }
   );
 
+/** A task that this process works on. */
+interface RunningTask {
+  readonly cancelled: AbortController;
+  readonly ended: Promise<void>;
+}
+
+interface NewTask extends Pick<RunningTask, 'cancelled'> {
+  readonly work: () => Promise<void>;
+  readonly onError: (error: unknown) => void;
+}
+
 /** A task of the caller. */
 interface FoundTask {
   readonly request: McpRequest;
@@ -144,7 +155,7 @@ export class Tasks {
   readonly #leaseMs: number;
   readonly #isRequired: (name: string) => boolean;
   /** Tasks that this process works on. */
-  readonly #running = new Map<string, AbortController>();
+  readonly #running = new Map<string, RunningTask>();
   readonly #started = new WeakMap<McpCaller, StartedWork>();
   readonly #closed = new AbortController();
 
@@ -154,9 +165,18 @@ export class Tasks {
     this.#isRequired = createNameFilter({ allow: required });
   }
 
-  /** Leaves the running tasks to other processes. */
-  close(): void {
-    this.#closed.abort(new DOMException('The server is closed', 'AbortError'));
+  /** Stops the running tasks. Other processes continue them at once; started work ends with an error. */
+  async close(): Promise<void> {
+    const reason = new DOMException('The server was closed', 'AbortError');
+    this.#closed.abort(reason);
+    await Promise.all(Array.from(this.#running.values(), ({ ended }) => ended));
+  }
+
+  #run(runId: string, { cancelled, work, onError }: NewTask): void {
+    const ended = work()
+      .catch(onError)
+      .finally(() => this.#running.delete(runId));
+    this.#running.set(runId, { cancelled, ended });
   }
 
   /**
@@ -220,12 +240,14 @@ export class Tasks {
       throw error;
     }
     claimed.hold(since);
-    this.#running.set(runId, work.cancelled);
-    onAbort(claimed.lost, () => work.cancelled.abort(claimed.lost.reason));
-    work.completion.promise
-      .then((result) => this.#end(claimed, { ...record, result }))
-      .catch((error) => request.served.options.onError?.(error))
-      .finally(() => this.#running.delete(runId));
+    const { cancelled } = work;
+    for (const signal of [claimed.lost, this.#closed.signal])
+      onAbort(signal, () => cancelled.abort(signal.reason));
+    this.#run(runId, {
+      cancelled,
+      work: async () => this.#end(claimed, { ...record, result: await work.completion.promise }),
+      onError: (error) => request.served.options.onError?.(error),
+    });
     return this.#created({ request, rights }, runId);
   }
 
@@ -304,7 +326,7 @@ export class Tasks {
     const { runId } = run;
     const reason = 'the client has cancelled the task';
     await cancelRun({ store: this.#store, runId, reason });
-    this.#running.get(runId)?.abort(new DOMException(reason, 'AbortError'));
+    this.#running.get(runId)?.cancelled.abort(new DOMException(reason, 'AbortError'));
     const job = jobOf(run);
     if (job !== undefined) await rights.tools.jobs?.cancel(job.taskId, reason, job.name);
   }
@@ -333,14 +355,13 @@ export class Tasks {
     const hasTool = state.tools?.every((name) => rights.tools.offered(name) !== undefined);
     if (!isReady || !hasTool || this.#running.has(runId) || this.#closed.signal.aborted) return;
     const cancelled = new AbortController();
-    this.#running.set(runId, cancelled);
-    this.#drive({ request, rights, run }, cancelled.signal)
-      .catch((error) => {
-        // A task that the server left when it was closed is continued elsewhere.
-        const isLeft = this.#closed.signal.aborted && error === this.#closed.signal.reason;
-        if (!isLeft && !isClaimedElsewhere(error)) served.options.onError?.(error);
-      })
-      .finally(() => this.#running.delete(runId));
+    this.#run(runId, {
+      cancelled,
+      work: () => this.#drive({ request, rights, run }, cancelled.signal),
+      onError: (error) => {
+        if (!isClaimedElsewhere(error)) served.options.onError?.(error);
+      },
+    });
   }
 
   async #drive({ request, rights, run }: FoundTask, signal: AbortSignal): Promise<void> {
@@ -372,7 +393,13 @@ export class Tasks {
     };
     const { onStep } = provider;
     const deps = { scope: taskScope, onStep, onUnknown: 'error', left: this.#closed.signal } as const;
-    await driveSeizedRun(config, seized, { store: this.#store, deps });
+    try {
+      await driveSeizedRun(config, seized, { store: this.#store, deps });
+    } catch (error) {
+      if (!this.#closed.signal.aborted || error !== this.#closed.signal.reason) throw error;
+      // The call has stopped, so that no other process need wait for the end of the lease.
+      await seized.claimed.giveBack();
+    }
   }
 
   async #describe({ request, rights, run }: FoundTask): Promise<TaskResult> {
