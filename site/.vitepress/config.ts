@@ -46,7 +46,7 @@ export default defineConfig({
     const lines = pages.toSorted().map((page) => {
       const text = readFileSync(join(DOCS, page), 'utf8');
       writeFileSync(join(outDir, page), text);
-      return `- [${titleOf(text)}](/${page}): ${firstParagraph(text)}`;
+      return `- [${titleOf(text)}](/${page}): ${firstSentence(text)}`;
     });
     writeFileSync(join(outDir, 'llms.txt'), `# toolwright\n\n${lines.join('\n')}\n`);
   },
@@ -71,8 +71,8 @@ function titleOf(text: string): string {
   return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? 'toolwright';
 }
 
-/** Its first sentences, without links. */
-function firstParagraph(text: string): string {
-  const [paragraph = ''] = /^[A-Z`].+$/m.exec(text.replace(/^# .+$/m, '')) ?? [];
-  return paragraph.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1');
+/** The first sentence of its first paragraph, without links. */
+function firstSentence(text: string): string {
+  const [sentence = ''] = /^[\w`].*?[.?](?= |$)/m.exec(text) ?? [];
+  return sentence.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1');
 }

@@ -1,10 +1,20 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, posix, relative } from 'node:path';
 import { Script } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { build } from 'esbuild';
 import ts from 'typescript-5.9';
+import { NodeProcess } from '../processes/node-process.js';
 import { checkFiles, runCompiler } from '../processes/run-compiler.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
 import { type Door, doors, publicNames } from '../structure/doors.js';
@@ -149,34 +159,62 @@ describe('a program that uses the package', () => {
   });
 });
 
-describe('the programs of the README run as they are printed, and print what it says', () => {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  const [quickStart, service] = [...readme.matchAll(/```ts\n(.*?)```\n\n```\n(.*?)```/gs)].map(
-    ([, program = '', output = '']) => ({ program, output }),
-  );
-
-  test('the quick start, in 15 lines', () => {
-    writeFileSync(join(installed.folder, 'quick-start.mts'), quickStart!.program);
-    const tsx = join('node_modules', 'tsx', 'dist', 'cli.mjs');
+describe('the programs of a first page run as they are printed, in a new folder, and print what it says', () => {
+  test('those of the README, of which the first has 15 lines', () => {
+    const { folder, outputs } = savedPage('README.md', ['app.ts', 'order-service.ts', 'refund.ts']);
+    outputOfNode([installedCommand(), 'init'], { folder });
     const environment = { ...process.env, NODE_OPTIONS: '', OPENAI_API_KEY: '' };
-    const { stdout } = runNode([tsx, 'quick-start.mts'], { ...installed, environment });
-    expect(stdout).toBe(quickStart!.output);
-    expect(quickStart!.program.trimEnd().split('\n').length).toBeLessThanOrEqual(15);
+    expect(
+      ['app.ts', 'refund.ts'].map((file) => outputOfNode(withTsx(file), { folder, environment })),
+    ).toEqual(outputs);
+    expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
+    expect(readFileSync(join(folder, 'app.ts'), 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(15);
   });
 
-  test('the service, compiled with its metadata', () => {
-    const folder = join(installed.folder, 'service');
-    mkdirSync(folder);
-    writeFileSync(join(folder, 'service.ts'), service!.program);
-    const compilerOptions = {
-      ...{ target: 'es2023', module: 'nodenext', strict: true, types: ['node'] },
-      ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
-    };
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+  test('those of the quick start', () => {
+    const { folder, outputs } = savedPage('docs/start/quick-start.md', [
+      'app.ts',
+      'refund-tools.ts',
+      'tools.ts',
+    ]);
+    expect([outputOfNode(withTsx('app.ts'), { folder })]).toEqual(outputs);
+    outputOfNode([installedCommand(), 'init'], { folder });
+    const refund = ['call', 'tools.ts', 'refund_order', '{"orderId":"ord_1","reason":"late"}', '--yes'];
+    expect(outputOfNode([installedCommand(), ...refund], { folder })).toContain('was refunded (late)');
     expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
-    expect(runCompiler('tsconfig.json', { folder, emit: true })).toEqual([]);
-    expect(runNode(['service.js'], { folder }).stdout).toBe(service!.output);
   });
+
+  test.each(['docs/start/mcp.md', 'docs/start/chat.md'])('the server of %s', async (page) => {
+    const { folder, outputs } = savedPage(page, ['server.ts']);
+    const environment = { PATH: process.env.PATH, PORT: '0' };
+    await using server = new NodeProcess(withTsx('server.ts'), { folder, environment });
+    await server.said(/\n/);
+    expect([server.stdout.replace('127.0.0.1:0', '127.0.0.1:3000')]).toEqual(outputs);
+  });
+
+  /** The programs of a page, saved in a new project, and what the page says that they print. */
+  function savedPage(page: string, names: readonly string[]) {
+    const text = readFileSync(join(ROOT, page), 'utf8');
+    const folder = join(installed.folder, page.replaceAll('/', '-'));
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    symlinkSync(join(installed.folder, 'node_modules'), join(folder, 'node_modules'), 'junction');
+    const blocks = [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
+      language,
+      code,
+    }));
+    const programs = blocks.filter(({ language }) => ['ts', 'js'].includes(language));
+    for (const [index, name] of names.entries()) writeFileSync(join(folder, name), programs[index]!.code);
+    return { folder, outputs: blocks.filter(({ language }) => language === '').map(({ code }) => code) };
+  }
+
+  function withTsx(file: string): string[] {
+    return ['--import', 'tsx', file];
+  }
+
+  function installedCommand(): string {
+    return join(installed.unpacked, 'dist', 'src', 'dev', 'cli', 'main.js');
+  }
 });
 
 describe('what is loaded', () => {

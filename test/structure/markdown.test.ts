@@ -7,6 +7,7 @@ import { isThere, listFiles, readManifest, readText } from './repository.js';
 const NPM_COMMANDS = new Set([
   'ci',
   'create',
+  'init',
   'install',
   'pkg',
   'i',
