@@ -67,31 +67,28 @@ describe('discoverTools warns', () => {
   });
 
   test('of parameter names that look like a minifier’s, unless they were given by hand', () => {
-    const declare = new Function('Tool', 'Param', 'Number', MINIFIED);
-    const minified = declare(Tool, Param, Number) as ClassType;
+    const minified = shopOf(MINIFIED);
     const warnings = warningsOf([minified]);
     expect(warnings).toEqual([
       expect.stringContaining('a minifier seems to have named its parameters (e, t)'),
     ]);
-    expect(warnings[0]).toContain('Shop.add');
+    expect(warnings[0]).toContain('s.add');
   });
 
   test.each(['production', 'staging'])('in %s such names are a fault', (environment) => {
-    const declare = new Function('Tool', 'Param', 'Number', MINIFIED);
-    const minified = declare(Tool, Param, Number) as ClassType;
+    const minified = shopOf(MINIFIED);
     const discover = () => inEnvironment(environment, () => discoverTools({ toolsets: [minified] }));
-    expect(discover).toThrow(/Shop\.add: a minifier seems to have named its parameters \(e, t\)/);
+    expect(discover).toThrow(/s\.add: a minifier seems to have named its parameters \(e, t\)/);
     expect(discover).toThrow(/npx toolwright generate, and import the file that it writes/);
-    expect(discover).not.toThrow(/Shop\.sum/);
+    expect(discover).not.toThrow(/s\.sum/);
   });
 
   test.each(['development', 'test', undefined])('with NODE_ENV %s it stays a warning', (environment) => {
-    const declare = new Function('Tool', 'Param', 'Number', MINIFIED);
-    const minified = declare(Tool, Param, Number) as ClassType;
+    const minified = shopOf(MINIFIED);
     expect(inEnvironment(environment, () => warningsOf([minified]))).toHaveLength(1);
   });
 
-  test('of short names that somebody wrote: no, in every environment', () => {
+  test('not of short names that somebody wrote, also if the whitespace was removed as tsx does', () => {
     @Toolset()
     class Sums {
       @Tool('Adds two numbers')
@@ -99,8 +96,15 @@ describe('discoverTools warns', () => {
         return a + b;
       }
     }
+    const compact = shopOf(MINIFIED.replace('class s{', 'class Sums{'));
     for (const environment of ['production', 'staging', undefined])
-      expect(inEnvironment(environment, () => warningsOf([Sums]))).toEqual([]);
+      for (const toolset of [Sums, compact])
+        expect(inEnvironment(environment, () => warningsOf([toolset]))).toEqual([]);
+  });
+
+  test('not of names of two letters, because minifiers give parameters one letter', () => {
+    const short = shopOf(MINIFIED.replace('add(e,t){', 'add(id,to){'));
+    expect(inEnvironment('production', () => warningsOf([short]))).toEqual([]);
   });
 });
 
@@ -119,15 +123,27 @@ function inEnvironment<Result>(environment: string | undefined, work: () => Resu
   }
 }
 
-/** As a minifier leaves a class whose parameters have no names of their own in `add`, and have in `sum`. */
-const MINIFIED = `class Shop{add(e,t){return e+t}sum(e,t){return e+t}}
-const number = { type: () => Number };
-Tool('Adds')(Shop.prototype, 'add', Object.getOwnPropertyDescriptor(Shop.prototype, 'add'));
-Tool('Sums')(Shop.prototype, 'sum', Object.getOwnPropertyDescriptor(Shop.prototype, 'sum'));
-for (const key of ['add', 'sum'])
-  for (const index of [0, 1])
-    Param(key === 'add' ? number : { ...number, name: 'value' + index })(Shop.prototype, key, index);
-return Shop;`;
+/** As a minifier leaves a class. */
+const MINIFIED = 'class s{add(e,t){return e+t}sum(e,t){return e+t}}';
+
+/** A class from its source: the parameters have no names of their own in `add`, and have in `sum`. */
+function shopOf(source: string): ClassType {
+  const shop: ClassType = new Function(`return ${source}`)();
+  for (const key of ['add', 'sum']) {
+    Tool(key)(
+      shop.prototype,
+      key,
+      Object.getOwnPropertyDescriptor(shop.prototype, key) as PropertyDescriptor,
+    );
+    for (const index of [0, 1])
+      Param({ type: () => Number, ...(key === 'sum' && { name: `value${index}` }) })(
+        shop.prototype,
+        key,
+        index,
+      );
+  }
+  return shop;
+}
 
 test('discoverTools says once that it cannot know whether a parameter is optional, and names generate', () => {
   @Toolset()
@@ -145,7 +161,7 @@ test('discoverTools says once that it cannot know whether a parameter is optiona
   expect(logger.warnings).toEqual([]);
   expect(logger.notes).toEqual([
     'Optional.find(id) and 1 more: required, as decorator metadata does not tell whether a parameter has a `?` ' +
-      '(npx toolwright generate, which reads the types; or @Param({ required }))',
+      '(npx toolwright generate reads the types: import the file that it writes; or @Param({ required }))',
   ]);
 });
 

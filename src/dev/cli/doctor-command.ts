@@ -93,7 +93,8 @@ function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: strin
   const [broken] = view.problems();
   if (broken !== undefined) return yield problem(broken);
   const config = shownPath(target.project, folder);
-  const { outFile, text, tools, faults } = generate({ ...target, view, folder: dirname(target.project) });
+  const generated = generate({ ...target, view, folder: dirname(target.project) });
+  const { outFile, text, tools, faults, missingImport } = generated;
   if (tools === 0 && faults.length === 0)
     return yield ok(`${config} has no class with a @Tool method (--project names another one)`);
   const { experimentalDecorators, emitDecoratorMetadata } = view.options;
@@ -114,6 +115,10 @@ function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: strin
     yield before === text
       ? ok(`${file} is up to date`)
       : problem(`${file} is out of date: npx toolwright generate`);
+  if (before !== undefined && missingImport !== undefined)
+    yield problem(
+      `no file imports ${file}, so that its schemas are not used: add ${missingImport} to the file that starts the application`,
+    );
 }
 
 /** Checks installed peers; all peers are optional. */

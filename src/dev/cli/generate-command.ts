@@ -185,6 +185,8 @@ function write(generated: Generated, { folder, out }: CommandEnvironment): 0 {
   const path = shownPath(generated.outFile, folder);
   const count = `${counted(generated.toolsets, 'toolset')}, ${counted(generated.tools, 'tool')}`;
   out(`${path} ${isChanged ? 'written' : 'is up to date'}: ${count}\n`);
+  if (generated.missingImport !== undefined)
+    out(`No file imports it. Add to the file that starts the application: ${generated.missingImport}\n`);
   return 0;
 }
 

@@ -1,8 +1,9 @@
 import { posix } from 'node:path';
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { type ClassDraft, type Finding, lineOf, type ProjectScan, startOf } from './analysis/class-draft.js';
 import { describeClasses, isModuleFile } from './analysis/describe-classes.js';
 import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/load-compiler.js';
-import { ImportEnding, printFile } from './printing/print-file.js';
+import { ImportEnding, printFile, relativeSpecifier } from './printing/print-file.js';
 
 /** Input of a generation. */
 interface Generation {
@@ -23,6 +24,8 @@ export interface Generated {
   readonly tools: number;
   readonly faults: readonly Finding[];
   readonly warnings: readonly Finding[];
+  /** The line that the project lacks if none of its files imports the generated file. */
+  readonly missingImport?: string;
 }
 
 /** Reads the types of a project's toolsets and prints the file that registers them. */
@@ -31,17 +34,28 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   const drafts = describeClasses(scan);
   const toolsets = drafts.filter(({ tools }) => tools !== undefined);
   const toolFiles = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
-  const files = view.projectFiles().map(({ path }) => path);
-  const out = outFile ?? defaultOutFile(folder, toolFiles, files);
+  const files = view.projectFiles();
+  const paths = files.map(({ path }) => path);
+  const out = outFile ?? defaultOutFile(folder, toolFiles, paths);
   reportCycles(drafts, out, scan);
+  const printed = { drafts, outFile: out, ending: ending ?? importEnding(view.options, out) };
   return {
     outFile: out,
-    text: printFile({ drafts, outFile: out, ending: ending ?? importEnding(view.options, out) }),
+    text: printFile(printed),
     toolsets: toolsets.length,
     tools: toolsets.reduce((sum, { tools = [] }) => sum + tools.length, 0),
     faults: scan.faults,
     warnings: scan.warnings,
+    missingImport: isImported(out, files) ? undefined : `import '${relativeSpecifier(out, printed)}'`,
   };
+}
+
+/** Reads the texts, because a file may also be loaded by `import()`, `require` or a mapped path. */
+function isImported(outFile: string, files: readonly SourceText[]): boolean {
+  const name = escapePattern(posix.basename(withoutEnding(outFile)));
+  const path = String.raw`['"](?:[^'"\n]*/)?${name}(?:\.[cm]?[jt]s)?['"]`;
+  const loading = new RegExp(String.raw`^(?!\s*(?://|\*)).*\b(?:from|import|require)\b[\s(]*${path}`, 'm');
+  return files.some((file) => file.path !== outFile && loading.test(file.text));
 }
 
 /** In `src`, if it contains all files with tools, or else all sources. */

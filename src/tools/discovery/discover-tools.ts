@@ -142,7 +142,7 @@ function warnOfUnknownOptionality(parameters: readonly string[], logger: Logger 
   const others = parameters.length === 1 ? '' : ` and ${parameters.length - 1} more`;
   const message =
     `${first}${others}: required, as decorator metadata does not tell whether a parameter has a \`?\` ` +
-    '(npx toolwright generate, which reads the types; or @Param({ required }))';
+    '(npx toolwright generate reads the types: import the file that it writes; or @Param({ required }))';
   if (logger === undefined)
     process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_OPTIONALITY' });
   else logger.info(message);

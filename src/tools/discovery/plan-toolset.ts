@@ -177,7 +177,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const { parameters, output, hydrate, disagreements, warnings } = understood.schemas;
   const { bindings } = understood.signature;
   const where = `${toolset.name}.${String(key)}`;
-  const minified = minifiedNames(options, facts, written);
+  const minified = minifiedNames(options, facts, declaredIn);
   if (minified !== undefined && !isDeveloped()) return { faults: [minified], misfit };
   return {
     misfit,
@@ -310,15 +310,15 @@ function missingDescription({ description }: ToolOptions, where: string): readon
   return description?.trim() ? [] : [undescribed(where, fix)];
 }
 
-/** Short names in minified code come from the minifier, and the model would see them. */
+/** One-letter names in a renamed class come from the minifier, and the model would see them. */
 function minifiedNames(
   { parameters }: ToolOptions,
   facts: MethodFacts,
-  method: MethodFunction,
+  declaredIn: ClassType,
 ): ParameterFault | undefined {
   const names = parameters === undefined ? namesFromSource(facts) : NO_NAMES;
-  const isShort = names.length > 0 && names.every((name) => name.length <= 2);
-  if (!isShort || !isMinified(method)) return undefined;
+  const isShort = names.length > 0 && names.every((name) => name.length === 1);
+  if (!isShort || !isMinified(declaredIn)) return undefined;
   return {
     problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
     fix: "npx toolwright generate, and import the file that it writes; @Param({ name: '…' }); or a minifier that keeps names",
@@ -370,10 +370,14 @@ function paramOptions({ records }: ParameterFacts) {
   return record?.role === 'property' ? record.options : undefined;
 }
 
-/** Compilers and people write line breaks in a method, or a space before its body. */
-function isMinified(method: MethodFunction): boolean {
-  const source = Function.prototype.toString.call(method);
-  return !source.includes('\n') && source.includes('){');
+/**
+ * Whether a class is in one line and its source calls it by two letters at most. Its `name` may be restored; tools that
+ * only remove whitespace, such as tsx, leave the name in the source.
+ */
+function isMinified(declared: ClassType): boolean {
+  const source = Function.prototype.toString.call(declared);
+  const [, name = declared.name] = /^class\s+(?!extends\b)([\w$]+)/.exec(source) ?? [];
+  return name.length <= 2 && !source.includes('\n');
 }
 
 /** The sources of a tool's schema, strongest first. */

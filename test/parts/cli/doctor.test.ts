@@ -31,7 +31,8 @@ const HOUR = 60 * MINUTE;
 
 /** A project that is as it should be. */
 async function soundProject(options: object = {}): Promise<SmallProject> {
-  const project = smallProject({ 'src/tools.ts': TOOLS }, options);
+  const main = "import './toolwright.gen.js';\n";
+  const project = smallProject({ 'src/tools.ts': TOOLS, 'src/main.ts': main }, options);
   expect(await runCommand(['generate'], project.folder)).toMatchObject({ code: 0 });
   return project;
 }
@@ -95,6 +96,14 @@ describe('toolwright doctor', () => {
     ]);
   });
 
+  test('a generated file that no file imports', async () => {
+    using project = await soundProject();
+    project.write('src/main.ts', '');
+    expect(await problemsIn(project)).toEqual([
+      "no file imports src/toolwright.gen.ts, so that its schemas are not used: add import './toolwright.gen.js' to the file that starts the application",
+    ]);
+  });
+
   test('a generated file that is out of date, or cannot be brought up to date', async () => {
     using project = await soundProject();
     project.write('src/tools.ts', TOOLS.replace('string', 'number'));
@@ -108,7 +117,7 @@ describe('toolwright doctor', () => {
   });
 
   test('finds the file where generate was told to write it', async () => {
-    using project = smallProject({ 'src/tools.ts': TOOLS });
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'src/main.ts': "import './made.ts';" });
     const where = ['--project', 'tsconfig.json', '--out', 'src/made.ts', '--import-ending', 'ts'];
     await runCommand(['generate', ...where], project.folder);
     expect(await problemsIn(project, ...where)).toEqual([]);

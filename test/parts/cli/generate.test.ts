@@ -25,13 +25,20 @@ const FAULTY = TOOLS.replace('x: string', 'x: symbol, y: () => void').replace('r
 
 const SOLUTION = JSON.stringify({ files: [], references: [{ path: './app' }] });
 
+const NO_IMPORT = 'No file imports it. Add to the file that starts the application:';
+
 const read = ({ folder }: SmallProject, path: string) => readFileSync(join(folder, path), 'utf8');
 
 describe('toolwright generate', () => {
   test('writes src/toolwright.gen.ts, and leaves it alone when it is right', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     const first = await runCommand(['generate'], project.folder);
-    expect(first).toEqual({ code: 0, out: 'src/toolwright.gen.ts written: 1 toolset, 1 tool\n', error: '' });
+    expect(first).toEqual({
+      code: 0,
+      out: `src/toolwright.gen.ts written: 1 toolset, 1 tool\n${NO_IMPORT} import './toolwright.gen.js'\n`,
+      error: '',
+    });
+    project.write('src/main.ts', "import './toolwright.gen.js';\n");
     const { mtimeMs } = statSync(join(project.folder, 'src/toolwright.gen.ts'));
     const second = await runCommand(['generate', '--project', '.'], project.folder);
     expect(second.out).toBe('src/toolwright.gen.ts is up to date: 1 toolset, 1 tool\n');
@@ -44,7 +51,7 @@ describe('toolwright generate', () => {
       ['generate', '-p', '../tsconfig.json', '-o', 'made/tools.gen.ts'],
       join(project.folder, 'src'),
     );
-    expect(out).toBe('made/tools.gen.ts written: 1 toolset, 1 tool\n');
+    expect(out).toBe(`made/tools.gen.ts written: 1 toolset, 1 tool\n${NO_IMPORT} import './tools.gen.js'\n`);
     expect(read(project, 'src/made/tools.gen.ts')).toContain("from '../deep/tools.js'");
   });
 
@@ -99,6 +106,26 @@ describe('toolwright generate', () => {
     expect(code).not.toBe(0);
     expect(error).toContain('src/toolwright.gen.ts is a link that leads nowhere, and is left alone');
     expect(existsSync(outside)).toBe(false);
+  });
+
+  test.each([
+    "export * from '../src/toolwright.gen';",
+    "import {\n  toolsets,\n} from './toolwright.gen.ts';",
+    'await import("./toolwright.gen.js");',
+    "const { toolsets } = require('@/toolwright.gen');",
+  ])('takes the generated file for imported by %j', async (line) => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'src/main.ts': `${line}\n` });
+    const { out } = await runCommand(['generate'], project.folder);
+    expect(out).not.toContain('imports it');
+  });
+
+  test('does not take a comment for an import of the generated file', async () => {
+    using project = smallProject({
+      'src/tools.ts': TOOLS,
+      'src/main.ts': "// import './toolwright.gen.js';\n",
+    });
+    const { out } = await runCommand(['generate'], project.folder);
+    expect(out).toContain(NO_IMPORT);
   });
 
   test('shows on a terminal that it is at work, and wipes it away', async () => {
@@ -196,7 +223,7 @@ describe('the compiler', () => {
       withTypeScript(project, compilerPackage(version));
       const { code, out, error } = await runCommand(['generate'], project.folder);
       expect({ code, error }).toEqual({ code: 0, error: '' });
-      expect(out).toBe('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
+      expect(out).toContain('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
       expect((await runCommand(['generate', '--check'], project.folder)).code).toBe(0);
       await using command = watching(project);
       await command.said('is up to date');

@@ -18,7 +18,33 @@ const CASES: readonly (readonly [
   ],
   [
     'a method of an interface',
-    { before: 'interface I { run(): void }', param: 'x: I', path: 'x.run', problem: 'is a function' },
+    {
+      before: 'interface I { run(): void }',
+      param: 'x: I',
+      path: 'x',
+      problem: 'is I, which has methods (run)',
+    },
+  ],
+  [
+    'an element of a page',
+    {
+      param: 'x: { at: HTMLElement }',
+      path: 'x.at',
+      problem: 'is HTMLElement, which has methods (addEventListener,',
+    },
+  ],
+  [
+    'parts of an element of a page',
+    { param: 'x: Partial<HTMLElement>', path: 'x', problem: 'is Partial<HTMLElement>, which has methods (' },
+  ],
+  [
+    'a request of Express',
+    {
+      before: "import type { Request } from 'express';",
+      param: 'x: Request',
+      path: 'x',
+      problem: 'is Request<',
+    },
   ],
   ['a symbol', { param: 'x: symbol', path: 'x', problem: 'is a symbol' }],
   [

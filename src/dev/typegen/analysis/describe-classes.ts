@@ -395,8 +395,9 @@ interface WalkPlace {
 
 /** Moves the findings of a walk to the scan, with their place. */
 function reportWalk(walk: TypeWalk, scan: ProjectScan, place: WalkPlace): void {
-  scan.faults.push(...walk.faults.splice(0).map((item) => findingOf(item, scan, place)));
-  scan.warnings.push(...walk.warnings.splice(0).map((item) => findingOf(item, scan, place)));
+  // A loop, because a call with very many arguments overflows the stack.
+  for (const item of walk.faults.splice(0)) scan.faults.push(findingOf(item, scan, place));
+  for (const item of walk.warnings.splice(0)) scan.warnings.push(findingOf(item, scan, place));
 }
 
 function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place: WalkPlace): Finding {
@@ -741,7 +742,7 @@ function outputOf(
   const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
   const schema = describeResult({ type, node: found.node.type, words: returns?.text }, walk);
   // If the result's type cannot be described, the tool works without it.
-  walk.warnings.push(...walk.faults.splice(0));
+  for (const item of walk.faults.splice(0)) walk.warnings.push(item);
   const hasFault = walk.warnings.length > 0;
   reportWalk(walk, scan, {
     node: found.node,

@@ -4,12 +4,16 @@ import { isRecord } from '../../../core/kernel/json.js';
 import type { ClassDraft, MethodDraft } from '../analysis/class-draft.js';
 import { CodeReference, type WrittenSchema } from '../types/type-walk.js';
 
-/** Input of the printer. */
-interface PrintedFile {
-  readonly drafts: readonly ClassDraft[];
+/** A file with imports. */
+interface ImportingFile {
   /** Absolute, with `/`; imports are relative to it. */
   readonly outFile: string;
   readonly ending: ImportEnding;
+}
+
+/** Input of the printer. */
+interface PrintedFile extends ImportingFile {
+  readonly drafts: readonly ClassDraft[];
 }
 
 /** The generated file; the same drafts give the same bytes. */
@@ -80,22 +84,20 @@ function definitionsOf(definitions: ReadonlyMap<string, WrittenSchema>): object 
 
 /** The imports of a generated file, and the names of its references. */
 class ImportList {
-  readonly #folder: string;
-  readonly #ending: ImportEnding;
+  readonly #of: ImportingFile;
   readonly #taken: Set<string>;
   readonly #names = new Map<string, string>();
   readonly #modules = new Map<string, Map<string, string>>();
 
-  constructor(of: Omit<PrintedFile, 'drafts'> & { readonly taken: readonly string[] }) {
-    this.#folder = posix.dirname(of.outFile);
-    this.#ending = of.ending;
+  constructor(of: ImportingFile & { readonly taken: readonly string[] }) {
+    this.#of = of;
     this.#taken = new Set(of.taken);
   }
 
   /** The name of a reference in the file; the first use adds the import. */
   nameOf(reference: CodeReference): string {
     const { name, origin } = reference;
-    const module = origin.package ?? (origin.file && this.#specifier(origin.file));
+    const module = origin.package ?? (origin.file && relativeSpecifier(origin.file, this.#of));
     if (module === undefined) return name;
     const key = JSON.stringify([module, name]);
     const known = this.#names.get(key);
@@ -119,14 +121,15 @@ class ImportList {
       return `import { ${written.join(', ')} } from ${printText(module)};`;
     });
   }
+}
 
-  #specifier(file: string): string {
-    const path = posix.relative(this.#folder, file);
-    const relative = path.startsWith('.') ? path : `./${path}`;
-    const [, stem = relative, kind = ''] = /^(.*)\.([cm]?)tsx?$/.exec(relative) ?? [];
-    if (this.#ending === '.ts') return relative;
-    return this.#ending === '' && kind === '' ? stem : `${stem}.${kind}js`;
-  }
+/** How a file imports another one. */
+export function relativeSpecifier(file: string, { outFile, ending }: ImportingFile): string {
+  const path = posix.relative(posix.dirname(outFile), file);
+  const relative = path.startsWith('.') ? path : `./${path}`;
+  const [, stem = relative, kind = ''] = /^(.*)\.([cm]?)tsx?$/.exec(relative) ?? [];
+  if (ending === '.ts') return relative;
+  return ending === '' && kind === '' ? stem : `${stem}.${kind}js`;
 }
 
 /** Names a class without a name after its file: `order-tools.ts` → `OrderTools`. */

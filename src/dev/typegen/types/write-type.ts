@@ -387,9 +387,10 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
   if (json !== undefined) return walk.write({ type: json, path });
-  const properties = orderedProperties(type, walk).flatMap(
-    (symbol) => writeProperty(symbol, path, walk) ?? [],
-  );
+  const symbols = orderedProperties(type, walk);
+  const methods = walk.direction === 'in' ? symbols.filter((symbol) => isMethod(symbol, walk)) : [];
+  if (methods.length > 0) return codeFault(place, methods, walk);
+  const properties = symbols.flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
   const names = properties.map(({ name }) => name);
   const values = indexSchema(place, names, walk);
   const comment = typeComment(type, walk);
@@ -402,6 +403,22 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
     ...values,
   };
   return describeSchema({ schema: properties.length === 0 ? { type: 'object' } : schema }, comment);
+}
+
+function isMethod(symbol: SymbolHandle, { view }: TypeWalk): boolean {
+  const { MethodDeclaration, MethodSignature } = view.syntaxKinds;
+  const kind = view.declarations(symbol)[0]?.kind;
+  return kind === MethodDeclaration || kind === MethodSignature;
+}
+
+/** One fault for a whole object of a program, such as a DOM node: its members may lead to hundreds of types. */
+function codeFault({ type, path }: TypePlace, methods: readonly SymbolHandle[], walk: TypeWalk): Written {
+  const [first, second, third, fourth] = methods.map((method) => method.name);
+  const shown = [first, second, third, fourth && '…'].filter((item) => item !== undefined).join(', ');
+  return fault(walk, path, {
+    problem: `is ${walk.view.textOf(type)}, which has methods (${shown}) and so is more than data`,
+    fix: 'a type with only the fields that the model sends; objects of the application come from `context.scope`',
+  });
 }
 
 /** The comment of an interface or class. */
@@ -424,11 +441,8 @@ function jsonType(type: TypeHandle, { view }: TypeWalk): TypeHandle | undefined 
 
 /** The properties of a class whose instances are created; its methods are inherited and not data. */
 export function listDataProperties(type: TypeHandle, walk: TypeWalk): readonly WrittenProperty[] {
-  const { view } = walk;
-  const isMethod = (symbol: SymbolHandle) =>
-    view.declarations(symbol)[0]?.kind === view.syntaxKinds.MethodDeclaration;
   return orderedProperties(type, walk).flatMap((symbol) =>
-    isMethod(symbol) ? [] : (writeProperty(symbol, '', walk) ?? []),
+    isMethod(symbol, walk) ? [] : (writeProperty(symbol, '', walk) ?? []),
   );
 }
 

@@ -442,7 +442,7 @@ function hydrateStandard(standard: StandardSchema): HydrateValue {
   return (value, place) => {
     const settle = (result: StandardResult<unknown>): unknown => {
       if (result.issues === undefined) return result.value;
-      place.hydration.faults.push(...issueFaults(result.issues, place.path));
+      for (const fault of issueFaults(result.issues, place.path)) place.hydration.faults.push(fault);
       return undefined;
     };
     const result = standard['~standard'].validate(value);
@@ -744,7 +744,7 @@ function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>,
   const json = plainJson(value);
   const faults = check(json, value === undefined || (value === null && !step.isRequired));
   if (faults.length > 0) {
-    hydration.faults.push(...faults.map((fault) => ({ ...fault, path: childPath(place.path, fault.path) })));
+    for (const fault of faults) hydration.faults.push({ ...fault, path: childPath(place.path, fault.path) });
     return;
   }
   if (json !== sent && !hydration.isTransformed) {
