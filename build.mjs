@@ -121,7 +121,7 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   // The command asks by itself.
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
-  await writeFile(file, withClassNames(withDotsInFront(text)));
+  await writeFile(file, withClassNames(withDotsInFront(withOwnLines(text))));
 }
 
 /** Types that no entry point leads to are a third of all, and nobody can import them. */
@@ -151,6 +151,14 @@ function fromFolder(folder, file) {
  */
 function withDotsInFront(text) {
   return text.replaceAll(/\.\n(?=[\w$]+ (?:instanceof|in|of)\b)/g, '\n.');
+}
+
+/** Node shows the line that threw an uncaught error: mistakes of an author have a line of their own. */
+function withOwnLines(text) {
+  return text.replaceAll(
+    /(?<=[;{)}])throw new (?:ToolDeclarationError|InvalidOptionsError)\(\w+\)[;}]?/g,
+    '\n$&\n',
+  );
 }
 
 function withoutMap(text) {

@@ -14,6 +14,8 @@ import {
 import { ScriptedProvider, toolHarness } from 'toolwright/testing';
 import { inject, injectable, singleton } from 'tsyringe';
 import { z } from 'zod';
+import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 @Toolset()
 class ShopTools {
@@ -240,6 +242,24 @@ test('all mistakes of one call are one error with faults as data', () => {
     return;
   }
   throw new Error('nothing was thrown');
+});
+
+test('a class instead of a tool is told what to do with it', () => {
+  class Plain {}
+  expect(() => new ToolRegistry().register(Plain as never)).toThrow(
+    /register\(Plain\): it is a class and not a tool\.\n {3}Write instead: register\(new Plain\(\)\)/,
+  );
+  expect(() => new ToolRegistry().register(ShopTools as never)).toThrow(
+    /register\(ShopTools\): it is a toolset class.*\n.*register\(\.\.\.discoverTools\({ toolsets: \[ShopTools\] }\)\)/,
+  );
+});
+
+test('an uncaught mistake is printed once, below the line that throws it', () => {
+  const code = "import { discoverTools } from 'toolwright'; discoverTools({ toolsets: [class Empty {}] });";
+  const { exitCode, stderr } = runNode(['--input-type=module', '-e', code], { folder: ROOT });
+  const [, line] = stderr.split('\n');
+  expect([exitCode, line]).toEqual([1, 'throw new ToolDeclarationError(faults)}']);
+  expect(stderr.match(/it has no @Tool method/g)).toHaveLength(1);
 });
 
 test('mistakes with the same causes and the same fix print them once', () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   asyncResult,
+  discoverTools,
   type LogFields,
   runToolLoop,
+  Tool,
   ToolDeclarationError,
   ToolRegistry,
   toolResult,
@@ -37,6 +39,35 @@ describe('registry', () => {
     const run = runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Go' }]);
     await expect(run).rejects.toMatchObject({ code: 502 });
     expect(provider.requests).toEqual([]);
+  });
+
+  test('a tool that replaces one of another class warns with both, unless the class extends the other', () => {
+    class Shop {
+      @Tool('Finds an order')
+      find() {
+        return 'order';
+      }
+    }
+    class Mail {
+      @Tool('Finds a mail')
+      find() {
+        return 'mail';
+      }
+    }
+    class FakeShop extends Shop {}
+    const warnings: string[] = [];
+    const logger = { debug() {}, info() {}, warn: (text: string) => warnings.push(text), error() {} };
+    const register = (...classes: readonly (new () => object)[]) => {
+      const registry = new ToolRegistry({ logger });
+      for (const toolset of classes) registry.register(...discoverTools({ toolsets: [toolset], logger }));
+    };
+    register(Shop, FakeShop);
+    register(Shop, Shop);
+    expect(warnings).toEqual([]);
+    register(Shop, Mail);
+    expect(warnings).toEqual([
+      'register("find"): Mail.find replaces Shop.find, which has the same name (@Tool({ name }) on one of them, or @Toolset({ prefix }))',
+    ]);
   });
 
   test('execute is executeWithContext without channel, chat id and listener', async () => {

@@ -382,7 +382,7 @@ describe('ToolRegistry refuses arguments', () => {
     const list = Array.from({ length: 20_000 }, (_, index) => ({ index }));
     expect(await told(parameters, { list })).toBe('ran');
     expect(await told(parameters, { list: [...list, { index: 7 }] })).toContain(
-      '- list: must NOT have duplicate items (items ## 7 and 20000 are identical)',
+      '- list: must not have duplicate items (items 7 and 20000 are identical)',
     );
   });
 });

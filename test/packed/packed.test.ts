@@ -327,6 +327,19 @@ describe('without the optional packages', () => {
     expect(faults.filter(({ file }) => file.includes('/toolwright/'))).toEqual([]);
   });
 
+  test('the types of the root need no types of Node', () => {
+    writeFileSync(join(bare.folder, 'root.ts'), "export type * as root from 'toolwright';\n");
+    const compilerOptions = {
+      ...{ target: 'es2022', module: 'nodenext', strict: true, noEmit: true, types: [] },
+      skipLibCheck: false,
+    };
+    writeFileSync(
+      join(bare.folder, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['root.ts'] }),
+    );
+    expect(runCompiler('tsconfig.json', { folder: bare.folder })).toEqual([]);
+  });
+
   test('a bundle of it is made, and says what is missing where that is used', async () => {
     const entry = join(bare.folder, 'bundled.mjs');
     writeFileSync(

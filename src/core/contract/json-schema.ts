@@ -41,7 +41,10 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     validate(value: unknown): StandardResult<Output> | Promise<StandardResult<Output>>;
     /** JSON Schema of either side (Standard JSON Schema 1.1). */
     readonly jsonSchema?: {
-      input(options: { readonly target: string }): Record<string, unknown>;
+      input(options: {
+        readonly target: string;
+        readonly libraryOptions?: Record<string, unknown> | undefined;
+      }): Record<string, unknown>;
       output(options: { readonly target: string }): Record<string, unknown>;
     };
   };

@@ -1,4 +1,5 @@
 import type { Logger } from '../contract/ports.js';
+import { counted } from '../kernel/counted.js';
 import {
   type OptionFault,
   type OptionRule,
@@ -27,11 +28,12 @@ export interface AuthorFault {
 
 /** All mistakes of an author: as text and as data. */
 class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
-  readonly faults: readonly Fault[];
+  declare readonly faults: readonly Fault[];
 
   constructor(name: ErrorName, message: string, faults: readonly Fault[]) {
     super(name, message);
-    this.faults = faults;
+    // Not enumerable: an uncaught error would be printed with its message and then with all faults again.
+    Object.defineProperty(this, 'faults', { value: faults });
   }
 }
 
@@ -73,7 +75,7 @@ export function undescribed(where: string, fix: string): AuthorFault {
 
 /** Numbers mistakes in a text for people. */
 function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
-  return `${faults.length} mistake${faults[1] ? 's' : ''} in ${place}:${faults
+  return `${counted(faults.length, 'mistake')} in ${place}:${faults
     .map((fault, index) => `\n\n${index + 1}. ${describeOne(fault, faults[index - 1])}`)
     .join('')}`;
 }

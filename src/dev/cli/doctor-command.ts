@@ -6,6 +6,7 @@ import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import type { JobStore, StoredJob } from '../../core/contract/job-store.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withinLimits } from '../../core/kernel/async.js';
+import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { oldNode } from '../../core/kernel/node-version.js';
@@ -16,7 +17,6 @@ import { type Compiler, loadCompiler } from '../typegen/compiler/load-compiler.j
 import { generate } from '../typegen/generate.js';
 import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
 import {
-  counted,
   type GenerateTarget,
   readIfThere,
   readTarget,

@@ -13,6 +13,7 @@ import {
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { structuredPatch } from 'diff';
+import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import type { Finding } from '../typegen/analysis/class-draft.js';
 import {
@@ -188,10 +189,6 @@ function write(generated: Generated, { folder, out }: CommandEnvironment): 0 {
   if (generated.missingImport !== undefined)
     out(`No file imports it. Add to the file that starts the application: ${generated.missingImport}\n`);
   return 0;
-}
-
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** Compilers use `/` in paths on every system. */

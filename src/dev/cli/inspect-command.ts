@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { relative, resolve } from 'node:path';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
 import {
@@ -49,7 +50,9 @@ export const inspectCommand: Command = {
     const ended = endAsked(environment);
     const opened = await begin(name, values, environment);
     environment.out(`${opened.url}\n`);
-    environment.error(`toolwright: ${opened.count} tools of ${name}: open the address above; Ctrl-C ends\n`);
+    environment.error(
+      `toolwright: ${counted(opened.count, 'tool')} of ${name}: open the address above; Ctrl-C ends\n`,
+    );
     await ended;
     await opened.close();
     return 0;

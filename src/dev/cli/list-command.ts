@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { type AuthorFault, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { titleText, toolsetsOf, toolToSchema } from '../../run/call/tool-to-schema.js';
-import { boundMethodOf } from '../../tools/discovery/discover-tools.js';
+import { boundMethodOf } from '../../tools/discovery/bound-method.js';
 import {
   type PlannedTool,
   planToolset,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
+import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
@@ -41,7 +42,7 @@ export const mcpCommand: Command = {
         onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
       });
       const connection = mcp.stdio({ output });
-      environment.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
+      environment.error(`toolwright: ${counted(registry.count(), 'tool')} of ${options.module} over stdio\n`);
       onEnd(environment, () => void connection.close());
       await connection.closed;
       await mcp.close();

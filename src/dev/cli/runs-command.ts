@@ -14,6 +14,7 @@ import type { StoredCallRecord } from '../../core/contract/run-state.js';
 import type { ScheduleTiming } from '../../core/contract/schedule-store.js';
 import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
@@ -445,7 +446,7 @@ async function showRun(call: RunsCall): Promise<number> {
     return 0;
   }
   say(
-    `${runId}: ${status}, ${iterations} requests to ${model}, ${messages.length} messages, ${toolCalls.length} calls`,
+    `${runId}: ${status}, ${counted(iterations, 'request')} to ${model}, ${counted(messages.length, 'message')}, ${counted(toolCalls.length, 'call')}`,
   );
   if (usage.totalTokens > 0) say(`tokens: ${usage.totalTokens}`);
   if (owner !== undefined) say(`owner: ${JSON.stringify(owner)}`);

@@ -16,6 +16,7 @@ import {
   refuseOptions,
 } from '../../core/errors/author-fault.js';
 import { unlessAborted } from '../../core/kernel/async.js';
+import { counted } from '../../core/kernel/counted.js';
 import { ANY_VALUE, listOf, objectOf, optionTable } from '../../core/kernel/options.js';
 
 /** A call in a script. Without `id` the framework assigns one; without `arguments` there are none. */
@@ -120,7 +121,9 @@ export class ScriptedProvider implements LLMProvider {
     this.#requests.push({ ...request, messages: [...request.messages] });
     if (step === undefined) {
       const { length } = this.#requests;
-      throw new Error(`request ${length} is beyond the script, which has ${countOf(this.#steps.length)}`);
+      throw new Error(
+        `request ${length} is beyond the script, which has ${counted(this.#steps.length, 'scripted reply')}`,
+      );
     }
     const reply = typeof step === 'function' ? await play(step, request) : step;
     if (reply instanceof Error) throw reply;
@@ -143,7 +146,8 @@ export class ScriptedProvider implements LLMProvider {
   /** Throws if steps of the script were not used. */
   assertUsedUp(): void {
     const left = this.#steps.length - this.#requests.length;
-    if (left > 0) throw new Error(`${left} of ${countOf(this.#steps.length)} were never asked for`);
+    if (left > 0)
+      throw new Error(`${left} of ${counted(this.#steps.length, 'scripted reply')} were never asked for`);
   }
 }
 
@@ -168,8 +172,4 @@ async function play(
   request: LLMRequest,
 ): Promise<ScriptedReply | Error> {
   return request.signal ? unlessAborted(step(request), request.signal) : step(request);
-}
-
-function countOf(replies: number): string {
-  return replies === 1 ? '1 scripted reply' : `${replies} scripted replies`;
 }

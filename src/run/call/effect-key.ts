@@ -36,7 +36,11 @@ export function partKey(effect: string, part: string): string {
 
 /** The ids of the runs that one call starts: if it is executed again, they are the same. */
 export class RunIds {
-  /** Those of the current job. */
+  /**
+   * Those of the current job.
+   *
+   * @internal Its type needs those of Node.
+   */
   static readonly ofJob = new AsyncLocalStorage<RunIds>();
   /** Set after the end of a job: later runs do not belong to it. */
   isOver = false;

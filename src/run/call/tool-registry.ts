@@ -37,7 +37,7 @@ import {
   TEXT,
   withMethods,
 } from '../../core/kernel/options.js';
-import { toolMethods } from '../../core/metadata/class-record.js';
+import { lineage, toolMethods } from '../../core/metadata/class-record.js';
 import { behaviourFaults } from '../../core/metadata/tool-option-faults.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
 import {
@@ -45,6 +45,7 @@ import {
   describeSchemaFault,
   schemaWarnings,
 } from '../../tools/checking/schema-faults.js';
+import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../../tools/discovery/define-tool.js';
 import { objectFaults, textInputFaults } from '../../tools/discovery/tool-schemas.js';
 import { isStandardSchema, unloadedParts } from '../../tools/schema/schema-source.js';
@@ -225,8 +226,10 @@ export class ToolRegistry {
       if ('faults' in item) continue;
       for (const warning of item.warnings) warnAuthor(warning, this.#options.logger);
       const replaced = table.set(item.name, item.entry);
-      if (replaced && replaced.offered !== item.entry.offered)
-        this.#log.debug('Tool replaced', { tool: item.name });
+      if (!replaced || replaced.offered === item.entry.offered) continue;
+      const warning = takenName(replaced.offered, item.entry.offered);
+      if (warning !== undefined) warnAuthor(warning, this.#options.logger);
+      this.#log.debug('Tool replaced', { tool: item.name });
     }
     return this;
   }
@@ -693,6 +696,7 @@ export function readTool(registered: RegisteredTool): ReadTool {
     return { name: registered.name, entry, warnings: [] };
   }
   const isFactory = typeof registered === 'function';
+  if (isFactory && isClass(registered)) return { faults: [classFault(registered)] };
   let offered: unknown = registered;
   try {
     if (isFactory) offered = registered();
@@ -729,8 +733,23 @@ function factoryFault(name: string, error: unknown): AuthorFault {
   return {
     where: `register(${name || 'a function'})`,
     problem: `as a function it must return a tool, and it threw: ${errorMessage(error)}`,
-    causes: ['it is a class; a toolset class is discovered'],
-    fix: '`() => tool`, or `...discoverTools({ toolsets: [TheClass] })`',
+    fix: '() => tool',
+  };
+}
+
+function isClass(value: object): value is ClassType {
+  return /^class\b/.test(Function.prototype.toString.call(value));
+}
+
+function classFault(given: ClassType): AuthorFault {
+  const { name } = given;
+  const isToolset = toolMethods(given).length > 0;
+  return {
+    where: `register(${name || 'a class'})`,
+    problem: isToolset ? 'it is a toolset class, whose tools are discovered' : 'it is a class and not a tool',
+    fix: isToolset
+      ? `register(...discoverTools({ toolsets: [${name}] }))`
+      : `register(new ${name}()) if its instances are tools, or @Tool before the methods that are tools`,
   };
 }
 
@@ -768,6 +787,18 @@ function sameNameFaults(names: readonly string[]): readonly AuthorFault[] {
     problem: 'several tools that are given together have this name',
     fix: 'a name of its own for each; or register one of them later, which replaces the other',
   }));
+}
+
+/** Two classes rarely have a tool of the same name on purpose, unless one is a stand-in that extends the other. */
+function takenName(replaced: ToolDefinition, by: ToolDefinition): AuthorFault | undefined {
+  const [before, after] = [boundMethodOf(replaced), boundMethodOf(by)];
+  if (before === undefined || after === undefined) return undefined;
+  if (lineage(after.class).includes(before.class) || before.class.name === after.class.name) return undefined;
+  return {
+    where: placeOf(by.name),
+    problem: `${methodPlace(after)} replaces ${methodPlace(before)}, which has the same name`,
+    fix: '@Tool({ name }) on one of them, or @Toolset({ prefix })',
+  };
 }
 
 const PARAMETERS = '`parameters` as a JSON Schema object';

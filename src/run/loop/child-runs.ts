@@ -12,7 +12,11 @@ import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
 import { keyOfCall, type ParsedCall } from './messages.js';
 
-/** The child runs of the current call. */
+/**
+ * The child runs of the current call.
+ *
+ * @internal Its type needs those of Node.
+ */
 export const childRuns = new AsyncLocalStorage<ChildRuns>();
 
 /** The tools of the agents behind tools (`agentAsTool`), which may depend on the arguments of the call. */

@@ -12,7 +12,7 @@ import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { toolToSchema } from '../../run/call/tool-to-schema.js';
 import type { ToolLoopResult } from '../../run/loop/events.js';
 import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
-import { boundMethodOf } from '../../tools/discovery/discover-tools.js';
+import { boundMethodOf } from '../../tools/discovery/bound-method.js';
 import { planToolset, schemaOrigins } from '../../tools/discovery/plan-toolset.js';
 import { type StrictSchema, strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { listedTool } from '../mcp/server/listed-tool.js';

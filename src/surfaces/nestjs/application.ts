@@ -50,7 +50,8 @@ import {
 } from '../../run/conversation/conversations-options.js';
 import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
-import { boundMethodOf, toolOfMethod } from '../../tools/discovery/discover-tools.js';
+import { boundMethodOf } from '../../tools/discovery/bound-method.js';
+import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
 import { type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Inspector } from '../inspector/create-inspector.js';
 import { type InspectorOptions, mayInspect } from '../inspector/options.js';

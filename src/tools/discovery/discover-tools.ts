@@ -19,6 +19,7 @@ import {
   optionTable,
 } from '../../core/kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
+import { bindMethod, methodPlace } from './bound-method.js';
 import { type InstanceSource, type ToolsetHost, toolsetHost } from './containers/toolset-host.js';
 import { freezeTool } from './define-tool.js';
 import { type PlannedTool, planToolset } from './plan-toolset.js';
@@ -161,16 +162,12 @@ function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
     if (other === undefined) first.set(key, tool);
     else
       faults.push({
-        where: placeOf(tool),
-        problem: `its name "${tool.name}" is also the name of ${placeOf(other)}`,
+        where: methodPlace(tool),
+        problem: `its name "${tool.name}" is also the name of ${methodPlace(other)}`,
         fix: '@Tool({ name }) on one of them, or @Toolset({ prefix })',
       });
   }
   return faults;
-}
-
-function placeOf(tool: PlannedTool): string {
-  return `${tool.class.name}.${String(tool.key)}`;
 }
 
 function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<ClassType, InstanceSource> {
@@ -195,7 +192,7 @@ function bindTool(
   planned: PlannedTool,
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
-  if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
+  if (source === undefined) throw new TypeError(`${methodPlace(planned)} has no instance`);
   const { call, bindings } = planned;
   const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
   const open =
@@ -210,12 +207,6 @@ function bindTool(
         : (args, context) => call(source.open(context))(args, context),
   });
 }
-
-/** The method of a tool. */
-type BoundMethod = Pick<PlannedTool, 'class' | 'key'>;
-
-/** Kept outside the definitions, which are data: only integrations that read other decorators need it. */
-const methods = new WeakMap<ToolDefinition, BoundMethod>();
 
 /** How the method of a tool is called. */
 interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'> {
@@ -253,7 +244,7 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
     ...calling,
     ...(served && { execute: valueInDetails(calling.execute) }),
   });
-  methods.set(tool, { class: owner, key });
+  bindMethod(tool, { class: owner, key });
   return tool;
 }
 
@@ -273,9 +264,4 @@ function companion(name: string | undefined, open: MethodCalling['open']) {
     const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
     return instance[name]?.(effect, context);
   };
-}
-
-/** The method that `discoverTools` turned into a tool; `undefined` for other tools. */
-export function boundMethodOf(tool: ToolDefinition): BoundMethod | undefined {
-  return methods.get(tool);
 }

@@ -59,12 +59,15 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
       return { ok: true, schema: derived, standard };
     }
   } catch (error) {
+    const places = vendor === 'zod' ? unwritablePlaces(standard) : [];
+    const at = places.length === 0 ? '' : ` at ${listed(places)}`;
+    const date = vendor === 'zod' ? ' (`z.iso.datetime()` for a date)' : '';
     return {
       ok: false,
-      problem: `cannot be written as JSON Schema by ${vendor}: ${errorMessage(error)}`,
+      problem: `cannot be written as JSON Schema by ${vendor}${at}: ${errorMessage(error)}`,
       // A library throws a TypeError for `undefined`; for types that it cannot convert, it has its own message.
       causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
-      fix: 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
+      fix: `types that JSON has${date}, with the transformation done in the tool, or JSON Schema itself`,
     };
   }
   return {
@@ -85,6 +88,31 @@ function writeJsonSchema(standard: StandardSchema): unknown {
   }
   return undefined;
 }
+
+/** The parts that zod cannot write as JSON Schema; its error does not name them. */
+function unwritablePlaces(standard: StandardSchema): readonly string[] {
+  const places: string[] = [];
+  const override = ({ zodSchema, jsonSchema, path }: ZodPart) => {
+    const isOpen = Object.keys(jsonSchema).length === 0 && !OPEN_TYPES.has(zodSchema._zod.def.type);
+    if (isOpen) places.unshift(path.join('.'));
+  };
+  try {
+    const libraryOptions = { unrepresentable: 'any', override };
+    standard['~standard'].jsonSchema?.input({ target: TARGET, libraryOptions });
+  } catch {
+    // The first error is reported.
+  }
+  return [...new Set(places)].filter((place) => place !== '');
+}
+
+interface ZodPart {
+  readonly zodSchema: { readonly _zod: { readonly def: { readonly type: string } } };
+  readonly jsonSchema: object;
+  readonly path: readonly (string | number)[];
+}
+
+/** They accept everything, and so does their JSON Schema. */
+const OPEN_TYPES: ReadonlySet<string> = new Set(['any', 'unknown']);
 
 /** Copies the JSON form of a schema. */
 function plainCopy(source: object): JsonSchema {

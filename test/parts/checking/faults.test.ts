@@ -60,7 +60,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
     };
     expect(toldFaults(schema, { code: 'x' })).toEqual([
       FIRST,
-      '  - code: must NOT have fewer than 3 characters',
+      '  - code: must have at least 3 characters',
       '  - code: must match pattern "^[0-9]+$"',
     ]);
   });
@@ -86,7 +86,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
 
   test('a fault of the arguments as a whole has no path', () => {
     const schema = { type: 'object', minProperties: 1 };
-    expect(toldFaults(schema, {})).toEqual([FIRST, '  - must NOT have fewer than 1 properties']);
+    expect(toldFaults(schema, {})).toEqual([FIRST, '  - must have at least 1 property']);
   });
 
   test('faults describe what was sent: a single value that fits no list is not an element 0', () => {

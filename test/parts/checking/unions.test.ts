@@ -100,7 +100,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     const schema = { type: 'object', properties: { list: { type: 'array', uniqueItems: true } } };
     expect(toldFaults(schema, { list: [1, 2, 1] })).toEqual([
       FIRST,
-      '  - list: must NOT have duplicate items (items ## 0 and 2 are identical)',
+      '  - list: must not have duplicate items (items 0 and 2 are identical)',
     ]);
   });
 

@@ -127,7 +127,7 @@ function testRuns(): void {
     const [call] = [{ name: 'place', arguments: { sku: 'A1' } }];
     const provider = new ScriptedProvider([{ content: '', toolCalls: [call], usage }, reply]);
     await runToolLoop({ ...config(false), provider }, [{ role: 'user', content: 'Order' }]);
-    expect((await runs('show', 'r1')).out).toContain('r1: ended, 2 requests to m, 4 messages, 1 calls\n');
+    expect((await runs('show', 'r1')).out).toContain('r1: ended, 2 requests to m, 4 messages, 1 call\n');
     expect(JSON.parse((await runs('show', 'r1', '--json')).out)).toMatchObject({
       iterations: 2,
       usage: { totalTokens: 14 },

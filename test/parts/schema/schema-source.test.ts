@@ -65,8 +65,8 @@ describe('readSchemaSource', () => {
     ],
     [
       'a type that JSON does not have',
-      z.object({ big: z.bigint() }),
-      /cannot be written as JSON Schema by zod/,
+      z.object({ big: z.bigint(), any: z.any(), days: z.object({ off: z.array(z.date()) }) }),
+      /cannot be written as JSON Schema by zod at `properties.big` and `properties.days.properties.off.items`: /,
     ],
     ['no schema at all', 'string', /neither JSON Schema nor a Standard Schema/],
     ['nothing', undefined, /neither JSON Schema nor a Standard Schema/],

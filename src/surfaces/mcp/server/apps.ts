@@ -17,7 +17,7 @@ import {
   TEXT,
 } from '../../../core/kernel/options.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
-import { boundMethodOf } from '../../../tools/discovery/discover-tools.js';
+import { boundMethodOf } from '../../../tools/discovery/bound-method.js';
 
 /** The identifier of MCP Apps in `capabilities.extensions` (SEP-1865). */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { counted } from '../../../core/kernel/counted.js';
 import { canonicalJson, pointerStep } from '../../../core/kernel/json.js';
 import { findReference } from '../../schema/find-reference.js';
 import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
@@ -557,13 +558,13 @@ function refusesUnless<Value>(
 
 /** A limit on the number of characters, items or properties. */
 function countBound<Value>(
-  than: 'more' | 'fewer',
-  what: string,
+  bound: 'at least' | 'at most',
+  noun: string,
   within: (limit: number) => { readonly test: (value: Value) => boolean; readonly code?: TestCode },
 ): ValidatorFactory {
   return (part) => {
     const limit = part.given as number;
-    const complaint = { params: { limit }, message: `must NOT have ${than} than ${limit} ${what}` };
+    const complaint = { params: { limit }, message: `must have ${bound} ${counted(limit, noun)}` };
     return refusesUnless(part, complaint, within(limit));
   };
 }
@@ -617,11 +618,11 @@ export const MAX_ERRORS = 200;
 
 /** Keywords for arrays. */
 const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maxItems: countBound('more', 'items', (most) => ({
+  maxItems: countBound('at most', 'item', (most) => ({
     test: (items: Items) => items.length <= most,
     code: (items) => `${items}.length <= ${literal(most)}`,
   })),
-  minItems: countBound('fewer', 'items', (least) => ({
+  minItems: countBound('at least', 'item', (least) => ({
     test: (items: Items) => items.length >= least,
     code: (items) => `${items}.length >= ${literal(least)}`,
   })),
@@ -679,7 +680,7 @@ function eachItem(part: Part): Validator {
 /** Validates the items after a tuple. */
 function itemsFrom(part: Part, from: number): Validator {
   const validate = part.validatorOf(part.given);
-  const complaint = { params: { limit: from }, message: `must NOT have more than ${from} items` };
+  const complaint = { params: { limit: from }, message: `must have at most ${counted(from, 'item')}` };
   return (value, run, seen) => {
     const items = value as Items;
     seen?.add(ALL);
@@ -739,7 +740,7 @@ function unevaluatedItems(part: Part): Validator {
       if (part.given === false) {
         fits = run.refuse(value, part, {
           params: { limit: index },
-          message: `must NOT have more than ${index} items`,
+          message: `must have at most ${counted(index, 'item')}`,
         });
         break;
       }
@@ -762,7 +763,7 @@ function duplicateItems(items: Items) {
   });
   if (params === undefined) return undefined;
   const { i, j } = params;
-  return { params, message: `must NOT have duplicate items (items ## ${j} and ${i} are identical)` };
+  return { params, message: `must not have duplicate items (items ${j} and ${i} are identical)` };
 }
 
 /** Keywords that compare a value of any type. */
@@ -795,12 +796,12 @@ const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
 
 /** Keywords for strings. */
 const TEXT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maxLength: countBound('more', 'characters', (most) => ({
+  maxLength: countBound('at most', 'character', (most) => ({
     test: (text: string) => text.length <= most || charactersOf(text) <= most,
     code: (text, constant) =>
       `(${text}.length <= ${literal(most)} || ${constant(charactersOf)}(${text}) <= ${literal(most)})`,
   })),
-  minLength: countBound('fewer', 'characters', (least) => ({
+  minLength: countBound('at least', 'character', (least) => ({
     test: (text: string) => text.length >= least && charactersOf(text) >= least,
     code: (text, constant) =>
       least === 1
@@ -925,10 +926,10 @@ function union(part: Part): Validator {
 
 /** Keywords for objects. */
 const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maxProperties: countBound('more', 'properties', (most) => ({
+  maxProperties: countBound('at most', 'property', (most) => ({
     test: (value: Fields) => Object.keys(value).length <= most,
   })),
-  minProperties: countBound('fewer', 'properties', (least) => ({
+  minProperties: countBound('at least', 'property', (least) => ({
     test: (value: Fields) => Object.keys(value).length >= least,
   })),
   required,
