@@ -153,12 +153,11 @@ function withDotsInFront(text) {
   return text.replaceAll(/\.\n(?=[\w$]+ (?:instanceof|in|of)\b)/g, '\n.');
 }
 
-/** Node shows the line that threw an uncaught error: mistakes of an author have a line of their own. */
+/** Node shows the line that threw an uncaught error: it begins with what was thrown. */
 function withOwnLines(text) {
-  return text.replaceAll(
-    /(?<=[;{)}])throw new (?:ToolDeclarationError|InvalidOptionsError)\(\w+\)[;}]?/g,
-    '\n$&\n',
-  );
+  return text
+    .replaceAll(/(?<=[;{)}])throw new /g, '\nthrow new ')
+    .replaceAll(/^throw new \w+\(\w+\)[;}]/gm, '$&\n');
 }
 
 function withoutMap(text) {

@@ -64,6 +64,10 @@ describe('registry', () => {
     register(Shop, FakeShop);
     register(Shop, Shop);
     expect(warnings).toEqual([]);
+    expect(() => {
+      const both = [Shop, Mail].flatMap((toolset) => discoverTools({ toolsets: [toolset] }));
+      new ToolRegistry().register(...both);
+    }).toThrow(/several tools that are given together have this name \(Shop\.find, Mail\.find\)/);
     register(Shop, Mail);
     expect(warnings).toEqual([
       'register("find"): Mail.find replaces Shop.find, which has the same name (@Tool({ name }) on one of them, or @Toolset({ prefix }))',

@@ -216,11 +216,11 @@ export class ToolRegistry {
   register(...tools: readonly RegisteredTool[]): this {
     const table = this.#writable();
     const read = Array.from(new Set(tools), readTool);
-    const names = read.flatMap((item) =>
-      'name' in item ? `${item.entry.offered.served?.kind ?? ''} ${item.name}`.trim() : [],
-    );
     const faults = read.flatMap((item) => ('faults' in item ? item.faults : []));
-    const all = [...faults, ...sameNameFaults(names)];
+    const all = [
+      ...faults,
+      ...sameNameFaults(read.flatMap((item) => ('name' in item ? item.entry.offered : []))),
+    ];
     if (all.length > 0) throw new ToolDeclarationError(all);
     for (const item of read) {
       if ('faults' in item) continue;
@@ -780,13 +780,19 @@ function placeOf(name: unknown): string {
 }
 
 /** If two tools with the same name are registered together, it is unclear which is meant. */
-function sameNameFaults(names: readonly string[]): readonly AuthorFault[] {
-  const twice = names.filter((name, index) => names.indexOf(name) !== index);
-  return Array.from(new Set(twice), (name) => ({
-    where: placeOf(name),
-    problem: 'several tools that are given together have this name',
-    fix: 'a name of its own for each; or register one of them later, which replaces the other',
-  }));
+function sameNameFaults(tools: readonly ToolDefinition[]): readonly AuthorFault[] {
+  const groups = Map.groupBy(tools, ({ name, served }) => `${served?.kind ?? ''} ${name}`.trim());
+  return Array.from(groups, ([name, same]): readonly AuthorFault[] => {
+    if (same.length === 1) return [];
+    const methods = same.flatMap((tool) => boundMethodOf(tool) ?? []).map(methodPlace);
+    return [
+      {
+        where: placeOf(name),
+        problem: `several tools that are given together have this name${methods.length > 0 ? ` (${methods.join(', ')})` : ''}`,
+        fix: 'a name of its own for each; or register one of them later, which replaces the other',
+      },
+    ];
+  }).flat();
 }
 
 /** Two classes rarely have a tool of the same name on purpose, unless one is a stand-in that extends the other. */

@@ -158,6 +158,15 @@ describe('what cannot be a schema is a fault with its place', () => {
     ]);
   });
 
+  test('a type of very many properties, once', async () => {
+    const before = `type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
+      type Wide = { [name in \`p\${Digit}\${Digit}\${Digit}\`]: { a: string; b: string } };`;
+    const { faults, warnings } = await generateTool('  @Tool() run(x: Wide): Wide { return x; }', before);
+    const problem = 'has a type of more than 2000 properties, nested ones included';
+    expect(faults).toMatchObject([{ where: 'Tools.run, parameter x', path: '', problem }]);
+    expect(warnings).toMatchObject([{ where: 'Tools.run, its result', path: '', problem }]);
+  });
+
   test('a property of a DTO class, once, however many tools take it', async () => {
     const before = 'export class Dto { name = ""; fn!: () => void }';
     const { faults } = await generateTool('  @Tool() run(a: Dto, b: Dto[]) {}', before);

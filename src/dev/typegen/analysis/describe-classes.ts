@@ -379,6 +379,7 @@ function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): TypeWalk
     definitions: new Map(),
     faults: [],
     warnings: [],
+    properties: 0,
     write: (place) => writeType(place, walk),
     decoration: (declaration) => decorationOf(declaration, scan.view, direction),
     classReference: (symbol) => referToClass(symbol, scan),

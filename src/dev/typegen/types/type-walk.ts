@@ -32,6 +32,8 @@ export interface TypeWalk {
   readonly definitions: Map<string, WrittenSchema>;
   readonly faults: TypeProblem[];
   readonly warnings: TypeProblem[];
+  /** The number of properties so far, nested ones included. */
+  properties: number;
   /** Writes the schema of a part; a member, because direct imports would be circular. */
   write(place: TypePlace): Written;
   /** What a property's decorators define: its type, or that it is not part of arguments or results. */

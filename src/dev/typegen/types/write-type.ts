@@ -446,6 +446,9 @@ export function listDataProperties(type: TypeHandle, walk: TypeWalk): readonly W
   );
 }
 
+/** More than a model reads; types of the DOM and of some clients lead to hundreds of thousands. */
+const MOST_PROPERTIES = 2_000;
+
 function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): WrittenProperty | undefined {
   const { view } = walk;
   const [declaration] = view.declarations(symbol);
@@ -456,6 +459,12 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
   const isOptional = (symbol.flags & (view.symbolFlags.Optional ?? 0)) !== 0;
   const parts = definedParts(walk, type);
   if (parts.length === 0 || (isOptional && hasFlag(walk, type, 'Never'))) return undefined;
+  walk.properties += 1;
+  if (walk.properties === MOST_PROPERTIES + 1)
+    fault(walk, '', {
+      problem: `has a type of more than ${MOST_PROPERTIES} properties, nested ones included`,
+    });
+  if (walk.properties > MOST_PROPERTIES) return undefined;
   const isFunction = (part: TypeHandle) =>
     hasFlag(walk, part, 'Object') && view.callSignatures(part).length > 0;
   if (walk.direction === 'out' && parts.every(isFunction)) return undefined;

@@ -785,7 +785,7 @@ const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   exclusiveMinimum: bound('>', (value, limit) => value > limit),
   multipleOf: (part) => {
     const step = part.given as number;
-    const complaint = { params: { multipleOf: step }, message: `must be multiple of ${step}` };
+    const complaint = { params: { multipleOf: step }, message: `must be a multiple of ${step}` };
     return refusesUnless(part, complaint, {
       // Like compiled schemas: quotients that are written with an exponent are never whole.
       test: (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21,
