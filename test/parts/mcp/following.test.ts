@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';
 import { defineTool, ToolRegistry } from 'toolwright';
-import { followMcpTools, type McpToolChange, type McpToolsOptions, mcpTools } from 'toolwright/mcp';
+import {
+  connectMcp,
+  followMcpTools,
+  type McpToolChange,
+  type McpToolsOptions,
+  mcpTools,
+} from 'toolwright/mcp';
+import { serve } from '../../setup/loopback.js';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 
 const plain = (name: string, description = `Does ${name}`, readOnly = false) =>
@@ -302,6 +309,19 @@ describe('a connection that is lost', () => {
       );
     const fail = () => Promise.reject(new Error('no token'));
     await expect(mcpTools(fail)).rejects.toThrow('The MCP server cannot be reached: no token');
+  });
+
+  test('that was refused has the status and the first line of the answer', async () => {
+    const refusing = await serve((_request, response) => {
+      response.writeHead(400, { 'content-type': 'text/plain' }).end('\nWhich tenant?\nRead the manual.');
+    });
+    closing.push({ close: async () => refusing[Symbol.asyncDispose]() });
+    const following = followMcpTools(new ToolRegistry(), connectMcp({ url: `${refusing.url}/mcp` }), {
+      prefix: 'shop',
+    });
+    await expect(following).rejects.toThrow(
+      /^The MCP server 'shop' answered with status 400: Which tenant\?$/,
+    );
   });
 
   test('in the middle of a call, only what may be done twice is done again', async () => {

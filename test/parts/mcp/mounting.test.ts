@@ -4,6 +4,7 @@ import { defineTool, ToolRegistry } from 'toolwright';
 import { createMcpServer } from 'toolwright/mcp';
 import { serve } from '../../setup/loopback.js';
 import { connectClient, ERAS } from './mcp-connections.js';
+import { HEADERS } from './raw-requests.js';
 
 const registry = new ToolRegistry().register(
   defineTool({
@@ -26,6 +27,38 @@ test('clients of both revisions come at the same time to a server whose bodies o
   const results = await Promise.all(clients.map((client) => client.callTool({ name: 'who' })));
   expect(results).toMatchObject(Object.keys(ERAS).map((era) => ({ content: [{ text: `ada by ${era}` }] })));
   for (const client of clients) await client.close();
+  await mcp.close();
+});
+
+test('a body that a parser has read before, as in Express, is found on the request', async () => {
+  const mcp = createMcpServer(registry);
+  await using server = await serve(async (request, response) => {
+    const body = await text(request);
+    // Express also passes its `next` function, and gives requests without a body an empty object.
+    const parsed = Object.assign(request, { auth: authInfo, body: body === '' ? {} : JSON.parse(body) });
+    await mcp.node(parsed, response, () => {});
+  });
+  const url = new URL('/mcp', server.url);
+  for (const [era, options] of Object.entries(ERAS)) {
+    const client = await connectClient(url, { options });
+    const { content } = await client.callTool({ name: 'who' });
+    expect(content).toMatchObject([{ text: `ada by ${era}` }]);
+    await client.close();
+  }
+  await mcp.close();
+});
+
+test('a body that a parser has read and nobody has kept is refused with the reason', async () => {
+  const mcp = createMcpServer(registry);
+  await using server = await serve(async (request, response) => {
+    await text(request);
+    await mcp.node(request, response);
+  });
+  const response = await fetch(new URL('/mcp', server.url), { method: 'POST', headers: HEADERS, body: '{}' });
+  expect([response.status, await response.text()]).toEqual([
+    500,
+    expect.stringContaining('The body was read before'),
+  ]);
   await mcp.close();
 });
 

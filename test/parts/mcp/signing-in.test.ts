@@ -18,6 +18,7 @@ import { SqliteRunStore } from 'toolwright/stores';
 import { builtFile } from '../../processes/built-file.js';
 import { NodeProcess } from '../../processes/node-process.js';
 import { describePostgres } from '../../services/services.js';
+import { serve } from '../../setup/loopback.js';
 import { TestSchemas } from '../postgres/test-schema.js';
 import { agree, CANARY, type OddServers, serveOddly } from './odd-authorization-server.js';
 
@@ -207,11 +208,34 @@ test('an authorization server that is out of order costs no sign-in', async () =
   await shop.call('orders');
   servers.expireAll();
   servers.behaviour.failsWith = 503;
-  expect(await shop.call('orders')).toContain('could not renew the token: it answered with status 503');
+  expect(await shop.call('orders')).toMatch(
+    /answered with status 503 \(.+\/token\): the token could not be renewed$/,
+  );
   servers.behaviour.failsWith = undefined;
   expect(await shop.call('orders')).toBe('orders of ada');
   expect(servers.visits).toHaveLength(1);
   warn.mockRestore();
+});
+
+test('an authorization server that fails is named with its address, and the MCP server is not blamed', async () => {
+  const gone = await serve(() => {});
+  await gone[Symbol.asyncDispose]();
+  await using busy = await serve((_request, response) => response.writeHead(503).end());
+  await using shop = await serve(({ url = '', headers: { host } }, response) => {
+    const [, name = ''] = /^\/\.well-known\/oauth-protected-resource\/(.+)$/.exec(url) ?? [];
+    if (name === '') return response.writeHead(401).end();
+    const authorization_servers = [name === 'gone' ? gone.url : busy.url];
+    response.end(JSON.stringify({ resource: `http://${host}/${name}`, authorization_servers }));
+  });
+  const errorOf = (name: string) =>
+    visit({}, { ...servers, url: `${shop.url}/${name}` }).catch((error: Error) => error.message);
+  const metadata = '/.well-known/oauth-authorization-server';
+  expect(await errorOf('gone')).toContain(
+    `The authorization server of ${shop.url}/gone cannot be reached (${gone.url}${metadata}): `,
+  );
+  expect(await errorOf('busy')).toContain(
+    `The authorization server of ${shop.url}/busy answered with status 503 (${busy.url}${metadata}): `,
+  );
 });
 
 test('a token of another account is refused, and the user signs in again', async () => {

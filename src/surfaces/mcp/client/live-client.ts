@@ -2,7 +2,7 @@ import type { Client } from '@modelcontextprotocol/client';
 import { withMethods } from '../../../core/kernel/options.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import type { McpClientSource } from './options.js';
-import { type AskForSignIn, signInNeededBy, signInOf } from './sign-in.js';
+import { type AskForSignIn, AuthorizationServerError, signInNeededBy, signInOf } from './sign-in.js';
 
 const MOST_NAME_CHARACTERS = 64;
 /** The second one if the user of the first answered without signing in. */
@@ -30,7 +30,7 @@ export const CLIENT = withMethods(
   'a connected Client of @modelcontextprotocol/client, or a function that connects one',
 );
 
-/** The server did not respond; the network error is its cause. */
+/** The server, or its authorization server, did not respond or refused the connection; its cause has the details. */
 export class UnreachableError extends Error {}
 
 /** A client that reconnects after a lost connection, if it was created with a function that connects. */
@@ -199,16 +199,34 @@ const MOST_CAUSES = 8;
 /** Classifies an error by its data: `instanceof` fails if there are two copies of the SDK. */
 function connectionLossOf(error: unknown): ConnectionLoss {
   if (typeof error !== 'object' || error === null) return 'none';
-  const { data } = error as { readonly data?: { readonly status?: unknown } };
-  if (data?.status === SESSION_GONE) return 'before';
+  if (refusalOf(error)?.status === SESSION_GONE) return 'before';
   const causes = causesOf(error);
+  if (causes.some((cause) => cause instanceof AuthorizationServerError)) return 'none';
   const known = causes.map(({ code }) => LOSSES.get(code)).find((loss) => loss !== undefined);
   if (known !== undefined) return known;
   return causes.some(({ message }) => message === FETCH_FAILED) ? 'during' : 'none';
 }
 
-/** The error for a server that did not respond. */
+/** The HTTP status and the text with which a server refused a request, in an error of the SDK. */
+function refusalOf(error: unknown): { readonly status: number; readonly text?: unknown } | undefined {
+  const { data } = Object(error) as {
+    readonly data?: { readonly status?: unknown; readonly text?: unknown };
+  };
+  return typeof data?.status === 'number' ? { ...data, status: data.status } : undefined;
+}
+
+const MOST_SHOWN_CHARACTERS = 200;
+
+/** The error for a connection that could not be opened or was lost. */
 function unreachableError(server: string, error: unknown): UnreachableError {
+  const failed = causesOf(error).find((cause) => cause instanceof AuthorizationServerError);
+  if (failed !== undefined) return new UnreachableError(failed.message, { cause: error });
+  const { status, text } = refusalOf(error) ?? {};
+  if (status !== undefined) {
+    const [line = ''] = typeof text === 'string' ? text.trim().split(/\r?\n/, 1) : [];
+    const shown = line === '' ? '.' : `: ${line.slice(0, MOST_SHOWN_CHARACTERS)}`;
+    return new UnreachableError(`The ${server} answered with status ${status}${shown}`, { cause: error });
+  }
   if (connectionLossOf(error) === 'none')
     return new UnreachableError(
       `The ${server} cannot be reached: ${error instanceof Error ? error.message : String(error)}`,

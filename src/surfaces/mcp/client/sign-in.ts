@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthProvider, Client, FetchLike, InsufficientScopeError } from '@modelcontextprotocol/client';
+import { errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { McpAuth, McpTokenStore } from './connect-options.js';
 import { type Attempt, RecordedSignIn, type SignInRecord } from './recorded-sign-in.js';
@@ -30,6 +31,9 @@ class SignInNeeded extends Error {
     this.address = address;
   }
 }
+
+/** The authorization server failed, and not the MCP server. */
+export class AuthorizationServerError extends Error {}
 
 /** The sign-in that an error asks for. */
 export function signInNeededBy(error: unknown): SignInNeeded | undefined {
@@ -190,10 +194,8 @@ export class McpSignIn {
       });
       if (provider.address === undefined) return undefined;
       // The SDK asks the user whatever kept it from the renewal.
-      if (record.tokens?.refresh_token !== undefined && requests.renewalFailure !== undefined)
-        throw new Error(
-          `The authorization server of ${this.#server} could not renew the token: ${requests.renewalFailure}.`,
-        );
+      if (record.tokens?.refresh_token !== undefined && requests.failure?.isPassing)
+        throw new Error('the token could not be renewed');
       const open = record.attempts?.filter(({ startedAt }) => Date.now() - startedAt < ATTEMPT_MS) ?? [];
       record.attempts = [attempt, ...open].slice(0, MOST_ATTEMPTS);
       return provider.address;
@@ -227,8 +229,15 @@ export class McpSignIn {
   ): Promise<Value> {
     const { record, text } = await this.#lease();
     const before = record.tokens?.access_token;
+    const requests = new AuthorizationRequests();
     try {
-      return await work(record, new AuthorizationRequests());
+      return await work(record, requests);
+    } catch (cause) {
+      if (requests.failure === undefined) throw cause;
+      const { problem } = requests.failure;
+      const reason = errorMessage(causesOf(cause).at(-1));
+      const message = `The authorization server of ${this.#server} ${problem}: ${reason}`;
+      throw new AuthorizationServerError(message, { cause });
     } finally {
       await this.#release(record, { text, before });
     }
@@ -270,19 +279,25 @@ export class McpSignIn {
 /** The requests of one authorization; no error of theirs repeats a secret that was sent. */
 class AuthorizationRequests {
   readonly #deadline = AbortSignal.timeout(REQUESTS_MS);
-  /** Why a token could not be renewed, if that may be possible later. */
-  renewalFailure: string | undefined;
+  /** How the authorization server failed the last request, and whether it may succeed later. */
+  failure: { readonly problem: string; readonly isPassing: boolean } | undefined;
 
   readonly fetch: FetchLike = async (url, init) => {
     const signals = [this.#deadline, ...(init?.signal ? [init.signal] : [])];
-    const isRenewal = String(init?.body).includes('grant_type=refresh_token');
+    const { origin, pathname } = new URL(url);
+    const fail = (problem: string, isPassing: boolean) => {
+      // This document is the MCP server's own.
+      const isForeign = pathname.includes('/.well-known/oauth-protected-resource');
+      this.failure = isForeign ? undefined : { problem: `${problem} (${origin}${pathname})`, isPassing };
+    };
+    this.failure = undefined;
     try {
       const response = await fetchWithoutEcho(url, { ...init, signal: AbortSignal.any(signals) });
-      const isBusy = response.status >= 500 || response.status === 429;
-      if (isRenewal && isBusy) this.renewalFailure = `it answered with status ${response.status}`;
+      const { status } = response;
+      if (status >= 400) fail(`answered with status ${status}`, status >= 500 || status === 429);
       return response;
     } catch (error) {
-      if (isRenewal) this.renewalFailure = 'it did not answer';
+      fail('cannot be reached', true);
       throw error;
     }
   };

@@ -22,6 +22,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import type { NodeRequest } from '../../../core/kernel/node-http.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
@@ -463,12 +464,17 @@ class RegistryServer implements McpToolServer {
     }
   };
 
-  readonly node: McpToolServer['node'] = async (request, response, body) => {
-    const { method, headers } = request;
+  readonly node: McpToolServer['node'] = async (request: NodeRequest, response, given) => {
+    const { method, headers, readableDidRead } = request;
+    // Express passes its `next` function, and its body parsers leave the body at the request.
+    const isGiven = given !== undefined && typeof given !== 'function';
+    const body = isGiven ? given : method === 'POST' && readableDidRead ? request.body : undefined;
     const { host } = headers;
     // Requests that the Fetch API, into which the adapter converts them, cannot represent.
     if (method === 'TRACE') return sendRefusal(response, refuseMethod());
     if (host && !isHostName(host)) return sendRefusal(response, refuseRequest(403, `Invalid Host: ${host}`));
+    if (method === 'POST' && readableDidRead && body === undefined)
+      return sendRefusal(response, refuseRequest(500, BODY_READ_BEFORE));
     this.#node ??= this.#loadNodeHandler().catch((error) => {
       this.#onError(error);
       return refuseAll;
@@ -724,6 +730,9 @@ function refuseClosed(): Response {
 /** Must not reject: `http` does not await the listener, and a rejection would end the process. */
 const refuseAll: McpToolServer['node'] = (_request, response) =>
   sendRefusal(response, refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node'));
+
+const BODY_READ_BEFORE =
+  'The body was read before it came here, and request.body is not set: pass it, mcp.node(request, response, body)';
 
 async function sendRefusal(response: Parameters<McpToolServer['node']>[1], refusal: Response): Promise<void> {
   response.writeHead(refusal.status, Object.fromEntries(refusal.headers)).end(await refusal.text());

@@ -163,7 +163,10 @@ export interface McpConnection {
 export interface McpToolServer {
   /** Streamable HTTP as a Web-standard handler; it is bound. */
   readonly fetch: (request: Request, info?: McpRequestInfo) => Promise<Response>;
-  /** The same for Node's `http` and Express; `request.auth` is the verified token, `body` a parsed body. */
+  /**
+   * The same for Node's `http` and Express. `request.auth` is the verified token; `body` is a parsed body, by default
+   * the `request.body` of a parser.
+   */
   readonly node: (
     request: IncomingMessage & { auth?: AuthInfo },
     response: ServerResponse,
