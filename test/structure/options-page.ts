@@ -51,7 +51,7 @@ const LEFT_OUT = new Set([
 ]);
 
 /** Options whose type has another name. */
-const ALSO = new Set(['BudgetLimits', 'CallScope', 'McpApp', 'McpServerSettings', 'StoreLimits']);
+const ALSO = new Set(['BudgetLimits', 'CallScope', 'McpApp', 'McpAuth', 'McpServerSettings', 'StoreLimits']);
 
 /** Options with more takers, such as scopes, are described by their docstring. */
 const MOST_TAKERS = 4;
@@ -120,6 +120,7 @@ function optionsTypes(program: ts.Program, entries: readonly Door[]): OptionsTyp
     for (const { taker, type } of takenBy(checker, name, symbol))
       takers.set(type, (takers.get(type) ?? new Set()).add(taker));
   const seen = new Set<ts.Symbol>();
+  const headings = new Set<string>();
   return exported.flatMap(({ door, name, symbol }) => {
     if (!isShown(name, symbol) || seen.has(symbol)) return [];
     seen.add(symbol);
@@ -130,7 +131,8 @@ function optionsTypes(program: ts.Program, entries: readonly Door[]): OptionsTyp
     const names = [...(takers.get(symbol) ?? [])];
     const [first] = names;
     // The anchors of names with a dot differ between renderers of Markdown.
-    const heading = first === undefined || first.includes('.') ? name : first;
+    const heading = first === undefined || first.includes('.') || headings.has(first) ? name : first;
+    headings.add(heading);
     return [{ name, door, symbol, options, takers: names, heading }];
   });
 }

@@ -4,6 +4,8 @@ export type {
   McpAuth,
   McpConnectionStatus,
   McpConnectOptions,
+  McpRemoteOptions,
+  McpStdioOptions,
   McpTokenStore,
 } from './client/connect-options.js';
 export { followMcpTools, mcpTools } from './client/mcp-tools.js';

@@ -29,7 +29,12 @@ import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
 import { budgetFaults } from '../../run/loop/budget-accounts.js';
 import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
-import type { McpConnectionStatus, McpConnectOptions } from '../../surfaces/mcp/client/connect-options.js';
+import type {
+  McpConnectionStatus,
+  McpConnectOptions,
+  McpRemoteOptions,
+  McpStdioOptions,
+} from '../../surfaces/mcp/client/connect-options.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
 import type { PermissionMode, Permissions } from '../permissions/index.js';
@@ -747,14 +752,14 @@ async function clientOf(
   const { connectMcp } = await import('../../surfaces/mcp/client/connect-mcp.js');
   const folder = resolve(baseOf('folder'), options.folder ?? '.');
   if (!isRecord(given) || !('command' in given)) {
-    const server = given as Exclude<McpConnectOptions, { readonly command: string }>;
+    const server = given as McpRemoteOptions;
     const { stateSecret } = options;
     if (stateSecret === undefined || !keepsResults(store) || !isRecord(server?.auth))
       return connectMcp(server);
     const { storeTokens } = await import('../../surfaces/mcp/client/token-stores.js');
     return connectMcp({ ...server, auth: { tokens: storeTokens(store, stateSecret), ...server.auth } });
   }
-  const { cwd, ...settings } = given as Extract<McpConnectOptions, { readonly command: string }>;
+  const { cwd, ...settings } = given as McpStdioOptions;
   return connectMcp({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
 }
 

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -263,6 +264,24 @@ test('calls that need a sign-in at the same time open one page', async () => {
   const texts = await Promise.all([shop.call('order'), shop.call('order'), shop.call('order')]);
   expect(texts).toEqual(['ordered by ada', 'ordered by ada', 'ordered by ada']);
   expect(open.visits).toHaveLength(1);
+});
+
+test('a user who does not sign in ends the sign-in after ten minutes', async () => {
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  const limits = jest
+    .spyOn(AbortSignal, 'timeout')
+    .mockImplementation((ms) => timeout(ms === 600_000 ? 50 : ms));
+  const never = () => new Promise<never>(() => {});
+  const untilAborted = async (_page: URL, signal: AbortSignal) => {
+    await once(new EventEmitter(), 'request', { signal });
+    return '';
+  };
+  for (const onSignIn of [never, untilAborted])
+    await expect(visit({ onSignIn })).rejects.toThrow(
+      `The user did not sign in at ${servers.url} within 10 minutes.`,
+    );
+  limits.mockRestore();
+  expect(await (await visit()).call('orders')).toBe('orders of ada');
 });
 
 test('an address that belongs to no sign-in is refused, and one that was used', async () => {

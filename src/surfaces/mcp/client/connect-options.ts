@@ -47,9 +47,10 @@ export interface McpAuth {
   readonly redirectUrl?: string;
   /**
    * Lets the user sign in at this address, and returns the address to which the browser came back, with its query.
-   * Default: the sign-in is a pending question of the run, and `finishSignIn` completes it.
+   * The user has ten minutes; then `signal` is aborted, and the call or the connection fails. Default: the sign-in is a
+   * pending question of the run, and `finishSignIn` completes it.
    */
-  onSignIn?(address: URL): string | URL | Promise<string | URL>;
+  onSignIn?(address: URL, signal: AbortSignal): string | URL | Promise<string | URL>;
   /** A client that is registered already. Default: `clientMetadataUrl`, or dynamic registration. */
   readonly clientId?: string;
   readonly clientSecret?: string;
@@ -61,25 +62,33 @@ export interface McpAuth {
   readonly scopes?: readonly string[];
   /** Separates the sign-ins of several users at one server: the id of the user. */
   readonly account?: string;
-  /** Where the tokens are stored. Default: in memory, for this connection and its reconnections. */
+  /**
+   * Where the tokens are stored: `fileTokens(path)`, or `storeTokens(store, stateSecret)`. Default: in memory, for this
+   * connection and its reconnections.
+   */
   readonly tokens?: McpTokenStore;
 }
 
+/** A server at a URL. */
+export interface McpRemoteOptions {
+  readonly url: string;
+  /** Sent to the server with every request, and never to its authorization server. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How the client signs in. */
+  readonly auth?: McpAuth;
+}
+
+/** A program to start. */
+export interface McpStdioOptions {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** In addition to the variables that every program needs. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
 /** A server: a program to start, or a URL. */
-export type McpConnectOptions =
-  | {
-      readonly command: string;
-      readonly args?: readonly string[];
-      /** In addition to the variables that every program needs. */
-      readonly env?: Readonly<Record<string, string>>;
-      readonly cwd?: string;
-    }
-  | {
-      readonly url: string;
-      /** Sent to the server with every request, and never to its authorization server. */
-      readonly headers?: Readonly<Record<string, string>>;
-      readonly auth?: McpAuth;
-    };
+export type McpConnectOptions = McpStdioOptions | McpRemoteOptions;
 
 /** How an MCP server can be reached now. */
 export interface McpConnectionStatus {
@@ -97,7 +106,7 @@ const TEXTS: OptionRule = {
   fix: "{ NAME: 'value' }",
 };
 
-const PROGRAM = optionTable<Extract<McpConnectOptions, { readonly command: string }>>(
+const PROGRAM = optionTable<McpStdioOptions>(
   'an MCP server',
   {
     command: required(FILLED_TEXT),
@@ -131,7 +140,7 @@ const AUTH = objectOf<McpAuth>(
   },
 );
 
-const ADDRESSED = optionTable<Extract<McpConnectOptions, { readonly url: string }>>('an MCP server', {
+const ADDRESSED = optionTable<McpRemoteOptions>('an MCP server', {
   url: required(ADDRESS),
   headers: HEADERS,
   auth: AUTH,

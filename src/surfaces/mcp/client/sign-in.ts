@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthProvider, Client, FetchLike, InsufficientScopeError } from '@modelcontextprotocol/client';
+import { unlessAborted } from '../../../core/kernel/async.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { McpAuth, McpTokenStore } from './connect-options.js';
@@ -14,6 +15,8 @@ const REQUESTS_MS = 30_000;
 const LEASE_MS = 45_000;
 const PATIENCE_MS = 90_000;
 const POLL_MS = 40;
+/** Time limit for a user whom `auth.onSignIn` asks. */
+const SIGN_IN_MS = 10 * 60 * 1000;
 const ATTEMPT_MS = 60 * 60 * 1000;
 const MOST_ATTEMPTS = 8;
 
@@ -216,7 +219,16 @@ export class McpSignIn {
   }
 
   async #openPage(address: URL, onSignIn: NonNullable<McpAuth['onSignIn']>): Promise<void> {
-    const isDone = await this.finish(await onSignIn(address));
+    const limit = AbortSignal.timeout(SIGN_IN_MS);
+    let returned: string | URL;
+    try {
+      returned = await unlessAborted(onSignIn(address, limit), limit);
+    } catch (cause) {
+      if (!limit.aborted) throw cause;
+      const message = `The user did not sign in at ${this.#server} within ${SIGN_IN_MS / 60_000} minutes.`;
+      throw new Error(message, { cause });
+    }
+    const isDone = await this.finish(returned);
     if (!isDone)
       throw new Error(
         `The address that \`auth.onSignIn\` returned does not belong to the sign-in at ${this.#server}.`,
