@@ -41,14 +41,14 @@ export interface McpTokenStore {
 /** How a client signs in at the authorization server of an MCP server. */
 export interface McpAuth {
   /**
-   * The address to which the browser returns after the sign-in; a part of the registration of the client. Without it,
-   * the client signs in with its own `clientId` and `clientSecret`, and no user takes part.
+   * The address to which the browser returns after the sign-in. Without it, the client signs in with its own `clientId`
+   * and `clientSecret`, and no user takes part.
    */
   readonly redirectUrl?: string;
   /**
-   * Lets the user sign in at this address, and returns the address to which the browser came back, with its query.
-   * The user has ten minutes; then `signal` is aborted, and the call or the connection fails. Default: the sign-in is a
-   * pending question of the run, and `finishSignIn` completes it.
+   * Shows a user the sign-in page, and returns the address to which the browser came back, with its query. The user has
+   * ten minutes; then `signal` is aborted, and the call or the connection fails. Default: the sign-in is a question of
+   * the run. `finishSignIn` completes it.
    */
   onSignIn?(address: URL, signal: AbortSignal): string | URL | Promise<string | URL>;
   /** A client that is registered already. Default: `clientMetadataUrl`, or dynamic registration. */
@@ -56,14 +56,14 @@ export interface McpAuth {
   readonly clientSecret?: string;
   /** The authorization server of `clientId`: no other one receives the secret. Default: the first that is used. */
   readonly issuer?: string;
-  /** The address of the client's metadata document, which is its id where the authorization server supports this. */
+  /** The address of the client's metadata document, its id where the authorization server supports this. */
   readonly clientMetadataUrl?: string;
   /** Scopes in addition to those that the server asks for. */
   readonly scopes?: readonly string[];
   /** Separates the sign-ins of several users at one server: the id of the user. */
   readonly account?: string;
   /**
-   * Where the tokens are stored: `fileTokens(path)`, or `storeTokens(store, stateSecret)`. Default: in memory, for this
+   * `fileTokens(path)`, `storeTokens(store, stateSecret)`, or a store of your own. Default: in memory, for this
    * connection and its reconnections.
    */
   readonly tokens?: McpTokenStore;
