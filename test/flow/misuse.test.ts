@@ -46,6 +46,17 @@ describe('what is given instead of the right thing is told with the right thing'
       'discoverTools({ toolsets: [ShopTools] })',
     ],
     [
+      'a toolset class to register',
+      () => new ToolRegistry().register(ShopTools as never),
+      'register(...discoverTools({ toolsets: [ShopTools] }))',
+    ],
+    [
+      'another class to register',
+      () => new ToolRegistry().register(class Plain {} as never),
+      'register(new Plain()) if its instances are tools',
+    ],
+    ['a promise to register', () => new ToolRegistry().register(Promise.resolve(ping) as never), 'await'],
+    [
       'a definition to register',
       () => new ToolRegistry().register(new ToolRegistry().register(ping).toProviderDefs()[0] as never),
       'the tool itself',
@@ -244,14 +255,21 @@ test('all mistakes of one call are one error with faults as data', () => {
   throw new Error('nothing was thrown');
 });
 
-test('a class instead of a tool is told what to do with it', () => {
-  class Plain {}
-  expect(() => new ToolRegistry().register(Plain as never)).toThrow(
-    /register\(Plain\): it is a class and not a tool\.\n {3}Write instead: register\(new Plain\(\)\)/,
+test('a zod date is told with a form that the model can send and the tool receives as a Date', async () => {
+  const define = (at: z.ZodType<Date>) =>
+    defineTool({
+      name: 'plan',
+      description: 'Plans',
+      parameters: z.object({ at }),
+      execute: ({ at: day }) => day.getUTCFullYear(),
+    });
+  expect(() => define(z.date())).toThrow(
+    /by zod at `properties\.at`: .*\n {3}Write instead: z\.iso\.datetime\(\)\.transform/,
   );
-  expect(() => new ToolRegistry().register(ShopTools as never)).toThrow(
-    /register\(ShopTools\): it is a toolset class.*\n.*register\(\.\.\.discoverTools\({ toolsets: \[ShopTools\] }\)\)/,
+  const tools = new ToolRegistry().register(
+    define(z.iso.datetime().transform((text) => new Date(text)) as never),
   );
+  expect((await tools.execute('plan', { at: '2030-01-02T03:04:05Z' })).forLLM).toBe('2030');
 });
 
 test('an uncaught mistake is printed once, below the line that throws it', () => {

@@ -838,6 +838,8 @@ function mistakenFor(tool: unknown): AuthorFault | undefined {
       fix: 'an object with name, description, parameters and execute',
     };
   if ('execute' in tool) return undefined;
+  if ('then' in tool)
+    return { where: 'register(a promise)', problem: 'it is a promise', fix: 'register(await …)' };
   if ('function' in tool)
     return {
       where: 'register({ type, function })',

@@ -59,15 +59,18 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
       return { ok: true, schema: derived, standard };
     }
   } catch (error) {
+    const message = errorMessage(error);
     const places = vendor === 'zod' ? unwritablePlaces(standard) : [];
     const at = places.length === 0 ? '' : ` at ${listed(places)}`;
-    const date = vendor === 'zod' ? ' (`z.iso.datetime()` for a date)' : '';
     return {
       ok: false,
-      problem: `cannot be written as JSON Schema by ${vendor}${at}: ${errorMessage(error)}`,
+      problem: `cannot be written as JSON Schema by ${vendor}${at}: ${message}`,
       // A library throws a TypeError for `undefined`; for types that it cannot convert, it has its own message.
       causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
-      fix: `types that JSON has${date}, with the transformation done in the tool, or JSON Schema itself`,
+      fix:
+        vendor === 'zod' && /\bDate\b/.test(message)
+          ? 'z.iso.datetime().transform((text) => new Date(text)): the model sends text, and the tool receives a Date'
+          : 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
     };
   }
   return {
