@@ -46,6 +46,14 @@ const CASES: readonly (readonly [
       problem: 'is Request<',
     },
   ],
+  [
+    'an iterable',
+    {
+      param: 'x: Iterable<string>',
+      path: 'x',
+      problem: 'is Iterable<string>, which has methods (an iterator)',
+    },
+  ],
   ['a symbol', { param: 'x: symbol', path: 'x', problem: 'is a symbol' }],
   [
     'a type parameter',
@@ -165,6 +173,13 @@ describe('what cannot be a schema is a fault with its place', () => {
     const problem = 'has a type of more than 2000 properties, nested ones included';
     expect(faults).toMatchObject([{ where: 'Tools.run, parameter x', path: '', problem }]);
     expect(warnings).toMatchObject([{ where: 'Tools.run, its result', path: '', problem }]);
+  });
+
+  test('a type that leads to many faults: the first of them', async () => {
+    const functions = Array.from({ length: 100 }, (_, index) => `f${index}: () => void`).join('; ');
+    const { faults } = await generateTool(`  @Tool() run(x: { ${functions} }, y: symbol) {}`);
+    const paths = faults.map(({ path }) => path);
+    expect([paths.length, paths[0], paths[9], paths[10]]).toEqual([11, 'x.f0', 'x.f9', 'y']);
   });
 
   test('a property of a DTO class, once, however many tools take it', async () => {

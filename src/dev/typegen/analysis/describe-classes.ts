@@ -394,11 +394,18 @@ interface WalkPlace {
   readonly fix: string;
 }
 
+/** Enough to see that a type is not data. */
+const MOST_FINDINGS = 10;
+
 /** Moves the findings of a walk to the scan, with their place. */
 function reportWalk(walk: TypeWalk, scan: ProjectScan, place: WalkPlace): void {
-  // A loop, because a call with very many arguments overflows the stack.
-  for (const item of walk.faults.splice(0)) scan.faults.push(findingOf(item, scan, place));
-  for (const item of walk.warnings.splice(0)) scan.warnings.push(findingOf(item, scan, place));
+  const found = (items: TypeProblem[]) =>
+    items
+      .splice(0)
+      .slice(0, MOST_FINDINGS)
+      .map((item) => findingOf(item, scan, place));
+  scan.faults.push(...found(walk.faults));
+  scan.warnings.push(...found(walk.warnings));
 }
 
 function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place: WalkPlace): Finding {
@@ -411,7 +418,7 @@ function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>):
   return (declaration.members ?? [])
     .filter((member) => member.kind === MethodDeclaration)
     .filter(({ modifiers = [] }) => !modifiers.some(({ kind }) => kind === StaticKeyword))
-    .map(({ name }) => name?.text ?? 'a method');
+    .map(({ name }) => name?.text ?? '[…]');
 }
 
 /** A decorator of this package, under whatever name it is used. */

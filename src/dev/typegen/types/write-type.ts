@@ -388,8 +388,8 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
   if (json !== undefined) return walk.write({ type: json, path });
   const symbols = orderedProperties(type, walk);
-  const methods = walk.direction === 'in' ? symbols.filter((symbol) => isMethod(symbol, walk)) : [];
-  if (methods.length > 0) return codeFault(place, methods, walk);
+  const refused = walk.direction === 'in' ? codeFault(place, symbols, walk) : undefined;
+  if (refused !== undefined) return refused;
   const properties = symbols.flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
   const names = properties.map(({ name }) => name);
   const values = indexSchema(place, names, walk);
@@ -412,9 +412,15 @@ function isMethod(symbol: SymbolHandle, { view }: TypeWalk): boolean {
 }
 
 /** One fault for a whole object of a program, such as a DOM node: its members may lead to hundreds of types. */
-function codeFault({ type, path }: TypePlace, methods: readonly SymbolHandle[], walk: TypeWalk): Written {
-  const [first, second, third, fourth] = methods.map((method) => method.name);
-  const shown = [first, second, third, fourth && '…'].filter((item) => item !== undefined).join(', ');
+function codeFault(
+  { type, path }: TypePlace,
+  symbols: readonly SymbolHandle[],
+  walk: TypeWalk,
+): Written | undefined {
+  const methods = symbols.flatMap((symbol) => (isMethod(symbol, walk) ? symbol.name : []));
+  if (isIterable(type, walk)) methods.push('an iterator');
+  if (methods.length === 0) return undefined;
+  const shown = [...methods.slice(0, 3), ...(methods.length > 3 ? ['…'] : [])].join(', ');
   return fault(walk, path, {
     problem: `is ${walk.view.textOf(type)}, which has methods (${shown}) and so is more than data`,
     fix: 'a type with only the fields that the model sends; objects of the application come from `context.scope`',
