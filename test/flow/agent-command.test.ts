@@ -52,7 +52,7 @@ describe('toolwright agent', () => {
     await child.said(/It says: a\.txt: changed/);
     expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
     child.write('/cost\n');
-    await child.said(/1 turns, 1 calls, 200 tokens in, 20 out: \$0\.000[45]/);
+    await child.said(/1 turn, 1 call, 200 tokens in, 20 out: \$0\.000[45]/);
     child.write('write_tasks {"tasks":[{"text":"Look","status":"done"},{"text":"Test"}]}\n');
     await child.said(/\| \[x\] Look\n {2}\| \[ \] Test/);
     child.endInput();

@@ -43,7 +43,7 @@ describe('discoverTools warns', () => {
     }
     const warnings = warningsOf([Mute]);
     expect(warnings.map((warning) => warning.split(':')[0])).toEqual(['Mute.say', 'Mute.whisper']);
-    expect(warnings[0]).toContain('it has no description: the model knows it by its name alone');
+    expect(warnings[0]).toContain('it has no description: the model sees only its name');
   });
 
   test('of a class with tools that is in the container and that no @Toolset offers', () => {
@@ -199,7 +199,7 @@ test('a fault about a lost type names the missing annotation and generate', () =
   } catch (error) {
     ({ message } = error as Error);
   }
-  expect(message).toContain('the metadata says Object');
+  expect(message).toContain('the metadata contains Object');
   expect(message).toContain('it has no type annotation');
   expect(message.match(/npx toolwright generate/g)).toHaveLength(2);
 });

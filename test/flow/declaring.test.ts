@@ -608,7 +608,7 @@ describe('the author’s mistakes', () => {
       }
     }
     expect(places(Tools, Empty, Half)).toEqual([
-      ['Tools', undefined, 'a parameter decorator stands at constructor parameter #0'],
+      ['Tools', undefined, 'a parameter decorator is used at constructor parameter #0'],
       ['Empty', undefined, 'it has no @Tool method'],
       ['Half.forgotten', undefined, 'it is decorated as a tool and has no @Tool'],
       ['Tools', undefined, 'nothing provides parameter #0 (String) of Tools(?)'],

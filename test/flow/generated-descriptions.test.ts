@@ -141,7 +141,7 @@ describe('what is not there at run time', () => {
       }
     }
     bare(Tools as unknown as Constructor);
-    expect(problemsOf(Tools)[0]).toContain('needs arguments, but nothing says which');
+    expect(problemsOf(Tools)[0]).toContain('needs arguments, and their types are not known');
     describeClass(Tools, { dependencies: [Service], tools: { run: { parameters: [] } } });
     describeClass(Service, { dependencies: [Clock] });
     const [tool] = discoverTools({ toolsets: [Tools], container: container.createChildContainer() });

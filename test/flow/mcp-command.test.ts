@@ -138,7 +138,7 @@ describe.each(Object.entries(ERAS))('toolwright mcp, for a client of %s', (_era,
     await client.close();
     expect(log()).toContain('loading');
     expect(log()).toContain('adding');
-    expect(log()).toContain('1 tools of noisy.mjs over stdio');
+    expect(log()).toContain('1 tool of noisy.mjs over stdio');
   });
 });
 
@@ -247,7 +247,7 @@ test.each([
   ['list', 'broken.mjs'],
 ])('toolwright %s shows all mistakes in the declarations of %s, and no stack', async (command, module) => {
   const { stdout, stderr, exitCode } = await run([command, module]);
-  expect(stderr).toContain('2 mistakes in what was declared:');
+  expect(stderr).toContain('2 mistakes in tool declarations:');
   expect(stderr).toMatch(/\n1\. Broken\.first.*\n2\. Broken\.second/s);
   expect(stderr).not.toMatch(/^\s+at /m);
   expect(exitCode).toBe(1);

@@ -43,7 +43,7 @@ function toolsetWith(designType: unknown, options: ParamOptions): new () => obje
 }
 
 describe('discoverTools', () => {
-  test('tells of every constraint that says nothing of its parameter, all at once and with the rest', () => {
+  test('tells of every constraint that does not apply to its parameter, all at once and with the rest', () => {
     @Toolset()
     class Shop {
       @Tool('Finds')
@@ -63,14 +63,14 @@ describe('discoverTools', () => {
     const message = told(Shop);
     expect(message).toContain('Shop.find');
     expect(message).toContain('size (#0)');
-    expect(message).toContain('`minLength` says nothing of a number');
+    expect(message).toContain('`minLength` does not apply to a number');
     expect(message).toContain('`minimum`');
     expect(message).toContain('name (#1)');
-    expect(message).toContain('`minItems` says nothing of a string');
+    expect(message).toContain('`minItems` does not apply to a string');
     expect(message).toContain('isNew (#2)');
-    expect(message).toContain('`pattern` says nothing of a boolean');
+    expect(message).toContain('`pattern` does not apply to a boolean');
     expect(message).toContain('Shop.list');
-    expect(message).toContain('`minLength` says nothing of an array');
+    expect(message).toContain('`minLength` does not apply to an array');
     expect(message).toContain("items: { type: 'string', minLength: … }");
     expect(message).toContain('other (#1): its type is not known');
   });
@@ -88,8 +88,8 @@ describe('discoverTools', () => {
       }
     }
     const message = told(Shop);
-    expect(message).toContain('property Order.sku: its `minimum` says nothing of a string');
-    expect(message).toContain('property Order.count: its `uniqueItems` says nothing of a number');
+    expect(message).toContain('property Order.sku: its `minimum` does not apply to a string');
+    expect(message).toContain('property Order.count: its `uniqueItems` does not apply to a number');
   });
 
   test('takes a constraint of a rest parameter for that of the array', () => {
@@ -114,7 +114,7 @@ describe('discoverTools', () => {
     const UNION = [{ type: 'string' }, { type: 'array', items: { type: 'number' } }, { type: 'null' }];
     expect(described({ minLength: 2 })).toBe('');
     expect(described({ minItems: 2 })).toBe('');
-    expect(described({ minimum: 2 })).toContain('`minimum` says nothing of a string, an array or null');
+    expect(described({ minimum: 2 })).toContain('`minimum` does not apply to a string, an array or null');
   });
 
   test.each<[string, unknown, ParamOptions]>([
@@ -164,7 +164,7 @@ describe('of options of @Param that say twice what the value is', () => {
     [{ type: () => Map, items: () => String, additionalProperties: {} }, 'additionalProperties', 'items'],
     [{ type: () => String, additionalProperties: () => Number }, 'additionalProperties', 'type'],
   ])('%j: what would not be heard is refused', (options, unheard, beside) => {
-    const message = `its \`${unheard}\` is not heard beside its \`${beside}\``;
+    const message = `its \`${unheard}\` is ignored beside its \`${beside}\``;
     expect(told(toolsetWith(Object, options))).toContain(message);
     class Order {
       @Param(options) value!: unknown;

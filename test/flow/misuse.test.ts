@@ -248,7 +248,7 @@ test('all mistakes of one call are one error with faults as data', () => {
     expect([faults.length > 3, code, message.split('\n')[0]]).toEqual([
       true,
       502,
-      `${faults.length} mistakes in what was declared:`,
+      `${faults.length} mistakes in tool declarations:`,
     ]);
     return;
   }

@@ -45,7 +45,7 @@ const CHECK_THE_PROJECT = '`npx toolwright doctor` checks the set-up of the proj
  */
 export class ToolDeclarationError extends AuthorError<AuthorFault> {
   constructor(faults: readonly AuthorFault[]) {
-    const message = describeAuthorFaults(faults, 'what was declared');
+    const message = describeAuthorFaults(faults, 'tool declarations');
     super('InvalidToolSignature', `${message}\n\n${CHECK_THE_PROJECT}`, faults);
   }
 }
@@ -70,7 +70,7 @@ export function warnAuthor({ where, problem, fix }: AuthorFault, logger?: Logger
 
 /** The warning for a tool without a description. */
 export function undescribed(where: string, fix: string): AuthorFault {
-  return { where, problem: 'it has no description: the model knows it by its name alone', fix };
+  return { where, problem: 'it has no description: the model sees only its name', fix };
 }
 
 /** Numbers mistakes in a text for people. */

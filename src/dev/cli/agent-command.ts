@@ -22,6 +22,7 @@ import {
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { withFileLock } from '../../core/kernel/file-lock.js';
 import { isRecord } from '../../core/kernel/json.js';
@@ -294,7 +295,7 @@ class AgentTalk {
     const { model, environment } = this.#parts;
     const cost = this.#cost === undefined ? `no price is known for ${model}` : `$${this.#cost.toFixed(4)}`;
     environment.out(
-      `${turns} turns, ${calls} calls, ${inputTokens} tokens in, ${outputTokens} out: ${visibleLine(cost)}\n`,
+      `${counted(turns, 'turn')}, ${counted(calls, 'call')}, ${inputTokens} tokens in, ${outputTokens} out: ${visibleLine(cost)}\n`,
     );
   }
 

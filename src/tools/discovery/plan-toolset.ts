@@ -87,7 +87,7 @@ export function planToolset(
   const required: string[] = [];
   const faults: AuthorFault[] = misplaced.map((place) => ({
     where: toolset.name,
-    problem: `a parameter decorator stands at ${place}`,
+    problem: `a parameter decorator is used at ${place}`,
     fix: '@Param, @Args and @Context on the parameters of tool methods; constructors are injected by type or @inject',
   }));
   faults.push(...toolsetOptionFaults(said).map((fault) => ({ where: toolset.name, ...fault })));
@@ -157,7 +157,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   }
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
   if (typeof fn !== 'function')
-    return faulty('@Tool stands on something that is not a method', 'an ordinary method');
+    return faulty('@Tool is used on something that is not a method', 'an ordinary method');
   const own = withPublic(isRecord(said) ? said : {}, { record, toolset });
   const name = own.name ?? toolName(key, of);
   const ownFaults: ParameterFault[] = [

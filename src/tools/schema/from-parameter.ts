@@ -190,7 +190,7 @@ function unheardFault({ schema, enum: values, items, type, additionalProperties 
 }
 
 function unheard(option: string, beside: string, fix: string): TypeFault {
-  const problem = `its \`${option}\` is not heard beside its \`${beside}\`, which says what the value is`;
+  const problem = `its \`${option}\` is ignored beside its \`${beside}\`, which defines the value`;
   return { ok: false, problem, causes: [], fix };
 }
 
@@ -370,7 +370,7 @@ export function misplacedFault(type: ValueType, options: ParamOptions): TypeFaul
     types.length > 1 ? `${types.slice(0, -1).map(named).join(', ')} or ${named(last)}` : named(last);
   return {
     ok: false,
-    problem: misplaced.map((name) => `its \`${name}\` says nothing of ${found}`).join(', '),
+    problem: misplaced.map((name) => `its \`${name}\` does not apply to ${found}`).join(', '),
     causes: [],
     fix: misplaced.map((name) => insteadOf(name, types)).join('; '),
   };

@@ -102,7 +102,7 @@ export function isEnumObject(value: unknown): value is Readonly<Record<string, s
 /** Why a value cannot be described, and the fix. */
 export interface TypeFault {
   readonly ok: false;
-  /** `its type is not known (the metadata says Object)`. */
+  /** `its type is not known (the metadata contains Object)`. */
   readonly problem: string;
   readonly causes: readonly string[];
   readonly fix: string;
@@ -140,10 +140,10 @@ const CYCLE = 'the class was not loaded yet, because two files import each other
 
 /** Metadata without a type, with possible causes, likeliest first. */
 const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>([
-  [undefined, [NO_METADATA, CYCLE, 'a context is wanted: then @Context() says so']],
-  [Array, [`the metadata of an array does not say of what: ${GENERATE}`]],
-  [Set, [`the metadata of a Set does not say of what: ${GENERATE}`]],
-  [Map, [`the metadata of a Map does not say of what: ${GENERATE}`]],
+  [undefined, [NO_METADATA, CYCLE, 'the parameter is the context of the call: mark it with @Context()']],
+  [Array, [`the metadata of an array does not contain the type of its items: ${GENERATE}`]],
+  [Set, [`the metadata of a Set does not contain the type of its items: ${GENERATE}`]],
+  [Map, [`the metadata of a Map does not contain the types of its keys and values: ${GENERATE}`]],
   [Object, [ERASED, UNTYPED, TYPE_IMPORT]],
   [Function, [TYPE_IMPORT, 'the type is a function, which JSON cannot carry']],
   [Promise, ['the type is a promise, which JSON cannot carry']],
@@ -153,7 +153,8 @@ const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonl
 
 /** The fault of an unknown type: never a guess, always the causes and the fix. */
 export function unknownType(found: unknown): TypeFault {
-  const named = typeof found === 'function' ? `the metadata says ${found.name}` : `found ${String(found)}`;
+  const named =
+    typeof found === 'function' ? `the metadata contains ${found.name}` : `found ${String(found)}`;
   const place = found === undefined ? 'there is no metadata' : named;
   return {
     ok: false,

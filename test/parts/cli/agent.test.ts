@@ -162,7 +162,7 @@ test('toolwright agent counts calls of the model, and no question of a budget, a
   const lines = ['read_file {"path":"a.txt"}', '1', '/cost'];
   const { out, error } = await run(place, ['--config', join(place.state, 'c.json'), '--interactive'], lines);
   expect(error).toContain('? question: budget');
-  expect(out).toContain('1 turns, 1 calls');
+  expect(out).toContain('1 turn, 1 call');
 });
 
 test('toolwright agent takes a configuration file: its model, its toolboxes, its rules', async () => {

@@ -18,7 +18,7 @@ test('toolwright list shows tools without a class, and tells what is wrong with 
     ['2 in all', expect.any(String), expect.any(String)],
   ]);
   expect(code).toBe(1);
-  expect(error).toContain('2 mistakes in what was declared:');
+  expect(error).toContain('2 mistakes in tool declarations:');
   for (const problem of ['the tool name "3"', "timeoutMs is '5'"]) expect(error).toContain(problem);
 });
 

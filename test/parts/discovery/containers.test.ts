@@ -99,7 +99,7 @@ describe('inspecting what a toolset depends on', () => {
     class Plain {
       constructor(readonly url: string) {}
     }
-    expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs arguments, but nothing says which']);
+    expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs arguments, and their types are not known']);
   });
 
   test('accepts a cycle that delay opens', () => {
@@ -137,7 +137,7 @@ describe('a singleton that would keep a scoped dependency', () => {
 
   test('is refused with the path to it', () => {
     expect(problems(fresh(), Tools)).toEqual([
-      'the singleton Tools would keep the scoped RequestState of its first call for ever (Tools → Middle → RequestState)',
+      'the singleton Tools would keep the scoped RequestState of its first call forever (Tools → Middle → RequestState)',
     ]);
   });
 
@@ -155,7 +155,7 @@ describe('a singleton that would keep a scoped dependency', () => {
       constructor(readonly cache: Cache) {}
     }
     expect(problems(fresh(), ScopedTools, 'scoped')).toEqual([
-      'the singleton Cache would keep the scoped RequestState of its first call for ever (ScopedTools → Cache → Middle → RequestState)',
+      'the singleton Cache would keep the scoped RequestState of its first call forever (ScopedTools → Cache → Middle → RequestState)',
     ]);
   });
 });

@@ -46,9 +46,9 @@ describe('types from metadata', () => {
   test.each<[unknown, readonly string[]]>([
     [Object, ['interface', 'union', 'import type']],
     [undefined, ['esbuild, tsx', 'import each other', '@Context()']],
-    [Array, ['does not say of what']],
-    [Set, ['does not say of what']],
-    [Map, ['does not say of what']],
+    [Array, ['does not contain the type']],
+    [Set, ['does not contain the type']],
+    [Map, ['does not contain the types']],
     [Function, ['import type', 'function']],
     [Promise, ['promise']],
     [BigInt, ['bigint']],

@@ -243,7 +243,7 @@ describe('DTO classes', () => {
     expect(written.ok ? [] : written.faults.map(({ property: name, problem }) => [name, problem])).toEqual([
       [
         'list',
-        expect.stringMatching(/^property Outer.list: its type is not known \(the metadata says Array\)/),
+        expect.stringMatching(/^property Outer.list: its type is not known \(the metadata contains Array\)/),
       ],
       ['empty', expect.stringMatching(/^property Outer.empty: its type is not known/)],
     ]);

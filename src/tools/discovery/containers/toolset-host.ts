@@ -158,7 +158,7 @@ type DependencyFault = Omit<AuthorFault, 'where' | 'parameter'>;
 function unknownConstructor(target: ClassType): DependencyFault {
   const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
   return {
-    problem: `${target.name}(${unknowns}) needs arguments, but nothing says which`,
+    problem: `${target.name}(${unknowns}) needs arguments, and their types are not known`,
     causes: ['the class has no decorator', NO_METADATA],
     fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
   };
@@ -203,7 +203,7 @@ function capturedScope(of: {
 }): DependencyFault {
   const path = [...of.path, of.scoped].join(' → ');
   return {
-    problem: `the singleton ${of.singleton} would keep the scoped ${of.scoped} of its first call for ever (${path})`,
+    problem: `the singleton ${of.singleton} would keep the scoped ${of.scoped} of its first call forever (${path})`,
     fix: `@Toolset({ scope: 'scoped' }) or a shorter lifetime for ${of.singleton}, or resolve it in the call: context.resolve(${of.scoped})`,
   };
 }
