@@ -100,7 +100,7 @@ function parses(code: string): boolean {
 
 function declaredIn(code: string): string[] {
   const declared = code.matchAll(
-    /\b(?:const|let|class|function|interface|type|enum)\s+(?:\{([^}]*)\}|(\w+))/g,
+    /\b(?:const|let|using|class|function|interface|type|enum)\s+(?:\{([^}]*)\}|(\w+))/g,
   );
   const imported = code.matchAll(/\bimport\s+(?:type\s+)?\{([^}]*)\}/g);
   return [...declared, ...imported].flatMap(([, several = '', one = '']) => [

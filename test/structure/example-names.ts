@@ -20,6 +20,7 @@ import type {
   ToolLoopResult,
   ToolRegistry,
 } from 'toolwright';
+import type { SqliteRunStore } from 'toolwright/stores';
 import type { SatelliteClient } from 'toolwright/satellite';
 import type { Agents } from 'toolwright/toolbox/agents';
 
@@ -111,6 +112,27 @@ export declare const scope: CallScope;
 export declare const myContainer: ForeignContainer;
 export declare function openDatabase(): object;
 
+/** A bank that takes the key of an effect, and finds its payment by it. */
+export declare class Bank {
+  pay(invoice: string, options: { readonly key: string }): Promise<string>;
+  find(key: string): Promise<string | undefined>;
+  refund(payment: string, options: { readonly key: string }): Promise<void>;
+}
+
+/** A database of the application. */
+export declare const database: {
+  get<Value>(key: string): Promise<Value>;
+  set(key: string, value: unknown): Promise<void>;
+};
+
+/** The key of a user for another service. */
+export declare function keyOf(user: unknown): Promise<string>;
+
+/** The sign-in of the application. */
+export declare function userOf(request: Request): { readonly user: string } | undefined;
+export declare function roleOf(request: Request): string;
+export declare function isClerk(user: string): Promise<boolean>;
+
 /** What a method that stands alone in an example finds on `this`. */
 export declare abstract class ExampleToolset {
   readonly orders: OrderService;
@@ -122,6 +144,7 @@ export declare const messages: readonly Message[];
 export declare const tools: ToolRegistry;
 export declare const registry: ToolRegistry;
 export declare const run: ToolLoopResult;
+export declare const store: SqliteRunStore;
 export declare const readFile: Tool;
 export declare const convert: Tool;
 export declare const search: Tool;
