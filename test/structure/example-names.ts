@@ -20,8 +20,8 @@ import type {
   ToolLoopResult,
   ToolRegistry,
 } from 'toolwright';
-import type { SqliteRunStore } from 'toolwright/stores';
 import type { SatelliteClient } from 'toolwright/satellite';
+import type { SqliteRunStore } from 'toolwright/stores';
 import type { Agents } from 'toolwright/toolbox/agents';
 
 export { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -127,6 +127,13 @@ export declare const database: {
 
 /** The key of a user for another service. */
 export declare function keyOf(user: unknown): Promise<string>;
+
+/** What the application does itself. */
+export declare const bank: { charge(key: string): Promise<string>; ship(key: string): Promise<string> };
+export declare function findOrders(customerId: string, limit: number): Promise<readonly Order[]>;
+export declare function refund(orderId: string): Promise<string>;
+export declare function refundOrder(orderId: string): Promise<string>;
+export declare function saveState(id: string, state: RunState | undefined): void;
 
 /** The sign-in of the application. */
 export declare function userOf(request: Request): { readonly user: string } | undefined;
