@@ -179,7 +179,7 @@ function inCommonJs(text) {
  * Its `keepNames` would repair it with a call for each function, also for those that a call of a tool makes.
  */
 function withClassNames(text) {
-  const renamed = text.matchAll(/\bvar (\w+)=(?:\w+=)?class (_\1|\1\d+)\b/g);
+  const renamed = text.matchAll(/\bvar\s(\w+)=\s*(?:\w+=\s*)?class\s(_\1|\1\d+)\b/g);
   const names = new Map([...renamed].map(([, name, inner]) => [inner, name]));
   if (names.size === 0) return text;
   const inner = new RegExp(`\\b(?:${[...names.keys()].join('|')})\\b`, 'g');

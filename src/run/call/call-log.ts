@@ -28,8 +28,8 @@ export function logThrown({ request, environment }: LoggedCall, what: string, er
   logFailure(logger, { what, error, at: placeOf(request), redact });
 }
 
-function placeOf({ name: tool, id: callId, place }: CallRequest): LogFields {
-  return withoutUndefined({ tool, callId, runId: place?.runId });
+function placeOf({ name: tool, id, place }: CallRequest): LogFields {
+  return withoutUndefined({ tool, callId: id || undefined, runId: place?.runId });
 }
 
 /** Writes the events of one call to the log. Errors of the logger have no effect. */

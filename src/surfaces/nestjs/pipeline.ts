@@ -129,7 +129,9 @@ class LogEntry {
     const line = [message, ...texts].join(' ');
     // Messages of the framework's own errors are complete, except for their cause.
     const origin = ToolwrightError.is(err) ? (err as Error).cause : err;
-    return visibleText(origin instanceof Error ? `${line}\n${inspect(origin, options)}` : line);
+    // Control characters are escaped, including those of colours.
+    const stack = origin instanceof Error ? `\n${inspect(origin, { ...options, colors: false })}` : '';
+    return visibleText(`${line}${stack}`);
   }
 }
 

@@ -11,12 +11,14 @@ import {
   Injectable,
   Logger,
   type LoggerService,
+  Module,
   NotFoundException,
   Scope,
   ServiceUnavailableException,
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { type LogFields, Tool, ToolContext, ToolRegistry } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
@@ -236,6 +238,31 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   expect(failed.lines[at + 2]).toContain('logging.test');
   const rejected = await linesOf({ colors: false }, (tools) => tools.execute('fail', 'nonsense'));
   expect(rejected.lines.filter((line) => line.includes('WARN'))).toHaveLength(1);
+});
+
+test('in Nest’s console with colours, the origin of an error has no escaped colour codes', async () => {
+  const { lines } = await linesOf({ colors: true }, (tools) => tools.execute('fail'));
+  expect(lines).toContain('Error: broken');
+  expect(lines.join('\n')).not.toContain('\\u001b');
+});
+
+test('an entry about a call without an id has no call id', async () => {
+  const { lines } = await linesOf({ colors: false }, (tools) =>
+    tools.invoke({ id: '', name: 'none', arguments: {} }),
+  );
+  expect(lines).toEqual([expect.stringMatching(/WARN \[Toolwright\] Tool not found tool=none$/)]);
+});
+
+test('Nest logs the modules of the package by the names that they have in its sources', async () => {
+  const logger = new ConsoleLogger();
+  const loaded = jest.spyOn(logger, 'log').mockImplementation(() => {});
+  @Module({ imports: [ToolwrightModule.forRoot({ mcp: { path: 'mcp', name: 'shop' } })] })
+  class AppModule {}
+  const application = await NestFactory.createApplicationContext(AppModule, { logger });
+  await application.close();
+  const names = loaded.mock.calls.flatMap(([text]) => /^Toolwright\w+/.exec(String(text))?.[0] ?? []);
+  expect(names).toEqual(expect.arrayContaining(['ToolwrightModule', 'ToolwrightCoreModule']));
+  expect(names.filter((name) => !name.endsWith('Module'))).toEqual([]);
 });
 
 test('an HttpException below 500 is not an error: one line at debug', async () => {
