@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -140,6 +140,26 @@ describe.each(Object.entries(ERAS))('toolwright mcp, for a client of %s', (_era,
     expect(log()).toContain('adding');
     expect(log()).toContain('1 tool of noisy.mjs over stdio');
   });
+});
+
+test('toolwright mcp reports the name and version of the package that the module belongs to', async () => {
+  const dist = join(folder, 'shop', 'dist');
+  mkdirSync(dist, { recursive: true });
+  writeFileSync(join(folder, 'shop', 'package.json'), '{ "name": "@acme/shop", "version": "3.2.1" }');
+  writeFileSync(join(dist, 'package.json'), '{ "type": "module" }');
+  writeFileSync(join(dist, 'tools.js'), LOOSE);
+  const identityOf = async (...args: readonly string[]) => {
+    const { client } = await connect(args);
+    const identity = client.getServerVersion();
+    await client.close();
+    return identity;
+  };
+  expect(await identityOf('shop/dist/tools.js')).toMatchObject({ name: '@acme/shop', version: '3.2.1' });
+  expect(await identityOf('shop/dist/tools.js', '--name', 'sums')).toMatchObject({
+    name: 'sums',
+    version: '3.2.1',
+  });
+  expect(await identityOf('loose.mjs')).toMatchObject({ name: 'loose', version: '0.0.0' });
 });
 
 test('toolwright mcp serves the tools that a module exports', async () => {

@@ -365,6 +365,26 @@ describe('without the optional packages', () => {
     });
   });
 
+  test('commands name the package that they lack, and how to install it', () => {
+    writeFileSync(join(bare.folder, 'asks.mjs'), "export * from 'toolwright/openai';");
+    writeFileSync(
+      join(bare.folder, 'has.mjs'),
+      "import { defineTool } from 'toolwright';\nexport const a = defineTool({ name: 'a', description: 'A', execute: () => 'fine' });",
+    );
+    const command = join(bare.unpacked, 'dist', 'src', 'dev', 'cli', 'main.js');
+    const lines: Readonly<Record<string, readonly string[]>> = {
+      openai: ['list', 'asks.mjs'],
+      pg: ['runs', 'list', '--store', 'postgres://localhost/shop'],
+      '@modelcontextprotocol/server': ['mcp', 'has.mjs'],
+    };
+    for (const [name, args] of Object.entries(lines)) {
+      const { exitCode, stdout, stderr } = runNode([command, ...args], { folder: bare.folder });
+      expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+      expect(stderr).toMatch(/^toolwright: [^\n]+\n$/);
+      expect(stderr).toContain(`the package ${name} is not installed: npm install ${name}\n`);
+    }
+  });
+
   test('the doors that need none of them load, and each of the others names the package that it lacks', () => {
     const code = `
       for (const door of ${JSON.stringify(doors().map(({ name }) => name))})

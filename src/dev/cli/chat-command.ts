@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import { notesOf } from '../../run/call/result-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
@@ -196,10 +197,9 @@ export const callCommand: Command = {
       const scope = await scopeOfModule(module, data);
       const conversation = new Conversation({ provider, model: 'command line', tools, scope });
       try {
-        const { result, status } = await makeCall(conversation, {
-          approvesAll: values.yes === true,
-          environment,
-        });
+        const record = await makeCall(conversation, { approvesAll: values.yes === true, environment });
+        const { result, status } = record;
+        for (const note of notesOf(record)) environment.error(`toolwright: ${visibleLine(note)}\n`);
         environment.out(
           values.json
             ? `${JSON.stringify({ status, ...result.toJSON() })}\n`

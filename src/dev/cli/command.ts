@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { missingPackage } from '../../core/kernel/missing-package.js';
 
 /** The environment of a command. */
 export interface CommandEnvironment {
@@ -76,14 +77,10 @@ export function onEnd(
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Loads the part of a command that needs an optional package. */
-export async function loadPart<Part>(load: () => Promise<Part>, advice: string): Promise<Part> {
-  try {
-    return await load();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new UserFault(advice, 1);
-  }
+/** What to do about a package that is not installed; `undefined` for other errors. */
+export function installAdvice(error: unknown): string | undefined {
+  const name = missingPackage(error);
+  return name === undefined ? undefined : `the package ${name} is not installed: npm install ${name}`;
 }
 
 /** Rows with aligned columns: the first `texts` columns are text, the others numbers. A cell wider than `widest` shifts its row. */

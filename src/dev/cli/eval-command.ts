@@ -22,7 +22,7 @@ import { type Completion, type CompletionBlock, complete } from '../../run/loop/
 import { historyFaults } from '../../run/loop/given-history.js';
 import { type Checker, createChecker } from '../../tools/checking/checker.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
-import { alignedRows, type Command, type CommandEnvironment, loadPart, UserFault } from './command.js';
+import { alignedRows, type Command, type CommandEnvironment, UserFault } from './command.js';
 import {
   type ModuleSettings,
   type OpenModule,
@@ -550,10 +550,7 @@ async function providerOf({ url }: AskOptions, { provider }: ModuleSettings): Pr
     throw new UserFault(
       'eval needs a provider: an export `config` with a provider, --url, or OPENAI_API_KEY',
     );
-  const { OpenAIProvider } = await loadPart(
-    () => import('../../models/openai/index.js'),
-    'eval needs the package openai for --url: npm install openai',
-  );
+  const { OpenAIProvider } = await import('../../models/openai/index.js');
   return new OpenAIProvider(url === undefined ? {} : { baseURL: url });
 }
 

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { relative, resolve } from 'node:path';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { createInspector, type Inspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
+import { createInspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
 import {
   type Command,
   type CommandEnvironment,
@@ -40,13 +41,7 @@ type InspectOptions = LineValues<typeof OPTIONS>;
 /** `toolwright inspect <module>`: serves a page about the tools of a module until it is stopped. */
 export const inspectCommand: Command = {
   async run(args, environment) {
-    const { name, values } = readLine(
-      args,
-      OPTIONS,
-      'inspect takes one module: toolwright inspect dist/tools.js',
-    );
-    if (values.port !== undefined && !/^\d{1,5}$/.test(values.port))
-      throw new UserFault(`--port is a number from 0 to 65535, not '${values.port}'`);
+    const { name, values } = readInspectLine('inspect', args);
     const ended = endAsked(environment);
     const opened = await begin(name, values, environment);
     environment.out(`${opened.url}\n`);
@@ -58,6 +53,17 @@ export const inspectCommand: Command = {
     return 0;
   },
 };
+
+function readInspectLine(command: 'dev' | 'inspect', args: readonly string[]) {
+  const usage = `${command} takes one module: toolwright ${command} dist/tools.js`;
+  const line = readLine(args, OPTIONS, usage);
+  const { port } = line.values;
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= HIGHEST_PORT))
+    throw new UserFault(`--port is a number from 0 to ${HIGHEST_PORT}, not '${port}'`);
+  return line;
+}
+
+const HIGHEST_PORT = 65_535;
 
 interface Opened {
   readonly url: string;
@@ -79,7 +85,8 @@ async function begin(name: string, values: InspectOptions, environment: CommandE
     if (store !== undefined) ends.push(() => store.close());
     const inspector = createInspector(registry, optionsOf(module, { name, values, folder, store }));
     ends.push(() => inspector.close());
-    const { url } = await listen(inspector, values.port);
+    const { port = '0' } = values;
+    const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
     return { url, count: registry.count(), close };
   } catch (error) {
     await close();
@@ -88,12 +95,12 @@ async function begin(name: string, values: InspectOptions, environment: CommandE
   }
 }
 
-async function listen(inspector: Inspector, port = '0'): Promise<{ readonly url: string }> {
-  try {
-    return await inspector.listen({ port: Number(port) });
-  } catch (error) {
-    throw new UserFault(`--port ${port}: ${errorMessage(error)}`, 1);
-  }
+function refusePort(port: string): (error: unknown) => never {
+  return (error) => {
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    const reason = isTaken ? 'another program uses this port: give another one, or 0 for any free port' : '';
+    throw new UserFault(`--port ${port}: ${reason || errorMessage(error)}`, 1);
+  };
 }
 
 interface Asked {
@@ -191,10 +198,12 @@ const PORT = '4747';
  */
 export const devCommand: Command = {
   async run(args, environment) {
-    if (args[0] === undefined || args[0].startsWith('-'))
-      throw new UserFault('dev takes one module: toolwright dev dist/tools.js');
-    const port = args.includes('--port') ? [] : ['--port', PORT];
-    const inspect = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args, ...port];
+    const { port = PORT } = readInspectLine('dev', args).values;
+    // Tried here: if `inspect` failed, Node's watcher would wait until a file changes.
+    const attempt = createServer().listen(Number(port), '127.0.0.1');
+    await once(attempt, 'listening').catch(refusePort(port));
+    await once(attempt.close(), 'close');
+    const inspect = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args, '--port', port];
     const child = spawn(process.execPath, ['--watch', '--watch-preserve-output', ...inspect], {
       cwd: environment.folder,
       stdio: ['ignore', 'inherit', 'inherit'],

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { counted } from '../../core/kernel/counted.js';
@@ -9,13 +9,12 @@ import { visibleLine } from '../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
 import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
-import { type Command, type CommandEnvironment, loadPart, onEnd, readLine, UserFault } from './command.js';
-import { requiredRegistry, withModule } from './open-module.js';
-import { packageManifest } from './package-manifest.js';
+import { type Command, type CommandEnvironment, onEnd, readLine, UserFault } from './command.js';
+import { modulePath, requiredRegistry, withModule } from './open-module.js';
 
 interface McpOptions {
   readonly module: string;
-  readonly name: string;
+  readonly name?: string;
   readonly allow?: readonly string[] | undefined;
   readonly deny?: readonly string[] | undefined;
 }
@@ -30,15 +29,11 @@ export const mcpCommand: Command = {
     if (first === 'server-json') return writeServerJson(rest, environment);
     const options = readOptions(args);
     const output = keepStandardOutput();
-    const { createMcpServer } = await loadPart(
-      () => import('../../surfaces/mcp/index.js'),
-      'mcp needs @modelcontextprotocol/server: npm install @modelcontextprotocol/server',
-    );
+    const { createMcpServer } = await import('../../surfaces/mcp/index.js');
     return withModule(options.module, environment, async (module) => {
       const registry = visibleTools(requiredRegistry(options.module, module), options);
       const mcp = createMcpServer(registry, {
-        name: options.name,
-        version: packageManifest().version,
+        ...identityOf(options, environment.folder),
         onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
       });
       const connection = mcp.stdio({ output });
@@ -61,8 +56,19 @@ function readOptions(args: readonly string[]): McpOptions {
     },
     'mcp takes one module: toolwright mcp dist/tools.js',
   );
-  const { allow, deny, name = basename(module).replace(/\.[cm]?[jt]s$/, '') } = values;
-  return { module, name, ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
+  return { module, ...values };
+}
+
+/** The name and version that clients see: those of the package that the module belongs to. */
+function identityOf(options: McpOptions, cwd: string): { readonly name: string; readonly version?: string } {
+  const path = modulePath(options.module, cwd);
+  for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+    const { name, version } = manifestIn(folder) ?? {};
+    // A build may write manifests of its own, which have only a type.
+    if (typeof name === 'string')
+      return { name: options.name ?? name, ...(typeof version === 'string' && { version }) };
+  }
+  return { name: options.name ?? basename(path).replace(/\.[cm]?[jt]s$/, '') };
 }
 
 /** Reserves standard output for the protocol: other output goes to standard error, which clients show as the log. */
@@ -102,7 +108,8 @@ async function writeServerJson(args: readonly string[], environment: CommandEnvi
     args: [...args],
     options: { name: { type: 'string' }, url: { type: 'string' } },
   });
-  const manifest = readPackage(environment.folder);
+  const manifest = manifestIn(environment.folder);
+  if (manifest === undefined) throw new UserFault('there is no package.json here that can be read', 1);
   const name = values.name ?? manifest.mcpName;
   if (typeof name !== 'string' || !REGISTRY_NAME.test(name))
     throw new UserFault(
@@ -136,12 +143,13 @@ async function writeServerJson(args: readonly string[], environment: CommandEnvi
   return 0;
 }
 
-function readPackage(folder: string): Readonly<Record<string, unknown>> {
+function manifestIn(folder: string): Json | undefined {
   try {
     const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-    if (isRecord(manifest)) return manifest;
-  } catch {}
-  throw new UserFault('there is no package.json here that can be read', 1);
+    return isRecord(manifest) ? manifest : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function repositoryOf(repository: unknown): string | undefined {
@@ -220,10 +228,9 @@ function toolFindings(tools: readonly unknown[]): readonly Finding[] {
     );
     return found;
   });
-  const count = `${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
   return findings.length > 0
     ? findings
-    : [{ state: 'ok', text: `${count}: what directories ask of them is there` }];
+    : [{ state: 'ok', text: `${counted(tools.length, 'tool')}: what directories ask of them is there` }];
 }
 
 interface Answer {

@@ -20,7 +20,7 @@ import type { RecoverOptions } from '../../run/loop/recover-runs.js';
 import type { InspectorOptions } from '../../surfaces/inspector/index.js';
 import type { NestModule } from '../../surfaces/nestjs/open-application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
-import { type CommandEnvironment, UserFault } from './command.js';
+import { type CommandEnvironment, installAdvice, UserFault } from './command.js';
 
 /** A module with tools. */
 export interface OpenModule {
@@ -104,8 +104,7 @@ async function startApplication(module: NestModule, name: string): Promise<OpenM
 
 /** Loads a module by the user's name for it: a file in the folder, or a package installed there. */
 async function loadModule(name: string, folder: string): Promise<Readonly<Record<string, unknown>>> {
-  const file = resolve(folder, name);
-  const path = existsSync(file) ? file : resolvePackage(name, folder);
+  const path = modulePath(name, folder);
   const { href } = pathToFileURL(path);
   try {
     return await import(href).catch(async (error: unknown) => {
@@ -115,7 +114,8 @@ async function loadModule(name: string, folder: string): Promise<Readonly<Record
     });
   } catch (error) {
     const advice = needsTsx(path, error) ? TYPESCRIPT_ADVICE : '';
-    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}${advice}`, 1);
+    const reason = installAdvice(error) ?? `${reasonOf(error)}${advice}`;
+    throw new UserFault(`${name} cannot be loaded: ${reason}`, 1);
   }
 }
 
@@ -150,7 +150,10 @@ function reasonOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
 }
 
-function resolvePackage(name: string, folder: string): string {
+/** The file that a user's name for a module stands for. */
+export function modulePath(name: string, folder: string): string {
+  const file = resolve(folder, name);
+  if (existsSync(file)) return file;
   try {
     return createRequire(pathToFileURL(join(folder, 'package.json'))).resolve(name);
   } catch {

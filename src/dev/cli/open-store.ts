@@ -12,7 +12,7 @@ import { serverAddress } from '../../core/kernel/server-address.js';
 import type { PostgresOptions } from '../../durable/postgres/index.js';
 import { SqliteRunStore } from '../../durable/stores/index.js';
 import { checkRunsFile } from '../../durable/stores/sqlite-run-store.js';
-import { type CommandEnvironment, UserFault } from './command.js';
+import { type CommandEnvironment, installAdvice, UserFault } from './command.js';
 
 /** A store that the user named. */
 export interface OpenStore extends CheckpointStore {
@@ -85,8 +85,8 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
       throw new UserFault(
         error.faults.map(({ problem, fix }) => `--store: ${problem}: write ${fix}`).join('; '),
       );
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new UserFault('a store in PostgreSQL needs pg: npm install pg', 1);
+    const advice = installAdvice(error);
+    throw advice === undefined ? error : new UserFault(`a store in PostgreSQL: ${advice}`, 1);
   }
 }
 

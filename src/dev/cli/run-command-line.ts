@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
+import { nearestName } from '../../core/kernel/nearest-name.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, installAdvice, UserFault } from './command.js';
 import { packageManifest } from './package-manifest.js';
 
 interface ListedCommand {
@@ -37,6 +38,9 @@ const RUNS_OPTIONS = {
     'recover: what becomes of calls of which nobody knows whether they were made',
 };
 
+const INSPECT_OPTIONS =
+  '[--port n] [--store postgres://…|file] [--tests folder] [--recordings folder] [--by name] [--allow-in-production]';
+
 /** The module of a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   agent: {
@@ -57,7 +61,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     load: async () => (await import('./chat-command.js')).callCommand,
   },
   dev: {
-    usage: 'dev <module> [--port n] [the options of inspect]',
+    usage: `dev <module> ${INSPECT_OPTIONS}`,
     summary: 'serves the inspector for a module, with a chat, and restarts it whenever a file changes',
     load: async () => (await import('./inspect-command.js')).devCommand,
   },
@@ -96,8 +100,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     load: async () => (await import('./init-command.js')).initCommand,
   },
   inspect: {
-    usage:
-      'inspect <module> [--port n] [--store postgres://…|file] [--tests folder] [--recordings folder] [--by name] [--allow-in-production]',
+    usage: `inspect <module> ${INSPECT_OPTIONS}`,
     summary:
       'serves a page on the tools of a built module, for this machine: call them, watch runs, answer them',
     load: async () => (await import('./inspect-command.js')).inspectCommand,
@@ -151,14 +154,16 @@ export async function runCommandLine(
   try {
     if (name === undefined || name.startsWith('-')) return answerFlags(args, environment);
     if (command === undefined)
-      throw new UserFault(`there is no command '${name}'; toolwright --help lists them`);
+      throw new UserFault(
+        `there is no command '${name}'${suggested(name, Object.keys(COMMANDS))}; toolwright --help lists them`,
+      );
     if (rest.includes('--help') || rest.includes('-h')) {
       environment.out(ownHelp(command));
       return 0;
     }
     return await (await command.load()).run(rest, environment);
   } catch (error) {
-    const fault = userFault(error, command?.usage ?? '--help');
+    const fault = userFault(error, command);
     if (fault === undefined) throw error;
     environment.error(`toolwright: ${visibleText(fault.message)}\n`);
     return fault.exitCode;
@@ -177,11 +182,21 @@ function answerFlags(args: readonly string[], { out, error }: CommandEnvironment
 }
 
 /** The first sentence of an error of `parseArgs` explains what is wrong with the command line. */
-function userFault(error: unknown, usage: string): UserFault | undefined {
+function userFault(error: unknown, command: ListedCommand | undefined): UserFault | undefined {
   if (error instanceof UserFault) return error;
+  const advice = installAdvice(error);
+  if (advice !== undefined) return new UserFault(advice, 1);
   const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
   if (!String(code).startsWith('ERR_PARSE_ARGS')) return undefined;
-  return new UserFault(`${String(message).split('. ')[0]}: toolwright ${usage}`);
+  const { usage = '--help | --version', options = {} } = command ?? {};
+  const [, unknown = ''] = /^Unknown option '(--[^']+)'/.exec(String(message)) ?? [];
+  const known = `${usage} ${Object.keys(options)}`.match(/--[\w-]+/g) ?? [];
+  return new UserFault(`${String(message).split('. ')[0]}${suggested(unknown, known)}: toolwright ${usage}`);
+}
+
+function suggested(name: string, known: readonly string[]): string {
+  const near = nearestName(name, known);
+  return near === undefined ? '' : ` (did you mean ${near}?)`;
 }
 
 function ownHelp({ usage, summary, options = {} }: ListedCommand): string {

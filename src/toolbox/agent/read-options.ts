@@ -12,6 +12,7 @@ import {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isPlainObject, isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
+import { missingPackage } from '../../core/kernel/missing-package.js';
 import { RECORD } from '../../core/kernel/options.js';
 import { KNOWN_SECRETS } from '../../run/call/redact.js';
 import { type BroughtText, isWithin, readBroughtFile } from '../paths/folder-path.js';
@@ -468,7 +469,7 @@ function nameIn(given: unknown): string | undefined {
 /** A system error, or a missing package. */
 function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'problem' | 'fix'> {
   const message = errorMessage(error);
-  const [, missing] = /Cannot find package '((?:@[^/']+\/)?[^/']+)/.exec(message) ?? [];
+  const missing = missingPackage(error);
   if (missing !== undefined)
     return { problem: `${option} needs the package ${missing}`, fix: `npm install ${missing}` };
   if (

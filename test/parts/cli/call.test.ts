@@ -16,6 +16,14 @@ test('toolwright call prints the result as JSON for scripts', async () => {
   expect(JSON.parse(out)).toMatchObject({ status: 'success', for_llm: '3', is_error: false });
 });
 
+test('toolwright call names the arguments that the tool does not have on the error output', async () => {
+  expect(await call('add', '{"a":1,"b":2,"c":3}')).toEqual({
+    code: 0,
+    out: '3\n',
+    error: 'toolwright: Ignored: c is not an argument of add.\n',
+  });
+});
+
 test('toolwright call passes data to the context of the call', async () => {
   expect((await call('who_am_i', '--data', '{"userId":"ada"}')).out).toBe('ada\n');
 });

@@ -26,6 +26,13 @@ describe('toolwright', () => {
 
   test.each([
     [['nothing'], "there is no command 'nothing'"],
+    [['lst'], "there is no command 'lst' (did you mean list?); toolwright --help lists them"],
+    [['inspect', 'x.js', '--prot', '1'], "Unknown option '--prot' (did you mean --port?)"],
+    [['list', 'x.js', '--schemas'], "Unknown option '--schemas' (did you mean --schema?)"],
+    [['runs', '--on-unknwon', 'ask'], "Unknown option '--on-unknwon' (did you mean --on-unknown?)"],
+    [['--hepl'], "Unknown option '--hepl' (did you mean --help?)"],
+    [['dev', 'x.js', '--prot', '1'], "Unknown option '--prot' (did you mean --port?)"],
+    [['dev', 'x.js', '--port', '65536'], "--port is a number from 0 to 65535, not '65536'"],
     [['constructor'], "there is no command 'constructor'"],
     [['--nothing'], "Unknown option '--nothing': toolwright --help"],
     [['generate', '--nothing'], "Unknown option '--nothing': toolwright generate [--project"],

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -54,6 +56,23 @@ test('toolwright dev serves the inspector again when a file has changed, under t
   expect(await namesAt(next)).toEqual(['second']);
   process.send('SIGINT');
   expect((await process.ended()).exitCode).toBe(0);
+});
+
+test.each(['inspect', 'dev'])('toolwright %s ends with one line if its port is taken', async (command) => {
+  using project = projectOf('first');
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  try {
+    await using process = new NodeProcess([MAIN, command, 'tools.ts', '--port', String(port)], project);
+    expect(await process.ended()).toMatchObject({
+      exitCode: 1,
+      stdout: '',
+      stderr: `toolwright: --port ${port}: another program uses this port: give another one, or 0 for any free port\n`,
+    });
+  } finally {
+    taken.close();
+  }
 });
 
 async function namesAt(url: string): Promise<readonly string[]> {
