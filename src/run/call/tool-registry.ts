@@ -324,7 +324,8 @@ export class ToolRegistry {
 
   /** The tool as it is offered, for its options; a function is not called again. */
   offered(name: string): ToolDefinition | undefined {
-    return this.#table.get(name)?.offered;
+    const tool = this.#table.get(name)?.offered;
+    return tool?.replacedBy === undefined ? tool : undefined;
   }
 
   tools(): ToolDefinition[] {

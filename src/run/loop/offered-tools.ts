@@ -261,7 +261,9 @@ export const READ_SCHEMA: ToolSchema = {
 
 /** The earlier offered tools that are still given, what replaced them, and tools that are registered from now on. */
 export function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
-  const known = new Set(names.flatMap((name) => [name, ...(given.offered(name)?.replacedBy?.() ?? [])]));
+  const isGone = (name: string) => given.offered(name) === undefined;
+  const replacing = names.filter(isGone).flatMap((name) => given.get(name)?.replacedBy?.() ?? []);
+  const known = new Set([...names, ...replacing]);
   const others = given.list().filter((name) => !known.has(name));
   return others.length === 0 ? given : given.view({ deny: others });
 }

@@ -158,7 +158,9 @@ async function everythingWritten(
 /** The secrets of a conversation: those that were issued, and what the client made up itself. */
 function secrets(): readonly string[] {
   const verifiers = servers.received.flatMap((request) =>
-    [...request.matchAll(/code_verifier=([\w~.-]+)/g)].map(([, verifier = '']) => verifier),
+    [...request.matchAll(/code_verifier=([^&\s]+)/g)].map(([, verifier = '']) =>
+      decodeURIComponent(verifier),
+    ),
   );
   expect(verifiers.length).toBeGreaterThan(0);
   expect(servers.issued.length).toBeGreaterThan(4);

@@ -311,6 +311,31 @@ test('without a user who could sign in, the error names the server and what to s
   );
 });
 
+test('the tool for a sign-in takes no name after it was needed, or after the following has ended', async () => {
+  const auth = { redirectUrl, tokens: fileTokens(path) };
+  const registry = new ToolRegistry();
+  const follow = ({ url }: OddServers) => followMcpTools(registry, connectMcp({ url, auth }));
+  const first = await follow(servers);
+  expect(registry.list()).toEqual(['sign_in']);
+  await first.close();
+  expect(registry.list()).toEqual([]);
+
+  await visit();
+  const second = await follow(servers);
+  expect(second.status).toMatchObject({ state: 'connected' });
+  await using other = await serveOddly(
+    new ToolRegistry().register(
+      defineTool({ name: 'list', description: 'Lists', scopes: ['read'], execute: () => 'l' }),
+    ),
+  );
+  const third = await follow(other);
+  expect(registry.list()).toEqual(['orders', 'order', 'headers', 'sign_in']);
+  expect(third.status).toMatchObject({ state: 'sign_in' });
+  await second.close();
+  await third.close();
+  expect(registry.list()).toEqual(['orders', 'order', 'headers']);
+});
+
 test('secrets are in the file of tokens, which only its user can read, and nowhere else', async () => {
   const said: unknown[] = [];
   const logger = Object.fromEntries(

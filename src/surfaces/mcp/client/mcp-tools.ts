@@ -533,7 +533,7 @@ class McpFollower implements McpFollowing {
   /** Until when the last list may be used after a reconnection; absent before the first list. */
   #freshUntil: number | undefined;
   /** Lets the user of a run sign in; offered until the server's list could be read. */
-  readonly #signIn: ToolDefinition;
+  #signIn: ToolDefinition;
   #isSignedOut = false;
   /** Whether runs, also of other processes, may have been offered the tool. */
   #asksInRuns = false;
@@ -592,9 +592,11 @@ class McpFollower implements McpFollowing {
   #retireSignIn(): void {
     this.#isSignedOut = false;
     this.#unlisten();
-    const registered = this.#registry.offered(this.#signIn.name);
-    if (this.#asksInRuns && (registered === undefined || registered === this.#signIn))
-      this.#registry.register({ ...this.#signIn, replacedBy: () => this.status.tools });
+    const registered = this.#registry.get(this.#signIn.name);
+    if (!this.#asksInRuns || this.#signIn.replacedBy !== undefined) return;
+    if (registered !== undefined && registered !== this.#signIn) return;
+    this.#signIn = { ...this.#signIn, replacedBy: () => this.status.tools };
+    this.#registry.register(this.#signIn);
   }
 
   async #refresh(options: UseOptions): Promise<void> {
@@ -610,6 +612,8 @@ class McpFollower implements McpFollowing {
   async close(): Promise<void> {
     this.#isOver = true;
     this.#unlisten();
+    const { name } = this.#signIn;
+    if (this.#registry.get(name) === this.#signIn) this.#registry.unregister(name);
     this.#watching.abort();
     this.#approvals.dropAll();
     await this.#client.close();
