@@ -53,7 +53,7 @@ describe('what is given instead of the right thing is told with the right thing'
     [
       'another class to register',
       () => new ToolRegistry().register(class Plain {} as never),
-      'register(new Plain()) if its instances are tools',
+      'register(new Plain()), or @Tool before its methods',
     ],
     ['a promise to register', () => new ToolRegistry().register(Promise.resolve(ping) as never), 'await'],
     [

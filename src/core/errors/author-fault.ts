@@ -85,8 +85,9 @@ function describeOne(
   before: AuthorFault | undefined,
 ): string {
   const head = `${parameter ? `${where}, parameter ${parameter}` : where}: ${problem}.`;
-  if (causes === before?.causes) return `${head} Causes and fix: see above.`;
   const list = causes.map((cause) => `\n   - ${cause}`).join('');
+  const isSame = fix === before?.fix && String(causes) === String(before.causes);
+  if (list && isSame) return `${head} Causes and fix: see above.`;
   return `${head}${list && `\n   Possible causes:${list}`}\n   Write instead: ${fix}`;
 }
 

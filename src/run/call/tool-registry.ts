@@ -750,7 +750,7 @@ function classFault(given: ClassType): AuthorFault {
     problem: isToolset ? 'it is a toolset class, whose tools are discovered' : 'it is a class and not a tool',
     fix: isToolset
       ? `register(...discoverTools({ toolsets: [${name}] }))`
-      : `register(new ${name}()) if its instances are tools, or @Tool before the methods that are tools`,
+      : `register(new ${name}()), or @Tool before its methods`,
   };
 }
 
@@ -783,17 +783,16 @@ function placeOf(name: unknown): string {
 /** If two tools with the same name are registered together, it is unclear which is meant. */
 function sameNameFaults(tools: readonly ToolDefinition[]): readonly AuthorFault[] {
   const groups = Map.groupBy(tools, ({ name, served }) => `${served?.kind ?? ''} ${name}`.trim());
-  return Array.from(groups, ([name, same]): readonly AuthorFault[] => {
+  return [...groups].flatMap(([name, same]) => {
     if (same.length === 1) return [];
     const methods = same.flatMap((tool) => boundMethodOf(tool) ?? []).map(methodPlace);
-    return [
-      {
-        where: placeOf(name),
-        problem: `several tools that are given together have this name${methods.length > 0 ? ` (${methods.join(', ')})` : ''}`,
-        fix: 'a name of its own for each; or register one of them later, which replaces the other',
-      },
-    ];
-  }).flat();
+    const owners = methods.length > 0 ? ` (${methods.join(', ')})` : '';
+    return {
+      where: placeOf(name),
+      problem: `several tools that are given together have this name${owners}`,
+      fix: 'a name of its own for each; or register one of them later, which replaces the other',
+    };
+  });
 }
 
 /** Two classes rarely have a tool of the same name on purpose, unless one is a stand-in that extends the other. */

@@ -125,11 +125,10 @@ function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(others).filter(([key, value]) => implied[key] !== value));
 }
 
-const BUILT_IN: readonly unknown[] = [...Array.from(TEXTUAL_TYPES.values(), (type) => type.class), Set, Map];
-
 /** The DTO class of a node, if it has one. */
 export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined {
-  if (typeof instanceOf !== 'function' || BUILT_IN.includes(instanceOf)) return undefined;
+  if (typeof instanceOf !== 'function' || instanceOf === Set || instanceOf === Map) return undefined;
+  for (const textual of TEXTUAL_TYPES.values()) if (textual.class === instanceOf) return undefined;
   return instanceOf as unknown as ClassType;
 }
 

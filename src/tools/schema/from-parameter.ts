@@ -362,7 +362,7 @@ function groupsOf(type: ValueType): readonly (ValueGroup | 'any')[] {
 export function misplacedFault(type: ValueType, options: ParamOptions): TypeFault | undefined {
   const misplaced: string[] = [];
   for (const name of Object.keys(options))
-    if (GROUP_OF.has(name) && isMisplaced(name, type, options)) misplaced.push(name);
+    if (groupOf(name) !== undefined && isMisplaced(name, type, options)) misplaced.push(name);
   if (misplaced.length === 0) return undefined;
   const types = [...new Set(jsonTypes(type))];
   const last = types.at(-1) ?? '';
@@ -379,18 +379,16 @@ export function misplacedFault(type: ValueType, options: ParamOptions): TypeFaul
 type ValueGroup = NonNullable<Keyword['of']>;
 
 /** The options of `@Param` itself are not keywords, except `additionalProperties: false`. */
-const GROUP_OF: ReadonlyMap<string, ValueGroup> = new Map(
-  [...KEYWORDS].flatMap(([name, { of }]) =>
-    of === undefined || name === 'items' || name === 'required' ? [] : [[name, of] as const],
-  ),
-);
+function groupOf(name: string): ValueGroup | undefined {
+  return name === 'items' || name === 'required' ? undefined : KEYWORDS.get(name)?.of;
+}
 
 function isMisplaced(name: string, type: ValueType, options: ParamOptions): boolean {
   const value = (options as JsonSchema)[name];
   if (value === undefined || (name === 'additionalProperties' && value !== false)) return false;
   const types = jsonTypes(type);
   // OpenAPI has formats of numbers.
-  const takers = [GROUP_OF.get(name), name === 'format' ? 'number' : undefined];
+  const takers = [groupOf(name), name === 'format' ? 'number' : undefined];
   return types?.some((jsonType) => takers.includes(GROUPS[jsonType] ?? 'none')) === false;
 }
 
@@ -420,7 +418,7 @@ const MOST: Readonly<Record<string, string>> = {
 };
 
 function insteadOf(name: string, types: readonly string[]): string {
-  const group = GROUP_OF.get(name);
+  const group = groupOf(name);
   const item = Object.keys(GROUPS).find((type) => GROUPS[type] === group);
   if (types.includes('array') && (item === 'string' || item === 'number'))
     return `items: { type: '${item}', ${name}: … }, which is said of the items`;

@@ -69,7 +69,7 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
       causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
       fix:
         vendor === 'zod' && /\bDate\b/.test(message)
-          ? 'z.iso.datetime().transform((text) => new Date(text)): the model sends text, and the tool receives a Date'
+          ? 'z.iso.datetime().transform((text) => new Date(text))'
           : 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
     };
   }

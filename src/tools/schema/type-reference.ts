@@ -129,7 +129,6 @@ const FIX =
   'or schema: {...}';
 
 const GENERATE = '`npx toolwright generate` writes it from the types, and the application imports the file';
-const ERASED = `the type is an interface, a union or \`any\`, which do not exist at run time: ${GENERATE}`;
 const UNTYPED = 'it has no type annotation: write one';
 const TYPE_IMPORT = 'the class is imported with `import type`';
 /** The likeliest cause of a type that is not known. */
@@ -138,18 +137,31 @@ export const NO_METADATA =
   '`npx toolwright generate` and import the file that it writes';
 const CYCLE = 'the class was not loaded yet, because two files import each other';
 
-/** Metadata without a type, with possible causes, likeliest first. */
-const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>([
-  [undefined, [NO_METADATA, CYCLE, 'the parameter is the context of the call: mark it with @Context()']],
-  [Array, [`the metadata of an array does not contain the type of its items: ${GENERATE}`]],
-  [Set, [`the metadata of a Set does not contain the type of its items: ${GENERATE}`]],
-  [Map, [`the metadata of a Map does not contain the types of its keys and values: ${GENERATE}`]],
-  [Object, [ERASED, UNTYPED, TYPE_IMPORT]],
-  [Function, [TYPE_IMPORT, 'the type is a function, which JSON cannot carry']],
-  [Promise, ['the type is a promise, which JSON cannot carry']],
-  [BigInt, ['JSON has no bigint']],
-  [Symbol, ['JSON has no symbols']],
-]);
+/** The possible causes of metadata without a type, likeliest first. A function, so that bundles can omit the texts. */
+function causesOf(found: unknown): readonly string[] {
+  switch (found) {
+    case undefined:
+      return [NO_METADATA, CYCLE, 'the parameter is the context of the call: mark it with @Context()'];
+    case Array:
+    case Set:
+    case Map:
+      return [
+        `the metadata of ${found === Array ? 'an array' : 'a Set or Map'} does not contain the types of its items: ${GENERATE}`,
+      ];
+    case Function:
+      return [TYPE_IMPORT, 'the type is a function, which JSON cannot carry'];
+    case Promise:
+      return ['the type is a promise, which JSON cannot carry'];
+    case BigInt:
+      return ['JSON has no bigint'];
+    case Symbol:
+      return ['JSON has no symbols'];
+    default: {
+      const erased = `the type is an interface, a union or \`any\`, which do not exist at run time: ${GENERATE}`;
+      return found === Object ? [erased, UNTYPED, TYPE_IMPORT] : [erased, TYPE_IMPORT];
+    }
+  }
+}
 
 /** The fault of an unknown type: never a guess, always the causes and the fix. */
 export function unknownType(found: unknown): TypeFault {
@@ -159,7 +171,7 @@ export function unknownType(found: unknown): TypeFault {
   return {
     ok: false,
     problem: `its type is not known (${place})`,
-    causes: CAUSES.get(found) ?? [ERASED, TYPE_IMPORT],
+    causes: causesOf(found),
     fix: FIX,
   };
 }

@@ -46,8 +46,8 @@ describe('types from metadata', () => {
   test.each<[unknown, readonly string[]]>([
     [Object, ['interface', 'union', 'import type']],
     [undefined, ['esbuild, tsx', 'import each other', '@Context()']],
-    [Array, ['does not contain the type']],
-    [Set, ['does not contain the type']],
+    [Array, ['does not contain the types']],
+    [Set, ['does not contain the types']],
     [Map, ['does not contain the types']],
     [Function, ['import type', 'function']],
     [Promise, ['promise']],
