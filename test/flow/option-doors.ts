@@ -509,7 +509,6 @@ export const LOOP_DOORS: readonly Door[] = [
       scope: () => ({}),
       answeredBy: 'u1',
       scopeOf: () => ({}),
-      connections: () => ({}),
       surroundings: () => [],
       token: 't'.repeat(16),
       allowedHosts: ['dev.example'],

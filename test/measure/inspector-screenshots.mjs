@@ -1,5 +1,7 @@
 // Writes the screenshots of docs/guides/inspector.md, out of the real page over a small shop: npm run screenshots
+import { once } from 'node:events';
 import { mkdirSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -9,6 +11,7 @@ const root = join(import.meta.dirname, '..', '..');
 const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
 const { defineTool, runToolLoop, ToolRegistry } = await load('src/index.js');
 const { createInspector } = await load('src/surfaces/inspector/index.js');
+const { connectMcp, createMcpServer, followMcpTools } = await load('src/surfaces/mcp/index.js');
 const { MemoryRunStore } = await load('src/durable/stores/index.js');
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -286,5 +289,29 @@ await shoot('run-narrow', `runs/${runId}`, {
   act: (tab) => tab.getByText('Timeline').waitFor(),
 });
 
+// Tools of other servers, one of which has stopped since.
+const serving = await Promise.all(
+  ['carrier', 'accounting'].map(async (prefix) => {
+    const look = defineTool({
+      name: 'look_up',
+      description: `Look up a record of the ${prefix}`,
+      execute: () => '',
+    });
+    const mcp = createMcpServer(new ToolRegistry().register(look), { name: prefix });
+    const server = createServer(mcp.node).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const connect = connectMcp({ url: `http://127.0.0.1:${server.address().port}/mcp` });
+    const following = await followMcpTools(tools, connect, { prefix });
+    return { following, close: () => mcp.close().finally(() => server.close()) };
+  }),
+);
+const [, accounting] = serving;
+await accounting.close();
+await accounting.following.refresh().catch(() => {});
+await shoot('connections', 'tools', {
+  act: (tab) => tab.getByRole('list', { name: 'Connections' }).waitFor(),
+});
+
 await browser.close();
+for (const { following, close } of serving) await Promise.all([following.close(), close()]);
 await inspector.close();

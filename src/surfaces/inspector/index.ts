@@ -2,7 +2,6 @@ export { createInspector, type Inspector, type ListenOptions } from './create-in
 export type {
   ChosenScope,
   InspectorOptions,
-  ToolConnection,
   ToolSurrounding,
   WrittenTests,
 } from './options.js';

@@ -38,15 +38,6 @@ export interface ToolSurrounding {
   readonly name: string;
 }
 
-/** A connection through which some of the tools are called, such as an MCP server. */
-export interface ToolConnection {
-  /** `connected`, `disconnected` or `sign_in`. */
-  readonly state: string;
-  readonly problem?: string;
-  /** The names of its tools. */
-  readonly tools: readonly string[];
-}
-
 /** How tests are written. */
 export interface WrittenTests {
   /** The folder of the tests. Existing files are not replaced. */
@@ -78,8 +69,6 @@ export interface InspectorOptions {
   readonly scopeOf?: (owner: unknown) => CallScope | Promise<CallScope>;
   /** Further guards and the like to show for a tool. */
   readonly surroundings?: (tool: ToolDefinition) => readonly ToolSurrounding[];
-  /** The connections of the tools to show, by name: `() => agent.mcp`. */
-  readonly connections?: () => Readonly<Record<string, ToolConnection>>;
   /** The token of the page. Default: a random token. */
   readonly token?: string;
   /** Further host names, such as `['dev.example:8080']`. With this option other machines can connect. */
@@ -112,7 +101,6 @@ const OPTIONS = optionTable<InspectorOptions>(
     }),
     scopeOf: protecting(FUNCTION),
     surroundings: FUNCTION,
-    connections: FUNCTION,
     token: protecting(
       secret({
         accepts: (value) => typeof value === 'string' && value.length >= SHORTEST_TOKEN,

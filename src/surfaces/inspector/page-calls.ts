@@ -8,6 +8,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
+import { connectionsOf } from '../../core/kernel/tool-connections.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { toolToSchema } from '../../run/call/tool-to-schema.js';
 import type { ToolLoopResult } from '../../run/loop/events.js';
@@ -284,8 +285,8 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'GET tools': async ({ registry, options, calls }, { id }) => {
     if (id === '') {
       const tools = toolSummaries(registry);
-      const connections = Object.entries(options.connections?.() ?? {}).map(([name, connection]) => ({
-        ...{ name, state: connection.state, problem: connection.problem },
+      const connections = connectionsOf(registry).map((connection) => ({
+        ...connection,
         tools: connection.tools.length,
       }));
       return { tools, connections, warnings: listWarnings(tools), breakpoints: calls.breakpoints };

@@ -118,7 +118,7 @@ async function everythingWritten(
       permissions: { mode: 'ask', rules: [{ decision: 'allow', tool: 'shop_*' }] },
       mcp: { shop: { url: servers.url, auth: { redirectUrl } } },
     });
-    const inspector = createInspector(agent.registry, { store, connections: () => agent.mcp });
+    const inspector = createInspector(agent.registry, { store });
     const run = await agent.run('Sign in, and repeat');
     const page = /http\S+authorize\S+/.exec(JSON.parse(JSON.stringify(run.pending))[0]?.message)?.[0];
     expect(await agent.finishSignIn(await agree(new URL(page ?? '')))).toBe(true);

@@ -5,10 +5,13 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import { defineTool, resumeToolLoop, runToolLoop, type ToolRegistry } from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
+import { connectMcp, followMcpTools, type McpConnectOptions } from 'toolwright/mcp';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { barriers, describeBrowser, type TestPage } from '../../browser/browser.js';
 import { builtFile } from '../../processes/built-file.js';
+import { listen } from '../mcp/mcp-connections.js';
+import { serveOddly } from '../mcp/odd-authorization-server.js';
 import { HOSTILE, payments, shop } from './shop.js';
 
 builtFile('dist/inspector/page.js');
@@ -57,19 +60,27 @@ describeBrowser('the page of an inspector', (browser) => {
   });
 
   test('the page of createInspector shows the connections of its tools, and why one is lost', async () => {
-    const connections = {
-      orders: { state: 'connected', tools: ['orders_find'] },
-      stock: { state: 'disconnected', problem: 'The server is <gone>.', tools: [] },
-      bank: { state: 'sign_in', tools: [] },
+    const [kept, lost, bank] = await Promise.all([listen(shop()), listen(shop()), serveOddly(shop())]);
+    ends.push(() => bank[Symbol.asyncDispose](), kept.close);
+    const tools = shop();
+    const follow = async (prefix: string, options: McpConnectOptions) => {
+      const following = await followMcpTools(tools, connectMcp(options), { prefix, allow: ['find_orders'] });
+      ends.push(() => following.close());
+      return following;
     };
-    const { url } = await serve(shop(), { connections: () => connections });
+    await follow('orders', { url: kept.url.href });
+    const stock = await follow('stock', { url: lost.url.href });
+    await follow('bank', { url: bank.url, auth: { redirectUrl: 'https://app.example.com/signed-in' } });
+    await lost.close();
+    await stock.refresh().catch(() => {});
+    const { url } = await serve(tools);
     const { page, faults } = await visit(url);
     const list = page.getByRole('list', { name: 'Connections' }).getByRole('listitem');
     await list.first().waitFor();
     expect(await list.allTextContents()).toEqual([
-      'orders connected, 1 tool',
-      'stock disconnected, 0 tools: The server is <gone>.',
-      'bank waits for a sign-in, 0 tools',
+      'orders connected 1 tool',
+      expect.stringMatching(/^stock disconnected 1 tool. .* cannot be reached/),
+      'bank sign in 0 tools',
     ]);
     expect(faults).toEqual([]);
   });

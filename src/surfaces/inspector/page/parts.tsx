@@ -120,8 +120,8 @@ export function Fault({ message }: { message: string | undefined }) {
   return <div role="alert">{message !== undefined && <p class="fault">{visibleText(message)}</p>}</div>;
 }
 
-const GOOD = new Set(['success', 'completed', 'open', 'started']);
-const WAITING = new Set(['suspended', 'running', 'held', 'waiting', 'begun']);
+const GOOD = new Set(['success', 'completed', 'connected', 'open', 'started']);
+const WAITING = new Set(['suspended', 'running', 'held', 'waiting', 'begun', 'sign_in']);
 
 export function statusKind(status: string): 'good' | 'waiting' | 'bad' {
   return GOOD.has(status) ? 'good' : WAITING.has(status) ? 'waiting' : 'bad';

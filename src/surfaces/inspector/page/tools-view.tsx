@@ -3,7 +3,7 @@ import { visibleText } from '../../../core/kernel/visible-text.js';
 import { AppView } from './app-view.js';
 import { CallForm } from './call-form.js';
 import { Icon } from './icon.js';
-import { Copy, Fault, Filter, Heading, hasWords, Json, Line, Split, tokensOf } from './parts.js';
+import { Copy, Fault, Filter, Heading, hasWords, Json, Line, Split, Status, tokensOf } from './parts.js';
 import { post, useRemote } from './remote.js';
 import type { Schema } from './schema.js';
 import { SchemaTree } from './schema-tree.js';
@@ -149,17 +149,17 @@ function ToolRow({ tool, largest, isChosen, isHeld }: RowProps) {
   );
 }
 
-const STATES: Readonly<Record<string, string>> = { sign_in: 'waits for a sign-in' };
-
 function Connections({ connections }: { connections: readonly Connection[] }) {
   if (connections.length === 0) return null;
   return (
     <ul class="connections" aria-label="Connections">
       {connections.map(({ name, state, problem, tools }) => (
         <li key={name}>
-          <strong class="code">{visibleText(name)}</strong> {STATES[state] ?? state}, {tools}{' '}
-          {tools === 1 ? 'tool' : 'tools'}
-          {problem !== undefined && <span class="faint small">: {visibleText(problem)}</span>}
+          <strong class="code">{visibleText(name)}</strong> <Status value={state} />{' '}
+          <span class="faint small">
+            {tools} {tools === 1 ? 'tool' : 'tools'}
+            {problem !== undefined && <>. {visibleText(problem)}</>}
+          </span>
         </li>
       ))}
     </ul>

@@ -93,6 +93,11 @@ export class LiveClient {
     }
   }
 
+  /** The name that the server reports, and before the first connection the prefix of its tools. */
+  get name(): string {
+    return this.#name ?? 'MCP server';
+  }
+
   get isConnected(): boolean {
     return this.#current?.transport !== undefined && !this.#isOver;
   }

@@ -41,6 +41,7 @@ import {
   type RulesOf,
   withMethods,
 } from '../../../core/kernel/options.js';
+import { addConnection } from '../../../core/kernel/tool-connections.js';
 import { CallContext } from '../../../run/call/context.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { textOf } from '../../../run/call/result-form.js';
@@ -529,6 +530,7 @@ class McpFollower implements McpFollowing {
   #watching = new AbortController();
   readonly #followed = new Map<string, FollowedTool>();
   readonly #approvals: OpenApprovals;
+  readonly #removeConnection: () => void;
   #reading: Promise<void> = Promise.resolve();
   /** Until when the last list may be used after a reconnection; absent before the first list. */
   #freshUntil: number | undefined;
@@ -552,6 +554,10 @@ class McpFollower implements McpFollowing {
       prefix: options.prefix,
     });
     this.#signIn = this.#signInTool();
+    this.#removeConnection = addConnection(registry, () => {
+      const { prefix: name = this.#client.name } = options;
+      return { name, ...this.status };
+    });
   }
 
   get status(): McpConnectionStatus {
@@ -614,6 +620,7 @@ class McpFollower implements McpFollowing {
     this.#unlisten();
     const { name } = this.#signIn;
     if (this.#registry.get(name) === this.#signIn) this.#registry.unregister(name);
+    this.#removeConnection();
     this.#watching.abort();
     this.#approvals.dropAll();
     await this.#client.close();
