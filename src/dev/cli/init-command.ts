@@ -163,37 +163,18 @@ function print(value: unknown): string {
     .join(', ')} }`;
 }
 
-/** A new tsconfig.json. TypeScript 6 and newer load no types that are not named. */
-function newTsconfig(folder: string): string {
-  const hasNodeTypes = existsSync(join(folder, 'node_modules', '@types', 'node'));
-  const compilerOptions = {
-    target: 'es2023',
-    module: 'nodenext',
-    ...(hasNodeTypes && { types: ['node'] }),
-    strict: true,
-    skipLibCheck: true,
-    experimentalDecorators: true,
-  };
-  return `${JSON.stringify({ compilerOptions }, undefined, 2)}\n`;
-}
-
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
 export const initCommand: Command = {
   async run(args, environment) {
     parseArgs({ args: [...args], options: {} });
     const { folder, out } = environment;
-    if (existsSync(join(folder, 'package.json')) && !existsSync(join(folder, 'tsconfig.json'))) {
-      const after = newTsconfig(folder);
-      writeFileSync(join(folder, 'tsconfig.json'), after);
-      out(unifiedDiff({ path: 'tsconfig.json', before: '', after }));
-    }
     const project = await readProject(folder);
-    const { edits, notes } = planInit(project);
+    const { edits, notes } = planInit(project, folder);
     for (const edit of edits) {
       writeFileSync(join(folder, edit.path), restoreLineEnds(edit, folder));
       out(unifiedDiff(edit).replace(' (generated now)', ''));
     }
-    if (edits.length === 0) out('The configuration is complete; nothing was changed.\n');
+    if (edits.length + notes.length === 0) out('The configuration is complete; nothing was changed.\n');
     for (const note of notes) out(`\n${note}\n`);
     await generateFirst(project.tsconfig, environment);
     return 0;
@@ -202,7 +183,8 @@ export const initCommand: Command = {
 
 /** Edits are computed with `\n`; restores the file's own line endings. */
 function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
-  const isWindows = readFileSync(join(folder, path), 'utf8').includes('\r\n');
+  const file = join(folder, path);
+  const isWindows = existsSync(file) && readFileSync(file, 'utf8').includes('\r\n');
   return isWindows ? after.replaceAll('\n', '\r\n') : after;
 }
 
@@ -212,7 +194,8 @@ async function generateFirst(tsconfig: string, { folder, out, error }: CommandEn
     const warnings = await generateProject({ project: tsconfig }, folder, out);
     if (warnings !== '') error(`${warnings}\n`);
   } catch (fault) {
-    out(`\nNothing is generated yet: ${(fault as Error).message.replace(/^toolwright: /, '')}\n`);
+    const reason = (fault as Error).message.replace(/^toolwright: /, '');
+    out(`\nNothing is generated yet: ${reason}\nThen run: npx toolwright generate\n`);
   }
 }
 
@@ -239,9 +222,10 @@ interface Draft extends Omit<FoundProject, 'files'> {
 const NEST = 'nest-cli.json';
 
 /** Plans what a project needs to run the generator in its build, without what it already has. */
-function planInit(project: FoundProject): InitPlan {
+function planInit(project: FoundProject, folder: string): InitPlan {
   const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
-  if (!project.experimentalDecorators)
+  if (project.files.get(project.tsconfig) === '') planTsconfig(draft, folder);
+  else if (!project.experimentalDecorators)
     change(draft, project.tsconfig, (text) =>
       setValue(text, ['compilerOptions', 'experimentalDecorators'], true),
     );
@@ -256,6 +240,27 @@ function planInit(project: FoundProject): InitPlan {
     .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
     .filter(({ before, after }) => before !== after);
   return { edits, notes: draft.notes };
+}
+
+/** Plans a tsconfig.json where there is none. TypeScript 6 and newer load no types that are not named. */
+function planTsconfig({ files, notes, tsconfig }: Draft, folder: string): void {
+  const isThere = (...path: readonly string[]) => existsSync(join(folder, ...path));
+  const compilerOptions = {
+    target: 'es2023',
+    module: 'nodenext',
+    ...(isThere('src') && { rootDir: 'src' }),
+    outDir: 'dist',
+    ...(isThere('node_modules', '@types', 'node') && { types: ['node'] }),
+    strict: true,
+    skipLibCheck: true,
+    experimentalDecorators: true,
+  };
+  const config = { compilerOptions, ...(isThere('src') && { include: ['src'] }) };
+  files.set(tsconfig, `${JSON.stringify(config, undefined, 2)}\n`);
+  if (valueAt(readJson(files.get('package.json') ?? ''), ['type']) !== 'module')
+    notes.push(
+      'package.json has no "type": "module", so that the compiler writes CommonJS, without top-level await. For ES modules, run: npm pkg set type=module',
+    );
 }
 
 function change({ files }: Draft, path: string, edit: (text: string) => string): void {
@@ -401,18 +406,20 @@ function generateBefore(name: 'build' | 'dev', text: string, draft: Draft): stri
   const [own, before] = [name, `pre${name}`].map((script) => valueAt(scripts, [script]));
   if ([own, before].some((script) => String(script ?? '').includes('toolwright generate'))) return text;
   if (typeof own !== 'string') {
-    notes.push(`package.json has no ${name} script; before the compiler runs: npx ${command}`);
+    notes.push(`package.json has no ${name} script. Whenever you have changed a tool, run: npx ${command}`);
     return text;
   }
   const script = typeof before === 'string' && before !== '' ? `${command} && ${before}` : command;
   if (name === 'build')
-    notes.push(`While the compiler watches, this has to run beside it: npx ${command} --watch`);
+    notes.push(
+      `npm run build now runs ${command} first. If your compiler watches files, also run: npx ${command} --watch`,
+    );
   return setValue(text, ['scripts', `pre${name}`], script);
 }
 
 /** The facts about a project that the plan needs. */
 interface FoundProject {
-  /** Relative path of the tsconfig.json that lists the sources. */
+  /** Relative path of the tsconfig.json that lists the sources; it may not exist yet. */
   readonly tsconfig: string;
   readonly experimentalDecorators: boolean;
   /** Configuration files of build and tests, by relative path. */
@@ -469,14 +476,16 @@ async function hasDecorators(tsconfig: string): Promise<boolean> {
   const loaded = await loadCompiler(dirname(tsconfig));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);
   try {
+    if (!existsSync(tsconfig)) return false;
     return loaded.compiler.open(tsconfig.replaceAll('\\', '/')).options.experimentalDecorators === true;
   } finally {
     loaded.compiler.close();
   }
 }
 
+/** The text of a file; empty if it does not exist. */
 function read(path: string): string {
-  return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
+  return existsSync(path) ? readFileSync(path, 'utf8').replaceAll('\r\n', '\n') : '';
 }
 
 function readJson(text: string): unknown {

@@ -148,8 +148,9 @@ export function fillArguments(schema: JsonSchema, reading: Reading): JsonObject 
       value: fitValue(name, schema, found),
       score: rate(found),
     }));
-    const least = required.includes(name) ? -9 : 0.8;
-    const fitting = rated.filter(({ value, score }) => value !== undefined && score > least);
+    // An optional value must be near its name or a cue: quotes alone do not say what a text is for.
+    const least = ({ kind }: Found) => (required.includes(name) ? -9 : kind === 'quoted' ? 1.8 : 0.8);
+    const fitting = rated.filter(({ found, value, score }) => value !== undefined && score > least(found));
     return fitting.map((offer) => ({ ...offer, name, all: schema.type === 'array' ? fitting : undefined }));
   });
   const taken = new Set<Found>();

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { runCompiler } from '../../processes/run-compiler.js';
+import { ROOT } from '../../structure/repository.js';
 import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
 import { type SmallProject, smallProject, withTypeScript } from '../typegen/small-project.js';
 import { runCommand } from './run-command.js';
@@ -305,21 +307,67 @@ describe('toolwright init', () => {
     expect(error).toContain('nothing was generated, because tsconfig.json has no exported class');
   });
 
-  test('a project without a tsconfig.json gets one', async () => {
-    using project = smallProject({ 'src/tools.ts': TOOLS });
+  test('a project without a tsconfig.json gets one that compiles src into dist', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "module" }' });
     rmSync(join(project.folder, 'tsconfig.json'));
     const { code, out } = await runCommand(['init'], project.folder);
     expect(code).toBe(0);
     expect(out).toContain('+    "experimentalDecorators": true');
-    expect(read(project, 'tsconfig.json')).toContain('"experimentalDecorators": true');
+    expect(out).not.toContain('nothing was changed');
+    expect(out).not.toContain('"type"');
+    expect(JSON.parse(read(project, 'tsconfig.json'))).toMatchObject({
+      compilerOptions: { experimentalDecorators: true, rootDir: 'src', outDir: 'dist' },
+      include: ['src'],
+    });
+    expect(runCompiler('tsconfig.json', { folder: project.folder, emit: true })).toEqual([]);
+    expect(existsSync(join(project.folder, 'dist/tools.js'))).toBe(true);
+  });
+
+  test('a new tsconfig.json in a CommonJS project comes with advice about ES modules', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "commonjs" }' });
+    rmSync(join(project.folder, 'tsconfig.json'));
+    const { out } = await runCommand(['init'], project.folder);
+    expect(out).toContain('npm pkg set type=module');
+    expect((await runCommand(['init'], project.folder)).out).not.toContain('type=module');
+  });
+
+  test('a project without a build script is never called complete', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "module" }' });
+    for (const _ of [1, 2]) {
+      const { out } = await runCommand(['init'], project.folder);
+      expect(out).toContain('package.json has no build script. Whenever you have changed a tool, run');
+      expect(out).not.toContain('complete');
+    }
+  });
+
+  test('ends with the import of the generated file, as long as no file has it', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'nest-cli.json': NEST });
+    for (const _ of [1, 2])
+      expect((await runCommand(['init'], project.folder)).out).toMatch(
+        /Add to the file that starts the application: import '\.\/toolwright\.gen(?:\.js)?'\n$/,
+      );
+  });
+
+  test('writes nothing if there is no TypeScript', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "module" }' });
+    rmSync(join(project.folder, 'tsconfig.json'));
+    unlinkSync(join(project.folder, 'node_modules'));
+    expect(await runCommand(['init'], project.folder)).toEqual({
+      code: 1,
+      out: '',
+      error: expect.stringMatching(
+        /^toolwright: there is no TypeScript in .*npm install --save-dev typescript\n$/,
+      ),
+    });
+    expect(existsSync(join(project.folder, 'tsconfig.json'))).toBe(false);
   });
 
   test('a new tsconfig.json has the types of Node if they are installed', async () => {
     const typesFor = async (isInstalled: boolean) => {
       using project = smallProject({ 'src/tools.ts': TOOLS });
       rmSync(join(project.folder, 'tsconfig.json'));
-      // The packages of the repository, which have them, are linked.
-      if (!isInstalled) unlinkSync(join(project.folder, 'node_modules'));
+      withTypeScript(project, join(ROOT, 'node_modules', 'typescript'));
+      if (!isInstalled) unlinkSync(join(project.folder, 'node_modules', '@types'));
       await runCommand(['init'], project.folder);
       return JSON.parse(read(project, 'tsconfig.json')).compilerOptions.types;
     };

@@ -51,6 +51,16 @@ describe('values found in a text', () => {
 });
 
 describe('filling by schema', () => {
+  test('a text in quotes goes to an optional parameter only if the prompt names it', () => {
+    const properties = { title: string, note: string };
+    const ticket = (text: string) => fill(text, properties, ['title']);
+    expect(ticket('Create a ticket "Broken lamp" for "Ada"')).toEqual({ title: 'Broken lamp' });
+    expect(ticket('Create a ticket with the title "Broken lamp" and the note "urgent"')).toEqual({
+      title: 'Broken lamp',
+      note: 'urgent',
+    });
+  });
+
   test('numbers go to the parameters that are named beside them', () => {
     const properties = { height: integer, width: integer };
     expect(fill('a width of 20 and a height of 10', properties)).toEqual({ height: 10, width: 20 });
