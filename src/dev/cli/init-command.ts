@@ -190,13 +190,23 @@ function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
 
 /** Generates the file once, because programs import it. */
 async function generateFirst(tsconfig: string, { folder, out, error }: CommandEnvironment): Promise<void> {
+  let isGenerated = false;
+  const show = (text: string) => {
+    isGenerated = true;
+    out(text);
+  };
   try {
-    const warnings = await generateProject({ project: tsconfig }, folder, out);
+    const warnings = await generateProject({ project: tsconfig }, folder, show);
     if (warnings !== '') error(`${warnings}\n`);
+    if (!isGenerated) out(`\nExport a class with a @Tool method. Then run: npx ${generateLine(tsconfig)}\n`);
   } catch (fault) {
     const reason = (fault as Error).message.replace(/^toolwright: /, '');
-    out(`\nNothing is generated yet: ${reason}\nThen run: npx toolwright generate\n`);
+    out(`\nNothing is generated yet: ${reason}\nThen run: npx ${generateLine(tsconfig)}\n`);
   }
+}
+
+function generateLine(tsconfig: string): string {
+  return `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
 }
 
 /** A file of the project, before and after. */
@@ -401,7 +411,7 @@ function isNext({ files }: Draft): boolean {
 /** `predev` for `dev`, `prebuild` for `build`. */
 function generateBefore(name: 'build' | 'dev', text: string, draft: Draft): string {
   const { notes, tsconfig } = draft;
-  const command = `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
+  const command = generateLine(tsconfig);
   const scripts = valueAt(readJson(text), ['scripts']);
   const [own, before] = [name, `pre${name}`].map((script) => valueAt(scripts, [script]));
   if ([own, before].some((script) => String(script ?? '').includes('toolwright generate'))) return text;

@@ -302,9 +302,10 @@ describe('toolwright init', () => {
 
   test('a project that has no tools yet is set up all the same', async () => {
     using project = smallProject({ 'src/main.ts': 'export {};\n', 'nest-cli.json': NEST });
-    const { code, error } = await runCommand(['init'], project.folder);
+    const { code, out, error } = await runCommand(['init'], project.folder);
     expect(code).toBe(0);
     expect(error).toContain('nothing was generated, because tsconfig.json has no exported class');
+    expect(out).toMatch(/Export a class with a @Tool method\. Then run: npx toolwright generate\n$/);
   });
 
   test('a project without a tsconfig.json gets one that compiles src into dist', async () => {
