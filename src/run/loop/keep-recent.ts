@@ -89,7 +89,7 @@ class RecentHistory {
   readonly #maxResultChars: number;
   readonly #units: Unit[] = [];
   #kept: Unit[] = [];
-  #followed: readonly Message[] = [];
+  readonly #followed: Message[] = [];
   /** The messages of the kept units, and whether the units have changed since the list was built. */
   #messages: Message[] = [];
   #isStale = false;
@@ -122,9 +122,9 @@ class RecentHistory {
       while (messages[to]?.role === 'tool') to += 1;
       const unit = messages.slice(from, to);
       this.#add(unit);
+      this.#followed.push(...unit);
       if (!this.#isStale) this.#messages.push(...unit);
     }
-    this.#followed = messages.slice();
     if (this.#isStale) {
       this.#isStale = false;
       this.#kept = this.#kept.filter(({ isDropped }) => !isDropped);

@@ -158,32 +158,40 @@ export class SentMessages {
   /** Absent as long as the history can be sent unchanged. */
   #sent: Message[] | undefined;
   #looked = 0;
+  /** The list that was read last, so far. */
+  #source: readonly Message[];
   #isItemsReported = false;
   #isRepairReported = false;
 
   /** `history` is append-only. */
   constructor(history: readonly Message[], logger: Logger | undefined) {
     this.#history = history;
+    this.#source = history;
     this.#logger = logger;
   }
 
-  /** The current messages for the provider whose items have this key; copy them before more are added. */
-  for(key: string | undefined): readonly Message[] {
-    if (key !== this.#key) this.#forget(key);
-    const history = this.#history;
-    for (; this.#looked < history.length; this.#looked += 1) {
-      const message = history[this.#looked] as Message;
+  /**
+   * The messages for the provider whose items have this key; copy them before more are added. `messages` may be another
+   * list than the history, such as a part of it: what it has in common with the previous list is not read again.
+   */
+  for(key: string | undefined, messages = this.#history): readonly Message[] {
+    if (key !== this.#key || !this.#isContinuedBy(messages)) this.#forget(key);
+    this.#source = messages;
+    for (; this.#looked < messages.length; this.#looked += 1) {
+      const message = messages[this.#looked] as Message;
       const sent = this.#forRequest(message);
-      if (sent !== message) this.#sent ??= history.slice(0, this.#looked);
+      if (sent !== message) this.#sent ??= messages.slice(0, this.#looked);
       this.#sent?.push(sent);
     }
-    return this.#sent ?? history;
+    return this.#sent ?? messages;
   }
 
-  /** The same for other messages than the history. */
-  others(messages: readonly Message[], key: string | undefined): readonly Message[] {
-    this.#forget(key);
-    return messages.map((message) => this.#forRequest(message));
+  #isContinuedBy(messages: readonly Message[]): boolean {
+    const source = this.#source;
+    if (messages === source) return true;
+    if (messages.length < this.#looked) return false;
+    for (let index = 0; index < this.#looked; index += 1) if (messages[index] !== source[index]) return false;
+    return true;
   }
 
   #forget(key: string | undefined): void {

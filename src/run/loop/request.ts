@@ -285,10 +285,10 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   const known = { step: iterations + 1, usage, signal };
   try {
     const settings =
-      prepareStep && (await settingsOf(prepareStep, { ...known, messages: [...messages], model }));
+      prepareStep && (await settingsOf(prepareStep, { ...known, messages: messages.slice(), model }));
     if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
     const asked = settings?.model ?? model;
-    const given = [...messages];
+    const given = messages.slice();
     const compacted = await compactHistory(given, { ...known, model: asked });
     if (keptFrom.get(compacted) === given) return { ...settings, messages: compacted };
     const { messages: carried, repairs } = compactedHistory(compacted, messages);
@@ -318,7 +318,7 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
   const definitions = answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
-  const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
+  const history = sent.for(key, settings.messages);
   const isLong = history.length >= LONG_HISTORY;
   // A copy, because providers and tests may store the array, and the history continues to grow.
   const messages = isLong ? [] : history.slice();

@@ -175,7 +175,7 @@ async function ask(
   { model: { provider, model, llmOptions, telemetry }, log, sent }: TurnServices,
 ) {
   const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
-  const history = sent.others([...system, ...messages], provider.itemKey?.(model));
+  const history = sent.for(provider.itemKey?.(model), [...system, ...messages]);
   const reply = await askRecorded(telemetry, {
     provider,
     request: { model, messages: history, options: llmOptions ?? {}, signal },
