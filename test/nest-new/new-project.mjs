@@ -21,7 +21,7 @@ export function newProject(base, version) {
   run(folder, process.execPath, [NEST, 'generate', 'module', 'orders']);
   addTools(folder);
   run(folder, process.execPath, [
-    join('node_modules', 'toolwright', 'dist', 'src', 'cli', 'main.js'),
+    join('node_modules', 'toolwright', 'dist', 'src', 'dev', 'cli', 'main.js'),
     'init',
   ]);
   return folder;
