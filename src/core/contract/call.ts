@@ -334,6 +334,8 @@ export interface Wait
    * approval: the call's `reasks`. Otherwise 0.
    */
   readonly index: number;
+  /** For a question: a refusal is an answer for the method, and does not end the call. */
+  readonly onRefusal?: 'throw';
   /** The pending call of a run inside this call: the number of the run, and the call in it. */
   readonly inner?: Pick<PendingCall, 'id' | 'callId' | 'tool' | 'arguments' | 'path'> & {
     readonly run: number;
@@ -393,7 +395,13 @@ export interface CallJournal {
   /** How often an approval was requested again because the tool no longer accepted the approved arguments. */
   readonly reasks?: number;
   /** Answered questions, with their index in the call. */
-  readonly answers: readonly { readonly index: number; readonly message: string; readonly value: unknown }[];
+  readonly answers: readonly {
+    readonly index: number;
+    readonly message: string;
+    readonly value?: unknown;
+    /** The question was refused, and the method is to know. */
+    readonly refused?: { readonly reason?: string };
+  }[];
   /** Who gave the answers so far, if known. */
   readonly given?: readonly GivenAnswer[];
   /** Values of finished `context.once` work, by key; without `value` if there was no value. */

@@ -26,6 +26,11 @@ export interface Question<Source extends SchemaSource = SchemaSource> {
   readonly schema?: Source;
   /** Milliseconds until the question expires; default: the run's `answerWithinMs`. */
   readonly expiresInMs?: number;
+  /**
+   * What a refusal does: `end` (default) ends the call with it; with `throw`, the method runs again, and `ask` throws
+   * `ToolRefused` (512), so that it can undo or cancel what it has begun.
+   */
+  readonly onRefusal?: 'end' | 'throw';
 }
 
 /**

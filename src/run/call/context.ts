@@ -467,16 +467,18 @@ class Replay {
   /** The answer if there is one; otherwise the call is suspended, or fails if there is no user to ask. */
   async ask(question: Question): Promise<unknown> {
     const { answerWithinMs } = this.#call.environment;
-    const { message, schema, revive, expiresInMs = answerWithinMs } = readQuestion(question);
+    const { message, schema, revive, expiresInMs = answerWithinMs, ...more } = readQuestion(question);
     const index = this.#asked.get(message) ?? 0;
     this.#asked.set(message, index + 1);
     const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
     if (answered === undefined)
-      throw this.#suspend({ kind: 'question', index, message, schema, ...expiryIn(expiresInMs) });
+      throw this.#suspend({ kind: 'question', index, message, schema, ...more, ...expiryIn(expiresInMs) });
     this.#unused.delete(answered);
     // The question may contain personal data: only its number is reported.
     this.#call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
-    return revive(plainJson(answered.value));
+    const { refused, value } = answered;
+    if (refused === undefined) return revive(plainJson(value));
+    throw new ToolwrightError('ToolRefused', refused.reason ?? `The user did not answer: ${message}`);
   }
 
   /**
@@ -572,11 +574,13 @@ export class CallSuspended extends Error {
 
 /** Reads a question of a method. Throws if its schema is invalid: that is a mistake of the tool, and fails the call. */
 function readQuestion(question: Question) {
-  const { message, schema: source, expiresInMs } = Object(question) as Partial<Question>;
+  const { message, schema: source, expiresInMs, onRefusal = 'end' } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')
     throw new TypeError('context.ask: a question needs a `message`');
   if (expiresInMs !== undefined && !MILLISECONDS.accepts(expiresInMs))
     throw new TypeError(`context.ask: its \`expiresInMs\` is ${MILLISECONDS.fix}`);
+  if (onRefusal !== 'end' && onRefusal !== 'throw')
+    throw new TypeError("context.ask: its `onRefusal` is 'end' or 'throw'");
   const read = source === undefined ? undefined : readSchemaSource(source);
   if (read?.ok === false)
     throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
@@ -593,7 +597,7 @@ function readQuestion(question: Question) {
       `The answer does not fit what was asked for: ${problems.join('; ')}`,
     );
   };
-  return { message, schema: read?.schema, expiresInMs, revive };
+  return { message, schema: read?.schema, expiresInMs, revive, ...(onRefusal === 'throw' && { onRefusal }) };
 }
 
 function tooLateToAsk(tool: string): string {

@@ -271,7 +271,10 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
       return unfit(`its tool takes ${decisions.join(' or ')}, and this is ${decision}`);
     if (!approved) {
       if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is not text');
-      return answered({ ...journal, refused: withoutUndefined({ reason }) });
+      const refused = withoutUndefined({ reason });
+      if (wait.onRefusal === undefined) return answered({ ...journal, refused });
+      const { index, message = '' } = wait;
+      return answered({ ...journal, answers: [...journal.answers, { index, message, refused }] });
     }
   }
   if (!Object.hasOwn(given, field)) {

@@ -170,7 +170,7 @@ export function pendingOf(run: LoopRun, outcome: CallEnding, call: ParsedCall): 
 function pendingCall(
   state: Pick<RunState, 'runId' | 'iterations'>,
   { id: callId, name: tool, journal }: StoredWaitingCall,
-  { index, inner, ...wait }: Wait,
+  { index, inner, onRefusal: _refusal, ...wait }: Wait,
 ): PendingCall {
   const { kind, message, schema } = wait;
   const { arguments: args } = journal;

@@ -126,7 +126,7 @@ describe('a call that its server answers with a task', () => {
       approval: true,
       execute: () => 'Refunded',
     });
-    const { tools } = await served([refund]);
+    const { tools, store } = await served([refund]);
     const provider = new ScriptedProvider([
       { toolCalls: [{ name: 'refund', arguments: {} }] },
       { content: 'Done.' },
@@ -137,6 +137,9 @@ describe('a call that its server answers with a task', () => {
     const answer = { id: run.pending?.[0]?.id ?? '', ...decision } as Answer;
     const resumed = await resumeToolLoop(config, run.state, [answer]);
     expect(resumed.toolCalls[0]?.result.forLLM).toContain(expected);
+    // Nobody can approve it on the server afterwards.
+    const { runs } = await store.list();
+    expect(runs.map(({ status }) => status)).toEqual(['ended']);
   });
 
   test('runs in the background of the run if the client asks for it', async () => {

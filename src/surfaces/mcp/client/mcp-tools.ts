@@ -64,7 +64,7 @@ import {
   McpToolsOptions,
 } from './options.js';
 import { type McpSignIn, signInNeededBy, signInOf } from './sign-in.js';
-import { questionsOf, signInQuestions } from './user-questions.js';
+import { questionsOf, refusalOf, signInQuestions } from './user-questions.js';
 
 /** A page as the server sent it; the SDK's own parser would reorder the keys of schemas. */
 interface RawPage {
@@ -260,12 +260,13 @@ function importTool(
       if (taskId === undefined) {
         const result = await use((connected) => sendCall(connected, call), isRepeatable);
         taskId = await recordTask(result, context);
-        if (taskId === undefined) return readMcpResult(result);
+        if (taskId === undefined) return readMcpResult(withRefusal(result, context));
       }
       const task = { taskId, context };
       for (;;)
         try {
-          return readMcpResult(await use((connected) => followTask(connected, task), true));
+          const result = await use((connected) => followTask(connected, task), true);
+          return readMcpResult(withRefusal(result, context));
         } catch (error) {
           if (!client.canReconnect || !isPassing(error)) throw error;
           // The task goes on while its server is replaced.
@@ -274,6 +275,14 @@ function importTool(
     },
   });
   return Object.freeze(imported);
+}
+
+/** The model reads why the user refused; the server cannot say it. */
+function withRefusal(result: CallToolResult, context: ToolContext): CallToolResult {
+  const refusal = refusalOf(context);
+  if (refusal === undefined) return result;
+  const text = `The user refused: ${refusal}`;
+  return { ...result, content: [...result.content, { type: 'text', text }] };
 }
 
 /** An interrupted call that has recorded its task can be made again: it follows the task instead of starting another. */

@@ -2,9 +2,17 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Client, ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
+import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import type { AskForSignIn } from './sign-in.js';
 
 const QUESTIONS = new WeakMap<object, UserQuestions>();
+
+/** Why the user of a call refused to answer its server, which learns only that. */
+const REFUSALS = new WeakMap<ToolContext, string>();
+
+export function refusalOf(context: ToolContext): string | undefined {
+  return REFUSALS.get(context);
+}
 
 /** The questions of the server of a client of `connectMcp`. */
 export function questionsOf(client: object): UserQuestions | undefined {
@@ -38,12 +46,20 @@ export class UserQuestions {
     const context = this.#asking();
     if (context === undefined) return { action: 'cancel' };
     const { message } = params;
-    if (params.mode === 'url') {
-      const isDone = await context.ask({ message: `${message}\n${params.url}`, schema: AGREED });
-      return { action: isDone === true ? 'accept' : 'decline' };
+    const onRefusal = 'throw';
+    try {
+      if (params.mode === 'url') {
+        const address = `${message}\n${params.url}`;
+        const isDone = await context.ask({ message: address, schema: AGREED, onRefusal });
+        return { action: isDone === true ? 'accept' : 'decline' };
+      }
+      const content = await context.ask({ message, schema: params.requestedSchema as JsonSchema, onRefusal });
+      return { action: 'accept', content: content as NonNullable<ElicitResult['content']> };
+    } catch (error) {
+      if (!ToolwrightError.is(error) || error.name !== 'ToolRefused') throw error;
+      REFUSALS.set(context, error.message);
+      return { action: 'decline' };
     }
-    const content = await context.ask({ message, schema: params.requestedSchema as JsonSchema });
-    return { action: 'accept', content: content as NonNullable<ElicitResult['content']> };
   }
 
   /** The call whose server asks. Before 2026-07-28, a question does not name its call. */
