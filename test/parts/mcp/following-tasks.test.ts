@@ -14,7 +14,7 @@ import {
   type ToolDefinition,
   ToolRegistry,
 } from 'toolwright';
-import { connectMcp, type McpToolsOptions, mcpTools } from 'toolwright/mcp';
+import { connectMcp, followMcpTools, type McpToolsOptions, mcpTools } from 'toolwright/mcp';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { ERAS, listen, serveForwarding } from './mcp-connections.js';
@@ -184,6 +184,33 @@ describe('a call that its server answers with a task', () => {
     const limited = await importedFrom(url, { timeoutMs: 300 });
     expect((await limited.execute('endless')).forLLM).toContain('300 ms');
     while (stopped.length < 2) await pause(20);
+  });
+
+  test('cancels the task although the connection is closed at once', async () => {
+    const stopped = Promise.withResolvers<void>();
+    const endless = background('endless', (_args, { signal }) => {
+      signal.addEventListener('abort', () => stopped.resolve());
+      return stopped.promise;
+    });
+    const { url } = await served([endless]);
+    const tools = new ToolRegistry();
+    const following = await followMcpTools(tools, connectMcp({ url: url.href }), { timeoutMs: 500 });
+    expect((await tools.execute('endless')).forLLM).toContain('500 ms');
+    await following.close();
+    await stopped.promise;
+  });
+
+  test('is reported as unknown if the connection is closed while it runs', async () => {
+    const { url, store } = await served([
+      background('slow', (_args, { signal }) => pause(60_000, '', { signal })),
+    ]);
+    const tools = new ToolRegistry();
+    const following = await followMcpTools(tools, connectMcp({ url: url.href }));
+    const call = tools.execute('slow');
+    while (store.tasks === 0) await pause(20);
+    await pause(100);
+    await following.close();
+    expect((await call).forLLM).toContain('whether it was carried out is not known');
   });
 
   test('goes on when its server is replaced', async () => {

@@ -301,6 +301,8 @@ test('an address that belongs to no sign-in is refused, and one that was used', 
   const [page = ''] = pages;
   expect(await connect.finishSignIn(page)).toBe(true);
   expect(await connect.finishSignIn(page)).toBe(false);
+  expect(await connect.finishSignIn('/signed-in?code=1&state=unknown')).toBe(false);
+  expect(await connect.finishSignIn('')).toBe(false);
   expect(await mcpTools(connect)).toHaveLength(3);
 });
 

@@ -78,12 +78,27 @@ export async function followTask(client: Client, { taskId, context }: FollowedTa
       await wait(pauseOf(task), undefined, { signal });
     }
   } catch (error) {
-    if (signal.aborted && !isLeftToOthers(signal))
-      void client
-        .request({ method: 'tasks/cancel', params: { taskId } }, AS_SENT, { timeout: CANCEL_WITHIN_MS })
-        .catch(() => {});
+    if (signal.aborted && !isLeftToOthers(signal)) sendCancel(client, taskId);
     throw error;
   }
+}
+
+/** Requests that cancel tasks; a connection that is closed waits for them. */
+const CANCELS = new WeakMap<object, Set<Promise<unknown>>>();
+
+function sendCancel(client: Client, taskId: string): void {
+  const cancels = CANCELS.get(client) ?? new Set();
+  CANCELS.set(client, cancels);
+  const request = { method: 'tasks/cancel', params: { taskId } };
+  const cancel = client
+    .request(request, AS_SENT, { timeout: CANCEL_WITHIN_MS })
+    .catch(() => {})
+    .finally(() => cancels.delete(cancel));
+  cancels.add(cancel);
+}
+
+export async function sentCancels(client: object): Promise<void> {
+  await Promise.all(CANCELS.get(client) ?? []);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { withMethods } from '../../../core/kernel/options.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
+import { sentCancels } from './followed-task.js';
 import type { McpClientSource } from './options.js';
 import { type AskForSignIn, AuthorizationServerError, signInNeededBy, signInOf } from './sign-in.js';
 
@@ -102,6 +103,10 @@ export class LiveClient {
     return this.#current?.transport !== undefined && !this.#isOver;
   }
 
+  get isClosed(): boolean {
+    return this.#isOver;
+  }
+
   /** Whether a lost connection is replaced: a client that was passed in stays disconnected. */
   get canReconnect(): boolean {
     return this.#connect !== undefined;
@@ -111,6 +116,7 @@ export class LiveClient {
   async close(): Promise<void> {
     this.#isOver = true;
     const client = this.#current;
+    if (client !== undefined) await sentCancels(client);
     if (this.#connect !== undefined && client !== undefined) await this.#forget(client);
   }
 

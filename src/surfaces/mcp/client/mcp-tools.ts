@@ -268,6 +268,7 @@ function importTool(
           const result = await use((connected) => followTask(connected, task), true);
           return readMcpResult(withRefusal(result, context));
         } catch (error) {
+          if (client.isClosed && !context.signal.aborted) throw new Error(LEFT, { cause: error });
           if (!client.canReconnect || !isPassing(error)) throw error;
           // The task goes on while its server is replaced.
           await wait(PAUSE_MS, undefined, { signal: context.signal });
@@ -276,6 +277,9 @@ function importTool(
   });
   return Object.freeze(imported);
 }
+
+const LEFT =
+  'The connection was closed while the server worked on the call; whether it was carried out is not known.';
 
 /** The model reads why the user refused; the server cannot say it. */
 function withRefusal(result: CallToolResult, context: ToolContext): CallToolResult {
@@ -598,7 +602,7 @@ class McpFollower implements McpFollowing {
       annotations: { readOnly: true },
       execute: async (_args: JsonObject, context: ToolContext) => {
         await this.#refresh({ ...READING, askForSignIn: await signInQuestions(context) });
-        return `The user has signed in. These tools can be called now: ${this.status.tools.join(', ')}`;
+        return `No sign-in is needed. These tools can be called now: ${this.status.tools.join(', ')}`;
       },
     };
   }
@@ -641,7 +645,10 @@ class McpFollower implements McpFollowing {
     if (this.#isOver) return;
     this.#watching = new AbortController();
     this.#asksInRuns = signInOf(client)?.asksInRuns === true;
-    const onError = failureListener(this.#options);
+    const report = failureListener(this.#options);
+    const onError = (error: unknown): void => {
+      if (!this.#isOver) report(error);
+    };
     const onChange = (): void => void this.refresh().catch(onError);
     watchToolList(client, { signal: this.#watching.signal, onChange, onError });
     // There were no change notifications without a connection.

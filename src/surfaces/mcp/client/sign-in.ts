@@ -150,7 +150,9 @@ export class McpSignIn {
 
   /** Completes a sign-in; `false` if the address belongs to another one, or if it was completed already. */
   async finish(given: string | URL): Promise<boolean> {
-    const { searchParams } = new URL(given);
+    // The address of a request in Node has only its path.
+    const searchParams = URL.parse(String(given), this.#auth.redirectUrl)?.searchParams;
+    if (searchParams === undefined) return false;
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
     const isDone = await this.#change(async (record, requests) => {
       const attempt = record.attempts?.find(({ state }) => state === searchParams.get('state'));
