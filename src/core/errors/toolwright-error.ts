@@ -35,7 +35,7 @@ export class ToolwrightError extends Error {
 
   /** The same as `statusCode`. */
   get status(): StatusCode | undefined {
-    return this.statusCode;
+    return STATUS_CODES[this.name];
   }
 
   /** Whether the message may be sent to the client: only with a `statusCode`. */

@@ -478,7 +478,7 @@ class Replay {
     this.#call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
     const { refused, value } = answered;
     if (refused === undefined) return revive(plainJson(value));
-    throw new ToolwrightError('ToolRefused', refused.reason ?? `The user did not answer: ${message}`);
+    throw new ToolwrightError('ToolRefused', refused.reason ?? 'The user refused');
   }
 
   /**
@@ -574,13 +574,11 @@ export class CallSuspended extends Error {
 
 /** Reads a question of a method. Throws if its schema is invalid: that is a mistake of the tool, and fails the call. */
 function readQuestion(question: Question) {
-  const { message, schema: source, expiresInMs, onRefusal = 'end' } = Object(question) as Partial<Question>;
+  const { message, schema: source, expiresInMs, onRefusal } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')
     throw new TypeError('context.ask: a question needs a `message`');
   if (expiresInMs !== undefined && !MILLISECONDS.accepts(expiresInMs))
     throw new TypeError(`context.ask: its \`expiresInMs\` is ${MILLISECONDS.fix}`);
-  if (onRefusal !== 'end' && onRefusal !== 'throw')
-    throw new TypeError("context.ask: its `onRefusal` is 'end' or 'throw'");
   const read = source === undefined ? undefined : readSchemaSource(source);
   if (read?.ok === false)
     throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);

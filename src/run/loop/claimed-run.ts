@@ -152,7 +152,7 @@ export class ClaimedRun {
       const end = run?.entries.findLast((entry) => entry.type === 'end');
       if (end !== undefined) {
         const why = end.error === undefined ? '' : ` ${end.error.message}`;
-        const message = `Run '${runId}' has ended (${end.status}): somebody else had taken it over.${why}`;
+        const message = `Run '${runId}' has ended (${end.status}) elsewhere.${why}`;
         error = new ToolwrightError('RunClaimed', message);
       }
     }
@@ -164,7 +164,7 @@ export class ClaimedRun {
 export function claimedByAnother(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
-    `Run '${runId}' is continued elsewhere now. Look at it again when it waits or has ended; if its process has died, it is free when its lease has ended (30 seconds by default).`,
+    `Run '${runId}' is continued elsewhere now. Look at it again later; if its process has died, after its lease (30 s by default).`,
   );
 }
 
