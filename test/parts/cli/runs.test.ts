@@ -602,7 +602,7 @@ function testRuns(): void {
       const told = await running;
       expect(told).toMatchObject({ code: 517 });
       expect(String(told)).toContain(
-        "Run 'r1' has ended (aborted): somebody else had taken it over. The run was aborted: the shop is closed",
+        "Run 'r1' has ended (aborted) elsewhere. The run was aborted: the shop is closed",
       );
     },
   );
