@@ -139,7 +139,7 @@ async function claimSuspended(
   if (outcome.status === 'lost')
     throw new ToolwrightError(
       'RunNotSuspended',
-      `Run '${runId}' is not suspended: it was answered before, or its process has died and recoverRuns continues it. No answer was taken.`,
+      `Run '${runId}' is not suspended: it was answered already, or its process has died and recoverRuns continues it. No answer was taken.`,
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   claimed.hold(since);
