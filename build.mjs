@@ -153,7 +153,7 @@ function withDotsInFront(text) {
   return text.replaceAll(/\.\n(?=[\w$]+ (?:instanceof|in|of)\b)/g, '\n.');
 }
 
-/** Node shows the line that threw an uncaught error: it begins with what was thrown. */
+/** Node prints the line that threw an uncaught error, so that a line has nothing but its `throw`. */
 function withOwnLines(text) {
   return text
     .replaceAll(/(?<=[;{)}])throw new /g, '\nthrow new ')

@@ -399,7 +399,7 @@ export interface CallJournal {
     readonly index: number;
     readonly message: string;
     readonly value?: unknown;
-    /** The question was refused, and the method is to know. */
+    /** Set if the user refused, and the method handles refusals (`onRefusal: 'throw'`). */
     readonly refused?: { readonly reason?: string };
   }[];
   /** Who gave the answers so far, if known. */

@@ -83,6 +83,10 @@ export function readRecord(target: object): ClassRecord | undefined {
   return Object.hasOwn(target, SLOT) ? (target as { readonly [SLOT]: ClassRecord })[SLOT] : undefined;
 }
 
+export function isClass(value: object): value is ClassType {
+  return /^class\b/.test(Function.prototype.toString.call(value));
+}
+
 /** The class and its base classes, starting with the topmost base. */
 export function lineage(target: ClassType): readonly ClassType[] {
   const chain: ClassType[] = [];

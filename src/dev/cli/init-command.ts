@@ -252,7 +252,7 @@ function planInit(project: FoundProject, folder: string): InitPlan {
   return { edits, notes: draft.notes };
 }
 
-/** Plans a tsconfig.json where there is none. TypeScript 6 and newer load no types that are not named. */
+/** Plans the tsconfig.json of a project without one. TypeScript 6 and newer only load the types that it names. */
 function planTsconfig({ files, notes, tsconfig }: Draft, folder: string): void {
   const isThere = (...path: readonly string[]) => existsSync(join(folder, ...path));
   const compilerOptions = {

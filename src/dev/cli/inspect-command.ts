@@ -198,12 +198,14 @@ const PORT = '4747';
  */
 export const devCommand: Command = {
   async run(args, environment) {
-    const { port = PORT } = readInspectLine('dev', args).values;
+    const { port: given } = readInspectLine('dev', args).values;
+    const port = given ?? PORT;
+    const own = given === undefined ? ['--port', PORT] : [];
     // Tried here: if `inspect` failed, Node's watcher would wait until a file changes.
     const attempt = createServer().listen(Number(port), '127.0.0.1');
     await once(attempt, 'listening').catch(refusePort(port));
     await once(attempt.close(), 'close');
-    const inspect = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args, '--port', port];
+    const inspect = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args, ...own];
     const child = spawn(process.execPath, ['--watch', '--watch-preserve-output', ...inspect], {
       cwd: environment.folder,
       stdio: ['ignore', 'inherit', 'inherit'],

@@ -301,15 +301,13 @@ function isPairs(value: object, list: readonly unknown[]): list is readonly (rea
   );
 }
 
-/** Whether an object has nothing that JSON hides: no symbols, private fields, methods or getters of a class. */
+/** Whether an object shows nothing: no symbols, and no methods or getters of a class. */
 function hasNoMembers(value: object): boolean {
   if (Reflect.ownKeys(value).length > 0) return false;
   const prototype: object | null = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return true;
   const isPlainClass = Object.getPrototypeOf(prototype) === Object.prototype;
-  if (!isPlainClass || Object.getOwnPropertyNames(prototype).some((name) => name !== 'constructor'))
-    return false;
-  return !/[\s;{}]#[\w$]+\s*[=;}]/.test(Function.prototype.toString.call(value.constructor));
+  return isPlainClass && Object.getOwnPropertyNames(prototype).every((name) => name === 'constructor');
 }
 
 /** Bytes with their known properties. */

@@ -37,7 +37,7 @@ import {
   TEXT,
   withMethods,
 } from '../../core/kernel/options.js';
-import { lineage, toolMethods } from '../../core/metadata/class-record.js';
+import { isClass, lineage, toolMethods } from '../../core/metadata/class-record.js';
 import { behaviourFaults } from '../../core/metadata/tool-option-faults.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
 import {
@@ -612,8 +612,8 @@ export class WritableToolTable implements ToolTable {
     return this.#entries.get(name);
   }
 
-  entries(): Iterable<readonly [string, ToolEntry]> {
-    return [...this.#entries].filter(([, { offered }]) => offered.replacedBy === undefined);
+  *entries(): Iterable<readonly [string, ToolEntry]> {
+    for (const entry of this.#entries) if (entry[1].offered.replacedBy === undefined) yield entry;
   }
 
   part(kind: ServedAs['kind']): ToolTable {
@@ -736,10 +736,6 @@ function factoryFault(name: string, error: unknown): AuthorFault {
     problem: `as a function it must return a tool, and it threw: ${errorMessage(error)}`,
     fix: '() => tool',
   };
-}
-
-function isClass(value: object): value is ClassType {
-  return /^class\b/.test(Function.prototype.toString.call(value));
 }
 
 function classFault(given: ClassType): AuthorFault {

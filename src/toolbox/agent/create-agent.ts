@@ -23,7 +23,7 @@ import { errorMessage, ofAnotherCopy } from '../../core/kernel/error-message.js'
 import { isPlainObject, isRecord } from '../../core/kernel/json.js';
 import { nearestNames } from '../../core/kernel/nearest-name.js';
 import type { OptionRule } from '../../core/kernel/options.js';
-import { toolMethods } from '../../core/metadata/class-record.js';
+import { isClass, toolMethods } from '../../core/metadata/class-record.js';
 import { bothPolicies } from '../../run/call/allow.js';
 import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
@@ -224,8 +224,7 @@ function ownTools(toolbox: Toolbox, { container, logger }: ToolboxDeps): readonl
 function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'problem' | 'fix'> | undefined {
   const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
   if (typeof toolbox === 'function') {
-    if (/^class\b/.test(Function.prototype.toString.call(toolbox)))
-      return { problem: `the class ${toolbox.name} has no tools`, fix };
+    if (isClass(toolbox)) return { problem: `the class ${toolbox.name} has no tools`, fix };
     return { problem: 'a function is not a toolbox', fix: 'the tool that it gives: defineTool({ … })' };
   }
   if (typeof maker !== 'function' || maker === Object || 'execute' in (toolbox as object)) return undefined;

@@ -388,7 +388,7 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
   if (json !== undefined) return walk.write({ type: json, path });
   const symbols = orderedProperties(type, walk);
-  const refused = walk.direction === 'in' ? codeFault(place, symbols, walk) : undefined;
+  const refused = walk.direction === 'in' ? methodsFault(place, symbols, walk) : undefined;
   if (refused !== undefined) return refused;
   const properties = symbols.flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
   const names = properties.map(({ name }) => name);
@@ -411,8 +411,8 @@ function isMethod(symbol: SymbolHandle, { view }: TypeWalk): boolean {
   return kind === MethodDeclaration || kind === MethodSignature;
 }
 
-/** One fault for a whole object of a program, such as a DOM node: its members may lead to hundreds of types. */
-function codeFault(
+/** One fault for an object with methods, such as a DOM node: a fault for each member would be hundreds. */
+function methodsFault(
   { type, path }: TypePlace,
   symbols: readonly SymbolHandle[],
   walk: TypeWalk,

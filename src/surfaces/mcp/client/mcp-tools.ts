@@ -260,13 +260,13 @@ function importTool(
       if (taskId === undefined) {
         const result = await use((connected) => sendCall(connected, call), isRepeatable);
         taskId = await recordTask(result, context);
-        if (taskId === undefined) return readMcpResult(withRefusal(result, context));
+        if (taskId === undefined) return readMcpResult(result, refusalOf(context));
       }
       const task = { taskId, context };
       for (;;)
         try {
           const result = await use((connected) => followTask(connected, task), true);
-          return readMcpResult(withRefusal(result, context));
+          return readMcpResult(result, refusalOf(context));
         } catch (error) {
           if (client.isClosed && !context.signal.aborted) throw new Error(LEFT, { cause: error });
           if (!client.canReconnect || !isPassing(error)) throw error;
@@ -280,14 +280,6 @@ function importTool(
 
 const LEFT =
   'The connection was closed while the server worked on the call; whether it was carried out is not known.';
-
-/** The model reads why the user refused; the server cannot say it. */
-function withRefusal(result: CallToolResult, context: ToolContext): CallToolResult {
-  const refusal = refusalOf(context);
-  if (refusal === undefined) return result;
-  const text = `The user refused: ${refusal}`;
-  return { ...result, content: [...result.content, { type: 'text', text }] };
-}
 
 /** An interrupted call that has recorded its task can be made again: it follows the task instead of starting another. */
 async function reconcileByTask(_effect: Effect, context: ToolContext): Promise<Reconciliation> {
@@ -384,9 +376,15 @@ function readForeignSchemas(
 
 /**
  * Converts a server's response to a tool result. Text of resources is for the model; `structuredContent` is in
- * `details`. Blocks whose only audience is the user become `forUser`.
+ * `details`. Blocks whose only audience is the user become `forUser`. `refusal` is the reason of a user who refused to
+ * answer the server: it is added for the model.
  */
-function readMcpResult({ content, structuredContent, isError = false }: CallToolResult): ToolResult {
+function readMcpResult(
+  { content: own, structuredContent, isError = false }: CallToolResult,
+  refusal: string | undefined,
+): ToolResult {
+  const content: ContentBlock[] =
+    refusal === undefined ? own : [...own, { type: 'text', text: `The user refused: ${refusal}` }];
   const [shown, read] = [content.filter(isForUser), content.filter((block) => !isForUser(block))];
   const parts = read.map(partOf);
   const isPlain = parts.every(({ type }) => type === 'text');

@@ -7,7 +7,7 @@ import type { AskForSignIn } from './sign-in.js';
 
 const QUESTIONS = new WeakMap<object, UserQuestions>();
 
-/** Why the user of a call refused to answer its server, which learns only that. */
+/** The reasons of users who refused to answer, by call; a server receives only the refusal. */
 const REFUSALS = new WeakMap<ToolContext, string>();
 
 export function refusalOf(context: ToolContext): string | undefined {

@@ -34,8 +34,8 @@ export class Decision {
 }
 
 /**
- * Runs over plain HTTP: a prompt, and later the decision about a call that waits. A decision that is refused has the
- * status 400, 403, 404 or 409; nothing was executed, and the run still waits.
+ * Runs over plain HTTP: a prompt, and later the decision about a call that waits. A decision that is not taken has the
+ * status 400, 403, 404 or 409, and changes nothing.
  */
 @Controller('runs')
 @UseGuards(AuthGuard)
