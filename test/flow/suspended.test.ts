@@ -524,6 +524,32 @@ describe('a tool that asks', () => {
     expect(contents(refused)).toEqual(["The tool 'book' was refused: none of your business"]);
   });
 
+  test('handles a refusal itself if it asks so, also after a restart with another question open', async () => {
+    const transfer = defineTool({
+      name: 'transfer',
+      description: 'Transfer',
+      execute: async (_args, context) => {
+        const answers = await Promise.allSettled([
+          context.ask({ message: 'To whom?', onRefusal: 'throw' }),
+          context.ask({ message: 'How much?' }),
+        ]);
+        return answers.map((answer) =>
+          answer.status === 'fulfilled' ? answer.value : answer.reason.message,
+        );
+      },
+    });
+    const { config } = setup([transfer], [ask('c1', 'transfer'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [who = '', much = ''] = ids(run);
+    expect(run.state?.version).toBe(3);
+    const half = await resumeToolLoop(config, wire(run.state), [{ id: who, approved: false, reason: 'no' }]);
+    expect(half.pending).toMatchObject([{ id: much, message: 'How much?' }]);
+    // An older process would take the refusal for an answer without a value.
+    expect(half.state?.version).toBe(6);
+    const end = await resumeToolLoop(config, wire(half.state), [{ id: much, value: 7 }]);
+    expect(contents(end)).toEqual(['["no",7]']);
+  });
+
   test('may ask several questions side by side; they are answered in any order', async () => {
     const both = defineTool({
       name: 'both',

@@ -123,9 +123,9 @@ interface OpenMessage {
 export interface RunState {
   /**
    * The format version. Version 1 has no owner, tools and model. Version 2 has no provider items. Version 4 added
-   * runs inside calls. Version 5 added questions about budgets.
+   * runs inside calls. Version 5 added questions about budgets. Version 6 added refusals that a method handles.
    */
-  readonly version: 1 | 2 | 3 | 4 | 5;
+  readonly version: 1 | 2 | 3 | 4 | 5 | 6;
   /** Id of the run; it does not change when the run is suspended and resumed. */
   readonly runId: string;
   /** How often the run has been suspended, including this time. */

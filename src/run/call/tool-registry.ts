@@ -743,7 +743,7 @@ function classFault(given: ClassType): AuthorFault {
   const isToolset = toolMethods(given).length > 0;
   return {
     where: `register(${name || 'a class'})`,
-    problem: isToolset ? 'it is a toolset class, whose tools are discovered' : 'it is a class and not a tool',
+    problem: 'it is a class and not a tool',
     fix: isToolset
       ? `register(...discoverTools({ toolsets: [${name}] }))`
       : `register(new ${name}()), or @Tool before its methods`,

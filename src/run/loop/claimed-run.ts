@@ -164,7 +164,7 @@ export class ClaimedRun {
 export function claimedByAnother(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
-    `Run '${runId}' is continued elsewhere now. Look at it again later; if its process has died, after its lease (30 s by default).`,
+    `Run '${runId}' is continued elsewhere now. Try again later; if its process has died, after its lease (30 s by default).`,
   );
 }
 

@@ -33,7 +33,14 @@ import { toolsOfAgents, waitsOf } from './child-runs.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
-import { isSignedWith, openWaits, signState, type ValidState, validateState } from './suspend.js';
+import {
+  isSignedWith,
+  openWaits,
+  signState,
+  stateVersion,
+  type ValidState,
+  validateState,
+} from './suspend.js';
 
 /** The answers and options of a continued run. */
 export interface Resumption extends ResumeOptions {
@@ -244,7 +251,8 @@ function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[])
 /** A state with these calls, and their waits. */
 function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
   const open = { ...state.open, calls };
-  return { ...state, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
+  const version = stateVersion(open) === 6 ? 6 : state.version;
+  return { ...state, version, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
 }
 
 function invalidAnswers(faults: readonly string[]): ToolwrightError {

@@ -113,7 +113,7 @@ const CALLS = list({
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
-      version: { enum: [1, 2, 3, 4, 5] },
+      version: { enum: [1, 2, 3, 4, 5, 6] },
       runId: TEXT_SCHEMA,
       revision: COUNT_SCHEMA,
       messages: MESSAGES,

@@ -53,8 +53,14 @@ export function suspendRun(
   }
 }
 
-/** The lowest version for a state: older ones support neither runs inside calls (4) nor budget questions (5). */
-export function stateVersion({ calls }: RunState['open']): 3 | 4 | 5 {
+/**
+ * The lowest version for a state: older ones have no runs inside calls (4), budget questions (5), or refusals that a
+ * method handles (6).
+ */
+export function stateVersion({ calls }: RunState['open']): 3 | 4 | 5 | 6 {
+  const isRefused = (call: StoredCall) =>
+    'journal' in call && call.journal?.answers.some(({ refused }) => refused);
+  if (calls.some(isRefused)) return 6;
   if (calls.some((call) => 'asks' in call)) return 5;
   return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
 }
@@ -192,7 +198,7 @@ export interface ValidState {
 
 /**
  * Validates the state of a suspended run, which comes from outside, and returns a copy, because tools may change
- * their data. Versions 1 to 5 are accepted.
+ * their data. Versions 1 to 6 are accepted.
  *
  * @throws ToolwrightError `InvalidState` (515) if it is not a state, or if it was changed: with a secret in any part,
  * without a secret as far as `pending` shows it.
