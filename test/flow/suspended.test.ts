@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   type Answer,
+  answerStoredRun,
   defineTool,
   errorResult,
   type Message,
   type RunState,
+  recoverRuns,
   resumeToolLoop,
   runToolLoop,
   streamResumedToolLoop,
@@ -14,6 +16,7 @@ import {
   type ToolLoopResult,
   type ToolPolicy,
 } from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
 import { z } from 'zod';
 import { historyFaults } from './strict-history.js';
@@ -548,6 +551,25 @@ describe('a tool that asks', () => {
     expect(half.state?.version).toBe(6);
     const end = await resumeToolLoop(config, wire(half.state), [{ id: much, value: 7 }]);
     expect(contents(end)).toEqual(['["no",7]']);
+  });
+
+  test('handles a refusal itself also where another process continues the run', async () => {
+    const hire = defineTool({
+      name: 'hire',
+      description: 'Hire',
+      execute: (_args, context) =>
+        context
+          .ask({ message: 'Sure?', onRefusal: 'throw' })
+          .catch((error: Error) => `cancelled: ${error.message}`),
+    });
+    const store = new MemoryRunStore();
+    const { config } = setup([hire], [ask('c1', 'hire'), { content: 'Done.' }], { store });
+    const run = await runToolLoop(config, hello);
+    const answer = { id: ids(run)[0] ?? '', approved: false, reason: 'too old' };
+    await answerStoredRun({ store, runId: String(run.runId) }, [answer]);
+    const [recovered] = await recoverRuns({ store, config });
+    expect(recovered).toMatchObject({ result: { status: 'completed' } });
+    expect(JSON.stringify(recovered)).toContain('cancelled: too old');
   });
 
   test('may ask several questions side by side; they are answered in any order', async () => {

@@ -115,6 +115,9 @@ interface OpenMessage {
   readonly providerItems?: ProviderItems;
 }
 
+/** The newest format of {@link RunState}; newer ones belong to a newer package, and are left to it. */
+export const NEWEST_STATE_VERSION = 6;
+
 /**
  * A suspended run as plain JSON: `resumeToolLoop` continues from it, in this process or another. It does not contain
  * tools and classes; they are looked up by name. It contains the conversation: protect it accordingly, and set a

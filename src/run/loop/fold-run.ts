@@ -1,11 +1,14 @@
 import type { KeptRun, RunCheckpoint, RunEntry, StoredEnd } from '../../core/contract/run-checkpoint.js';
-import type { RunState, StoredCall, StoredCallRecord } from '../../core/contract/run-state.js';
+import {
+  NEWEST_STATE_VERSION,
+  type RunState,
+  type StoredCall,
+  type StoredCallRecord,
+} from '../../core/contract/run-state.js';
 import { checkArguments } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { canonicalJson, isRecord } from '../../core/kernel/json.js';
 import type { OptionRule } from '../../core/kernel/options.js';
-
-const NEWEST_VERSION = 5;
 
 type Entry<Type extends RunEntry['type']> = Extract<RunEntry, { readonly type: Type }>;
 
@@ -36,7 +39,7 @@ const KEPT_RUN: OptionRule = {
     isRecord(value.state) &&
     Array.isArray(value.entries) &&
     // A newer version may have another form, and is refused because of its version.
-    (Number(value.state.version) > NEWEST_VERSION ||
+    (Number(value.state.version) > NEWEST_STATE_VERSION ||
       [value.state.messages, value.state.toolCalls].every(Array.isArray)),
   fix: 'what `await store.read(runId)` gives, where the store has the run',
 };
@@ -51,7 +54,7 @@ const KEPT_RUN: OptionRule = {
 export function foldRun(kept: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
   checkArguments({ of: 'foldRun', given: { run: kept }, rules: { run: KEPT_RUN } });
   const { version, messages, toolCalls, ...others } = kept.state;
-  if (version > NEWEST_VERSION)
+  if (version > NEWEST_STATE_VERSION)
     throw new ToolwrightError('InvalidState', `Run '${others.runId}' is kept in version ${version}.`);
   const run: Growing = {
     ...others,

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { NEWEST_STATE_VERSION } from '../../core/contract/run-state.js';
 
 export const TEXT_SCHEMA: JsonSchema = { type: 'string' };
 export const COUNT_SCHEMA: JsonSchema = { type: 'integer', minimum: 0 };
@@ -113,7 +114,7 @@ const CALLS = list({
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
-      version: { enum: [1, 2, 3, 4, 5, 6] },
+      version: { enum: Array.from({ length: NEWEST_STATE_VERSION }, (_, before) => before + 1) },
       runId: TEXT_SCHEMA,
       revision: COUNT_SCHEMA,
       messages: MESSAGES,
