@@ -1,5 +1,5 @@
 // Opens one session again and again, beside others that do the same, and tells of any that has it at the same time.
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const [module, root, rounds, others] = process.argv.slice(2);
@@ -24,8 +24,10 @@ for (let round = 0; round < Number(rounds); round += 1) {
   had += 1;
   if (round % 3 === 0) sessions.note({ id: 's', folder: root, title: 'said', undone: [] });
   rmSync(held);
-  // As if it had died.
-  if (round % 2 === 0) writeFileSync(join(sessions.placeOf('s'), 'lock'), GONE);
-  else close();
+  // As if it had died. The file is replaced in one step: an empty lock would be free before this process has let go.
+  if (round % 2 === 0) {
+    writeFileSync(join(root, `gone-${process.pid}`), GONE);
+    renameSync(join(root, `gone-${process.pid}`), join(sessions.placeOf('s'), 'lock'));
+  } else close();
 }
 console.log(had);
