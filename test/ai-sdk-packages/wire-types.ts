@@ -9,9 +9,14 @@ import type {
 } from '@google/genai';
 
 /** What Anthropic's own client takes as the body of a request, and gives as reply and as event of a stream. */
-export type MessagesBody = Anthropic.MessageCreateParams;
+export type MessagesBody = Anthropic.MessageCreateParams & OlderModelsBody;
 export type MessagesReply = Anthropic.Message;
 export type MessagesEvent = Anthropic.RawMessageStreamEvent;
+
+/** The client no longer declares it, as newer models refuse it; older models still take it. */
+interface OlderModelsBody {
+  readonly temperature?: number;
+}
 
 /** The body of a request to Gemini, whose parts are types of Google's own client. */
 export interface GenerateBody {
