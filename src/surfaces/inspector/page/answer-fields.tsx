@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import { ArgumentsField, type WrittenArguments } from './arguments-field.js';
 import { Action, CodeField, Pairs, readJson, Text, useFieldId } from './parts.js';
+import { Refusal } from './refusal.js';
 import { useRemote } from './remote.js';
 import { firstValue, type Schema } from './schema.js';
 import { SchemaField } from './schema-form.js';
@@ -55,7 +56,11 @@ interface AnswerProps {
 /** Fields and buttons for the possible answers to a wait. */
 export function AnswerFields({ wait, onAnswer }: AnswerProps) {
   const { kind, message } = wait;
-  const refusal = mayDecide(wait, 'refuse') && <Refusal wait={wait} onAnswer={onAnswer} />;
+  const refusal = mayDecide(wait, 'refuse') && (
+    <Refusal onRefuse={(reason) => onAnswer({ approved: false, reason })}>
+      Refuse {visibleText(wait.tool)}
+    </Refusal>
+  );
   return (
     <div class="answer">
       {message !== undefined && <Text label="Message" value={message} />}
@@ -85,28 +90,6 @@ export function AnswerFields({ wait, onAnswer }: AnswerProps) {
 
 function mayDecide({ decisions }: CallWait, decision: string): boolean {
   return decisions === undefined || decisions.includes(decision);
-}
-
-function Refusal({ wait, onAnswer }: AnswerProps) {
-  const [reason, setReason] = useState('');
-  return (
-    <>
-      <input
-        class="reason"
-        aria-label="Reason of a refusal"
-        placeholder="Reason, if you refuse"
-        value={reason}
-        onInput={({ currentTarget }) => setReason(currentTarget.value)}
-      />
-      <Action
-        kind="danger"
-        icon="bad"
-        onDo={() => onAnswer({ approved: false, ...(reason === '' ? {} : { reason }) })}
-      >
-        Refuse {visibleText(wait.tool)}
-      </Action>
-    </>
-  );
 }
 
 function Approval({ wait, onAnswer, children }: AnswerProps & { readonly children: ComponentChildren }) {

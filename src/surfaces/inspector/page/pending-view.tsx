@@ -3,6 +3,7 @@ import { visibleText } from '../../../core/kernel/visible-text.js';
 import { AnswerFields, type CallWait } from './answer-fields.js';
 import { Icon } from './icon.js';
 import { Action, Fault, Heading, Pairs, Text, time, useFieldId } from './parts.js';
+import { Refusal } from './refusal.js';
 import { post, useRemote } from './remote.js';
 
 type Way = 'here' | 'worker' | 'conversation';
@@ -56,7 +57,6 @@ export function PendingView() {
 }
 
 function HeldCall({ call }: { call: Held }) {
-  const [reason, setReason] = useState('');
   return (
     <section class="card" aria-label={`Held call of ${call.tool}`}>
       <h2 class="code">Breakpoint: {visibleText(call.tool)}</h2>
@@ -66,16 +66,7 @@ function HeldCall({ call }: { call: Held }) {
         <Action kind="main" onDo={() => post(`held/${call.key}`, { how: 'go' })}>
           Continue
         </Action>
-        <input
-          class="reason"
-          aria-label="Reason of a refusal"
-          placeholder="Reason, if you refuse"
-          value={reason}
-          onInput={({ currentTarget }) => setReason(currentTarget.value)}
-        />
-        <Action kind="danger" icon="bad" onDo={() => post(`held/${call.key}`, { how: 'refuse', reason })}>
-          Refuse
-        </Action>
+        <Refusal onRefuse={(reason) => post(`held/${call.key}`, { how: 'refuse', reason })}>Refuse</Refusal>
       </div>
     </section>
   );
