@@ -79,6 +79,18 @@ for (const name of ['use-chat', 'ag-ui'])
       expect(ada.faults).toEqual([]);
     });
 
+    test('an approval shows the arguments that will run, with defaults', async () => {
+      const ada = await Person.open(browser, name);
+      await ada.say('call place_order');
+      const card = ada.page.getByRole('region', { name: 'place_order' });
+      await card.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      expect(await card.locator('dl div').allTextContents()).toEqual(['item"lamp"', 'quantity1']);
+      await ada.page.reload();
+      await card.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      expect(await card.locator('dl div').allTextContents()).toEqual(['item"lamp"', 'quantity1']);
+      expect(ada.faults).toEqual([]);
+    });
+
     test('arguments that are changed with an approval are those that run', async () => {
       const ada = await Person.open(browser, name);
       await ada.say('call place_order');

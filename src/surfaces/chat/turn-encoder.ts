@@ -1,6 +1,6 @@
 import type { PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { canonicalJson, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 
 /** Turn and step of a call; no turn for a run outside of a conversation. */
@@ -38,9 +38,17 @@ export function shownPendingId(
 function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
   const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
     wait as PendingCall;
-  const fields = { message, title, description, risk, decisions, mayRemember, approver, expiresAt };
+  const { path, tool, arguments: args } = wait as PendingCall;
+  // The call that is shown is the one that contains the agent.
+  const inner = path === undefined ? {} : { tool, arguments: args };
+  const fields = { ...inner, message, title, description, risk, decisions, mayRemember, approver, expiresAt };
   const given = withoutUndefined(fields);
   return Object.keys(given).length === 0 ? undefined : (given as unknown as JsonObject);
+}
+
+/** The checked arguments of a call that waits, as its tool will receive them; `shown` if an agent within it waits. */
+function checkedInput(wait: JsonObject | undefined, shown: unknown): unknown {
+  return wait === undefined || wait.path !== undefined ? shown : (wait.arguments ?? shown);
 }
 
 /** Describes the error of a failed turn for its reader. */
@@ -321,8 +329,10 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   protected suspendCall(callId: string, event: JsonObject): UiMessageChunk[] {
     const pending = Array.isArray(event.pending) ? (event.pending as readonly JsonObject[]) : [];
     const begun = this.#beginUnlessKnown(callId, event, pending[0]?.arguments);
-    const call = this.calls.get(callId) as UiCall;
+    const before = this.calls.get(callId) as UiCall;
+    const call = { ...before, input: checkedInput(pending[0], before.input) };
     const asked = pending.find(({ kind }) => kind === 'approval');
+    const isNew = asked !== undefined && canonicalJson(call.input) !== canonicalJson(before.input);
     const approval = asked && { id: String(asked.id), isAnswered: false };
     this.#setCall(callId, {
       ...(approval === undefined ? answered(call) : { ...call, approval }),
@@ -332,7 +342,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     return [
       ...begun,
       ...(asked === undefined ? approvalChunks(call, 'success') : []),
-      ...(call.hasOutput ? [inputChunk(call)] : []),
+      ...(call.hasOutput || isNew ? [inputChunk(call)] : []),
       ...pending.flatMap((wait) => waitChunks(call, wait)),
     ];
   }
@@ -575,9 +585,14 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 
   protected writeInput({ toolCallId }: ShownCall, delta: string): AgUiEvent[] {
     if (delta === '') return [];
-    const item = this.#items.findLast((each) => 'call' in each && each.call.id === toolCallId);
-    if (item !== undefined && 'call' in item) item.call.function.arguments += delta;
+    const call = this.#callOf(toolCallId);
+    if (call !== undefined) call.function.arguments += delta;
     return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }];
+  }
+
+  #callOf(toolCallId: string): MessageCall | undefined {
+    const item = this.#items.findLast((each) => 'call' in each && each.call.id === toolCallId);
+    return item !== undefined && 'call' in item ? item.call : undefined;
   }
 
   protected beginCall(callId: string, { tool }: JsonObject, input: unknown): AgUiEvent[] {
@@ -636,8 +651,13 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
   }
 
   protected suspendCall(callId: string, event: JsonObject): AgUiEvent[] {
-    const [first] = Array.isArray(event.pending) ? event.pending : [];
-    return this.beginCall(callId, event, isRecord(first) ? first.arguments : undefined);
+    const [first] = Array.isArray(event.pending) ? (event.pending as readonly JsonObject[]) : [];
+    const begun = this.beginCall(callId, event, first?.arguments);
+    const call = this.#callOf(this.shownId(callId));
+    const input = checkedInput(first, undefined);
+    // The snapshot before the interrupt shows them.
+    if (call !== undefined && input !== undefined) call.function.arguments = JSON.stringify(input);
+    return begun;
   }
 
   protected endCall(callId: string, event: JsonObject): AgUiEvent[] {
@@ -723,9 +743,8 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 }
 
 function interruptOf(wait: PendingCall, toolCallId: string): object {
-  const { id, kind, tool, message, schema, expiresAt, title, mayRemember } = wait;
+  const { id, kind, tool, arguments: args, message, schema, expiresAt, title, mayRemember } = wait;
   const of = withoutUndefined({ id, toolCallId, expiresAt });
-  const described = approvalDescriptor(wait);
   switch (kind) {
     case 'question':
       return {
@@ -735,13 +754,13 @@ function interruptOf(wait: PendingCall, toolCallId: string): object {
         responseSchema: typeof schema === 'object' ? schema : {},
       };
     case 'approval':
-      return withoutUndefined({
+      return {
         ...of,
         reason: 'tool_call',
         message: message ?? title ?? `May ‘${tool}’ be called?`,
         responseSchema: approvalSchema(mayRemember),
-        metadata: described && { toolwright: described },
-      });
+        metadata: { toolwright: { tool, arguments: args, ...approvalDescriptor(wait) } },
+      };
     default:
       // Only an operator can decide about a call whose process crashed.
       return { ...of, reason: `toolwright:${kind}`, message: message ?? tool };

@@ -212,6 +212,10 @@ describe('createChatHandler with ag-ui', () => {
     const { handler, paid } = start();
     const user = new AgUiUser(handler);
     await user.say('call pay');
+    expect(user.interrupts[0]?.metadata).toEqual({ toolwright: { tool: 'pay', arguments: { amount: 100 } } });
+    expect(user.agent.messages.at(-1)).toMatchObject({
+      toolCalls: [{ function: { name: 'pay', arguments: '{"amount":100}' } }],
+    });
     expect(user.interrupts[0]?.responseSchema).toMatchObject({
       properties: { editedArgs: { type: 'object' } },
     });

@@ -271,6 +271,44 @@ describe('createChatHandler', () => {
     expect(ran).toEqual([{ amount: 40 }]);
   });
 
+  test('an approval has the checked arguments, and the call of an agent within a call has its own', async () => {
+    const ran: unknown[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      parameters: { type: 'object', properties: { amount: { type: 'integer', default: 100 } } },
+      approval: true,
+      execute: (args) => void ran.push(args),
+    });
+    const naming = namingProvider();
+    const provider: LLMProvider = {
+      async chat(request) {
+        const { toolCalls = [], ...reply } = await naming.chat(request);
+        return { ...reply, toolCalls: toolCalls.map((call) => ({ ...call, arguments: { by: 'card' } })) };
+      },
+    };
+    const clerk = agentAsTool({
+      ...{ name: 'clerk', description: 'Pays', provider, model: 'm', tools: [pay] },
+      prompt: () => 'call pay',
+      parameters: SAY.parameters,
+    });
+    const { handler } = start({}, { config: { provider, model: 'm', tools: [pay, clerk] } });
+    const chat = chatOf(handler);
+    const { message, violations } = await readMessage(
+      await chat.post({ id: 'c1', messages: [said('call pay clerk', 'm1')] }),
+    );
+    expect(message?.parts.slice(1)).toMatchObject([
+      { type: 'tool-pay', state: 'approval-requested', input: { amount: 100 } },
+      { type: 'tool-clerk', approval: { descriptor: { tool: 'pay', arguments: { amount: 100 } } } },
+    ]);
+    expect(message?.parts[1]).not.toHaveProperty('input.by');
+    const reloaded = await readMessage(await chat.get('c1'));
+    expect(reloaded.message?.parts).toEqual(message?.parts);
+    await readMessage(await chat.post({ id: 'c1', messages: [withApproval(message, true)] }), message);
+    expect(ran).toEqual([{ amount: 100 }, { amount: 100 }]);
+    expect([...violations, ...reloaded.violations]).toEqual([]);
+  });
+
   test('whoever approves is told what the tool says of it, and a yes may stand for later calls', async () => {
     const pay = defineTool({
       name: 'pay',
