@@ -83,7 +83,9 @@ const fault = (exitCode: number, text: RegExp) => ({
 describe('toolwright runs answer', () => {
   test('needs --by for a call that not everybody may approve, and records who it was', async () => {
     await suspend('not-the-owner');
-    expect(await answer('--approve')).toEqual(fault(2, /'refund' is not approved by everybody: --by/));
+    expect(await answer('--approve')).toEqual(
+      fault(2, /'refund' is not approved by everybody: --by .*owner of this run is {"user":"u1"}: give --by/),
+    );
     expect(await answer('--approve', '--by', '{"user":"u1"}')).toEqual(
       fault(1, /only by somebody else than the owner/),
     );

@@ -244,6 +244,18 @@ describe('toolwright worker', () => {
     },
   );
 
+  test('uses the store that the config of its module has', async () => {
+    const configured = `import { SqliteRunStore } from ${door('durable/stores/index.js')};
+      ${PLAIN}
+      config.store = new SqliteRunStore({ path: 'configured.sqlite' });`;
+    writeFileSync(join(folder, 'configured.mjs'), configured);
+    await using worker = startWorker('configured.mjs');
+    await worker.said(/worker of configured\.mjs: conversations, jobs, runs\n/);
+    worker.send('SIGTERM');
+    expect((await worker.ended()).exitCode).toBe(0);
+    expect(existsSync(join(folder, 'configured.sqlite'))).toBe(true);
+  });
+
   test('makes a store that is not there, and says so', async () => {
     const path = join(folder, 'new.sqlite');
     await using worker = startWorker('plain.mjs', '--store', 'new.sqlite');

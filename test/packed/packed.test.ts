@@ -383,6 +383,8 @@ describe('without the optional packages', () => {
       expect(stderr).toMatch(/^toolwright: [^\n]+\n$/);
       expect(stderr).toContain(`the package ${name} is not installed: npm install ${name}\n`);
     }
+    const { stderr } = runNode([command, 'mcp', 'nope.ts'], { folder: bare.folder });
+    expect(stderr).toBe('toolwright: there is no module nope.ts\n');
   });
 
   test('the doors that need none of them load, and each of the others names the package that it lacks', () => {

@@ -28,6 +28,8 @@ export const mcpCommand: Command = {
     if (first === 'check') return checkMcp(rest, environment);
     if (first === 'server-json') return writeServerJson(rest, environment);
     const options = readOptions(args);
+    // A missing module is reported before a missing package.
+    modulePath(options.module, environment.folder);
     const output = keepStandardOutput();
     const { createMcpServer } = await import('../../surfaces/mcp/index.js');
     return withModule(options.module, environment, async (module) => {
@@ -294,7 +296,7 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
       clientInfo: { name: 'toolwright', version: '1' },
     });
   } catch (error) {
-    yield { state: 'problem', text: `${url} cannot be reached: ${errorMessage(error)}` };
+    yield { state: 'problem', text: `${url} cannot be reached: ${reasonOf(error)}` };
     return;
   }
   const { status, headers, message } = first;
@@ -315,6 +317,11 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
     if (token === undefined && (await readJson(metadataAddresses(url)[0] as URL)) !== undefined)
       yield* checkSignIn(url, null);
   }
+}
+
+/** `fetch` reports the reason as the cause of its error. */
+function reasonOf(error: unknown): string {
+  return errorMessage((error as Error).cause ?? error);
 }
 
 function recordOf(value: unknown): Json {

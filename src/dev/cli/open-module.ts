@@ -107,11 +107,8 @@ async function loadModule(name: string, folder: string): Promise<Readonly<Record
   const path = modulePath(name, folder);
   const { href } = pathToFileURL(path);
   try {
-    return await import(href).catch(async (error: unknown) => {
-      if (!needsTsx(path, error) || !(await registerTsx(folder))) throw error;
-      // A different URL, because Node caches the failure of the first.
-      return import(`${href}?tsx`);
-    });
+    if (TYPESCRIPT.test(path)) await registerTsx(folder);
+    return await import(href);
   } catch (error) {
     const advice = needsTsx(path, error) ? TYPESCRIPT_ADVICE : '';
     const reason = installAdvice(error) ?? `${reasonOf(error)}${advice}`;
@@ -119,26 +116,26 @@ async function loadModule(name: string, folder: string): Promise<Readonly<Record
   }
 }
 
+const TYPESCRIPT = /\.[cm]?tsx?$/;
+
 /** Node strips types, but cannot run decorators, enums, parameter properties, or `.js` imports that stand for `.ts`. */
 function needsTsx(path: string, error: unknown): boolean {
   const { code } = Object(error) as { readonly code?: unknown };
   return (
-    /\.[cm]?tsx?$/.test(path) &&
+    TYPESCRIPT.test(path) &&
     (error instanceof SyntaxError || /TYPESCRIPT|MODULE_NOT_FOUND|UNKNOWN_FILE_EXTENSION/.test(String(code)))
   );
 }
 
-/** Registers `tsx` to load TypeScript, if the project has it. */
-async function registerTsx(folder: string): Promise<boolean> {
-  let tsx: string;
+/** Registers the project's `tsx`, before the first import, because Node caches a failure. */
+async function registerTsx(folder: string): Promise<void> {
   try {
-    tsx = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
+    const tsx = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
+    const { register } = (await import(pathToFileURL(tsx).href)) as { readonly register: () => unknown };
+    register();
   } catch {
-    return false;
+    // Without tsx, Node strips the types itself, and the advice follows if that is not enough.
   }
-  const { register } = (await import(pathToFileURL(tsx).href)) as { readonly register: () => unknown };
-  register();
-  return true;
 }
 
 const TYPESCRIPT_ADVICE =

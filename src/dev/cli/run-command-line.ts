@@ -149,10 +149,11 @@ export async function runCommandLine(
   args: readonly string[],
   environment: CommandEnvironment,
 ): Promise<number> {
-  const [name, ...rest] = args;
+  const asked = args[0] === 'help' ? [...args.slice(1), '--help'] : args;
+  const [name, ...rest] = asked;
   const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   try {
-    if (name === undefined || name.startsWith('-')) return answerFlags(args, environment);
+    if (name === undefined || name.startsWith('-')) return answerFlags(asked, environment);
     if (command === undefined)
       throw new UserFault(
         `there is no command '${name}'${suggested(name, Object.keys(COMMANDS))}; toolwright --help lists them`,

@@ -173,7 +173,8 @@ async function workOfModule(
   { name, store: named }: NamedModule,
   environment: CommandEnvironment,
 ): Promise<Work> {
-  const exports = exportsOf(name, given);
+  const { store: configured } = Object(given.config) as Partial<ToolLoopConfig>;
+  const exports = exportsOf(name, { ...(configured && { store: configured }), ...given });
   const { conversations: own } = exports;
   if (own !== undefined && exports.config === undefined)
     return { what: ['conversations'], drain: () => own.close() };

@@ -24,7 +24,13 @@ describe('toolwright', () => {
     }
   });
 
+  test('help with the name of a command is the help of the command', async () => {
+    expect(await runCommand(['help', 'list'], ROOT)).toEqual(await runCommand(['list', '--help'], ROOT));
+    expect(await runCommand(['help'], ROOT)).toEqual(await runCommand(['--help'], ROOT));
+  });
+
   test.each([
+    [['help', 'lst'], "there is no command 'lst' (did you mean list?)"],
     [['nothing'], "there is no command 'nothing'"],
     [['lst'], "there is no command 'lst' (did you mean list?); toolwright --help lists them"],
     [['inspect', 'x.js', '--prot', '1'], "Unknown option '--prot' (did you mean --port?)"],

@@ -12,10 +12,10 @@ import { ROOT } from '../../structure/repository.js';
 const MAIN = builtFile('dist/src/dev/cli/main.js');
 
 /** A project with a module of TypeScript that only tsx can load. */
-function projectOf(name: string) {
+function projectOf(name: string, type = 'module') {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-dev-'));
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ type }));
   write(folder, name);
   return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
@@ -27,8 +27,8 @@ function write(folder: string, name: string): void {
   writeFileSync(join(folder, 'tools.ts'), code);
 }
 
-test('commands load TypeScript by the tsx of the project', () => {
-  using project = projectOf('first');
+test.each(['module', 'commonjs'])('commands load TypeScript by the tsx of a %s project', (type) => {
+  using project = projectOf('first', type);
   expect(runNode([MAIN, 'call', 'tools.ts', 'first'], project)).toMatchObject({
     exitCode: 0,
     stdout: 'yes\n',

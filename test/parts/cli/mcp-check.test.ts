@@ -86,9 +86,11 @@ describe('toolwright mcp check', () => {
   });
 
   test('a server that is not there is one line', async () => {
-    expect(await check('http://127.0.0.1:9/mcp')).toMatchObject({
+    expect(await check('http://127.0.0.1:1023/mcp')).toMatchObject({
       code: 1,
-      out: expect.stringMatching(/^problem {2}http:\/\/127.0.0.1:9\/mcp cannot be reached: .+\n$/),
+      out: expect.stringMatching(
+        /^problem {2}http:\/\/127.0.0.1:1023\/mcp cannot be reached: connect ECONNREFUSED .+\n$/,
+      ),
     });
   });
 
