@@ -27,7 +27,7 @@ async function suspended() {
 
 test('a suspended run of a newer version is refused, and stays as it is', async () => {
   const { store, config, state, answers } = await suspended();
-  const newer = { ...state, version: 7 as never, revision: state.revision + 1 };
+  const newer = { ...state, version: 8 as never, revision: state.revision + 1 };
   store.save(newer);
   const before = store.read(state.runId);
   const invalid = { name: 'InvalidState', message: expect.stringContaining('version') };
@@ -39,7 +39,7 @@ test('a suspended run of a newer version is refused, and stays as it is', async 
   );
   expect(store.load(state.runId)).toEqual(newer);
   expect(store.read(state.runId)).toMatchObject({ status: 'suspended', entries: before?.entries });
-  expect(() => foldRun({ state: newer, entries: [] })).toThrow('is kept in version 7');
+  expect(() => foldRun({ state: newer, entries: [] })).toThrow('is kept in version 8');
 });
 
 test('a run under way of a newer version is not recovered, and keeps its entries', async () => {
@@ -47,10 +47,12 @@ test('a run under way of a newer version is not recovered, and keeps its entries
   const { config, state } = await suspended();
   const store = new MemoryRunStore({ now: () => now });
   const { pending: _pending, open: _open, ...progress } = state;
-  const checkpoint = { ...progress, version: 7 as never, status: 'running' as const };
+  const checkpoint = { ...progress, version: 8 as never, status: 'running' as const };
   store.begin({ runId: state.runId, claim: 'a process that died', leaseMs: 1000 }, checkpoint);
   now += 2000;
   const [recovered] = await recoverRuns({ store, config });
-  expect(recovered).toMatchObject({ error: { name: 'InvalidState', message: expect.stringContaining('6') } });
+  expect(recovered).toMatchObject({
+    error: { name: 'InvalidState', message: expect.stringContaining('kept in version 8') },
+  });
   expect(store.read(state.runId)).toMatchObject({ status: 'running', state: checkpoint, entries: [] });
 });

@@ -116,7 +116,7 @@ interface OpenMessage {
 }
 
 /** The newest format of {@link RunState}; newer ones belong to a newer package, and are left to it. */
-export const NEWEST_STATE_VERSION = 6;
+export const NEWEST_STATE_VERSION = 7;
 
 /**
  * A suspended run as plain JSON: `resumeToolLoop` continues from it, in this process or another. It does not contain
@@ -127,8 +127,9 @@ export interface RunState {
   /**
    * The format version. Version 1 has no owner, tools and model. Version 2 has no provider items. Version 4 added
    * runs inside calls. Version 5 added questions about budgets. Version 6 added refusals that a method handles.
+   * Version 7 added runs of one call.
    */
-  readonly version: 1 | 2 | 3 | 4 | 5 | 6;
+  readonly version: 1 | 2 | 3 | 4 | 5 | 6 | 7;
   /** Id of the run; it does not change when the run is suspended and resumed. */
   readonly runId: string;
   /** How often the run has been suspended, including this time. */
@@ -137,6 +138,8 @@ export interface RunState {
   readonly owner?: unknown;
   /** Id of the conversation if the run is a turn of `Conversations`. */
   readonly turnOf?: string;
+  /** The run is one call without a model, as a task of MCP: it ends with the call. */
+  readonly isOneCall?: true;
   /** Names of the tools that the run was offered; resuming never adds tools. */
   readonly tools?: readonly string[];
   /** The model of the run, also after a resume. */

@@ -326,7 +326,7 @@ export function sharedAccounts(
   for (const [index, { key: keyOf, ...limits }] of by.entries()) {
     const option = `budget.by[${index}]`;
     let key: unknown;
-    let problem = 'the key says nobody, who would share a budget with all other nobodies';
+    let problem = 'the key says nobody, and all nobodies would share it';
     try {
       key = keyOf(scope);
     } catch (error) {

@@ -122,7 +122,7 @@ async function withMeanings(
     const near = await known.nearest({ query, tools: searched, limit, signal });
     return mergeRankings([byWords, near], limit);
   } catch (error) {
-    const what = 'The embedder of tools failed; they were searched by their words alone';
+    const what = 'The embedder of tools failed; only words were searched';
     logFailure(logger, { what, error });
     return byWords;
   }

@@ -192,9 +192,15 @@ async function resumeCalls(
   const stored = hasQuestion ? withoutQuestion(open.calls) : open.calls;
   const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
-  const end = answered ?? endAfterCalls(run, calls.length);
+  const end = answered ?? endAfterCalls(run, calls.length) ?? endOfOneCall(run);
   run.onStep?.(run, end);
   return end;
+}
+
+function endOfOneCall({ record, toolCalls: [call], failureOf }: LoopRun): LoopEnd | undefined {
+  if (!record?.isOneCall) return undefined;
+  const error = call && failureOf?.(call.result);
+  return { status: error ? 'failed' : 'completed', ...(error && { error }) };
 }
 
 /** A reply without calls ends the run. If it is empty, the model is asked again once. */
@@ -298,9 +304,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
   const storing = config.store && resultStoreOf(config, tools);
   const options = callOptionsOf({ ...config, ...storing }, tools, { runId, owner, budget });
-  const invoke = tools.invoker(
-    checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options,
-  );
+  const calls = checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options;
   return {
     config,
     runId,
@@ -315,6 +319,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     sink,
     hasReader,
     onStep,
+    failureOf: deps.failureOf,
     checkpointer,
     scope: { ...scope, signal },
     retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: record?.retries }),
@@ -331,7 +336,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
-    invoke,
+    invoke: tools.invoker(calls),
     synchronous: new Set(),
     record,
     messages,

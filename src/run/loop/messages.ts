@@ -229,7 +229,7 @@ export class SentMessages {
     if (key !== undefined && Object.hasOwn(items, key)) return { providerItems: { [key]: items[key] } };
     if (!this.#isItemsReported) {
       this.#isItemsReported = true;
-      const what = 'Items that another provider or model keeps with the history were left out of the request';
+      const what = 'Items of another provider or model were left out of the request';
       new SafeLog(this.#logger).warn(what, { keys: Object.keys(items), asked: key });
     }
     return {};

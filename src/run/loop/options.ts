@@ -344,6 +344,6 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
 function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
   const { checkpoint = 'suspend', leaseMs } = config ?? {};
   if (leaseMs === undefined || checkpoint !== 'suspend') return [];
-  const problem = 'leaseMs is of a run that others go on with, and no step of this one is kept';
+  const problem = 'leaseMs is for runs whose steps are saved';
   return [{ where: RUN_CONFIG.of, option: 'leaseMs', problem, fix: "checkpoint: 'step'; or no leaseMs" }];
 }

@@ -15,6 +15,8 @@ import {
   SIGNAL,
 } from '../../core/kernel/options.js';
 import type { OnUnknown } from '../call/invocation.js';
+import { missingScopes } from '../call/required-scopes.js';
+import { registryOf } from '../call/tool-registry.js';
 import { isExpired } from '../call/waits.js';
 import { ClaimedRun, DEFAULT_LEASE_MS, LEASE, type SeizedRun, seizeRun } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
@@ -43,7 +45,7 @@ export interface RecoverOptions {
   /**
    * What happens to an interrupted call whose outcome is unknown. `ask`: the run is suspended until a user states the
    * outcome. `error`: the model is informed that the outcome is unknown. `rerun`: the call is executed again.
-   * Default: `ask`.
+   * Default: `ask`; for a task of MCP, `error`.
    */
   readonly onUnknown?: OnUnknown;
   /** The most runs that continue at the same time; default: 4. */
@@ -160,7 +162,7 @@ async function recover(
 ): Promise<RecoveredRun> {
   const { run, claimed } = seized;
   const { runId, state } = run;
-  const { store, onUnknown } = options;
+  const { store, onUnknown = state.isOneCall && 'error' } = options;
   try {
     const given = typeof options.config === 'function' ? await options.config(run) : options.config;
     const config: ResumeConfig = { ...given, checkpoint: given.checkpoint === 'call' ? 'call' : 'step' };
@@ -169,6 +171,7 @@ async function recover(
     const scope = isOwned ? { ...own, owner: state.owner } : own;
     readResume({ config, options: { scope } });
     checkOwner({ owner: state.owner, isCertain: true }, scope);
+    if (state.isOneCall) checkTool(config, state, scope);
     const deps = { scope, ...(onUnknown && { onUnknown }), ...(left && { left }) };
     return { runId, result: await driveSeizedRun(config, seized, { store, deps }) };
   } catch (error) {
@@ -177,6 +180,22 @@ async function recover(
     else claimed.leave();
     return { runId, error };
   }
+}
+
+/** A call that this process may not make is left to one that may: nothing else would come of its run. */
+function checkTool(
+  config: ResumeConfig,
+  { runId, tools: [name = ''] = [] }: KeptRun['state'],
+  scope: CallScope,
+): void {
+  const tool = registryOf(config.tools).offered(name);
+  const missing = tool && missingScopes(tool, scope.scopes);
+  if (missing?.length === 0) return;
+  const what = missing ? `the scopes ${missing.join(', ')}` : `the tool '${name}'`;
+  throw new ToolwrightError(
+    'RunNotAllowed',
+    `Run '${runId}' is left to its server: this process lacks ${what}.`,
+  );
 }
 
 /** A lost run to continue here if it has no holder, and its observers. */

@@ -251,7 +251,8 @@ function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[])
 /** A state with these calls, and their waits. */
 function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
   const open = { ...state.open, calls };
-  const version = stateVersion(open) === 6 ? 6 : state.version;
+  const needed = stateVersion({ ...state, open });
+  const version = needed > 5 ? needed : state.version;
   return { ...state, version, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
 }
 

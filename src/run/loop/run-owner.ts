@@ -98,7 +98,7 @@ export function isSameOwner(one: unknown, other: unknown): boolean {
 }
 
 const UNCERTAIN =
-  'The owner of the run is unknown, because its state is not signed, or not by this process: set `stateSecret` for the run and for its resume, or store the run.';
+  'The owner of the run is unknown: its state is not signed, or not by this process. Set `stateSecret` for the run and its resume, or store the run.';
 
 function notAllowed(reason: string): ToolwrightError {
   return new ToolwrightError('RunNotAllowed', `The run was not resumed. ${reason} Nothing has run.`);

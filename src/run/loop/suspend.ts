@@ -36,11 +36,12 @@ export function suspendRun(
 ): RunState | undefined {
   const { config, record, owner, runId, iterations } = run;
   try {
+    const progress = progressOf(run);
     const written: RunState = {
-      version: stateVersion(open),
+      version: stateVersion({ ...progress, open }),
       runId,
       revision: (record?.revision ?? 0) + 1,
-      ...progressOf(run),
+      ...progress,
       open,
       pending: pending ?? openWaits({ runId, iterations, open }).map((wait) => wait.pending),
     };
@@ -54,10 +55,14 @@ export function suspendRun(
 }
 
 /**
- * The lowest version for a state: older ones have no runs inside calls (4), budget questions (5), or refusals that a
- * method handles (6).
+ * The lowest version for a state: older ones have no runs inside calls (4), budget questions (5), refusals that a
+ * method handles (6), or runs of one call (7).
  */
-export function stateVersion({ calls }: RunState['open']): 3 | 4 | 5 | 6 {
+export function stateVersion({
+  open: { calls },
+  isOneCall,
+}: Pick<RunState, 'open' | 'isOneCall'>): 3 | 4 | 5 | 6 | 7 {
+  if (isOneCall) return 7;
   const isRefused = (call: StoredCall) =>
     'journal' in call && call.journal?.answers.some(({ refused }) => refused);
   if (calls.some(isRefused)) return 6;
@@ -72,6 +77,7 @@ export function progressOf(run: LoopRun): RunProgress {
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(turnOf === undefined ? {} : { turnOf }),
+    ...(run.record?.isOneCall && { isOneCall: true }),
     // Tools that were registered during the run also belong to it.
     tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
     model: run.config.model,
@@ -198,14 +204,13 @@ export interface ValidState {
 
 /**
  * Validates the state of a suspended run, which comes from outside, and returns a copy, because tools may change
- * their data. Versions 1 to 6 are accepted.
+ * their data. Versions 1 to 7 are accepted.
  *
  * @throws ToolwrightError `InvalidState` (515) if it is not a state, or if it was changed: with a secret in any part,
  * without a secret as far as `pending` shows it.
  */
 export function validateState(given: unknown, secret: string | undefined): ValidState {
-  if (given === undefined)
-    throw invalid('There is no state: the run was not suspended, so there is nothing to go on from.');
+  if (given === undefined) throw invalid('There is no state: the run was not suspended.');
   const faults = stateFaults(given);
   if (faults.length > 0) {
     const shown = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);

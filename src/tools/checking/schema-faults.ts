@@ -421,8 +421,7 @@ export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
   );
 }
 
-const ONE_WAY =
-  'a pattern that matches a text in one way only, without repetitions of what repeats itself, as ^a+$ for ^(a+)+$';
+const ONE_WAY = 'a pattern without nested repetitions, as ^a+$ for ^(a+)+$';
 
 function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
   const { pattern, patternProperties } = schema;

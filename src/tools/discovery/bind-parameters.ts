@@ -145,7 +145,7 @@ function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParame
       problem: 'it has no name that can be read',
       causes: [
         'it is destructured',
-        'the method is native or bound, or a decorator below @Tool has put another function in its place',
+        'the method is native or bound, or a decorator below @Tool has replaced it',
       ],
       fix: "@Param({ name: '…' }), which needs no name in the source; or @Tool next to the method, below other decorators",
     };

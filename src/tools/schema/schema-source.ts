@@ -70,7 +70,7 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
       fix:
         vendor === 'zod' && /\bDate\b/.test(message)
           ? 'z.iso.datetime().transform((text) => new Date(text))'
-          : 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
+          : 'types that JSON has, or JSON Schema itself',
     };
   }
   return {

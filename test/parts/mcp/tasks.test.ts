@@ -5,6 +5,7 @@ import {
   answerStoredRun,
   defineTool,
   MemoryJobEngine,
+  recoverRuns,
   runJobs,
   type ToolDefinition,
   ToolRegistry,
@@ -12,6 +13,7 @@ import {
 } from 'toolwright';
 import { jwks, type McpServerOptions } from 'toolwright/mcp';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { listen } from './mcp-connections.js';
 import { HEADERS } from './raw-requests.js';
 import { tokenIssuer } from './token-issuer.js';
@@ -464,6 +466,56 @@ test('An approval of somebody else is given in the store while the task waits', 
     tools: [payment],
   });
   expect(await settled(url, taskId)).toMatchObject({ result: { content: [{ text: 'Paid' }] } });
+});
+
+/** The task of a call of the tool, once its approval was given in the store and its server has closed. */
+async function answeredTask(tool: ToolDefinition) {
+  const store = new MemoryRunStore();
+  const first = await serving([tool], { tasks: store });
+  const { taskId } = await call(first.url, tool.name, { order: 'o1' });
+  await first.close();
+  const [pending] = store.load(taskId)?.pending ?? [];
+  await answerStoredRun({ store, runId: taskId }, [{ id: pending?.id ?? '', approved: true }]);
+  return { store, taskId };
+}
+
+test('A worker on the same store makes the call of an answered task, and asks no model', async () => {
+  const { store, taskId } = await answeredTask(REFUND);
+  const provider = new ScriptedProvider([]);
+  const recovered = await recoverRuns({ store, config: { provider, tools: [REFUND] } });
+  expect(recovered).toMatchObject([{ runId: taskId, result: { status: 'completed' } }]);
+  expect(provider.requests).toEqual([]);
+  const { url } = await serving([REFUND], { tasks: store });
+  expect(await get(url, taskId)).toMatchObject({
+    status: 'completed',
+    result: { content: [{ text: 'Refunded o1' }] },
+  });
+});
+
+test('A worker without the tool or the scopes of a task leaves it to a server', async () => {
+  const { store } = await answeredTask(REFUND);
+  const config = { provider: new ScriptedProvider([]), tools: [GREETING] };
+  const left = {
+    error: { name: 'RunNotAllowed', message: expect.stringContaining("lacks the tool 'refund'") },
+  };
+  expect(await recoverRuns({ store, config })).toMatchObject([left]);
+  const scoped = { ...REFUND, scopes: ['pay'] };
+  const other = await answeredTask(REFUND);
+  expect(await recoverRuns({ store: other.store, config: { ...config, tools: [scoped] } })).toMatchObject([
+    { error: { message: expect.stringContaining('lacks the scopes pay') } },
+  ]);
+});
+
+test('A task of a server that has crashed ends in a worker with an unknown outcome, and not with a question', async () => {
+  const store = new MemoryRunStore();
+  const { tool, begun } = stoppedOnce('pay');
+  const first = await serving([tool], { tasks: { store, leaseMs: 300 } });
+  const { taskId } = await call(first.url, 'pay');
+  await begun;
+  await first.close();
+  await recoverRuns({ store, config: { provider: new ScriptedProvider([]), tools: [tool] } });
+  const { url } = await serving([tool], { tasks: store });
+  expect(await get(url, taskId)).toMatchObject({ status: 'completed', result: { isError: true } });
 });
 
 test('A protocol error that a tool throws is the error of its call and of its task', async () => {

@@ -10,7 +10,6 @@ import {
 import type { Answer, CallRecord, CallScope, Suspension } from '../../../core/contract/call.js';
 import { keepsJobs } from '../../../core/contract/job-store.js';
 import type { JsonObject } from '../../../core/contract/json-schema.js';
-import type { LLMProvider, LLMResponse } from '../../../core/contract/llm-provider.js';
 import type { CheckpointStore, KeptRun } from '../../../core/contract/run-checkpoint.js';
 import type { RunClaim, RunState, StoredCall, StoredCallRecord } from '../../../core/contract/run-state.js';
 import type { AsyncCallback, ToolDefinition } from '../../../core/contract/tool.js';
@@ -22,7 +21,7 @@ import { createNameFilter } from '../../../run/call/tool-registry.js';
 import { isExpired } from '../../../run/call/waits.js';
 import { ClaimedRun, DEFAULT_LEASE_MS, seizeRun } from '../../../run/loop/claimed-run.js';
 import { foldRun } from '../../../run/loop/fold-run.js';
-import { type LoopRun, NO_USAGE } from '../../../run/loop/loop-run.js';
+import { NO_USAGE } from '../../../run/loop/loop-run.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
 import { answerStoredRun, cancelRun, driveSeizedRun } from '../../../run/loop/stored-run.js';
 import { openWaits, restoredRecord, storedRecord } from '../../../run/loop/suspend.js';
@@ -95,25 +94,13 @@ interface FoundTask {
   readonly run: KeptRun;
 }
 
-/** A run of one call, without a model. It fails if the tool has thrown a protocol error. */
-class OneCall implements LLMProvider {
-  #error: unknown;
-
-  readonly onStep = ({ toolCalls }: LoopRun): void => {
-    this.#error = toolCalls[0] && protocolErrorOf(toolCalls[0].result);
-  };
-
-  async chat(): Promise<LLMResponse> {
-    if (this.#error !== undefined) throw this.#error;
-    return { content: 'The call has ended.', toolCalls: [], finishReason: 'stop' };
-  }
-}
-
 /** The error of MCP that a tool has thrown instead of a result. */
 export function protocolErrorOf({ error }: ToolResult): ProtocolError | undefined {
   const cause = error instanceof Error ? error.cause : undefined;
   return [error, cause].find((thrown) => thrown instanceof ProtocolError);
 }
+
+const NO_MODEL = { chat: () => Promise.reject(new Error('A task asks no model.')) };
 
 type CallState =
   | { readonly status: 'held' }
@@ -130,7 +117,8 @@ function newState(
   const sent = { id: CALL_ID, name: tool.name, arguments: copyOfJson(args) as JsonObject };
   const open = { content: '', calls: [{ ...sent, ...call } as StoredCall] };
   return {
-    version: 3,
+    version: 7,
+    isOneCall: true,
     runId,
     revision: 1,
     ...(owner === undefined ? {} : { owner }),
@@ -148,7 +136,8 @@ function newState(
 
 /**
  * Calls that are answered later. A task is a stored run of one call, so that any process with the store can report,
- * answer, cancel and continue it. A task whose process crashed is continued by the next process that is asked for it.
+ * answer, cancel and continue it. A task whose process crashed is continued by the next process that is asked for it,
+ * or by a worker.
  */
 export class Tasks {
   readonly #store: CheckpointStore;
@@ -374,9 +363,8 @@ export class Tasks {
       await seized.claimed.giveBack();
       return;
     }
-    const provider = new OneCall();
     const config = {
-      provider,
+      provider: NO_MODEL,
       tools,
       checkpoint: 'step',
       loopGuard: false,
@@ -391,8 +379,8 @@ export class Tasks {
       ...lasting,
       data: { ...scope.data, mcp },
     };
-    const { onStep } = provider;
-    const deps = { scope: taskScope, onStep, onUnknown: 'error', left: this.#closed.signal } as const;
+    const left = this.#closed.signal;
+    const deps = { scope: taskScope, failureOf: protocolErrorOf, onUnknown: 'error', left } as const;
     try {
       await driveSeizedRun(config, seized, { store: this.#store, deps });
     } catch (error) {

@@ -234,8 +234,7 @@ export function mayGenerateCode(): boolean {
   try {
     isAllowed = new Function('return true')() === true;
   } catch {
-    const message =
-      'Code must not be generated here, so that JSON schemas are interpreted: with the same verdicts, in more time for each call.';
+    const message = 'No code may be generated here: schemas are interpreted, which is slower.';
     process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_INTERPRETED' });
     isAllowed = false;
   }
