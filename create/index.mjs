@@ -13,7 +13,6 @@ const TEMPLATES = {
   chat: 'a chat page with Vite and useChat',
   agent: 'an agent that works in a folder',
 };
-const MOST_SLIPS = 2;
 const NAMES = Object.keys(TEMPLATES);
 const LIST = NAMES.map((name) => `  ${name.padEnd(6)} ${TEMPLATES[name]}`).join('\n');
 const HELP = `npm create toolwright@latest [folder] -- [--template <name>]
@@ -60,24 +59,7 @@ async function choose(folder, template) {
 
 function checkTemplate(name) {
   if (!NAMES.includes(name))
-    throw new Error(`there is no template "${name}"${suggested(name)}; use one of ${NAMES.join(', ')}`);
-}
-
-function suggested(name) {
-  const near = NAMES.find((known) => distance(known, name) <= MOST_SLIPS);
-  return near === undefined ? '' : ` (did you mean ${near}?)`;
-}
-
-/** How many characters are inserted, removed or replaced between two texts. */
-function distance(one, other) {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (const [line, letter] of [...one].entries()) {
-    const next = [line + 1];
-    for (const [index, same] of [...other].entries())
-      next.push(Math.min(row[index] + (letter === same ? 0 : 1), row[index + 1] + 1, next[index] + 1));
-    row = next;
-  }
-  return row.at(-1);
+    throw new Error(`there is no template "${name}"; use one of ${NAMES.join(', ')}`);
 }
 
 function createProject(folder, template) {
