@@ -197,6 +197,7 @@ async function resumeCalls(
   return end;
 }
 
+/** A run of one call ends with it, and asks no model. */
 function endOfOneCall({ record, toolCalls: [call], failureOf }: LoopRun): LoopEnd | undefined {
   if (!record?.isOneCall) return undefined;
   const error = call && failureOf?.(call.result);
@@ -304,7 +305,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
   const storing = config.store && resultStoreOf(config, tools);
   const options = callOptionsOf({ ...config, ...storing }, tools, { runId, owner, budget });
-  const calls = checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options;
+  const ofCalls = checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options;
   return {
     config,
     runId,
@@ -336,7 +337,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
-    invoke: tools.invoker(calls),
+    invoke: tools.invoker(ofCalls),
     synchronous: new Set(),
     record,
     messages,

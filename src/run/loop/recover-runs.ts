@@ -182,7 +182,7 @@ async function recover(
   }
 }
 
-/** A call that this process may not make is left to one that may: nothing else would come of its run. */
+/** A run of one call is left to another process if this one lacks the tool or its scopes. */
 function checkTool(
   config: ResumeConfig,
   { runId, tools: [name = ''] = [] }: KeptRun['state'],

@@ -251,8 +251,7 @@ function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[])
 /** A state with these calls, and their waits. */
 function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
   const open = { ...state.open, calls };
-  const needed = stateVersion({ ...state, open });
-  const version = needed > 5 ? needed : state.version;
+  const version = Math.max(stateVersion({ ...state, open }), state.version) as RunState['version'];
   return { ...state, version, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
 }
 

@@ -114,7 +114,7 @@ const CALLS = list({
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
-      version: { enum: Array.from({ length: NEWEST_STATE_VERSION }, (_, before) => before + 1) },
+      version: { type: 'integer', minimum: 1, maximum: NEWEST_STATE_VERSION },
       runId: TEXT_SCHEMA,
       revision: COUNT_SCHEMA,
       messages: MESSAGES,

@@ -111,9 +111,8 @@ class StepCheckpointer implements Checkpointer {
     const open = openMessage(message, (call, index) => this.#unsettledCall(call, index));
     const saved = messages.length - 1;
     if (!this.#isUnderWay) {
-      const checkpoint = { ...checkpointOf(run, saved), open };
-      const versioned = { ...checkpoint, version: stateVersion(checkpoint) };
-      await this.#write((claim) => this.#store.checkpoint(claim, versioned)).catch(() => {});
+      const checkpoint = { ...checkpointOf(run, saved), open, version: stateVersion({ ...record, open }) };
+      await this.#write((claim) => this.#store.checkpoint(claim, checkpoint)).catch(() => {});
       this.#isUnderWay = true;
     } else if (message.reply !== record?.open) {
       const added = messages.slice(this.#messages, saved);

@@ -36,12 +36,11 @@ export function suspendRun(
 ): RunState | undefined {
   const { config, record, owner, runId, iterations } = run;
   try {
-    const progress = progressOf(run);
     const written: RunState = {
-      version: stateVersion({ ...progress, open }),
+      version: stateVersion({ ...record, open }),
       runId,
       revision: (record?.revision ?? 0) + 1,
-      ...progress,
+      ...progressOf(run),
       open,
       pending: pending ?? openWaits({ runId, iterations, open }).map((wait) => wait.pending),
     };
