@@ -28,11 +28,10 @@ export const mcpCommand: Command = {
     if (first === 'check') return checkMcp(rest, environment);
     if (first === 'server-json') return writeServerJson(rest, environment);
     const options = readOptions(args);
-    // A missing module is reported before a missing package.
-    modulePath(options.module, environment.folder);
     const output = keepStandardOutput();
-    const { createMcpServer } = await import('../../surfaces/mcp/index.js');
     return withModule(options.module, environment, async (module) => {
+      // After the module, so that a missing module is reported before a missing package.
+      const { createMcpServer } = await import('../../surfaces/mcp/index.js');
       const registry = visibleTools(requiredRegistry(options.module, module), options);
       const mcp = createMcpServer(registry, {
         ...identityOf(options, environment.folder),

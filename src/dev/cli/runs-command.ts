@@ -99,13 +99,12 @@ function checkPerson(
 ): void {
   const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
   if (approver === undefined) return;
-  const isCompared = approver === 'not-the-owner' && formOf(answeredBy) !== formOf(state.owner);
-  const form = `the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`;
-  if (answeredBy === undefined)
+  const says = `'${tool}' is not approved by everybody: --by says who answers`;
+  if (approver === 'not-the-owner' && formOf(answeredBy) !== formOf(state.owner))
     throw new UserFault(
-      `'${tool}' is not approved by everybody: --by says who answers${isCompared ? `; ${form}` : ', --by clerk7'}`,
+      `${says}; the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
     );
-  if (isCompared) throw new UserFault(form);
+  if (answeredBy === undefined) throw new UserFault(`${says}, --by clerk7`);
   if (approver === 'function' && module === undefined)
     throw new UserFault(
       `'${tool}' itself decides who may approve it: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,

@@ -421,7 +421,7 @@ export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
   );
 }
 
-const ONE_WAY = 'a pattern without nested repetitions, as ^a+$ for ^(a+)+$';
+const ONE_WAY = 'a pattern that matches in one way only, as ^a+$ for ^(a+)+$';
 
 function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
   const { pattern, patternProperties } = schema;
