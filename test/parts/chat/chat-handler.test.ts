@@ -85,6 +85,16 @@ function withApproval(message: UIMessage | undefined, approved: boolean): UIMess
   return { id: 'x', role: 'assistant', ...message, parts: parts as UIMessage['parts'] };
 }
 
+/** Waits for an approval, and adds the arguments of each payment. */
+const payTool = (ran: unknown[]) =>
+  defineTool({
+    name: 'pay',
+    description: 'Pays',
+    parameters: { type: 'object', properties: { amount: { type: 'integer', default: 100 } } },
+    approval: true,
+    execute: (args) => `paid ${ran.push(args)}`,
+  });
+
 describe('createChatHandler over HTTP', () => {
   test('an approval goes round with the transport of the AI SDK, and the call is made once', async () => {
     const { handler, placed } = start();
@@ -242,13 +252,7 @@ describe('createChatHandler', () => {
 
   test('an approval may come with edited arguments, which the tool checks', async () => {
     const ran: unknown[] = [];
-    const pay = defineTool({
-      name: 'pay',
-      description: 'Pays',
-      parameters: { type: 'object', properties: { amount: { type: 'integer', default: 100 } } },
-      approval: true,
-      execute: (args) => `paid ${ran.push(args)}`,
-    });
+    const pay = payTool(ran);
     const config = { provider: namingProvider(), model: 'm', tools: [pay] };
     const { handler, conversations } = start({}, { config });
     const chat = chatOf(handler);
@@ -273,13 +277,7 @@ describe('createChatHandler', () => {
 
   test('an approval has the checked arguments, and the call of an agent within a call has its own', async () => {
     const ran: unknown[] = [];
-    const pay = defineTool({
-      name: 'pay',
-      description: 'Pays',
-      parameters: { type: 'object', properties: { amount: { type: 'integer', default: 100 } } },
-      approval: true,
-      execute: (args) => void ran.push(args),
-    });
+    const pay = payTool(ran);
     const naming = namingProvider();
     const provider: LLMProvider = {
       async chat(request) {
