@@ -240,6 +240,7 @@ function planInit(project: FoundProject, folder: string): InitPlan {
       setValue(text, ['compilerOptions', 'experimentalDecorators'], true),
     );
   change(draft, NEST, (text) => nestPlugin(text, draft));
+  planNestWatch(draft);
   const bundlers = [...draft.files.keys()].filter((path) => bundlerOf(path) !== undefined);
   for (const path of bundlers) planBundler(draft, path);
   planJest(draft);
@@ -385,6 +386,13 @@ function planJestSetting({ files, notes }: Draft, path: string, setting: JestSet
   else notes.push(`${path} ${byHand}`);
 }
 
+/** Nest's watcher starts an application again if the plugin writes the file after the first compilation. */
+function planNestWatch(draft: Draft): void {
+  const scripts = valueAt(readJson(draft.files.get('package.json') ?? ''), ['scripts']);
+  if (draft.files.has(NEST) && valueAt(scripts, ['start:dev']) !== undefined)
+    change(draft, 'package.json', (text) => generateBefore('start:dev', text, draft));
+}
+
 /** Makes Next load the package from `node_modules`: its bundler would resolve every optional package. */
 const EXTERNAL = "serverExternalPackages: ['toolwright'],";
 
@@ -408,8 +416,8 @@ function isNext({ files }: Draft): boolean {
   );
 }
 
-/** `predev` for `dev`, `prebuild` for `build`. */
-function generateBefore(name: 'build' | 'dev', text: string, draft: Draft): string {
+/** `predev` for `dev`, and so on. */
+function generateBefore(name: 'build' | 'dev' | 'start:dev', text: string, draft: Draft): string {
   const { notes, tsconfig } = draft;
   const command = generateLine(tsconfig);
   const scripts = valueAt(readJson(text), ['scripts']);

@@ -38,9 +38,13 @@ const NEST = `{
 
 const KINDS: Readonly<Record<string, Kind>> = {
   'Nest CLI with tsc': {
-    files: { 'nest-cli.json': NEST, 'package.json': manifest('\n  "scripts": { "build": "nest build" }') },
+    files: {
+      'nest-cli.json': NEST,
+      'package.json': manifest('\n  "scripts": {\n    "start:dev": "nest start --watch"\n  }'),
+    },
     added: {
       'nest-cli.json': ['    "deleteOutDir": true, /* always */', '    "plugins": ["toolwright"]'],
+      'package.json': ['    "start:dev": "nest start --watch",', '    "prestart:dev": "toolwright generate"'],
     },
   },
   'Nest CLI with swc, beside another plugin': {
