@@ -7,10 +7,9 @@ import {
   renameSync,
   rmSync,
   statSync,
-  watch,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { structuredPatch } from 'diff';
 import { counted } from '../../core/kernel/counted.js';
@@ -25,6 +24,7 @@ import {
 import { type Generated, generate } from '../typegen/generate.js';
 import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
 import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
+import { type Watched, watchProject } from './watch-project.js';
 
 /** The project, and the file to generate. */
 export interface GenerateTarget {
@@ -51,8 +51,10 @@ export const generateCommand: Command = {
     const { compiler } = loaded;
     try {
       if (!options.watch) return generateOnce(compiler, options, environment).exitCode;
-      await watchProject(dirname(options.project), {
+      await watchProject([dirname(options.project)], {
         signal: environment.signal,
+        isSource: (path) => /(\.[cm]?tsx?|tsconfig[^/\\]*\.json)$/.test(path),
+        isIgnored: (path) => /^(node_modules|\.git)$/.test(basename(path)),
         onChange: () => generateAgain(compiler, options, environment),
       });
       return 0;
@@ -62,8 +64,8 @@ export const generateCommand: Command = {
   },
 };
 
-/** Ignores errors while watching: the next change may fix them. */
-function generateAgain(
+/** Generates, and prints errors: the next change may fix them. */
+export function generateAgain(
   compiler: Compiler,
   options: GenerateOptions,
   environment: CommandEnvironment,
@@ -208,58 +210,6 @@ function describeOne({ file, line, where, path, problem, fix }: Finding, folder:
   const place = `${shownPath(file, folder)}:${line}`;
   const subject = path ? `${path} ${problem}` : problem;
   return `${place} ${where}: ${subject}.\n   Write instead: ${fix}`;
-}
-
-/** Options to watch a project. */
-interface WatchOptions {
-  readonly signal?: AbortSignal;
-  onChange(): Watched;
-}
-
-/** What to watch after a generation. */
-interface Watched {
-  /** The generated file, whose changes are ignored. */
-  readonly outFile?: string;
-  /** Folders of the project's libraries, absolute. */
-  readonly libraries: readonly string[];
-}
-
-/** Editors write several files, or one file several times; writes within this time are one change. */
-const SETTLE_MS = 100;
-
-/** Calls back now and after each change of a source in the project's folders, until the signal is aborted. */
-async function watchProject(folder: string, { signal, onChange }: WatchOptions): Promise<void> {
-  const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>();
-  const followed = new Set<string>();
-  let written = '';
-  let pending: NodeJS.Timeout | undefined;
-  const look = () => {
-    const { outFile, libraries } = onChange();
-    if (outFile !== undefined) written = resolve(outFile);
-    for (const library of libraries) follow(library);
-  };
-  const follow = (item: string) => {
-    if (followed.has(item)) return;
-    followed.add(item);
-    const watcher = watch(item, { recursive: true, signal }, (_event, filename) => {
-      if (filename === null || !isSource(filename) || resolve(item, filename) === written) return;
-      clearTimeout(pending);
-      pending = setTimeout(look, SETTLE_MS);
-    });
-    watcher.on('error', fail);
-  };
-  signal?.addEventListener('abort', () => end(), { once: true });
-  if (signal?.aborted) return;
-  // Starts watching before the first generation, so that no change is missed.
-  follow(folder);
-  look();
-  await ended.finally(() => clearTimeout(pending));
-}
-
-/** A new or removed folder counts as a change: not every system reports the files in it. */
-function isSource(filename: string): boolean {
-  if (/(^|[/\\])(node_modules|\.git)([/\\]|$)/.test(filename)) return false;
-  return /(\.[cm]?tsx?|tsconfig[^/\\]*\.json|(^|[/\\])[^./\\]+)$/.test(filename);
 }
 
 /** Writes the file; an unchanged file keeps its modification time, so that watchers do not react. */

@@ -1,20 +1,9 @@
-import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { relative, resolve } from 'node:path';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
-import {
-  type Command,
-  type CommandEnvironment,
-  type LineValues,
-  onEnd,
-  readLine,
-  UserFault,
-} from './command.js';
+import { type Command, type CommandEnvironment, type LineValues, readLine, UserFault } from './command.js';
 import {
   type OpenModule,
   openModule,
@@ -23,7 +12,6 @@ import {
   toolsOfModule,
 } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
-import { packageFile } from './package-manifest.js';
 import { personOf } from './runs-command.js';
 import { endAsked } from './worker-command.js';
 
@@ -54,12 +42,18 @@ export const inspectCommand: Command = {
   },
 };
 
-function readInspectLine(command: 'dev' | 'inspect', args: readonly string[]) {
+/** Reads the line of `inspect` or `dev`; both refuse production. */
+export function readInspectLine(command: 'dev' | 'inspect', args: readonly string[]) {
   const usage = `${command} takes one module: toolwright ${command} dist/tools.js`;
   const line = readLine(args, OPTIONS, usage);
-  const { port } = line.values;
+  const { port, 'allow-in-production': isAllowed } = line.values;
   if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= HIGHEST_PORT))
     throw new UserFault(`--port is a number from 0 to ${HIGHEST_PORT}, not '${port}'`);
+  if (process.env.NODE_ENV === 'production' && !isAllowed)
+    throw new UserFault(
+      'NODE_ENV is production, where whoever has the token could call every tool: set NODE_ENV=development, or give --allow-in-production',
+      1,
+    );
   return line;
 }
 
@@ -95,7 +89,7 @@ async function begin(name: string, values: InspectOptions, environment: CommandE
   }
 }
 
-function refusePort(port: string): (error: unknown) => never {
+export function refusePort(port: string): (error: unknown) => never {
   return (error) => {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     const reason = isTaken ? 'another program uses this port: give another one, or 0 for any free port' : '';
@@ -130,8 +124,8 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
     },
     recordings: values.recordings && resolve(folder, values.recordings),
     ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
-    // The user requested the inspector explicitly; only production needs a flag.
-    allowInProduction: values['allow-in-production'] === true || process.env.NODE_ENV !== 'production',
+    // The line was refused already if it may not be.
+    allowInProduction: true,
   };
 }
 
@@ -188,35 +182,3 @@ function nameOf(exports: OpenModule['exports'], value: unknown): string | undefi
   const names = Object.keys(exports).filter((name) => exports[name] === value);
   return names.find((name) => name !== 'default') ?? names[0];
 }
-
-/** A fixed port, so that an open page works after a restart. */
-const PORT = '4747';
-
-/**
- * `toolwright dev <module>`: `toolwright inspect`, restarted whenever a loaded file changes. The page shows the tools,
- * the runs and a chat.
- */
-export const devCommand: Command = {
-  async run(args, environment) {
-    const { port: given } = readInspectLine('dev', args).values;
-    const port = given ?? PORT;
-    const own = given === undefined ? ['--port', PORT] : [];
-    // Tried here: if `inspect` failed, Node's watcher would wait until a file changes.
-    const attempt = createServer().listen(Number(port), '127.0.0.1');
-    await once(attempt, 'listening').catch(refusePort(port));
-    await once(attempt.close(), 'close');
-    const inspect = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args, ...own];
-    const child = spawn(process.execPath, ['--watch', '--watch-preserve-output', ...inspect], {
-      cwd: environment.folder,
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env: {
-        ...process.env,
-        TOOLWRIGHT_INSPECTOR_TOKEN:
-          process.env.TOOLWRIGHT_INSPECTOR_TOKEN ?? randomBytes(24).toString('base64url'),
-      },
-    });
-    onEnd(environment, () => child.kill());
-    const [code] = await once(child, 'exit');
-    return typeof code === 'number' ? code : 0;
-  },
-};

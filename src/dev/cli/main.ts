@@ -14,11 +14,16 @@ if (problem === undefined) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
   const { runCommandLine } = await import('./run-command-line.js');
+  // `toolwright dev` disconnects to end the inspector, and does so too if it dies.
+  const over = new AbortController();
+  process.once('disconnect', () => over.abort());
+  process.channel?.unref();
   process.exitCode = await runCommandLine(process.argv.slice(2), {
     folder: process.cwd(),
     out: (text) => process.stdout.write(text),
     error: (text) => process.stderr.write(text),
     isTerminal: process.stderr.isTTY === true,
+    signal: over.signal,
   });
 } else {
   process.stderr.write(`${problem}\n`);

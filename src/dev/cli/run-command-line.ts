@@ -63,7 +63,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   dev: {
     usage: `dev <module> ${INSPECT_OPTIONS}`,
     summary: 'serves the inspector for a module, with a chat, and restarts it whenever a file changes',
-    load: async () => (await import('./inspect-command.js')).devCommand,
+    load: async () => (await import('./dev-command.js')).devCommand,
   },
   doctor: {
     usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',

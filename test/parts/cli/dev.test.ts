@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { builtFile } from '../../processes/built-file.js';
 import { NodeProcess } from '../../processes/node-process.js';
 import { runNode } from '../../processes/run-node.js';
 import { ROOT } from '../../structure/repository.js';
+import { smallProject } from '../typegen/small-project.js';
 
 const MAIN = builtFile('dist/src/dev/cli/main.js');
 
@@ -20,11 +21,11 @@ function projectOf(name: string, type = 'module') {
   return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-function write(folder: string, name: string): void {
+function write(folder: string, name: string, file = 'tools.ts'): void {
   const code = `
     enum Answer { Yes = 'yes' }
     export const tool = { name: '${name}', description: 'One', parameters: { type: 'object' }, execute: () => Answer.Yes };`;
-  writeFileSync(join(folder, 'tools.ts'), code);
+  writeFileSync(join(folder, file), code);
 }
 
 test.each(['module', 'commonjs'])('commands load TypeScript by the tsx of a %s project', (type) => {
@@ -38,24 +39,76 @@ test.each(['module', 'commonjs'])('commands load TypeScript by the tsx of a %s p
   expect(JSON.parse(stdout)).toMatchObject([{ type: 'function', function: { name: 'first' } }]);
 });
 
-test('toolwright dev serves the inspector again when a file has changed, under the same address', async () => {
-  using project = projectOf('first');
-  await using process = new NodeProcess([MAIN, 'dev', 'tools.ts', '--port', '0'], {
-    folder: project.folder,
-    environment: { TOOLWRIGHT_INSPECTOR_TOKEN: 'a-token-of-this-test' },
-  });
-  const [url] = await process.said(/http:\/\/127\.0\.0\.1:\d+\/#token=a-token-of-this-test/);
-  expect(await namesAt(url)).toEqual(['first']);
-  const before = process.stdout.length;
-  write(project.folder, 'second');
-  let next: string | undefined;
-  while (next === undefined) {
+const ADDRESS = /http:\/\/127\.0\.0\.1:\d+\/#token=a-token-of-this-test/;
+const TOKEN = { TOOLWRIGHT_INSPECTOR_TOKEN: 'a-token-of-this-test' };
+
+function startDev(folder: string) {
+  return new NodeProcess([MAIN, 'dev', 'tools.ts', '--port', '0'], { folder, environment: TOKEN });
+}
+
+async function until<Value>(look: () => Value | undefined | false): Promise<Value> {
+  for (;;) {
+    const seen = look();
+    if (seen !== undefined && seen !== false) return seen;
     await new Promise((resolve) => setTimeout(resolve, 50));
-    next = /http:\/\/127\.0\.0\.1:\d+\/#token=a-token-of-this-test/.exec(process.stdout.slice(before))?.[0];
   }
-  expect(await namesAt(next)).toEqual(['second']);
+}
+
+/** The address of the inspector that starts after a change. */
+async function addressAfter(process: NodeProcess, change: () => void): Promise<string> {
+  const before = process.stdout.length;
+  change();
+  return await until(() => ADDRESS.exec(process.stdout.slice(before))?.[0]);
+}
+
+test('toolwright dev serves the inspector again when a file has changed or was replaced, also after a mistake', async () => {
+  using project = projectOf('first');
+  await using process = startDev(project.folder);
+  const [url] = await process.said(ADDRESS);
+  expect(await namesAt(url)).toEqual(['first']);
+  const changed = await addressAfter(process, () => write(project.folder, 'second'));
+  expect(await namesAt(changed)).toEqual(['second']);
+  for (const name of ['third', 'fourth']) {
+    const replaced = await addressAfter(process, () => {
+      write(project.folder, name, 'tools.ts.new');
+      renameSync(join(project.folder, 'tools.ts.new'), join(project.folder, 'tools.ts'));
+    });
+    expect(await namesAt(replaced)).toEqual([name]);
+  }
+  writeFileSync(join(project.folder, 'tools.ts'), 'export const = 1;');
+  await until(() => process.stderr.includes('starts again when a source changes'));
+  const repaired = await addressAfter(process, () => write(project.folder, 'fifth'));
+  expect(await namesAt(repaired)).toEqual(['fifth']);
   process.send('SIGINT');
   expect((await process.ended()).exitCode).toBe(0);
+  await expect(namesAt(repaired)).rejects.toThrow('fetch failed');
+});
+
+test('toolwright dev generates the schemas again before it starts again', async () => {
+  const declare = (type: string) =>
+    `import { Tool } from 'toolwright';
+export class Orders { @Tool('Find an order') find(id: ${type}) { return String(id); } }`;
+  using project = smallProject({ 'src/orders.ts': declare('string') });
+  write(project.folder, 'first');
+  expect(runNode([MAIN, 'generate'], project)).toMatchObject({ exitCode: 0 });
+  const file = join(project.folder, 'src/toolwright.gen.ts');
+  const before = readFileSync(file, 'utf8');
+  await using process = startDev(project.folder);
+  await process.said(ADDRESS);
+  await addressAfter(process, () => project.write('src/orders.ts', declare('number')));
+  expect(readFileSync(file, 'utf8')).not.toBe(before);
+});
+
+test.each(['inspect', 'dev'])('toolwright %s refuses production in one line', (command) => {
+  using project = projectOf('first');
+  const { folder } = project;
+  expect(
+    runNode([MAIN, command, 'tools.ts'], { folder, environment: { NODE_ENV: 'production' } }),
+  ).toMatchObject({
+    exitCode: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^toolwright: NODE_ENV is production, [^\n]+ --allow-in-production\n$/),
+  });
 });
 
 test.each(['inspect', 'dev'])('toolwright %s ends with one line if its port is taken', async (command) => {
