@@ -62,7 +62,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   },
   dev: {
     usage: `dev <module> ${INSPECT_OPTIONS}`,
-    summary: 'serves the inspector for a module, with a chat, and restarts it whenever a file changes',
+    summary: 'serves the inspector for a module, with a chat, and restarts it whenever a source changes',
     load: async () => (await import('./dev-command.js')).devCommand,
   },
   doctor: {
