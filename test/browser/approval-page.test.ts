@@ -110,4 +110,27 @@ describeBrowser('the approval page of the guide', (browser) => {
     expect(shop.refunded).toEqual(['ord_1']);
     expect((await shop.store.read(runId))?.status).toBe('ended');
   });
+
+  test('says that the server is away, and shows what still waits after an answer was refused', async () => {
+    shop = new Shop();
+    const url = await shop.open();
+    const { page } = await browser.newPage();
+    const click = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    await page.goto(url);
+    await click('Send');
+    await page.getByText('refund_order').waitFor();
+    await page.route('**/answers', (route) => route.abort(), { times: 1 });
+    await click('Approve');
+    await page.getByText('No server. Try again.').waitFor();
+    expect(shop.refunded).toEqual([]);
+
+    const runId = new URL(page.url()).hash.slice(1);
+    const [pending] = (await shop.store.load(runId))?.pending ?? [];
+    const elsewhere = [{ id: pending?.id ?? '', approved: false }];
+    await resumeStoredRun(shop.config, { store: shop.store, runId }, elsewhere);
+    await click('Approve');
+    await page.locator('section').waitFor({ state: 'detached' });
+    await page.getByText(runId).waitFor();
+    expect(shop.refunded).toEqual([]);
+  });
 });
