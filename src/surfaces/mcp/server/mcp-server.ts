@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { finished, PassThrough } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
-  CLIENT_CAPABILITIES_META_KEY,
-  CLIENT_INFO_META_KEY,
   createMcpHandler,
   type EventStore,
   INVALID_PARAMS,
@@ -13,7 +11,6 @@ import {
   type McpHandlerRequestOptions,
   type McpHttpHandler,
   PARSE_ERROR,
-  PROTOCOL_VERSION_META_KEY,
   readRequestBody,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
@@ -21,7 +18,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
-import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import { isRecord } from '../../../core/kernel/json.js';
 import type { NodeRequest } from '../../../core/kernel/node-http.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
@@ -29,15 +26,15 @@ import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from '../sealed-state.js';
 import { allAppFaults } from './apps.js';
-import { ANSWER_MS, STATELESS } from './ask-client.js';
+import { ANSWER_MS } from './ask-client.js';
 import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, isHostName, type RequestGuard, refuseRequest } from './host-guard.js';
+import { Notifications, subscriptionOf } from './notifications.js';
 import { ProtectedResource } from './oauth.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
 import {
   checkServerOptions,
-  type McpCaller,
   type McpConnection,
   type McpRequestInfo,
   type McpServerOptions,
@@ -45,7 +42,6 @@ import {
   type StdioStreams,
 } from './options.js';
 import { principalOf, type ServedTools } from './request.js';
-import { namedByUri, subscribedUris } from './resource-uris.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
 import { Tasks } from './tasks.js';
@@ -240,6 +236,12 @@ class HttpSession {
   async handle(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
     this.#open += 1;
     clearTimeout(this.#idle);
+    this.#parts.server.session = {
+      headers: request.headers,
+      authInfo: options.authInfo,
+      sessionId: this.#transport.sessionId,
+      endStream: () => this.#transport.closeStandaloneSSEStream(),
+    };
     const isComingBack = isReturn(request);
     if (isComingBack) this.#returned.begin(request);
     const onEnd = (): void => {
@@ -399,8 +401,7 @@ class RegistryServer implements McpToolServer {
   readonly #modern: McpHttpHandler;
   readonly #sessions: HttpSessions;
   readonly #connections = new Set<McpConnection>();
-  /** Servers of lasting connections. */
-  readonly #lasting = new Set<RegistryMcpServer>();
+  readonly #notifications: Notifications;
   /** Unanswered requests of all connections. */
   readonly #open = new Set<OpenRequests>();
   /** HTTP requests without a response, and responses that are being read. */
@@ -411,7 +412,7 @@ class RegistryServer implements McpToolServer {
   #closing: Promise<void> | undefined;
   /** Set when clients can no longer reconnect for a response. */
   #isOver = false;
-  #isNotifying = false;
+  #isListChanging = false;
   #node: Promise<McpToolServer['node']> | undefined;
 
   constructor(registry: ToolRegistry, given: McpServerOptions) {
@@ -435,10 +436,12 @@ class RegistryServer implements McpToolServer {
     this.#guard = createGuard(options, this.#onError);
     this.#resource = this.#served.resource;
     this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
+    this.#notifications = new Notifications(this.#served, this.#onError);
     const { max, maxPerPrincipal } = sessionLimits(options);
     this.#subscriptions = new Subscriptions(maxPerPrincipal);
     this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests(), this.#tasks), {
       onerror: this.#onError,
+      bus: this.#notifications,
       maxSubscriptions: max,
       ...this.#bodyLimit,
     });
@@ -447,7 +450,7 @@ class RegistryServer implements McpToolServer {
       connect: () => this.#lastingServer(this.#openRequests()),
       deliveries: this.#deliveries,
     });
-    this.#unfollow = registry.onChange(() => this.#notifyOfChange());
+    this.#unfollow = registry.onChange(() => this.#onListChange());
   }
 
   readonly fetch = async (request: Request, info: McpRequestInfo = {}): Promise<Response> => {
@@ -515,13 +518,9 @@ class RegistryServer implements McpToolServer {
 
   resourceChanged(uri: string): void {
     if (this.#closing !== undefined) return;
-    this.#modern.notify.resourceUpdated(uri);
-    for (const mcp of this.#lasting) {
-      const { server, subscribed } = mcp;
-      if (server.getNegotiatedProtocolVersion() === STATELESS)
-        this.#notifyListener(mcp, uri).catch(this.#onError);
-      else if (subscribed.has(uri)) server.sendResourceUpdated({ uri }).catch(this.#onError);
-    }
+    // Lists that changed before are notified before.
+    this.#publishLists();
+    this.#notifications.publish({ kind: 'resource_updated', uri });
   }
 
   close(): Promise<void> {
@@ -601,54 +600,33 @@ class RegistryServer implements McpToolServer {
     const isSession = await this.#belongsToSession(request, info);
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
-    const isSubscription = isRecord(parsedBody) && parsedBody.method === SUBSCRIPTION;
-    const unseen = isSubscription && (await this.#unseenSubscription(parsedBody, request, authInfo));
-    if (unseen)
-      return refuseRequest(400, `Resource not found: ${unseen}`, { code: INVALID_PARAMS, id: parsedBody.id });
-    const principal = isSubscription && authInfo ? principalOf(this.#options, authInfo) : undefined;
+    if (isRecord(parsedBody) && parsedBody.method === SUBSCRIPTION)
+      return this.#listen(parsedBody, request, info);
+    const response = await this.#modern.fetch(request, info);
+    return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
+  }
+
+  /** Opens the stream of a 2026-07-28 client. */
+  async #listen(
+    message: Readonly<Record<string, unknown>>,
+    request: Request,
+    info: McpHandlerRequestOptions,
+  ): Promise<Response> {
+    const { authInfo } = info;
+    const { caller, uris } = subscriptionOf(message, request, authInfo);
+    const hidden = await this.#notifications.hidden(caller, uris);
+    if (hidden !== undefined)
+      return refuseRequest(400, `Resource not found: ${hidden}`, { code: INVALID_PARAMS, id: message.id });
+    const principal = authInfo && principalOf(this.#options, authInfo);
     if (principal !== undefined && !this.#subscriptions.begin(principal)) return refuseMany('subscriptions');
     const onEnd = (): void => {
       if (principal !== undefined) this.#subscriptions.end(principal);
     };
-    const response = await this.#modern.fetch(request, info);
-    return watchResponse(response, { deliveries: this.#deliveries, onEnd, signal: request.signal });
-  }
-
-  /** A resource to which a 2026-07-28 client subscribes although `visible` hides it. */
-  #unseenSubscription(
-    { params }: Readonly<Record<string, unknown>>,
-    { headers }: Request,
-    authInfo: McpCaller['authInfo'],
-  ): Promise<string | undefined> {
-    const meta = isRecord(params) && isRecord(params._meta) ? params._meta : {};
-    const caller = withoutUndefined<McpCaller>({
-      authInfo,
-      headers,
-      protocolVersion: meta[PROTOCOL_VERSION_META_KEY] as string | undefined,
-      client: meta[CLIENT_INFO_META_KEY] as McpCaller['client'],
-      capabilities: (meta[CLIENT_CAPABILITIES_META_KEY] ?? {}) as McpCaller['capabilities'],
-    });
-    return this.#unseenBy(caller, subscribedUris(params));
-  }
-
-  /** The first of the resources that `visible` hides from the caller. */
-  async #unseenBy(caller: McpCaller, uris: readonly string[]): Promise<string | undefined> {
-    if (this.#options.visible === undefined || uris.length === 0) return undefined;
-    const { registry, lists } = this.#served;
-    const view = lists.view(await this.#options.visible(caller));
-    const isHidden = (uri: string) =>
-      namedByUri(view, uri).length === 0 && namedByUri(registry, uri).length > 0;
-    return uris.find(isHidden);
-  }
-
-  /** The SDK handles `subscriptions/listen` of lasting connections itself, and drops what was not subscribed to. */
-  async #notifyListener({ server }: RegistryMcpServer, uri: string): Promise<void> {
-    const caller = withoutUndefined<McpCaller>({
-      protocolVersion: server.getNegotiatedProtocolVersion(),
-      client: server.getClientVersion(),
-      capabilities: server.getClientCapabilities() ?? {},
-    });
-    if ((await this.#unseenBy(caller, [uri])) === undefined) await server.sendResourceUpdated({ uri });
+    const ended = new AbortController();
+    const subscriber = { caller, uris, endStream: () => ended.abort() };
+    const response = await this.#notifications.open(subscriber, () => this.#modern.fetch(request, info));
+    const signal = AbortSignal.any([request.signal, ended.signal]);
+    return watchResponse(response, { deliveries: this.#deliveries, onEnd, signal });
   }
 
   /** Reads the body once, because several functions need it. */
@@ -686,26 +664,23 @@ class RegistryServer implements McpToolServer {
 
   #lastingServer(open: OpenRequests): RegistryMcpServer {
     const mcp = createSdkServer(this.#served, open, this.#tasks);
-    this.#lasting.add(mcp);
-    mcp.server.onclose = () => this.#lasting.delete(mcp);
+    mcp.server.onclose = this.#notifications.add(mcp);
     return mcp;
   }
 
   /** Notifies clients of changed lists once per turn of the event loop, because registrations come in groups. */
-  #notifyOfChange(): void {
-    if (this.#isNotifying) return;
-    this.#isNotifying = true;
-    queueMicrotask(() => {
-      this.#isNotifying = false;
-      if (this.#closing !== undefined) return;
-      for (const list of this.#served.lists.changed()) {
-        this.#modern.notify[`${list}Changed`]();
-        // Connections from before the first prompt or resource do not have this list.
-        for (const { server } of this.#lasting)
-          if (server.getCapabilities()[list] !== undefined)
-            server.notification({ method: `notifications/${list}/list_changed` }).catch(this.#onError);
-      }
-    });
+  #onListChange(): void {
+    if (this.#isListChanging) return;
+    this.#isListChanging = true;
+    queueMicrotask(() => this.#publishLists());
+  }
+
+  #publishLists(): void {
+    if (!this.#isListChanging) return;
+    this.#isListChanging = false;
+    if (this.#closing !== undefined) return;
+    for (const list of this.#served.lists.changed())
+      this.#notifications.publish({ kind: `${list}_list_changed` });
   }
 
   /** Imported on demand: the adapter is an optional package. */

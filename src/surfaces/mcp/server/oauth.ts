@@ -101,7 +101,7 @@ export class ProtectedResource {
 
   /** The token's information; `undefined` without one; a response if the token is invalid, or missing but needed. */
   async authenticate(
-    { headers }: Request,
+    { headers }: Pick<Request, 'headers'>,
     given: AuthInfo | null | undefined,
   ): Promise<AuthInfo | Response | undefined> {
     const { verify } = this.#options;

@@ -66,6 +66,22 @@ export function readRequest(served: ServedTools, server: Server, context: Server
   return { served, server, context, caller };
 }
 
+/** The client of a connection, as the connection itself and its last HTTP request describe it. */
+export function callerOf(
+  server: Server,
+  http: Pick<McpCaller, 'authInfo' | 'headers' | 'sessionId'> = {},
+): McpCaller {
+  const { authInfo, headers, sessionId } = http;
+  return withoutUndefined<McpCaller>({
+    authInfo,
+    headers,
+    sessionId,
+    protocolVersion: server.getNegotiatedProtocolVersion(),
+    client: server.getClientVersion(),
+    capabilities: server.getClientCapabilities() ?? {},
+  });
+}
+
 /** The owner of sessions and suspended calls. */
 export function principalOf(options: McpServerOptions, authInfo: McpCaller['authInfo']): string {
   if (options.principal) return options.principal(authInfo);

@@ -16,6 +16,7 @@ import { ANSWER_MS } from './ask-client.js';
 import { completeArgument } from './completions.js';
 import { listedTool } from './listed-tool.js';
 import type { OpenRequests } from './open-requests.js';
+import type { McpCaller } from './options.js';
 import { getPrompt, listedPrompt } from './prompts.js';
 import {
   arrivalOf,
@@ -53,11 +54,18 @@ const MAX_URI_CHARACTERS = 8_000;
 /** The SDK has already validated the parameters; its own type would validate them again. */
 const AS_SENT = asSent<CallToolRequest['params']>();
 
+/** The HTTP session of a server, with its last request. */
+interface LastingSession extends Pick<McpCaller, 'headers' | 'authInfo' | 'sessionId'> {
+  /** Ends the stream of notifications. */
+  endStream(): void;
+}
+
 /** The SDK's server, with the lookup that tells it which parameters are headers, and with the unanswered requests. */
 export class RegistryMcpServer extends McpServer {
   readonly open: OpenRequests;
   /** URIs of resources that a 2025-11-25 client has subscribed to. */
   readonly subscribed = new Set<string>();
+  session: LastingSession | undefined;
   readonly #registry: ToolRegistry;
 
   constructor(registry: ToolRegistry, open: OpenRequests, options: ConstructorParameters<typeof McpServer>) {

@@ -37,7 +37,7 @@ export interface ExpectedToken {
 
 /**
  * Verifies an access token: its signature, or its state at the authorization server; its issuer; its audience. The
- * server itself refuses tokens that have expired or have no `expiresAt`.
+ * server itself refuses tokens that have expired or have no `expiresAt`. Called for every request and notification.
  *
  * Throw an `OAuthError` of the SDK if the token is invalid: the client must sign in again (401). Other errors are
  * reported to `onError` and answered with 503: the client keeps its token and tries again.
