@@ -57,7 +57,10 @@ function record(request: IncomingMessage, received: string[]): void {
   };
 }
 
-export async function serveOddly(tools: ToolRegistry): Promise<OddServers> {
+export async function serveOddly(
+  tools: ToolRegistry,
+  unauthorised: 'hide' | 'show' = 'show',
+): Promise<OddServers> {
   const behaviour: Behaviour = { account: 'ada', delayMs: 0, failsWith: undefined, echoes: false };
   const grants: string[] = [];
   const visits: string[] = [];
@@ -171,7 +174,7 @@ export async function serveOddly(tools: ToolRegistry): Promise<OddServers> {
     return { token, clientId: 'a', scopes: scope.split(' '), expiresAt, extra: { sub: account } };
   };
   const mcp = createMcpServer(tools, {
-    oauth: { resource: url, issuer, verify, unauthorised: 'show' },
+    oauth: { resource: url, issuer, verify, unauthorised },
     scope: ({ authInfo }) => ({ data: { account: authInfo?.extra?.sub } }),
     onError: () => {},
   });

@@ -3,7 +3,13 @@ import { withMethods } from '../../../core/kernel/options.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { sentCancels } from './followed-task.js';
 import type { McpClientSource } from './options.js';
-import { type AskForSignIn, AuthorizationServerError, signInNeededBy, signInOf } from './sign-in.js';
+import {
+  type AskForSignIn,
+  AuthorizationServerError,
+  type McpSignIn,
+  signInNeededBy,
+  signInOf,
+} from './sign-in.js';
 
 const MOST_NAME_CHARACTERS = 64;
 /** The second one if the user of the first answered without signing in. */
@@ -101,6 +107,11 @@ export class LiveClient {
 
   get isConnected(): boolean {
     return this.#current?.transport !== undefined && !this.#isOver;
+  }
+
+  /** The sign-in of the current connection. */
+  get signIn(): McpSignIn | undefined {
+    return this.#current && signInOf(this.#current);
   }
 
   get isClosed(): boolean {

@@ -470,6 +470,8 @@ export async function mcpTools(
   checkMcpTools('mcpTools', { source, options });
   const client = new LiveClient(source, { prefix: options.prefix });
   const { candidates } = await client.use((connected) => listCandidates(connected, options), READING);
+  const lost = client.signIn?.lost;
+  if (lost !== undefined) failureListener(options)(lost);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
   return candidates.flatMap((candidate, position) => {
     const tool = approved[position] ? importTool(candidate, { client, options }) : undefined;
@@ -585,6 +587,7 @@ class McpFollower implements McpFollowing {
   /** Registers the tool that lets the user of a run sign in and then reads the list; `false` if its name is taken. */
   offerSignIn(signIn: McpSignIn): boolean {
     if (this.#registry.offered(this.#signIn.name) !== undefined) return false;
+    if (this.#signIn.replacedBy !== undefined) this.#signIn = this.#signInTool();
     this.#registry.register(this.#signIn);
     this.#isSignedOut = true;
     this.#unlisten = signIn.onFinish(() => this.refresh().catch(failureListener(this.#options)));
@@ -599,7 +602,9 @@ class McpFollower implements McpFollowing {
       parameters: { type: 'object', properties: {} },
       annotations: { readOnly: true },
       execute: async (_args: JsonObject, context: ToolContext) => {
-        await this.#refresh({ ...READING, askForSignIn: await signInQuestions(context) });
+        const askForSignIn = await signInQuestions(context);
+        await this.#client.signIn?.restore(askForSignIn);
+        await this.#refresh({ ...READING, askForSignIn });
         return `No sign-in is needed. These tools can be called now: ${this.status.tools.join(', ')}`;
       },
     };
@@ -623,7 +628,10 @@ class McpFollower implements McpFollowing {
       () => {},
     );
     await Promise.all(await reading);
-    if (!this.#isOver) this.#retireSignIn();
+    if (this.#isOver) return;
+    const signIn = this.#client.signIn;
+    if (signIn?.lost !== undefined) this.offerSignIn(signIn);
+    else this.#retireSignIn();
   }
 
   async close(): Promise<void> {

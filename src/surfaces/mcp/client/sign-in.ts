@@ -70,6 +70,8 @@ export class McpSignIn {
   readonly #tokenOf = new WeakMap<Response, string>();
   readonly #listeners = new Set<() => Promise<void>>();
   #record: SignInRecord | undefined;
+  /** A token that the server refuses and that cannot be renewed: requests are sent without it. */
+  #refused: { readonly token: string; readonly needed: SignInNeeded } | undefined;
   #signingIn: Promise<void> | undefined;
 
   constructor(url: string, auth: McpAuth) {
@@ -97,7 +99,7 @@ export class McpSignIn {
     return {
       token: async () => {
         this.#record ??= readRecord(await this.#store.load(this.#key));
-        return this.#record.tokens?.access_token;
+        return this.#token;
       },
       onUnauthorized: ({ response }) => this.#renew(response),
     };
@@ -128,7 +130,7 @@ export class McpSignIn {
    * sent again. `ask` is used if there is no `onSignIn`.
    */
   async resolve(error: unknown, ask?: AskForSignIn): Promise<boolean> {
-    const needed = signInNeededBy(error);
+    const needed = signInNeededBy(error) ?? (isUnauthorized(error) ? this.lost : undefined);
     if (needed !== undefined) {
       await this.#signIn(needed, ask);
       return true;
@@ -139,13 +141,25 @@ export class McpSignIn {
     );
     if (insufficient === undefined) return false;
     const address = await this.#authorize({
-      sent: this.#record?.tokens?.access_token,
+      sent: this.#token,
       scope: insufficient.requiredScope,
       resourceMetadataUrl: insufficient.resourceMetadataUrl,
       isStepUp: true,
     });
     if (address !== undefined) await this.#signIn(new SignInNeeded(this, this.#server, address), ask);
     return true;
+  }
+
+  /** The sign-in that is needed again: only what the server allows without a token can be used. */
+  get lost(): SignInNeeded | undefined {
+    return this.#token === undefined ? this.#refused?.needed : undefined;
+  }
+
+  /** Signs in again if the stored sign-in is lost. */
+  async restore(ask: AskForSignIn): Promise<void> {
+    if (this.lost === undefined) return;
+    const address = await this.#authorize({ sent: undefined });
+    if (address !== undefined) await this.#signIn(new SignInNeeded(this, this.#server, address), ask);
   }
 
   /** Completes a sign-in; `false` if the address belongs to another one, or if it was completed already. */
@@ -171,11 +185,22 @@ export class McpSignIn {
     return this.#url.origin + this.#url.pathname;
   }
 
+  get #token(): string | undefined {
+    const token = this.#record?.tokens?.access_token;
+    return token === this.#refused?.token ? undefined : token;
+  }
+
   async #renew(response: Response): Promise<void> {
     const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-    const address = await this.#authorize({ sent: this.#tokenOf.get(response), scope, resourceMetadataUrl });
-    if (address !== undefined) throw new SignInNeeded(this, this.#server, address);
+    const sent = this.#tokenOf.get(response);
+    if (sent !== undefined && sent === this.#refused?.token) return;
+    const address = await this.#authorize({ sent, scope, resourceMetadataUrl });
+    if (address === undefined) return;
+    const needed = new SignInNeeded(this, this.#server, address);
+    if (sent === undefined || !this.asksInRuns) throw needed;
+    // Tools that need no sign-in can still be used: the SDK sends the request again.
+    this.#refused = { token: sent, needed };
   }
 
   /** Gets a new token; if this needs the user, returns where to sign in. */
@@ -185,7 +210,8 @@ export class McpSignIn {
     return this.#change(async (record, requests) => {
       const { tokens } = record;
       // Another call or process was faster.
-      if (tokens !== undefined && tokens.access_token !== sent) return undefined;
+      const newest = tokens?.access_token;
+      if (newest !== undefined && newest !== sent && newest !== this.#refused?.token) return undefined;
       const scopes = [record.scope, tokens?.scope, this.#auth.scopes?.join(' ')];
       const scope = computeScopeUnion(...scopes, challenge.scope);
       record.scope = scope;
@@ -320,6 +346,12 @@ class AuthorizationRequests {
 function readRecord(text: string | undefined): SignInRecord {
   const record = text === undefined ? undefined : parsedJson(text);
   return isRecord(record) ? record : {};
+}
+
+/** Whether a request was refused again after a new authorization. */
+function isUnauthorized(error: unknown): boolean {
+  const { data } = Object(error) as { readonly data?: { readonly status?: unknown } };
+  return data?.status === 401;
 }
 
 const MOST_CAUSES = 8;
