@@ -526,6 +526,8 @@ interface FollowedTool {
   readonly candidate: McpToolCandidate;
   /** The registered tool; `undefined` if it is withheld. */
   readonly tool: ToolDefinition | undefined;
+  /** The last definition that was approved. */
+  readonly approved: McpToolCandidate | undefined;
   /** Withheld because of its name, which may become free. */
   readonly isWaiting?: boolean;
 }
@@ -558,10 +560,9 @@ class McpFollower implements McpFollowing {
     this.#registry = registry;
     const { telemetry, logger } = registry;
     this.#options = { ...withoutUndefined({ telemetry, logger }), ...options };
-    this.#approvals = new OpenApprovals(options, (candidate, isApproved) => {
-      const change = this.#take(candidate, isApproved);
-      options.onChange?.(change);
-    });
+    this.#approvals = new OpenApprovals(options, (candidate, isApproved) =>
+      this.#settle(candidate, isApproved),
+    );
     this.#client = new LiveClient(source, {
       onConnect: (client) => this.#watch(client),
       prefix: options.prefix,
@@ -676,30 +677,41 @@ class McpFollower implements McpFollowing {
     const { name, fingerprint } = found;
     const before = this.#followed.get(name);
     if (before === undefined) return this.#approvals.ask(found);
-    const isFree = before.isWaiting === true && this.#registry.offered(name) === undefined;
-    if (before.candidate.fingerprint === fingerprint && !isFree) {
+    const { candidate, approved, isWaiting = false } = before;
+    const isFree = isWaiting && this.#registry.offered(name) === undefined;
+    const isKnown = candidate.fingerprint === fingerprint && !isFree;
+    const isApproved = approved?.fingerprint === fingerprint;
+    if (isKnown || isApproved) {
       this.#approvals.drop(name);
+      // The server has returned to the approved definition.
+      if (!isKnown) this.#settle(found, true);
       return undefined;
     }
-    const { definition, fingerprint: previous } = before.candidate;
+    const { definition, fingerprint: previous } = approved ?? candidate;
     return this.#approvals.ask({ ...found, previous: { definition, fingerprint: previous } });
+  }
+
+  #settle(candidate: McpToolCandidate, isApproved: boolean): void {
+    const change = this.#take(candidate, isApproved);
+    this.#options.onChange?.(change);
   }
 
   #take(candidate: McpToolCandidate, isApproved: boolean): McpToolChange {
     const { name } = candidate;
-    const before = this.#followed.get(name)?.tool;
+    const before = this.#followed.get(name);
+    const approved = isApproved ? candidate : before?.approved;
     const objection = this.#objectionTo(name, isApproved);
     const from = { client: this.#client, options: this.#options };
     const tool = objection === undefined ? importTool(candidate, from) : undefined;
     if (tool === undefined) {
       const reason = objection ?? 'malformed';
       this.#registry.unregister(...this.#ownNames([name]));
-      this.#followed.set(name, { candidate, tool: undefined, isWaiting: reason === 'name taken' });
+      this.#followed.set(name, { candidate, tool, approved, isWaiting: reason === 'name taken' });
       return { kind: 'withheld', name, reason, candidate };
     }
     this.#registry.register(tool);
-    this.#followed.set(name, { candidate, tool });
-    return { kind: before === undefined ? 'added' : 'changed', name, candidate };
+    this.#followed.set(name, { candidate, tool, approved });
+    return { kind: before?.tool === undefined ? 'added' : 'changed', name, candidate };
   }
 
   /** A server must not replace another tool, which the model and its user trust. */

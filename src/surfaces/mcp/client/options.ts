@@ -17,7 +17,7 @@ export interface McpToolCandidate {
   readonly definition: McpTool;
   /** A digest of everything that a model receives about the tool: store it to detect later changes. */
   readonly fingerprint: string;
-  /** The previous definition; absent for a new tool. */
+  /** The approved definition, or the last one if none was approved; absent for a new tool. */
   readonly previous?: { readonly definition: McpTool; readonly fingerprint: string };
 }
 
