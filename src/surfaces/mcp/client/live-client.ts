@@ -7,6 +7,7 @@ import {
   type AskForSignIn,
   AuthorizationServerError,
   type McpSignIn,
+  serverRefusalOf,
   signInNeededBy,
   signInOf,
 } from './sign-in.js';
@@ -221,20 +222,12 @@ const MOST_CAUSES = 8;
 /** Classifies an error by its data: `instanceof` fails if there are two copies of the SDK. */
 function connectionLossOf(error: unknown): ConnectionLoss {
   if (typeof error !== 'object' || error === null) return 'none';
-  if (refusalOf(error)?.status === SESSION_GONE) return 'before';
+  if (serverRefusalOf(error)?.status === SESSION_GONE) return 'before';
   const causes = causesOf(error);
   if (causes.some((cause) => cause instanceof AuthorizationServerError)) return 'none';
   const known = causes.map(({ code }) => LOSSES.get(code)).find((loss) => loss !== undefined);
   if (known !== undefined) return known;
   return causes.some(({ message }) => message === FETCH_FAILED) ? 'during' : 'none';
-}
-
-/** The HTTP status and the text with which a server refused a request, in an error of the SDK. */
-function refusalOf(error: unknown): { readonly status: number; readonly text?: unknown } | undefined {
-  const { data } = Object(error) as {
-    readonly data?: { readonly status?: unknown; readonly text?: unknown };
-  };
-  return typeof data?.status === 'number' ? { ...data, status: data.status } : undefined;
 }
 
 const MOST_SHOWN_CHARACTERS = 200;
@@ -243,7 +236,7 @@ const MOST_SHOWN_CHARACTERS = 200;
 function unreachableError(server: string, error: unknown): UnreachableError {
   const failed = causesOf(error).find((cause) => cause instanceof AuthorizationServerError);
   if (failed !== undefined) return new UnreachableError(failed.message, { cause: error });
-  const { status, text } = refusalOf(error) ?? {};
+  const { status, text } = serverRefusalOf(error) ?? {};
   if (status !== undefined) {
     const [line = ''] = typeof text === 'string' ? text.trim().split(/\r?\n/, 1) : [];
     const shown = line === '' ? '.' : `: ${line.slice(0, MOST_SHOWN_CHARACTERS)}`;

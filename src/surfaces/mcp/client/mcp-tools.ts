@@ -63,7 +63,7 @@ import {
   type McpToolChange,
   McpToolsOptions,
 } from './options.js';
-import { type McpSignIn, signInNeededBy, signInOf } from './sign-in.js';
+import { type McpSignIn, serverRefusalOf, signInNeededBy, signInOf } from './sign-in.js';
 import { questionsOf, refusalOf, signInQuestions } from './user-questions.js';
 
 /** A page as the server sent it; the SDK's own parser would reorder the keys of schemas. */
@@ -290,8 +290,7 @@ async function reconcileByTask(_effect: Effect, context: ToolContext): Promise<R
 const REPLACED: ReadonlySet<unknown> = new Set([502, 503, 504]);
 
 function isPassing(error: unknown): boolean {
-  const { data } = Object(error) as { readonly data?: { readonly status?: unknown } };
-  return error instanceof UnreachableError || REPLACED.has(data?.status);
+  return error instanceof UnreachableError || REPLACED.has(serverRefusalOf(error)?.status);
 }
 
 interface SentCall {
@@ -588,6 +587,7 @@ class McpFollower implements McpFollowing {
   /** Registers the tool that lets the user of a run sign in and then reads the list; `false` if its name is taken. */
   offerSignIn(signIn: McpSignIn): boolean {
     if (this.#registry.offered(this.#signIn.name) !== undefined) return false;
+    // An earlier sign-in has replaced the tool by those of the server.
     if (this.#signIn.replacedBy !== undefined) this.#signIn = this.#signInTool();
     this.#registry.register(this.#signIn);
     this.#isSignedOut = true;

@@ -138,11 +138,9 @@ export class RecordedSignIn implements OAuthClientProvider {
   invalidateCredentials(scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery'): void {
     if (scope === 'client' || scope === 'all') this.#record.client = undefined;
     // A refused code does not invalidate the tokens of before.
-    if ((scope !== 'tokens' && scope !== 'all') || this.#isReturn || this.#record.tokens === undefined)
-      return;
+    if ((scope !== 'tokens' && scope !== 'all') || this.#isReturn) return;
     // The access token stays: it shows later processes that a sign-in was lost.
-    const { refresh_token: _, ...tokens } = this.#record.tokens;
-    this.#record.tokens = tokens;
+    delete this.#record.tokens?.refresh_token;
   }
 
   /** The authorization server to which the client id belongs. */

@@ -130,7 +130,7 @@ export class McpSignIn {
    * sent again. `ask` is used if there is no `onSignIn`.
    */
   async resolve(error: unknown, ask?: AskForSignIn): Promise<boolean> {
-    const needed = signInNeededBy(error) ?? (isUnauthorized(error) ? this.lost : undefined);
+    const needed = signInNeededBy(error) ?? (serverRefusalOf(error)?.status === 401 ? this.lost : undefined);
     if (needed !== undefined) {
       await this.#signIn(needed, ask);
       return true;
@@ -185,6 +185,7 @@ export class McpSignIn {
     return this.#url.origin + this.#url.pathname;
   }
 
+  /** The token to send. */
   get #token(): string | undefined {
     const token = this.#record?.tokens?.access_token;
     return token === this.#refused?.token ? undefined : token;
@@ -348,10 +349,14 @@ function readRecord(text: string | undefined): SignInRecord {
   return isRecord(record) ? record : {};
 }
 
-/** Whether a request was refused again after a new authorization. */
-function isUnauthorized(error: unknown): boolean {
-  const { data } = Object(error) as { readonly data?: { readonly status?: unknown } };
-  return data?.status === 401;
+/** The HTTP status and the text with which a server refused a request, in an error of the SDK. */
+export function serverRefusalOf(
+  error: unknown,
+): { readonly status: number; readonly text?: unknown } | undefined {
+  const { data } = Object(error) as {
+    readonly data?: { readonly status?: unknown; readonly text?: unknown };
+  };
+  return typeof data?.status === 'number' ? { ...data, status: data.status } : undefined;
 }
 
 const MOST_CAUSES = 8;
