@@ -26,20 +26,19 @@ export const devCommand: Command = {
     const { name, values } = readInspectLine('dev', args);
     const { folder } = environment;
     const path = modulePath(name, folder);
-    const { port = PORT, tests = 'test', recordings } = values;
+    const { port = PORT, tests = 'test', recordings = tests } = values;
     // Tried here: if `inspect` failed, this command would wait until a file changes.
     const attempt = createServer().listen(Number(port), '127.0.0.1');
     await once(attempt, 'listening').catch(refusePort(port));
     await once(attempt.close(), 'close');
     const over = new AbortController();
     onEnd(environment, () => over.abort());
-    const inspector = new InspectorProcess([...args, '--port', port], environment);
     // A wrong option is not repaired by a change of a file.
-    inspector.onMistake = () => over.abort();
-    const compiler = await compilerOf(folder);
-    const written = [tests, ...(recordings === undefined ? [] : [recordings])].map((one) =>
-      resolve(folder, one),
-    );
+    const onMistake = () => over.abort();
+    const inspector = new InspectorProcess([...args, '--port', port], { environment, onMistake });
+    const compiler = await compilerOf(environment);
+    // The inspector writes there.
+    const written = [tests, recordings].map((one) => resolve(folder, one));
     try {
       await watchProject([folder, dirname(path)], {
         signal: over.signal,
@@ -66,10 +65,12 @@ const SOURCE = /(\.[cm]?[jt]sx?|(^|[/\\])tsconfig[^/\\]*\.json)$/;
 /** Folders that hold no sources, unless the module is in them. */
 const OUTPUT = /^(\..*|dist)$/;
 
-async function compilerOf(folder: string): Promise<Compiler | undefined> {
+async function compilerOf({ folder, error }: CommandEnvironment): Promise<Compiler | undefined> {
   if (generatedFile(folder) === undefined || !existsSync(join(folder, 'tsconfig.json'))) return undefined;
   const loaded = await loadCompiler(folder);
-  return loaded.ok ? loaded.compiler : undefined;
+  if (loaded.ok) return loaded.compiler;
+  error(`toolwright: the schemas are not generated again: ${loaded.problem}\n`);
+  return undefined;
 }
 
 /** The generated file, where `toolwright generate` writes it unless told otherwise. */
@@ -95,25 +96,29 @@ function endingIn(file = ''): ImportEnding | undefined {
 /** A process that does not end within this time is killed. */
 const END_WITHIN_MS = 3_000;
 
+interface InspectorParent {
+  readonly environment: CommandEnvironment;
+  /** Called when the process refuses its options. */
+  onMistake(): void;
+}
+
 /** The process of `toolwright inspect`: at most one at a time. */
 class InspectorProcess {
-  /** Called when the process refuses its options. */
-  onMistake: () => void = () => {};
   exitCode = 0;
   readonly #start: () => ChildProcess;
-  readonly #environment: CommandEnvironment;
+  readonly #parent: InspectorParent;
   #child: ChildProcess | undefined;
   #restarting: Promise<void> | undefined;
   #isOutdated = false;
   #isOver = false;
 
-  constructor(args: readonly string[], environment: CommandEnvironment) {
-    this.#environment = environment;
+  constructor(args: readonly string[], parent: InspectorParent) {
+    this.#parent = parent;
     const { TOOLWRIGHT_INSPECTOR_TOKEN: token = randomBytes(24).toString('base64url') } = process.env;
     const line = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args];
     this.#start = () =>
       spawn(process.execPath, line, {
-        cwd: environment.folder,
+        cwd: parent.environment.folder,
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         env: { ...process.env, TOOLWRIGHT_INSPECTOR_TOKEN: token },
       });
@@ -148,8 +153,9 @@ class InspectorProcess {
       this.#child = undefined;
       if (code === 2) {
         this.exitCode = 2;
-        this.onMistake();
-      } else if (!this.#isOver) this.#environment.error('toolwright: starts again when a source changes\n');
+        this.#parent.onMistake();
+      } else if (!this.#isOver)
+        this.#parent.environment.error('toolwright: starts again when a source changes\n');
     });
   }
 

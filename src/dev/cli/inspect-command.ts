@@ -124,7 +124,7 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
     },
     recordings: values.recordings && resolve(folder, values.recordings),
     ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
-    // The line was refused already if it may not be.
+    // `readInspectLine` has refused production without the flag.
     allowInProduction: true,
   };
 }

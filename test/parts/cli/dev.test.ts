@@ -84,19 +84,31 @@ test('toolwright dev serves the inspector again when a file has changed or was r
   await expect(namesAt(repaired)).rejects.toThrow('fetch failed');
 });
 
-test('toolwright dev generates the schemas again before it starts again', async () => {
+test('toolwright dev generates the schemas again before it starts again, with the ending of imports as it was', async () => {
   const declare = (type: string) =>
     `import { Tool } from 'toolwright';
 export class Orders { @Tool('Find an order') find(id: ${type}) { return String(id); } }`;
   using project = smallProject({ 'src/orders.ts': declare('string') });
   write(project.folder, 'first');
-  expect(runNode([MAIN, 'generate'], project)).toMatchObject({ exitCode: 0 });
+  expect(runNode([MAIN, 'generate', '--import-ending', 'ts'], project)).toMatchObject({ exitCode: 0 });
   const file = join(project.folder, 'src/toolwright.gen.ts');
   const before = readFileSync(file, 'utf8');
   await using process = startDev(project.folder);
   await process.said(ADDRESS);
   await addressAfter(process, () => project.write('src/orders.ts', declare('number')));
-  expect(readFileSync(file, 'utf8')).not.toBe(before);
+  const after = readFileSync(file, 'utf8');
+  expect(after).not.toBe(before);
+  expect(after).toContain("from './orders.ts'");
+});
+
+test('the inspector ends when toolwright dev is killed', async () => {
+  using project = projectOf('first');
+  await using process = startDev(project.folder);
+  const [url] = await process.said(ADDRESS);
+  expect(await namesAt(url)).toEqual(['first']);
+  // Resolves when the inspector, which has the same outputs, has ended, too.
+  await process.kill();
+  await expect(namesAt(url)).rejects.toThrow('fetch failed');
 });
 
 test.each(['inspect', 'dev'])('toolwright %s refuses production in one line', (command) => {
