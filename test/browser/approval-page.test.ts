@@ -74,21 +74,28 @@ class Shop {
   }
 }
 
-let shop: Shop | undefined;
+let opened: Shop | undefined;
 afterEach(() => {
-  shop?.server?.closeAllConnections();
-  shop?.server?.close();
+  opened?.server?.closeAllConnections();
+  opened?.server?.close();
 });
 
 describeBrowser('the approval page of the guide', (browser) => {
-  test('approves a call after a reload, and a call that was interrupted is not made again', async () => {
-    shop = new Shop();
+  /** The page of a shop, with a call that waits. */
+  async function waitingPage() {
+    const shop = new Shop();
+    opened = shop;
     const url = await shop.open();
     const { page } = await browser.newPage();
     const click = (name: string) => page.getByRole('button', { name, exact: true }).click();
     await page.goto(url);
     await click('Send');
     await page.getByText('refund_order').waitFor();
+    return { shop, page, click };
+  }
+
+  test('approves a call after a reload, and a call that was interrupted is not made again', async () => {
+    const { shop, page, click } = await waitingPage();
     await page.reload();
     await click('Approve');
     await page.locator('section').waitFor({ state: 'detached' });
@@ -112,13 +119,7 @@ describeBrowser('the approval page of the guide', (browser) => {
   });
 
   test('says that the server is away, and shows what still waits after an answer was refused', async () => {
-    shop = new Shop();
-    const url = await shop.open();
-    const { page } = await browser.newPage();
-    const click = (name: string) => page.getByRole('button', { name, exact: true }).click();
-    await page.goto(url);
-    await click('Send');
-    await page.getByText('refund_order').waitFor();
+    const { shop, page, click } = await waitingPage();
     await page.route('**/answers', (route) => route.abort(), { times: 1 });
     await click('Approve');
     await page.getByText('No server. Try again.').waitFor();
