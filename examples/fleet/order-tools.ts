@@ -35,7 +35,7 @@ export class OrderTools {
     return payment;
   }
 
-  /** What came of a payment whose process died. */
+  /** What came of a payment whose process ended. */
   async findPayment({ idempotencyKey }: Effect): Promise<Reconciliation> {
     const payment = await this.orders.findPayment(idempotencyKey);
     return payment === undefined ? { status: 'not-done' } : { status: 'done', result: payment };

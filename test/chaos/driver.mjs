@@ -43,7 +43,7 @@ async function answerAll(id, pending, run) {
   try {
     await insist(errors, () => front.answer(id, answers, { key }), signal);
   } catch (error) {
-    // It was answered a moment before, or its process died with the answer.
+    // It was answered a moment before, or its process ended with the answer.
     if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') throw error;
     await pause(LOOK_AGAIN_MS);
   }

@@ -156,7 +156,7 @@ describe('toolwright agent', () => {
       1,
     ],
     ['no, and it is run again', ['n'], /It says: begun/, 2],
-    ['a refusal', ['r'], /was refused: its process died while it ran: it may have been done/, 1],
+    ['a refusal', ['r'], /was refused: its process ended while it ran: it may have been done/, 1],
   ])(
     'goes on with a turn whose process was killed, and asks what came of its call: %s',
     async (_, answers, told, times) => {

@@ -346,8 +346,8 @@ describe('approval.approver at each entry point', () => {
   });
 });
 
-describe('a call whose process died after somebody else than the owner approved it', () => {
-  /** A refund that the clerk approved, and whose process died while it ran. */
+describe('a call whose process ended after somebody else than the owner approved it', () => {
+  /** A refund that the clerk approved, and whose process ended while it ran. */
   async function dead(approver: Approver) {
     let now = 1_700_000_000_000;
     const store = new MemoryRunStore({ now: () => now });

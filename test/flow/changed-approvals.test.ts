@@ -293,7 +293,7 @@ describe('an approval whose tool would now run with other arguments', () => {
 });
 
 describe('a call that had begun, taken over by a version that asks for approvals', () => {
-  /** A run whose process died in its call, and the config with which another version goes on. */
+  /** A run whose process ended in its call, and the config with which another version goes on. */
   async function dead(later: Partial<ToolDefinition>, more: Partial<ToolLoopConfig> = {}) {
     let now = 1_700_000_000_000;
     const store = new MemoryRunStore({ now: () => now });
@@ -348,7 +348,9 @@ describe('a call that had begun, taken over by a version that asks for approvals
     const { result, keys, answer } = await dead({ approval: true });
     expect(result).toMatchObject({
       status: 'suspended',
-      pending: [{ kind: 'outcome', message: expect.stringContaining('had begun when its process died') }],
+      pending: [
+        { kind: 'outcome', message: expect.stringContaining('It is not allowed to be repeated as it is') },
+      ],
     });
     const [{ id } = { id: '' }] = result.pending ?? [];
     await expect(answer([{ id, approved: true, arguments: { amount: 6 } }])).rejects.toMatchObject({

@@ -309,7 +309,7 @@ describe('with a store', () => {
     expect(await conversation.answer(approve(conversation))).toMatchObject({ content: 'Paid.' });
   });
 
-  test('a run that was being resumed when its process died can be answered again once the claim has run out', async () => {
+  test('a run that was being resumed when its process ended can be answered again once the claim has run out', async () => {
     let now = 0;
     const store = new MemoryRunStore({ now: () => now });
     const { hang, begun } = hanging();

@@ -254,10 +254,10 @@ test('Conversations: work that a call starts again in another process is told on
 });
 
 test.each([
-  ['error', 1, 'heard: The process died'],
+  ['error', 1, 'heard: The process ended'],
   ['rerun', 2, 'heard: paid'],
 ] as const)(
-  'Conversations: `onUnknown: %s` asks nobody what came of a call whose process died',
+  'Conversations: `onUnknown: %s` asks nobody what came of a call whose process ended',
   async (onUnknown, times, said) => {
     const fleet = new Fleet();
     const { front, payments } = fleet;

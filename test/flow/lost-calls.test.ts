@@ -196,7 +196,7 @@ describe.each([
   test('tells that nobody knows, where that is wanted', async () => {
     const lost = new LostCall();
     await lost.die();
-    const text = "The process died while 'pay' ran. It is not known whether it was done.";
+    const text = "The process ended while 'pay' ran. It is not known whether it was done.";
     expect(await lost.recover(version, { onUnknown: 'error' })).toMatchObject(told(text));
   });
 
@@ -347,7 +347,7 @@ test.each<[string, Version]>([
   ['the run', { background: true }],
   ['the registry', { background: true, engineOf: 'registry' }],
 ])(
-  'recoverRuns starts the job of a call whose process died before it was kept, and asks nobody: engine of %s',
+  'recoverRuns starts the job of a call whose process ended before it was kept, and asks nobody: engine of %s',
   async (_whose, version) => {
     const lost = new LostCall();
     const { jobs } = lost.store;

@@ -155,7 +155,7 @@ describe('recoverRuns', () => {
         callId: 'c1',
         tool: 'work',
         arguments: { n: 1 },
-        message: "The process died while 'work' ran. It is not known whether it was done.",
+        message: "The process ended while 'work' ran. It is not known whether it was done.",
       },
     ]);
     const resumed = await run.resume({ outcome: 'done', result: { paid: 7 } });
@@ -226,7 +226,7 @@ describe('recoverRuns', () => {
         {
           role: 'tool',
           content:
-            "The process died while 'work' ran. It is not known whether it was done. Check that, or ask, before you call it again.",
+            "The process ended while 'work' ran. It is not known whether it was done. Check that, or ask, before you call it again.",
         },
         { role: 'assistant' },
       ],
@@ -363,7 +363,7 @@ describe('recoverRuns', () => {
     ).toEqual(['a', 'b', 'c', 'r']);
   });
 
-  test('starts the job of a background tool once, also where its process died before it heard of that', async () => {
+  test('starts the job of a background tool once, also where its process ended before it heard of that', async () => {
     let now = 0;
     const store = new MemoryRunStore({ now: () => now });
     const engine = new MemoryJobEngine();

@@ -543,7 +543,7 @@ describe('runJobs', () => {
     expect((await completed())[0]?.result.forLLM).toBe('done');
   });
 
-  test('a call that had begun when its process died starts its job once', async () => {
+  test('a call that had begun when its process ended starts its job once', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     const tools = new ToolRegistry({ engine, store }).register(tool);

@@ -57,7 +57,7 @@ vm.SourceTextModule = new Proxy(SourceTextModule, {
 const END = 2;
 
 // What jest-worker tells a worker at the end; by itself, it would wait up to half a minute for what tests leave behind:
-// deadlines of calls whose process died in a test, connections to what was killed.
+// deadlines of calls whose process ended in a test, connections to what was killed.
 process.on('message', (message) => {
   if (Array.isArray(message) && message[0] === END) setImmediate(() => process.exit());
 });

@@ -257,12 +257,12 @@ export const ERROR_TABLE = {
   },
   RunNotSuspended: {
     code: 527,
-    happened: 'A run is not suspended: it was already answered, or its process died while it was running.',
+    happened: 'A run is not suspended: it was already answered, or its process ended while it was running.',
     remedy: 'Let `recoverRuns` continue it.',
   },
   OutcomeUnknown: {
     code: 528,
-    happened: 'The process died while a call ran, so its outcome is not known.',
+    happened: 'The process ended while a call ran, so its outcome is not known.',
     remedy:
       'Look it up in the tool’s system; give the tool `reconcile`, or let a person decide (`onUnknown`).',
   },

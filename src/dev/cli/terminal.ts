@@ -332,12 +332,12 @@ async function askOne(pending: PendingCall, asking: Asking): Promise<Answer | un
   return askOutcome(pending, asking);
 }
 
-const NOT_REPEATED = 'its process died while it ran: it may have been done, and it is not run again';
+const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
 
 /** Asks again if the input is not a clear answer. */
 async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
   const { id, tool, arguments: args } = pending;
-  const question = `Its process died while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
+  const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
   const line = await asking.ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
   const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
   if (line === undefined) return undefined;

@@ -621,7 +621,7 @@ async function blockOfRepeat(call: Call, block: Block): Promise<Block> {
   if (!isForbidden || call.tool.annotations?.readOnly) return block;
   const known = (await blockOfBegun(call, { isMakeable: false })) ?? block;
   if (known.type !== 'waits' || known.wait.kind !== 'outcome') return known;
-  const message = `The call of '${call.request.name}' had begun when its process died, and is not allowed to be repeated as it is. It is not known whether it was done.`;
+  const message = `${known.wait.message} It is not allowed to be repeated as it is.`;
   return { ...known, wait: { ...known.wait, message } };
 }
 
@@ -639,7 +639,7 @@ async function blockOfBegun(
 }
 
 function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
-  const message = `The process died while '${request.name}' ran. It is not known whether it was done.`;
+  const message = `The process ended while '${request.name}' ran. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')
     return {
       type: 'error',

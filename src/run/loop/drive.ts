@@ -1,5 +1,6 @@
 import type { LLMResponse } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
@@ -198,10 +199,15 @@ async function resumeCalls(
 }
 
 /** A run of one call ends with it, and asks no model. */
-function endOfOneCall({ record, toolCalls: [call], failureOf }: LoopRun): LoopEnd | undefined {
+function endOfOneCall({ record, toolCalls: [call] }: LoopRun): LoopEnd | undefined {
   if (!record?.isOneCall) return undefined;
-  const error = call && failureOf?.(call.result);
+  const error = call && mcpErrorOf(call.result);
   return { status: error ? 'failed' : 'completed', ...(error && { error }) };
+}
+
+/** The error of MCP that a tool has thrown instead of a result; known by its name, as a worker may lack the SDK. */
+export function mcpErrorOf({ error }: ToolResult): Error | undefined {
+  return [error, Object(error).cause].find((one) => Object(one).name === 'ProtocolError');
 }
 
 /** A reply without calls ends the run. If it is empty, the model is asked again once. */
@@ -320,7 +326,6 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     sink,
     hasReader,
     onStep,
-    failureOf: deps.failureOf,
     checkpointer,
     scope: { ...scope, signal },
     retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: record?.retries }),

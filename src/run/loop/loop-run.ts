@@ -3,7 +3,6 @@ import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../co
 import type { ResultStore } from '../../core/contract/result-store.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
-import type { ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -58,8 +57,6 @@ export interface RunDeps {
   readonly hasReader?: () => boolean;
   /** Called whenever every call of the history has its answer; `end` if the run ends there. */
   readonly onStep?: (run: LoopRun, end: LoopEnd | undefined) => void;
-  /** Why a run of one call fails, although its call has a result. */
-  readonly failureOf?: (result: ToolResult) => Error | undefined;
 }
 
 /** The progress of a run when every call of its history has its answer; plain JSON. */
@@ -100,8 +97,7 @@ interface RunHooks {
 }
 
 /** A run: the dependencies of its steps, and its progress. */
-export interface LoopRun
-  extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'failureOf' | 'checkpointer'> {
+export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'checkpointer'> {
   readonly config: ToolLoopConfig;
   /** It does not change when the run is suspended and resumed. */
   readonly runId: string;

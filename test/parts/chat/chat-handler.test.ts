@@ -503,7 +503,7 @@ describe('createChatHandler', () => {
     expect((await chat.get('c1', { 'last-event-id': `${seen + 1}` })).status).toBe(204);
   });
 
-  test('a reader is told what waits where the process died before it had told so', async () => {
+  test('a reader is told what waits where the process ended before it had told so', async () => {
     const store = new MemoryRunStore();
     const { conversations: log } = store;
     const commit = log.commit.bind(log);

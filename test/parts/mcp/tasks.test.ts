@@ -313,7 +313,11 @@ test('Any server with the store answers, and continues a task whose server has c
 });
 
 /** A tool whose first call begins and then waits until it is stopped. */
-function stoppedOnce(name: string, options: Partial<ToolDefinition> = {}) {
+function stoppedOnce(
+  name: string,
+  options: Partial<ToolDefinition> = {},
+  end = (calls: number) => `Done by call ${calls}`,
+) {
   const begun = Promise.withResolvers<void>();
   let calls = 0;
   const tool = defineTool({
@@ -326,7 +330,7 @@ function stoppedOnce(name: string, options: Partial<ToolDefinition> = {}) {
       begun.resolve();
       if (calls === 1)
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-      return `Done by call ${calls}`;
+      return end(calls);
     },
   });
   return { tool, begun: begun.promise };
@@ -541,6 +545,23 @@ test('A protocol error that a tool throws is the error of its call and of its ta
     error: { message: expect.stringContaining('The upstream has gone') },
   });
   expect(task).not.toHaveProperty('result');
+});
+
+test('A task whose tool throws a protocol error in a worker fails with it too', async () => {
+  const store = new MemoryRunStore();
+  const { tool, begun } = stoppedOnce('import', { annotations: { idempotent: true } }, () => {
+    throw new ProtocolError(-32010, 'The upstream has gone');
+  });
+  const first = await serving([tool], { tasks: store });
+  const { taskId } = await call(first.url, 'import');
+  await begun;
+  await first.close();
+  await recoverRuns({ store, config: { provider: new ScriptedProvider([]), tools: [tool] } });
+  const { url } = await serving([tool], { tasks: store });
+  expect(await get(url, taskId)).toMatchObject({
+    status: 'failed',
+    error: { message: expect.stringContaining('The upstream has gone') },
+  });
 });
 
 test('A task whose tool is missing on this server waits for one that has it', async () => {

@@ -14,6 +14,7 @@ import { anySignal } from '../../../core/kernel/async.js';
 import { canonicalJson, copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
+import { mcpErrorOf } from '../../../run/loop/drive.js';
 import { type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
 import { sentResult } from './call-result.js';
 import { structuredOutput } from './listed-tool.js';
@@ -25,7 +26,7 @@ import {
   prepare,
   rightsOf,
 } from './request.js';
-import { protocolErrorOf, type StartedWork, type Tasks } from './tasks.js';
+import type { StartedWork, Tasks } from './tasks.js';
 
 /** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
 interface Wanted {
@@ -69,7 +70,7 @@ export async function serveToolCall(
   if (served.type === 'interim') return served.result;
   if (served.type === 'refused') return { content: [{ type: 'text', text: served.text }], isError: true };
   const { record, tool } = served;
-  const error = protocolErrorOf(record.result);
+  const error = mcpErrorOf(record.result);
   if (error !== undefined) throw error;
   return sentResult(request.server, { record, tool });
 }

@@ -94,12 +94,6 @@ interface FoundTask {
   readonly run: KeptRun;
 }
 
-/** The error of MCP that a tool has thrown instead of a result. */
-export function protocolErrorOf({ error }: ToolResult): ProtocolError | undefined {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return [error, cause].find((thrown) => thrown instanceof ProtocolError);
-}
-
 const NO_MODEL = { chat: () => Promise.reject(new Error('A task asks no model.')) };
 
 type CallState =
@@ -380,7 +374,7 @@ export class Tasks {
       data: { ...scope.data, mcp },
     };
     const left = this.#closed.signal;
-    const deps = { scope: taskScope, failureOf: protocolErrorOf, onUnknown: 'error', left } as const;
+    const deps = { scope: taskScope, onUnknown: 'error', left } as const;
     try {
       await driveSeizedRun(config, seized, { store: this.#store, deps });
     } catch (error) {
