@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { extname, join, normalize } from 'node:path';
+import { extname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createChatHandler } from 'toolwright/chat';
 import { SqliteRunStore } from 'toolwright/stores';
@@ -47,11 +47,11 @@ export async function createChatServer({
 const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
 
 async function servePage({ url = '/', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { pathname } = new URL(url, 'http://localhost');
-  const file = pathname === '/' ? 'index.html' : normalize(pathname).replace(/^(\.\.[/\\])+/, '');
   if (!SESSION.test(headers.cookie ?? ''))
     response.setHeader('set-cookie', `session=${randomUUID()}; Path=/; HttpOnly; SameSite=Lax`);
   try {
+    const { pathname } = new URL(url, 'http://localhost');
+    const file = join('/', pathname === '/' ? 'index.html' : pathname); // never above the folder
     const content = await readFile(join(import.meta.dirname, '..', 'dist', file));
     response
       .writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' })

@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import { installBuilt } from '../packed/installation.js';
+import { NodeProcess } from '../processes/node-process.js';
+import { outputOfNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
+
+/** The templates that listen, and the file that `npm start` runs, relative to the project. */
+const PROGRAMS = { chat: 'server/main.ts', mcp: 'src/http.ts', nest: 'dist/main.js' } as const;
+
+export type TemplateName = keyof typeof PROGRAMS;
+
+/** A project that create-toolwright has made, with the built package and the packages of the repository. */
+export class TemplateProject implements Disposable {
+  readonly folder: string;
+  readonly #template: TemplateName;
+  readonly #installation = installBuilt();
+
+  constructor(template: TemplateName) {
+    this.#template = template;
+    const { folder } = this.#installation;
+    this.folder = join(folder, `my-${template}`);
+    const create = join(ROOT, 'create/index.mjs');
+    outputOfNode([create, this.folder, '--template', template], { folder });
+    this.#build();
+  }
+
+  /** What `npm start` does before it runs the program. The page of the chat has its own test. */
+  #build(): void {
+    if (this.#template === 'chat') return;
+    const place = { folder: this.folder };
+    outputOfNode([join(this.#installation.unpacked, 'dist/src/dev/cli/main.js'), 'generate'], place);
+    if (this.#template === 'nest')
+      outputOfNode([join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', '.'], place);
+  }
+
+  /** Runs the program of `npm start`. */
+  start(environment: Readonly<Record<string, string>>): NodeProcess {
+    const program = PROGRAMS[this.#template];
+    const loader = program.endsWith('.ts') ? ['--import', 'tsx'] : [];
+    return new NodeProcess([...loader, program], { folder: this.folder, environment });
+  }
+
+  [Symbol.dispose](): void {
+    this.#installation.remove();
+  }
+}

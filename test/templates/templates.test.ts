@@ -1,0 +1,47 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, test } from '@jest/globals';
+import { serve } from '../setup/loopback.js';
+import { TemplateProject } from './template-project.js';
+
+test.each(['chat', 'mcp', 'nest'] as const)(
+  'the template %s says that its port is taken, and how to choose another',
+  async (template) => {
+    using project = new TemplateProject(template);
+    await using other = await serve((_request, response) => void response.end());
+    const port = Number(new URL(other.url).port);
+    await using program = project.start({ PORT: String(port), NO_COLOR: '1' });
+    const { exitCode, stderr } = await program.ended();
+    expect(stderr).toContain(`Port ${port} is taken. Choose another, for example PORT=${port + 1}.\n`);
+    expect(stderr).not.toMatch(/^ +at /m);
+    expect(exitCode).toBe(1);
+  },
+);
+
+test('the server of the template chat refuses request targets that are no paths, and goes on', async () => {
+  using project = new TemplateProject('chat');
+  const port = await freePort();
+  await using server = project.start({ PORT: String(port) });
+  await server.said(/Chat: http/);
+  const statuses = new Map<string, number>();
+  for (const target of [...NO_PATHS, ...NO_CHATS]) statuses.set(target, await statusOf(target, port));
+  const expected = [...NO_PATHS.map((target) => [target, 404]), ...NO_CHATS.map((target) => [target, 400])];
+  expect([...statuses]).toEqual(expected);
+  expect(server.exitCode).toBeNull();
+});
+
+const NO_PATHS = ['//', '*', 'http://[', 'http://a:b', '/\\\\', '/%', '/%00', '/../package.json'];
+const NO_CHATS = ['/api/chat/%/messages', '/api/chat//stream', '/api/chat'];
+
+async function freePort(): Promise<number> {
+  await using server = await serve(() => {});
+  return Number(new URL(server.url).port);
+}
+
+/** The status of a request with this very target; `fetch` would normalize it. */
+async function statusOf(target: string, port: number): Promise<number> {
+  const socket = connect(port, '127.0.0.1');
+  const cookie = 'session=00000000-0000-4000-8000-000000000000';
+  socket.write(`GET ${target} HTTP/1.1\r\nHost: localhost\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`);
+  return Number((await text(socket)).split(' ')[1]);
+}
