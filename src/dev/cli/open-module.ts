@@ -110,6 +110,7 @@ async function loadModule(name: string, folder: string): Promise<Readonly<Record
     if (TYPESCRIPT.test(path)) await registerTsx(folder);
     return await import(href);
   } catch (error) {
+    if (error instanceof UserFault) throw error;
     const advice = needsTsx(path, error) ? TYPESCRIPT_ADVICE : '';
     const reason = installAdvice(error) ?? `${reasonOf(error)}${advice}`;
     throw new UserFault(`${name} cannot be loaded: ${reason}`, 1);
@@ -129,12 +130,18 @@ function needsTsx(path: string, error: unknown): boolean {
 
 /** Registers the project's `tsx`, before the first import, because Node caches a failure. */
 async function registerTsx(folder: string): Promise<void> {
+  let tsx: string;
   try {
-    const tsx = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
-    const { register } = (await import(pathToFileURL(tsx).href)) as { readonly register: () => unknown };
-    register();
+    tsx = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
   } catch {
     // Without tsx, Node strips the types itself, and the advice follows if that is not enough.
+    return;
+  }
+  try {
+    const { register } = (await import(pathToFileURL(tsx).href)) as { readonly register: () => unknown };
+    register();
+  } catch (error) {
+    throw new UserFault(`tsx is installed and cannot be loaded: ${reasonOf(error)}`, 1);
   }
 }
 

@@ -175,6 +175,18 @@ describe('toolwright doctor', () => {
     rmSync(join(bad.folder, 'tsconfig.json'));
     expect(await problemsIn(bad, '--module', 'bad.mjs')).toEqual([expect.stringContaining('no name')]);
   });
+
+  test('a TypeScript module whose project has a tsx that fails', async () => {
+    using project = smallProject({
+      'app.ts': 'export const config: object = {};',
+      'node_modules/tsx/package.json': '{"type": "module", "exports": {"./esm/api": "./api.js"}}',
+      'node_modules/tsx/api.js': "throw new Error('esbuild is of another platform\\nInstall it again')",
+    });
+    rmSync(join(project.folder, 'tsconfig.json'));
+    expect(await problemsIn(project, '--module', 'app.ts')).toEqual([
+      'tsx is installed and cannot be loaded: esbuild is of another platform',
+    ]);
+  });
 });
 
 describe('toolwright doctor of a module with an engine', () => {
