@@ -8,6 +8,8 @@ import {
   REQUEST,
 } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { ProviderError } from '../../core/errors/provider-error.js';
+import { anySignal } from '../../core/kernel/async.js';
 import {
   ADDRESS,
   ANY_VALUE,
@@ -26,24 +28,23 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
-import { describeFailure } from '../wire/describe-failure.js';
+import { describeFailure, excerptOf, isPassing, placeOf } from '../wire/describe-failure.js';
 import { readServerEvents } from '../wire/server-events.js';
 import { jsonRecord, jsonText, type WireRecord } from '../wire/wire-json.js';
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { familyKey, knowsResponseFormat, serverIdentity, takesFoundTools } from './dialects.js';
 import { ResponsesReply, toResponsesBody } from './responses/responses-body.js';
-import { uselessReply } from './useless-reply.js';
 
 type Api = 'chat' | 'responses';
 type Method = 'chat' | 'stream';
 
 /** Request fields that are omitted after a server refused them, with the words of its refusal. */
-const REFUSABLE: ReadonlyMap<string, RegExp> = new Map([
-  ['stream_options', /stream_options/],
+const REFUSABLE: Readonly<Record<string, RegExp>> = {
+  stream_options: /stream_options/,
   // Models without reasoning have nothing to encrypt.
-  ['include', /encrypted.?content/i],
-]);
+  include: /encrypted.?content/i,
+};
 
 /**
  * Models behind OpenAI's Chat Completions API (OpenAI itself, and with `baseURL` every compatible server), or with
@@ -169,17 +170,14 @@ export class OpenAIProvider implements LLMProvider {
       : responses.create(body as unknown as OpenAI.Responses.ResponseCreateParams, { signal });
   }
 
-  async #send(request: LLMRequest): Promise<unknown> {
-    const { signal } = request;
-    return this.#unlessRefused(request, 'chat', async (body) =>
-      bodyInTime((ended) => this.#create(body, ended).asResponse(), {
-        timeoutMs: this.#client.timeout,
-        signal,
-      }),
+  #send(request: LLMRequest): Promise<unknown> {
+    const limits = { timeoutMs: this.#client.timeout, signal: request.signal };
+    return this.#unlessRefused(request, 'chat', (body) =>
+      bodyInTime((ended) => this.#create(body, ended).asResponse(), limits),
     );
   }
 
-  async #open(request: LLMRequest): Promise<OpenedReply> {
+  #open(request: LLMRequest): Promise<OpenedReply> {
     return this.#unlessRefused(request, 'stream', async (body) => {
       const response = await this.#create(body, request.signal).asResponse();
       // A server without streaming answers with the whole completion, and a wrong address with an HTML page.
@@ -208,9 +206,29 @@ export class OpenAIProvider implements LLMProvider {
 
   #responseOf(reply: ChatReply | ResponsesReply, body: unknown, isDone: boolean): LLMResponse {
     const response = reply.response(isDone);
-    if (response === undefined)
-      throw uselessReply(body, { api: this.#api, baseURL: this.#client.baseURL, isDone });
-    return response;
+    if (response !== undefined) return response;
+    const { error, choices, type } = jsonRecord(body);
+    const isCut = !isDone || jsonText(type).startsWith('response.');
+    const code = Number(jsonRecord(error).code);
+    // Gateways report the status of the upstream server in the body.
+    const status = code >= 400 && code < 600 ? code : undefined;
+    const mayPass = (isCut || Array.isArray(choices)) && !error;
+    const retryable = status === undefined ? mayPass : isPassing(status);
+    const problem = this.#describeUseless(body, isCut);
+    throw new ProviderError(`${placeOf(this.#client.baseURL)} ${problem}`, { status, retryable });
+  }
+
+  /** Explains why a body with status 200 is not a reply, as the end of a sentence that begins with the server. */
+  #describeUseless(body: unknown, isCut: boolean): string {
+    if (typeof body === 'string' && body.trim() !== '')
+      return `answered with text that is not JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
+    const { error, choices } = jsonRecord(body);
+    const said = jsonText(error) || jsonText(jsonRecord(error).message);
+    if (said) return `reported an error: ${excerptOf(said)}`;
+    if (isCut) return 'ended the stream before the reply was complete; try again';
+    if (Array.isArray(choices)) return 'answered without a choice; try again';
+    const name = this.#api === 'chat' ? 'Chat Completions' : 'Responses';
+    return `answered with no completion; check that it serves ${name} at the base URL`;
   }
 
   #describe(error: unknown, signal: AbortSignal | undefined): unknown {
@@ -227,8 +245,7 @@ function isOpenAI(baseURL: string): boolean {
 function refusedField(error: unknown): string | undefined {
   const { status, message } = jsonRecord(error);
   if (status !== 400 && status !== 422) return undefined;
-  const text = jsonText(message);
-  return Array.from(REFUSABLE.keys()).find((field) => REFUSABLE.get(field)?.test(text));
+  return Object.keys(REFUSABLE).find((field) => REFUSABLE[field]?.test(jsonText(message)));
 }
 
 /**
@@ -242,7 +259,7 @@ async function bodyInTime(
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<unknown> {
   const late = new AbortController();
-  const response = await send(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
+  const response = await send(anySignal(signal, late.signal) ?? late.signal);
   const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     return await readBody(response);
@@ -345,9 +362,7 @@ export interface OpenAIProviderOptions extends ClientExtras {
 const READY_CLIENT = 'client: new OpenAI({ … }), with this option of the client';
 
 /** Options that only a manually created client supports. */
-const FOR_CLIENTS: Readonly<
-  Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, typeof READY_CLIENT>
-> = {
+const FOR_CLIENTS: Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, string> = {
   adminAPIKey: READY_CLIENT,
   webhookSecret: READY_CLIENT,
   dataResidency: READY_CLIENT,
@@ -411,26 +426,19 @@ function createClient(options: OpenAIProviderOptions): OpenAI {
 
 function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefined) {
   if (key) return key;
-  if (baseURL === undefined) {
-    throw new InvalidOptionsError([
-      {
-        where: PROVIDER_OPTIONS.of,
-        option: 'apiKey',
-        problem: 'there is no API key',
-        fix: 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key',
-      },
-    ]);
-  }
   // The client requires a key, and local servers ignore it.
-  return 'no-key-needed';
+  if (baseURL !== undefined) return 'no-key-needed';
+  const fix = 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key';
+  throw invalid('apiKey', 'there is no API key', fix);
 }
 
 function addressOf(address: string | undefined): string | undefined {
   if (address === undefined || ADDRESS.accepts(address)) return address;
-  const problem = `OPENAI_BASE_URL is '${address}'`;
-  throw new InvalidOptionsError([
-    { where: PROVIDER_OPTIONS.of, option: 'OPENAI_BASE_URL', problem, fix: ADDRESS.fix },
-  ]);
+  throw invalid('OPENAI_BASE_URL', `OPENAI_BASE_URL is '${address}'`, ADDRESS.fix);
+}
+
+function invalid(option: string, problem: string, fix: string): InvalidOptionsError {
+  return new InvalidOptionsError([{ where: PROVIDER_OPTIONS.of, option, problem, fix }]);
 }
 
 function environment(name: string): string | undefined {

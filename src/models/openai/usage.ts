@@ -1,4 +1,5 @@
 import type { Usage } from '../../core/contract/llm-provider.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { jsonRecord, type WireRecord } from '../wire/wire-json.js';
 
 /**
@@ -13,39 +14,23 @@ export function toUsage(usage: WireRecord): Usage | undefined {
   const ofOutput = jsonRecord(usage.completion_tokens_details ?? usage.output_tokens_details);
   const reasoning = firstCount(ofOutput.reasoning_tokens);
   const total = firstCount(usage.total_tokens) || countOf(input) + countOf(output);
-  return {
+  // xAI and Gemini do not count reasoning as completion tokens, but only in the total.
+  const missing = Math.max(0, total - countOf(input) - countOf(output));
+  const isReasoning = reasoning === undefined || reasoning === missing;
+  return withoutUndefined({
     inputTokens: countOf(input),
-    outputTokens: countOf(output) + missingReasoning({ input, output, total, reasoning }),
+    outputTokens: countOf(output) + (isReasoning ? missing : 0),
     totalTokens: total,
-    ...counted(
-      'cacheReadTokens',
+    cacheReadTokens: firstCount(
       ofInput.cached_tokens,
       usage.prompt_cache_hit_tokens,
       usage.cached_tokens,
       usage.cache_read_input_tokens,
     ),
-    ...counted('cacheWriteTokens', ofInput.cache_write_tokens, usage.cache_creation_input_tokens),
-    ...counted('reasoningTokens', reasoning),
+    cacheWriteTokens: firstCount(ofInput.cache_write_tokens, usage.cache_creation_input_tokens),
+    reasoningTokens: reasoning,
     raw: usage,
-  };
-}
-
-interface Counts {
-  readonly input: unknown;
-  readonly output: unknown;
-  readonly total: number;
-  readonly reasoning: number | undefined;
-}
-
-/** xAI and Gemini do not count reasoning as completion tokens, but only in the total. */
-function missingReasoning({ input, output, total, reasoning }: Counts): number {
-  const missing = total - countOf(input) - countOf(output);
-  return missing > 0 && (reasoning === undefined || reasoning === missing) ? missing : 0;
-}
-
-function counted(name: keyof Usage, ...candidates: readonly unknown[]): Partial<Usage> {
-  const count = firstCount(...candidates);
-  return count === undefined ? {} : { [name]: count };
+  });
 }
 
 function firstCount(...candidates: readonly unknown[]): number | undefined {

@@ -52,17 +52,14 @@ export function describeFailure(
   if (signal?.aborted) return error;
   if (ProviderError.is(error)) return error;
   const { status, headers } = jsonRecord(error);
-  const retryAfterMs = retryAfterOf(headers);
-  return new ProviderError(
-    oneLine(sentenceFor(error, placeOf(baseURL)).replace('{keyVariable}', keyVariable)),
-    {
-      cause: error,
-      retryable: isRetryable(error),
-      ...(hasBeenRetried(error) ? { tries: 1 + maxRetries } : {}),
-      ...(typeof status === 'number' ? { status } : {}),
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    },
-  );
+  const sentence = sentenceFor(error, placeOf(baseURL)).replace('{keyVariable}', keyVariable);
+  return new ProviderError(oneLine(sentence), {
+    cause: error,
+    retryable: isRetryable(error),
+    tries: hasBeenRetried(error) ? 1 + maxRetries : undefined,
+    status: typeof status === 'number' ? status : undefined,
+    retryAfterMs: retryAfterOf(headers),
+  });
 }
 
 /** A base URL for messages: without user name, password and query, which may be secret. */

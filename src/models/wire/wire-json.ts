@@ -1,6 +1,6 @@
 import type { LLMRequest, ReplyOrigin, ToolCall } from '../../core/contract/llm-provider.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
-import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 
 /** An object of a request or reply. */
 export type WireRecord = Readonly<Record<string, unknown>>;
@@ -71,9 +71,6 @@ export function outputLimit(
 
 /** The origin of a reply, as far as its server states it. */
 export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
-  const origin = {
-    ...(jsonText(id) === '' ? {} : { id: jsonText(id) }),
-    ...(jsonText(model) === '' ? {} : { model: jsonText(model) }),
-  };
-  return Object.keys(origin).length > 0 ? origin : undefined;
+  const origin = { id: jsonText(id) || undefined, model: jsonText(model) || undefined };
+  return origin.id || origin.model ? withoutUndefined(origin) : undefined;
 }

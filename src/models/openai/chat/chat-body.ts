@@ -6,7 +6,6 @@ import type {
   ToolMessage,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
-import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
 import { dataUrl, userParts } from '../../wire/user-parts.js';
 import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../../wire/wire-json.js';
@@ -18,18 +17,21 @@ import { type DialectTarget, withDialectFields } from '../dialects.js';
  * `stream` and `stream_options` are removed, because the called method sets them.
  */
 export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
-  const { model, messages, tools = [], options = {} } = request;
+  const { model, messages, tools = [], toolChoice, parallelToolCalls, responseFormat, options = {} } = request;
   const { stream, stream_options, ...rest } = options;
   const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
   return {
-    ...(offered.length > 0 ? toolRules(request) : {}),
-    ...formatOf(request.responseFormat),
+    // The API refuses rules for tools, and an empty list of tools, in a request without tools.
+    ...(offered.length > 0 && {
+      tool_choice: toolChoice && toWireChoice(toolChoice),
+      parallel_tool_calls: parallelToolCalls,
+    }),
+    response_format: responseFormat && toWireFormat(responseFormat),
     ...rest,
     ...outputLimit(request, ['max_completion_tokens', 'max_tokens']),
     model,
     messages: toChatMessages(messages, { model, itemKey }),
-    // The API refuses an empty list of tools.
-    ...(offered.length > 0 ? { tools: offered } : {}),
+    ...(offered.length > 0 && { tools: offered }),
   };
 }
 
@@ -48,20 +50,9 @@ export function toChatStreamBody(
   return { ...body, stream_options: { include_usage: true, ...jsonRecord(wanted) } };
 }
 
-function toWireTool(tool: ToolSchema): ToolSchema {
-  return isPlain(tool) ? tool : { type: tool.type, function: tool.function };
-}
-
 /** Fields for other APIs are never sent. */
-function isPlain({ input, defer, isSearch, namespace }: ToolSchema): boolean {
-  return input === undefined && defer === undefined && isSearch === undefined && namespace === undefined;
-}
-
-function toolRules({ toolChoice, parallelToolCalls }: LLMRequest): WireRecord {
-  return {
-    ...(toolChoice === undefined ? {} : { tool_choice: toWireChoice(toolChoice) }),
-    ...(parallelToolCalls === undefined ? {} : { parallel_tool_calls: parallelToolCalls }),
-  };
+function toWireTool({ input, defer, isSearch, namespace, ...tool }: ToolSchema): ToolSchema {
+  return tool;
 }
 
 function toWireChoice(choice: ToolChoice): unknown {
@@ -75,14 +66,13 @@ function functionNamed(name: string): WireRecord {
   return { type: 'function', function: { name } };
 }
 
-function formatOf(format: ResponseFormat | undefined): WireRecord {
-  if (format === undefined) return {};
-  if (format.type === 'text') return { response_format: { type: 'text' } };
-  if (format.schema === undefined) return { response_format: { type: 'json_object' } };
+function toWireFormat(format: ResponseFormat): WireRecord {
+  if (format.type === 'text') return { type: 'text' };
+  if (format.schema === undefined) return { type: 'json_object' };
   const { name = 'reply', schema } = format;
   // For other schemas, strict mode would change the reply.
-  const rule = isStrictForm(schema) ? { strict: true } : {};
-  return { response_format: { type: 'json_schema', json_schema: { name, schema, ...rule } } };
+  const strict = isStrictForm(schema) || undefined;
+  return { type: 'json_schema', json_schema: { name, schema, strict } };
 }
 
 /**
@@ -116,7 +106,9 @@ function toChatMessages(
 }
 
 function attachmentsOf({ tool_call_id, parts = [] }: ToolMessage): readonly WireRecord[] {
-  const attached = parts.flatMap(toWirePart);
+  // Text is already in the answer.
+  const files = parts.filter(({ type }) => type !== 'text');
+  const attached = files.flatMap<WireRecord>((part) => toUserPart({ ...part }) ?? []);
   if (attached.length === 0) return [];
   return [{ type: 'text', text: `Attached to the result of ${tool_call_id}:` }, ...attached];
 }
@@ -132,12 +124,4 @@ function toUserPart(part: WireRecord): WireRecord | undefined {
   return WIRE_PARTS.has(jsonText(part.type)) || (part.type === 'file' && part.file !== undefined)
     ? part
     : undefined;
-}
-
-/** Text is already in the answer. */
-function toWirePart(part: ContentPart): readonly WireRecord[] {
-  if (part.type === 'text') return [];
-  const url = `data:${part.mimeType};base64,${part.data}`;
-  if (part.type === 'image') return [{ type: 'image_url', image_url: { url } }];
-  return [{ type: 'file', file: { filename: part.filename, file_data: url } }];
 }

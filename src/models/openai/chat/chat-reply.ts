@@ -6,7 +6,7 @@ import type {
   ReplyOrigin,
   ToolCall,
 } from '../../../core/contract/llm-provider.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import {
   argumentsOf,
   inputText,
@@ -82,19 +82,18 @@ export class ChatReply {
   response(isDone: boolean): LLMResponse | undefined {
     if (!this.#isStarted || !(isDone || this.#isEnded || this.#reason !== '')) return undefined;
     const calls = [...this.#calls.calls(), ...this.#functionCall.calls()];
-    const usage = toUsage(this.#usage);
     const items = this.#fields.items();
-    return {
+    return withoutUndefined({
       content: this.#text || this.#refusal,
       toolCalls: calls.map((call) => toToolCall(call, this.#itemKey)),
       finishReason: this.#finishReason(calls),
-      ...(this.#reason === '' ? {} : { rawFinishReason: this.#reason }),
-      ...(usage ? { usage } : {}),
-      ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
-      ...(this.#attachments.length > 0 ? { attachments: this.#attachments } : {}),
-      ...(items ? { providerItems: { [this.#itemKey]: items } } : {}),
-      ...(this.#origin ? { origin: this.#origin } : {}),
-    };
+      rawFinishReason: this.#reason || undefined,
+      usage: toUsage(this.#usage),
+      reasoning: this.#reasoning || undefined,
+      attachments: this.#attachments.length > 0 ? this.#attachments : undefined,
+      providerItems: items && { [this.#itemKey]: items },
+      origin: this.#origin,
+    });
   }
 
   #readMessage(message: WireRecord, add: 'addPiece' | 'addWhole'): readonly LLMStreamPart[] {
@@ -125,7 +124,7 @@ export class ChatReply {
 
   #readUsage(usage: unknown): void {
     // Some servers repeat a growing count in every chunk, others send null until the end: the last count is used.
-    if (typeof usage === 'object' && usage !== null) this.#usage = jsonRecord(usage);
+    if (isRecord(usage)) this.#usage = usage;
   }
 
   #finishReason(calls: readonly WireCall[]): FinishReason {
@@ -144,15 +143,15 @@ export class ChatReply {
 function toToolCall(call: WireCall, itemKey: string): ToolCall {
   const { id, name, input, custom, extra_content, thought_signature } = call;
   const items = {
-    ...(custom ? { custom } : {}),
-    ...(extra_content ? { extra_content } : {}),
-    ...(thought_signature ? { thought_signature } : {}),
+    ...(custom && { custom }),
+    ...(Object.keys(extra_content).length > 0 && { extra_content }),
+    ...(thought_signature !== '' && { thought_signature }),
   };
   return {
     id,
     name,
     arguments: custom ? input : argumentsOf(input),
-    ...(Object.keys(items).length > 0 ? { providerItems: { [itemKey]: items } } : {}),
+    ...(Object.keys(items).length > 0 && { providerItems: { [itemKey]: items } }),
   };
 }
 
@@ -168,28 +167,22 @@ function contentText(content: unknown, kind: 'text' | 'refusal'): string {
 
 /** A call as the server sent it; `input` is the unparsed text of its arguments. */
 interface WireCall {
-  readonly id: string;
-  readonly name: string;
-  readonly input: string;
+  id: string;
+  name: string;
+  input: string;
   /** A custom (free text) tool: its input is never parsed as JSON. */
-  readonly custom: boolean;
+  custom: boolean;
   /** Contains Gemini's signature, among other fields. */
-  readonly extra_content?: WireRecord;
+  extra_content: WireRecord;
   /** Gemini's signature in the form of some gateways, beside the name. */
-  readonly thought_signature?: string;
+  thought_signature: string;
 }
 
 interface CallPiece extends WireCall {
   readonly index: number | undefined;
 }
 
-interface OpenCall {
-  id: string;
-  name: string;
-  input: string;
-  custom: boolean;
-  extra_content?: WireRecord;
-  thought_signature?: string;
+interface OpenCall extends WireCall {
   /** How much of the input has been streamed; -1 before its start was. */
   streamed: number;
   readonly index: number;
@@ -221,8 +214,7 @@ class CallAssembly {
   calls(): readonly WireCall[] {
     return this.#calls
       .filter(({ id, name, input }) => id !== '' || name !== '' || input !== '')
-      .toSorted((a, b) => a.index - b.index)
-      .map(({ index, streamed, ...call }) => call);
+      .toSorted((a, b) => a.index - b.index);
   }
 
   /** The ends of all calls whose start was streamed. */
@@ -270,12 +262,8 @@ function readPiece(entry: unknown): CallPiece {
     name: jsonText(body.name),
     input: inputText(isCustom ? body.input : body.arguments),
     custom: isCustom,
-    ...(Object.keys(jsonRecord(extra_content)).length > 0
-      ? { extra_content: jsonRecord(extra_content) }
-      : {}),
-    ...(jsonText(body.thought_signature) === ''
-      ? {}
-      : { thought_signature: jsonText(body.thought_signature) }),
+    extra_content: jsonRecord(extra_content),
+    thought_signature: jsonText(body.thought_signature),
   };
 }
 
@@ -294,8 +282,8 @@ function extend(open: OpenCall, piece: CallPiece): void {
   open.name ||= piece.name;
   open.input += piece.input;
   open.custom ||= piece.custom;
-  open.thought_signature ??= piece.thought_signature;
-  if (piece.extra_content) open.extra_content = { ...open.extra_content, ...piece.extra_content };
+  open.thought_signature ||= piece.thought_signature;
+  open.extra_content = { ...open.extra_content, ...piece.extra_content };
 }
 
 /** Whether a text of arguments is a whole JSON object. Checking its end first avoids parsing most pieces. */

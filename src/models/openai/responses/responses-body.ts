@@ -1,6 +1,5 @@
 import type {
   AssistantMessage,
-  FinishReason,
   LLMRequest,
   LLMResponse,
   LLMStreamPart,
@@ -13,7 +12,7 @@ import type {
   ToolMessage,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
-import type { ContentPart } from '../../../core/contract/tool-result.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
 import { dataUrl, userParts } from '../../wire/user-parts.js';
 import {
@@ -110,26 +109,26 @@ export class ResponsesReply {
   /** The reply; `undefined` if the server did not mark it as complete. */
   response(): LLMResponse | undefined {
     if (this.#response === undefined) return undefined;
-    const { status, incomplete_details, usage: counted, id, model, store } = this.#response;
+    const { status, incomplete_details, usage, id, model, store } = this.#response;
     const reason = jsonText(jsonRecord(incomplete_details).reason) || jsonText(status);
-    const toolCalls = callItems(this.#items).map((item) => this.#toToolCall(item));
-    const usage = toUsage(jsonRecord(counted));
-    const reasoning = reasoningOf(this.#items);
+    const output = this.#items;
+    const toolCalls = callItems(output).map((item) => this.#toToolCall(item));
     // Only a stored reply can be referred to later.
-    const origin = originOf(id, model);
-    const items = { ...(store === false ? {} : { id }), output: this.#items };
-    const attachments = this.#items.flatMap(attachmentsOf);
-    return {
-      content: textOf(this.#items),
+    const items = { ...(store !== false && { id }), output };
+    const attachments = output.flatMap(attachmentsOf);
+    const whenDone = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+    const whenCut = reason === 'content_filter' ? reason : 'length';
+    return withoutUndefined<LLMResponse>({
+      content: textOf(output),
       toolCalls,
-      finishReason: toFinishReason({ status, reason, hasCalls: toolCalls.length > 0 }),
-      ...(reason === '' ? {} : { rawFinishReason: reason }),
-      ...(usage ? { usage } : {}),
-      ...(reasoning === '' ? {} : { reasoning }),
-      ...(attachments.length > 0 ? { attachments } : {}),
-      ...(this.#items.length > 0 ? { providerItems: { [this.#itemKey]: items } } : {}),
-      ...(origin ? { origin } : {}),
-    };
+      finishReason: status === 'incomplete' ? whenCut : whenDone,
+      rawFinishReason: reason || undefined,
+      usage: toUsage(jsonRecord(usage)),
+      reasoning: reasoningOf(output) || undefined,
+      attachments: attachments.length > 0 ? attachments : undefined,
+      providerItems: output.length > 0 ? { [this.#itemKey]: items } : undefined,
+      origin: originOf(id, model),
+    });
   }
 
   #addText(text: string): readonly LLMStreamPart[] {
@@ -215,7 +214,8 @@ export class ResponsesReply {
     return {
       ...call,
       arguments: parameter === undefined ? text : { [parameter]: text },
-      providerItems: { [this.#itemKey]: customItems(parameter) },
+      // For a tool with a schema, also the parameter for the text.
+      providerItems: { [this.#itemKey]: withoutUndefined({ custom: true, parameter }) },
     };
   }
 
@@ -226,17 +226,6 @@ export class ResponsesReply {
     if (this.#items.length > 0) return [];
     return jsonList(response.output).flatMap((item, at) => this.#endItem({ item, output_index: at }));
   }
-}
-
-interface Ending {
-  readonly status: unknown;
-  readonly reason: string;
-  readonly hasCalls: boolean;
-}
-
-function toFinishReason({ status, reason, hasCalls }: Ending): FinishReason {
-  if (status === 'incomplete') return reason === 'content_filter' ? 'content_filter' : 'length';
-  return hasCalls ? 'tool_calls' : 'stop';
 }
 
 function inputDelta(callId: string, text: string): readonly LLMStreamPart[] {
@@ -274,11 +263,6 @@ function partsOf(parts: unknown): string {
     .join(BETWEEN_THOUGHTS);
 }
 
-/** The stored data of a custom call; for a tool with a schema, also the parameter for the text. */
-function customItems(parameter: string | undefined): WireRecord {
-  return parameter === undefined ? { custom: true } : { custom: true, parameter };
-}
-
 /** Each part of a summary has its own title. */
 const BETWEEN_THOUGHTS = '\n\n';
 
@@ -300,7 +284,7 @@ interface ResponsesTarget {
  * limit above that of the request is lowered; their `tools` (run by the server) come before the others.
  */
 export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): WireRecord {
-  const { model, messages, tools = [], options = {} } = request;
+  const { model, messages, tools = [], toolChoice, parallelToolCalls, responseFormat, options = {} } = request;
   const { stream, ...rest } = options;
   // The server stores its own conversations.
   const isKept = target.store || Boolean(rest.conversation);
@@ -311,22 +295,22 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   const listed = tools.filter(({ defer }) => !defer);
   const offered = [...jsonList(rest.tools), ...listed.map((tool) => toWireTool(tool, textTools))];
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
+  const found = new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
   return {
-    ...(instructions === '' ? {} : { instructions }),
-    ...(offered.length > 0 ? toolRules(request, textTools) : {}),
-    ...(known && !rest.conversation ? { previous_response_id: known.id } : {}),
+    ...(instructions !== '' && { instructions }),
+    ...(offered.length > 0 && {
+      tool_choice: toolChoice && toWireChoice(toolChoice, textTools),
+      parallel_tool_calls: parallelToolCalls,
+    }),
+    ...(known && !rest.conversation && { previous_response_id: known.id }),
     store,
     ...rest,
     ...outputLimit(request, ['max_output_tokens']),
-    ...textRules(request.responseFormat, rest.text),
-    ...(included.length > 0 ? { include: [...new Set(included)] } : {}),
+    ...(responseFormat && { text: { format: toWireFormat(responseFormat), ...jsonRecord(rest.text) } }),
+    ...(included.length > 0 && { include: [...new Set(included)] }),
     model,
-    input: toInput(others, {
-      ...{ itemKey: target.itemKey, textTools, store },
-      found: foundTools(tools),
-      from: known ? known.at + 1 : 0,
-    }),
-    ...(offered.length > 0 ? { tools: offered } : {}),
+    input: toInput(others, { itemKey: target.itemKey, textTools, store, found, from: known ? known.at + 1 : 0 }),
+    ...(offered.length > 0 && { tools: offered }),
   };
 }
 
@@ -350,19 +334,15 @@ function itemsOf(message: Message, itemKey: string): WireRecord {
 }
 
 function toWireTool(tool: ToolSchema, textTools: TextTools): WireRecord {
-  const { name, description, parameters, ...more } = tool.function;
-  if (tool.isSearch) return toSearchTool(tool);
+  const { name, description, parameters } = tool.function;
+  if (tool.isSearch) return { type: 'tool_search', execution: 'client', description, parameters };
   const text = textTools.get(name);
-  if (text !== undefined) return toCustomTool(tool, text);
-  // Without `strict`, the server would try to make the schema strict and change it.
-  return { type: 'function', name, description, parameters, strict: jsonRecord(more).strict === true };
+  return text === undefined ? toFunction(tool) : toCustomTool(tool, text);
 }
 
-function toolRules({ toolChoice, parallelToolCalls }: LLMRequest, textTools: TextTools): WireRecord {
-  return {
-    ...(toolChoice === undefined ? {} : { tool_choice: toWireChoice(toolChoice, textTools) }),
-    ...(parallelToolCalls === undefined ? {} : { parallel_tool_calls: parallelToolCalls }),
-  };
+/** Without `strict`, the server would try to make the schema strict and change it. */
+function toFunction({ function: { name, description, parameters, strict = false } }: ToolSchema): WireRecord {
+  return { type: 'function', name, description, parameters, strict };
 }
 
 function toWireChoice(choice: ToolChoice, textTools: TextTools): unknown {
@@ -371,11 +351,6 @@ function toWireChoice(choice: ToolChoice, textTools: TextTools): unknown {
   if ('tool' in choice) return named(choice.tool);
   const { tools, mode = 'auto' } = choice;
   return { type: 'allowed_tools', mode, tools: tools.map(named) };
-}
-
-function textRules(format: ResponseFormat | undefined, given: unknown): WireRecord {
-  if (format === undefined) return {};
-  return { text: { format: toWireFormat(format), ...jsonRecord(given) } };
 }
 
 function toWireFormat(format: ResponseFormat): WireRecord {
@@ -478,7 +453,9 @@ function toOutput(message: ToolMessage, { calls, found }: Pick<ItemTarget, 'call
   const call: KnownCall = calls.get(tool_call_id) ?? { callId: tool_call_id, custom: false };
   const { callId, custom, caller } = call;
   if (call.isSearch) return toSearchOutput(message, { callId, known: found });
-  const attached = parts.flatMap(toOutputPart);
+  // Text is already in the answer.
+  const files = parts.filter(({ type }) => type !== 'text');
+  const attached = files.flatMap<WireRecord>((part) => toInputPart({ ...part }) ?? []);
   const text = content === '' ? [] : [{ type: 'input_text', text: content }];
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
@@ -486,14 +463,6 @@ function toOutput(message: ToolMessage, { calls, found }: Pick<ItemTarget, 'call
     output: attached.length > 0 ? [...text, ...attached] : content,
     ...(caller ? { caller } : {}),
   };
-}
-
-/** Text is already in the answer. */
-function toOutputPart(part: ContentPart): readonly WireRecord[] {
-  if (part.type === 'text') return [];
-  const url = `data:${part.mimeType};base64,${part.data}`;
-  if (part.type === 'image') return [{ type: 'input_image', image_url: url, detail: 'auto' }];
-  return [{ type: 'input_file', filename: part.filename, file_data: url }];
 }
 
 /**
@@ -521,41 +490,21 @@ function toInputPart(part: WireRecord): WireRecord | undefined {
  * https://developers.openai.com/api/docs/guides/tools-tool-search
  */
 
-/** The search tool in the form of the API. */
-function toSearchTool({ function: { description, parameters } }: ToolSchema): WireRecord {
-  return { type: 'tool_search', execution: 'client', description, parameters };
-}
-
-/** The found tools of a request, by name. */
-function foundTools(tools: readonly ToolSchema[]): ReadonlyMap<string, ToolSchema> {
-  return new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
-}
-
 /** The answer to a search: the definitions of the found tools that the request still offers. */
 function toSearchOutput(
   { found = [] }: ToolMessage,
   { callId, known }: { readonly callId: string; readonly known: ReadonlyMap<string, ToolSchema> },
 ): WireRecord {
-  const groups = new Map<string | undefined, WireRecord[]>();
-  for (const name of found) {
-    const tool = known.get(name);
-    if (tool === undefined) continue;
-    const group = groups.get(tool.namespace) ?? [];
-    group.push(toFound(tool));
-    groups.set(tool.namespace, group);
-  }
-  const tools = [...groups].flatMap(([namespace, members]) =>
-    namespace === undefined
-      ? members
-      : [{ type: 'namespace', name: namespace, description: `Tools for ${namespace}.`, tools: members }],
+  const groups = Map.groupBy(
+    found.flatMap((name) => known.get(name) ?? []),
+    ({ namespace }) => namespace,
   );
+  const tools = [...groups].flatMap(([namespace, group]): readonly WireRecord[] => {
+    const members = group.map((tool) => ({ ...toFunction(tool), defer_loading: true }));
+    if (namespace === undefined) return members;
+    return [{ type: 'namespace', name: namespace, description: `Tools for ${namespace}.`, tools: members }];
+  });
   return { type: 'tool_search_output', call_id: callId, execution: 'client', status: 'completed', tools };
-}
-
-/** Without `strict`, the server would try to make the schema strict and change it. */
-function toFound({ function: { name, description, parameters, ...more } }: ToolSchema): WireRecord {
-  const strict = jsonRecord(more).strict === true;
-  return { type: 'function', name, description, parameters, strict, defer_loading: true };
 }
 
 /** A custom tool has no schema; the description of the text goes into the tool's description. */
@@ -573,9 +522,8 @@ function customInput(
 ): string | undefined {
   const kept = jsonRecord(providerItems?.[itemKey]);
   const parameter = jsonText(kept.parameter) || textTools.get(called.name);
-  if (kept.custom !== true && parameter === undefined) return undefined;
-  const args = parameter === undefined ? undefined : parseJsonRecord(called.arguments);
-  const text = parameter === undefined ? undefined : args?.[parameter];
+  if (parameter === undefined) return kept.custom === true ? called.arguments : undefined;
+  const text = parseJsonRecord(called.arguments)?.[parameter];
   return typeof text === 'string' ? text : called.arguments;
 }
 
