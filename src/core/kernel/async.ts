@@ -100,6 +100,22 @@ export function repeat(
   };
 }
 
+/** Work that starts when its result is first needed. After a failure, the next use starts it again. */
+export class OnFirstUse<Value> {
+  /** The work that was started, unless it has failed. */
+  started: Promise<Value> | undefined;
+
+  constructor(private readonly work: () => Promise<Value>) {}
+
+  get(): Promise<Value> {
+    this.started ??= this.work().catch((error: unknown) => {
+      this.started = undefined;
+      throw error;
+    });
+    return this.started;
+  }
+}
+
 /** Resolves when everything that is ready to run has run. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -27,7 +27,7 @@ import type {
 } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { callListener, closeWithin, unlessAborted, withinLimits } from '../../core/kernel/async.js';
+import { closeWithin, OnFirstUse, unlessAborted, withinLimits } from '../../core/kernel/async.js';
 import { isPlainObject, isRecord } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
@@ -50,7 +50,10 @@ import {
 } from '../../core/kernel/options.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
 import {
+  EngineNews,
   EngineTrouble,
+  type EngineWord,
+  isAnswered,
   jobOf,
   LOST_DELAY_MS,
   RunningJobs,
@@ -87,7 +90,12 @@ const HOST = protecting(FILLED_TEXT);
 
 /** Accepts any value. Unknown names are refused only if they look like typos: a newer driver may have more options. */
 function taken(names: string): Readonly<Record<string, OptionRule>> {
-  return Object.fromEntries(names.split(' ').map((name) => [name, ANY_VALUE]));
+  return Object.fromEntries(
+    names
+      .trim()
+      .split(/\s+/)
+      .map((name) => [name, ANY_VALUE]),
+  );
 }
 
 const PASSWORD = { pass: 'password: …', passwd: 'password: …' };
@@ -103,23 +111,16 @@ const REDIS: Broker = {
   table: optionTable<object>(
     'a connection to Redis',
     {
-      ...taken(
-        'Connector connectionName db disconnectTimeout family keepAlive name noDelay password role tls',
-      ),
-      ...taken('sentinelCommandTimeout sentinelMaxConnections sentinelPassword sentinelReconnectStrategy'),
-      ...taken(
-        'sentinelRetryStrategy sentinelTLS sentinelUsername enableTLSForSentinelMode failoverDetector',
-      ),
-      ...taken('natMap preferredSlaves updateSentinels username autoPipeliningIgnoredCommands protocol'),
-      ...taken('autoResendUnfulfilledCommands autoResubscribe blockingTimeout blockingTimeoutGrace readOnly'),
-      ...taken('clientInfoTag commandQueue commandTimeout connectTimeout disableClientInfo offlineQueue'),
-      ...taken(
-        'enableAutoPipelining enableOfflineQueue enableReadyCheck himportFieldsets keyPrefix lazyConnect',
-      ),
-      ...taken(
-        'maxLoadingRetryTime maxRetriesPerRequest monitor reconnectOnError replyMapping retryStrategy',
-      ),
-      ...taken('scripts showFriendlyErrorStack skipVersionCheck socketTimeout stringNumbers'),
+      ...taken(`
+        Connector connectionName db disconnectTimeout family keepAlive name noDelay password role tls
+        sentinelCommandTimeout sentinelMaxConnections sentinelPassword sentinelReconnectStrategy
+        sentinelRetryStrategy sentinelTLS sentinelUsername enableTLSForSentinelMode failoverDetector
+        natMap preferredSlaves updateSentinels username autoPipeliningIgnoredCommands protocol
+        autoResendUnfulfilledCommands autoResubscribe blockingTimeout blockingTimeoutGrace readOnly
+        clientInfoTag commandQueue commandTimeout connectTimeout disableClientInfo offlineQueue
+        enableAutoPipelining enableOfflineQueue enableReadyCheck himportFieldsets keyPrefix lazyConnect
+        maxLoadingRetryTime maxRetriesPerRequest monitor reconnectOnError replyMapping retryStrategy
+        scripts showFriendlyErrorStack skipVersionCheck socketTimeout stringNumbers`),
       host: HOST,
       port: PORT,
       path: HOST,
@@ -128,8 +129,11 @@ const REDIS: Broker = {
     },
     {
       ...PASSWORD,
-      ...{ hostname: "host: '127.0.0.1'", uri: "url: 'redis://127.0.0.1:6379'", user: 'username: …' },
-      ...{ database: 'db: 0', socket: 'host and port, not within socket' },
+      hostname: "host: '127.0.0.1'",
+      uri: "url: 'redis://127.0.0.1:6379'",
+      user: 'username: …',
+      database: 'db: 0',
+      socket: 'host and port, not within socket',
     },
   ),
 };
@@ -142,23 +146,24 @@ const POSTGRES: Broker = {
   table: optionTable<object>(
     'a connection to PostgreSQL',
     {
-      ...taken('allowExitOnIdle application_name client_encoding Client connectionTimeoutMillis database'),
-      ...taken(
-        'enableChannelBinding fallback_application_name idle_in_transaction_session_timeout keepAlive',
-      ),
-      ...taken(
-        'idleTimeoutMillis keepAliveInitialDelayMillis lock_timeout log max maxLifetimeSeconds maxUses',
-      ),
-      ...taken('migrate min onConnect options password pipeline Promise query_timeout schema skipMigrations'),
-      ...taken('skipVersionCheck ssl sslnegotiation statement_timeout stream types user verify'),
+      ...taken(`
+        allowExitOnIdle application_name client_encoding Client connectionTimeoutMillis database
+        enableChannelBinding fallback_application_name idle_in_transaction_session_timeout keepAlive
+        idleTimeoutMillis keepAliveInitialDelayMillis lock_timeout log max maxLifetimeSeconds maxUses
+        migrate min onConnect options password pipeline Promise query_timeout schema skipMigrations
+        skipVersionCheck ssl sslnegotiation statement_timeout stream types user verify`),
       host: HOST,
       port: PORT,
       connectionString: protecting(serverAddress('postgres', "'postgres://shop@127.0.0.1/shop'")),
     },
     {
       ...PASSWORD,
-      ...{ hostname: "host: '127.0.0.1'", username: 'user: …', db: 'database: …', dbname: 'database: …' },
-      ...{ uri: 'connectionString: …', url: 'connectionString: …' },
+      hostname: "host: '127.0.0.1'",
+      username: 'user: …',
+      db: 'database: …',
+      dbname: 'database: …',
+      uri: 'connectionString: …',
+      url: 'connectionString: …',
     },
   ),
 };
@@ -176,13 +181,8 @@ function connectionFaults(connection: unknown, backend: unknown): readonly Optio
     // On PostgreSQL, `pg` reads missing options from environment variables.
     if (saysWhere || faults.length > 0 || backend !== undefined) return faults;
   }
-  return [
-    {
-      option: 'connection',
-      problem: 'connection does not say where the broker is',
-      fix: `connection: ${fix}`,
-    },
-  ];
+  const problem = 'connection does not say where the broker is';
+  return [{ option: 'connection', problem, fix: `connection: ${fix}` }];
 }
 
 /** Options of {@link bullmqEngine}. */
@@ -277,7 +277,11 @@ class BullmqEngine implements JobEngine {
   readonly #open = new Set<Parameters<typeof cut>[0]>();
   readonly #closed = new AbortController();
   readonly #trouble: EngineTrouble;
-  #listening: Promise<unknown> | undefined;
+  readonly #listening = new OnFirstUse(() =>
+    this.#news.subscribe((news) => {
+      if (news.type === 'cancel') this.#running.cancel(news.jobId, news.reason);
+    }),
+  );
 
   constructor(options: BullmqEngineOptions) {
     this.#options = options;
@@ -286,12 +290,11 @@ class BullmqEngine implements JobEngine {
       logger: options.logger,
       ask: () => this.#ask(),
     });
-    this.#news = new BrokerNews({
-      queue: `${this.#name}-news`,
-      connection: this.#connection,
-      backend: this.#backend,
-      onError: this.#onError,
-    });
+    const queue = `${this.#name}-news`;
+    this.#news = new BrokerNews(
+      { queue, connection: this.#connection, backend: this.#backend },
+      this.#onError,
+    );
   }
 
   get name(): string {
@@ -317,23 +320,17 @@ class BullmqEngine implements JobEngine {
 
   async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
     const { keepEndedMs = DAY_MS } = this.#options;
-    const optional = {
-      ...(backoff ? { backoff: { type: backoff.type, delay: backoff.delay } } : {}),
-      ...(priority ? { priority } : {}),
-      ...(delay ? { delay } : {}),
-    };
     if (queue !== undefined) await this.#list(queue);
-    await this.#queue(this.#nameOf(queue)).add(
-      job.tool,
-      { job: storableJob(job) },
-      {
-        jobId: brokerId(job.id),
-        attempts,
-        removeOnComplete: keepEndedMs === 0 ? true : { age: Math.ceil(keepEndedMs / 1000) },
-        removeOnFail: { age: KEEP_DEAD_SECONDS },
-        ...optional,
-      },
-    );
+    const options = {
+      jobId: brokerId(job.id),
+      attempts,
+      removeOnComplete: keepEndedMs === 0 ? true : { age: Math.ceil(keepEndedMs / 1000) },
+      removeOnFail: { age: KEEP_DEAD_SECONDS },
+      ...(backoff && { backoff: { type: backoff.type, delay: backoff.delay } }),
+      ...(priority && { priority }),
+      ...(delay && { delay }),
+    };
+    await this.#queue(this.#nameOf(queue)).add(job.tool, { job: storableJob(job) }, options);
   }
 
   async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
@@ -348,18 +345,9 @@ class BullmqEngine implements JobEngine {
   }
 
   async #work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
-    this.#listening ??= this.#news.subscribe((news) => {
-      if (news.type === 'cancel') this.#running.cancel(news.jobId, news.reason);
-    });
-    try {
-      await this.#listening;
-    } catch (error) {
-      // The next worker tries again: the broker may answer by then.
-      this.#listening = undefined;
-      throw error;
-    }
+    await this.#listening.get();
     const { leaseMs = 30_000 } = this.#options;
-    const process = (taken: BrokerJob<Payload>, token?: string) => this.#attempt(taken, { token, handle });
+    const process = (taken: BrokerJob<Payload>, token?: string) => this.#attempt(taken, token, handle);
     const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
     const options = { ...this.#connection, ...timing, concurrency, autorun: false };
     const worker = new Worker<Payload, void, string, IQueueBackend, object, unknown>(
@@ -374,7 +362,7 @@ class BullmqEngine implements JobEngine {
     });
     const opened = {
       close: async () => {
-        await closeOrCut(worker, { asked: 'while' });
+        await closeOrCut(worker, 'while');
         this.#workers.delete(opened);
         this.#open.delete(worker);
       },
@@ -392,10 +380,7 @@ class BullmqEngine implements JobEngine {
     return opened;
   }
 
-  async #attempt(
-    taken: BrokerJob<Payload>,
-    { token, handle }: { readonly token: string | undefined; readonly handle: JobHandler },
-  ): Promise<void> {
+  async #attempt(taken: BrokerJob<Payload>, token: string | undefined, handle: JobHandler): Promise<void> {
     const { attemptsMade, attemptsStarted: attempt, opts, data } = taken;
     const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
     // BullMQ renews the locks of running jobs itself.
@@ -450,9 +435,7 @@ class BullmqEngine implements JobEngine {
   }
 
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.#news.subscribe((news) => {
-      if (news.type !== 'cancel') listener(news);
-    });
+    return this.#news.onJobs(listener);
   }
 
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
@@ -566,7 +549,7 @@ class BullmqEngine implements JobEngine {
     return outlivingCuts(this.#options.backend as BackendFactory<IQueueBackend, unknown>);
   }
 
-  readonly #onError = (error: Error): void => this.#trouble.occurred(error);
+  readonly #onError = (error: unknown): void => this.#trouble.occurred(error);
 }
 
 /** The queue and the broker's address, without passwords. */
@@ -588,18 +571,13 @@ function jobIdOf(id: string): string {
   return decodeURIComponent(id.slice('job_'.length));
 }
 
-/** A message between the engines of a queue. */
-type BrokerWord = JobNews | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string };
-
 /** Where messages are published. */
 interface NewsPlace {
   readonly queue: string;
   readonly connection: { readonly connection: unknown; readonly prefix?: string };
   readonly backend: BackendFactory<IQueueBackend, unknown>;
-  readonly onError: (error: Error) => void;
 }
 
-type Listener = (word: BrokerWord) => void;
 type Events = QueueEvents<unknown, IQueueBackend, unknown>;
 type Producer = QueueEventsProducer<IQueueBackend, unknown>;
 
@@ -611,44 +589,29 @@ const HELLO_EVERY_MS = 50;
 const ENGINE_CLOSED = 'The engine of BullMQ was closed.';
 
 /** Sends messages to all engines of a queue, through the event stream of a queue without jobs. */
-class BrokerNews {
-  readonly #place: NewsPlace;
-  readonly #listeners = new Set<{ readonly receive: Listener }>();
+class BrokerNews extends EngineNews<Events> {
   #producer: Producer | undefined;
-  #events: Promise<Events> | undefined;
   /** Possibly not ready yet. */
   #opened: Events | undefined;
   readonly #closing = new AbortController();
   #published = 0;
 
-  constructor(place: NewsPlace) {
-    this.#place = place;
+  constructor(
+    private readonly place: NewsPlace,
+    onError: (error: unknown) => void,
+  ) {
+    super(onError);
   }
 
-  async publish(word: BrokerWord): Promise<void> {
-    await this.#tell('news', JSON.stringify(word));
-  }
-
-  /** Resolves once the listener is sure to receive what is published from then on. */
-  async subscribe(receive: Listener): Promise<() => Promise<void>> {
-    const subscription = { receive };
-    this.#listeners.add(subscription);
-    this.#events ??= this.#listen();
-    try {
-      await this.#events;
-    } catch (error) {
-      this.#listeners.delete(subscription);
-      this.#events = undefined;
-      throw error;
-    }
-    return async () => void this.#listeners.delete(subscription);
+  async publish(word: EngineWord): Promise<void> {
+    await this.#send('news', JSON.stringify(word));
   }
 
   async close(): Promise<void> {
-    this.#listeners.clear();
+    this.removeListeners();
     this.#closing.abort(new Error(ENGINE_CLOSED));
     await Promise.all([
-      this.#opened && closeOrCut(this.#opened, { asked: 'never' }),
+      this.#opened && closeOrCut(this.#opened, 'never'),
       this.#producer && closeOrCut(this.#producer),
     ]);
   }
@@ -659,19 +622,20 @@ class BrokerNews {
   }
 
   /** BullMQ does not report when it starts to read the stream. So we send a message of our own until it arrives. */
-  async #listen(): Promise<Events> {
-    const { queue, connection, backend, onError } = this.#place;
+  protected override async connect(): Promise<Events> {
+    const { queue, connection, backend } = this.place;
     const { signal } = this.#closing;
     signal.throwIfAborted();
     const events: Events = new QueueEvents(queue, { ...connection, autorun: false }, backend);
     this.#opened = events;
-    events.on('error', onError);
+    events.on('error', this.onError);
     const nonce = crypto.randomUUID();
     let isHeard = false;
-    this.#on(events, (event, text) => {
-      if (event === 'hello') isHeard ||= text === nonce;
-      else this.#receive(JSON.parse(text) as BrokerWord);
+    const own = events as unknown as OwnEvents;
+    own.on('hello', ({ word }) => {
+      isHeard ||= word === nonce;
     });
+    own.on('news', ({ word }) => this.tell(JSON.parse(word) as EngineWord));
     try {
       await unlessAborted(events.waitUntilReady(), signal);
       let fault: unknown;
@@ -680,7 +644,7 @@ class BrokerNews {
       });
       while (!isHeard) {
         if (fault !== undefined) throw fault;
-        await unlessAborted(this.#tell('hello', nonce), signal);
+        await unlessAborted(this.#send('hello', nonce), signal);
         await pause(HELLO_EVERY_MS, undefined, { signal });
       }
       return events;
@@ -691,19 +655,7 @@ class BrokerNews {
     }
   }
 
-  #on(events: Events, receive: (event: string, text: string) => void): void {
-    const own = events as unknown as {
-      on(event: string, listener: (fields: { word: string }) => void): void;
-    };
-    for (const event of ['hello', 'news']) own.on(event, ({ word }) => receive(event, word));
-  }
-
-  #receive(word: BrokerWord): void {
-    for (const { receive } of [...this.#listeners])
-      callListener(() => receive(word), this.#place.onError as never);
-  }
-
-  async #tell(eventName: string, word: string): Promise<void> {
+  async #send(eventName: string, word: string): Promise<void> {
     const producer = this.#open();
     await producer.publishEvent({ eventName, word }, KEPT);
     this.#published += 1;
@@ -714,9 +666,9 @@ class BrokerNews {
   #open(): Producer {
     if (this.#producer === undefined) {
       this.#closing.signal.throwIfAborted();
-      const { queue, connection, backend, onError } = this.#place;
+      const { queue, connection, backend } = this.place;
       const producer: Producer = new QueueEventsProducer(queue, connection, backend);
-      producer.on('error', onError);
+      producer.on('error', this.onError);
       this.#producer = producer;
       dropUnready(producer, () => {
         if (this.#producer === producer) this.#producer = undefined;
@@ -724,6 +676,11 @@ class BrokerNews {
     }
     return this.#producer;
   }
+}
+
+/** Events that BullMQ does not declare. */
+interface OwnEvents {
+  on(event: 'hello' | 'news', listener: (fields: { readonly word: string }) => void): void;
 }
 
 /** The part of a `pg` client and pool that reports lost connections. */
@@ -810,28 +767,23 @@ function close(opened: Openable): void {
  * Closes in order, and waits for the jobs of a worker. If the broker is unreachable, the connections are cut instead,
  * because BullMQ would wait for the broker. Other workers then find the unfinished jobs when the leases end.
  */
-async function closeOrCut(opened: Openable, looking: Looking = {}): Promise<void> {
-  const { asked = 'before' } = looking;
-  if (!(await isThere(opened, { asks: asked === 'before' }))) return cut(opened);
+async function closeOrCut(opened: Openable, asked: Asked = 'before'): Promise<void> {
+  if (!(await isThere(opened, asked === 'before'))) return cut(opened);
   const closed = new AbortController();
-  const closing = opened.close().finally(() => closed.abort());
-  await Promise.race([closing, cutWhenAway(opened, closed.signal, { asks: asked !== 'never' })]);
+  const { signal } = closed;
+  const cutWhenAway = async (): Promise<void> => {
+    while (!signal.aborted && (await isThere(opened, asked !== 'never')))
+      await pause(AWAY_MS, undefined, { signal }).catch(() => {});
+    if (!signal.aborted) await cut(opened);
+  };
+  await Promise.race([opened.close().finally(() => closed.abort()), cutWhenAway()]);
 }
 
-/** When to check whether the broker answers. */
-interface Looking {
-  /**
-   * `while`: for a worker, which must stop taking jobs as soon as it closes. `never`: for a connection that waits for
-   * events, and answers no requests meanwhile.
-   */
-  readonly asked?: 'before' | 'while' | 'never';
-}
-
-async function cutWhenAway(opened: Openable, closed: AbortSignal, asking: Asking): Promise<void> {
-  while (!closed.aborted && (await isThere(opened, asking)))
-    await pause(AWAY_MS, undefined, { signal: closed }).catch(() => {});
-  if (!closed.aborted) await cut(opened);
-}
+/**
+ * When to send the broker a request, to see whether it answers. `while`: for a worker, which must stop taking jobs as
+ * soon as it closes. `never`: for a connection that waits for events, and answers no requests meanwhile.
+ */
+type Asked = 'before' | 'while' | 'never';
 
 /** Closes without a message to the broker. */
 async function cut(opened: Openable): Promise<void> {
@@ -848,13 +800,8 @@ interface Connected {
   get?(key: string): Promise<unknown>;
 }
 
-/** Whether to send a request, in addition to reading the state. */
-interface Asking {
-  readonly asks: boolean;
-}
-
-/** Whether the broker is reachable, perhaps after a short wait. */
-async function isThere(opened: Openable, { asks }: Asking): Promise<boolean> {
+/** Whether the broker is reachable, perhaps after a short wait. `asks`: sends a request, too. */
+async function isThere(opened: Openable, asks: boolean): Promise<boolean> {
   const { client } = opened.getBackend() as { readonly client?: Promise<Connected> };
   let known: Connected | undefined;
   try {
@@ -872,18 +819,11 @@ async function isThere(opened: Openable, { asks }: Asking): Promise<boolean> {
   return !asks || (await answers(known)) || answers(known);
 }
 
-/** A connection may stay open while the broker is silent. An error counts as an answer: closing then fails, too. */
+/** A connection may stay open while the broker is silent. */
 async function answers(known: Connected | undefined): Promise<boolean> {
   if (known?.status === 'wait') return true;
   const asked = known?.get?.('toolwright');
-  if (asked === undefined) return true;
-  return withinLimits(
-    asked.then(
-      () => true,
-      () => true,
-    ),
-    LIMITS,
-  ).catch(() => false);
+  return asked === undefined || isAnswered(asked, AWAY_MS);
 }
 
 const LIMITS = { signal: undefined, timeoutMs: AWAY_MS };

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Db, type JobWithMetadata, PgBoss, type QueueOptions, type SendOptions } from 'pg-boss';
+import { type Db, type JobWithMetadata, PgBoss, type SendOptions } from 'pg-boss';
 import type {
   DeadJob,
   DeadJobQuery,
@@ -17,7 +17,7 @@ import type {
 } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { callListener, closeWithin, withinLimits } from '../../core/kernel/async.js';
+import { closeWithin, nextTurn, OnFirstUse } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
@@ -32,7 +32,10 @@ import {
 import { OwnConnections } from '../../core/kernel/own-connections.js';
 import { placeIn, serverAddress } from '../../core/kernel/server-address.js';
 import {
+  EngineNews,
   EngineTrouble,
+  type EngineWord,
+  isAnswered,
   jobOf,
   LOST_DELAY_MS,
   type RunEnd,
@@ -41,43 +44,29 @@ import {
   storableJob,
 } from '../../run/jobs/running-jobs.js';
 
-/** A message between the engines of a queue. */
-type BossWord =
-  | JobNews
-  | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string }
-  | { readonly type: 'wake' };
-
 type ListenHandle = Awaited<ReturnType<NonNullable<Db['listen']>>>;
-type Listener = (word: BossWord) => void;
 
 /** A NOTIFY payload must be shorter than 8,000 bytes. */
 const PART_LENGTH = 7800;
 
 /** Sends messages to all engines of a queue with NOTIFY; long messages are split into parts. */
-class BossNews {
+class BossNews extends EngineNews<ListenHandle> {
   readonly #queue: BossQueue;
   readonly #channel: string;
-  readonly #onError: (error: unknown) => void;
-  readonly #listeners = new Set<{ readonly receive: Listener }>();
   /** The message whose parts are arriving. */
   #arriving: { readonly id: string; readonly parts: string[] } | undefined;
-  #listening: Promise<ListenHandle> | undefined;
   #waking: Promise<void> | undefined;
   #isCalled = false;
 
-  constructor(
-    queue: BossQueue,
-    place: { readonly name: string; readonly onError: (error: unknown) => void },
-  ) {
+  constructor(queue: BossQueue, name: string, onError: (error: unknown) => void) {
+    super(onError);
     this.#queue = queue;
-    this.#onError = place.onError;
-    const digest = nodeCrypto().createHash('sha256').update(place.name).digest('hex');
-    this.#channel = `toolwright_${digest.slice(0, 32)}`;
+    this.#channel = `toolwright_${nodeCrypto().hash('sha256', name).slice(0, 32)}`;
   }
 
-  async publish(word: BossWord): Promise<void> {
+  async publish(word: EngineWord): Promise<void> {
     await this.#queue.ready();
-    const id = nodeCrypto().randomUUID();
+    const id = crypto.randomUUID();
     const text = asciiJson(word);
     const count = Math.ceil(text.length / PART_LENGTH);
     const parts = Array.from({ length: count }, (_, index) => {
@@ -102,32 +91,18 @@ class BossNews {
   async #wakeAll(): Promise<void> {
     while (this.#isCalled) {
       this.#isCalled = false;
-      await this.publish({ type: 'wake' }).catch(this.#onError);
+      await this.publish({ type: 'wake' }).catch(this.onError);
     }
-  }
-
-  async subscribe(receive: Listener): Promise<() => Promise<void>> {
-    const subscription = { receive };
-    this.#listeners.add(subscription);
-    this.#listening ??= this.#listen();
-    try {
-      await this.#listening;
-    } catch (error) {
-      this.#listeners.delete(subscription);
-      this.#listening = undefined;
-      throw error;
-    }
-    return async () => void this.#listeners.delete(subscription);
   }
 
   async close(): Promise<void> {
-    this.#listeners.clear();
+    this.removeListeners();
     await this.#waking;
-    const handle = await this.#listening?.catch(() => undefined);
+    const handle = await this.connection.started?.catch(() => undefined);
     await handle?.close();
   }
 
-  async #listen(): Promise<ListenHandle> {
+  protected override async connect(): Promise<ListenHandle> {
     await this.#queue.ready();
     const { database } = this.#queue;
     if (database.listen === undefined)
@@ -135,7 +110,7 @@ class BossNews {
     return database.listen(
       this.#channel,
       (payload) => this.#receive(payload),
-      () => this.#tell({ type: 'wake' }),
+      () => this.tell({ type: 'wake' }),
     );
   }
 
@@ -147,16 +122,12 @@ class BossNews {
     parts[Number(index)] = part;
     const isWhole = parts.filter((given) => given !== undefined).length === Number(count);
     this.#arriving = isWhole ? undefined : { id, parts };
-    if (isWhole) this.#tell(JSON.parse(parts.join('')) as BossWord);
-  }
-
-  #tell(word: BossWord): void {
-    for (const { receive } of [...this.#listeners]) callListener(() => receive(word), this.#onError);
+    if (isWhole) this.tell(JSON.parse(parts.join('')) as EngineWord);
   }
 }
 
 /** JSON in ASCII: its length is its size in bytes, and it has no characters that PostgreSQL refuses. */
-function asciiJson(word: BossWord): string {
+function asciiJson(word: EngineWord): string {
   return JSON.stringify(word).replace(
     /[^ -~]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -164,13 +135,11 @@ function asciiJson(word: BossWord): string {
 }
 
 /** Dependencies of a worker. */
-interface BossWork {
+interface BossWork extends Required<Pick<WorkOptions, 'concurrency' | 'handle'>> {
   readonly queue: BossQueue;
   /** The name in pg-boss of the only queue that the worker takes jobs from. */
   readonly name: string;
   readonly running: RunningJobs;
-  readonly concurrency: number;
-  readonly handle: JobHandler;
   readonly transactional: boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -320,19 +289,16 @@ class BossWorker implements JobWorker {
 
 /** Collects the jobs of one turn of the event loop and handles them in one request. */
 class Batch<Entry> {
-  readonly #work: (entries: readonly Entry[]) => Promise<void>;
   #open: { readonly entries: Entry[]; readonly done: Promise<void> } | undefined;
 
-  constructor(work: (entries: readonly Entry[]) => Promise<void>) {
-    this.#work = work;
-  }
+  constructor(private readonly work: (entries: readonly Entry[]) => Promise<void>) {}
 
   add(entry: Entry): Promise<void> {
     if (this.#open === undefined) {
       const entries: Entry[] = [];
-      const done = new Promise((resolve) => setImmediate(resolve)).then(() => {
+      const done = nextTurn().then(() => {
         this.#open = undefined;
-        return this.#work(entries);
+        return this.work(entries);
       });
       this.#open = { entries, done };
     }
@@ -426,22 +392,6 @@ const SUPERVISE_SECONDS = 5;
 /** While closing: how long the database may be silent, twice, before its connections are cut. */
 const SILENT_MS = 2_000;
 
-/** What the engine adds to a pg-boss of its own. */
-interface OwnBoss extends Pick<OwnConnections, 'stream'> {
-  readonly onError: (error: unknown) => void;
-}
-
-function bossOf(options: PgBossEngineOptions, { stream, onError }: OwnBoss): PgBoss {
-  const { connection, schema = 'pgboss' } = options;
-  if (typeof connection !== 'string') return connection;
-  const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
-  // pg-boss passes options that it does not use itself to `pg`.
-  const own: object = { stream };
-  const boss = new PgBoss({ ...own, connectionString: connection, schema, ...timing });
-  boss.on('error', onError);
-  return boss;
-}
-
 class PgBossEngine implements JobEngine {
   readonly #queue: BossQueue;
   readonly #news: BossNews;
@@ -451,15 +401,18 @@ class PgBossEngine implements JobEngine {
   readonly #connections = new OwnConnections();
   readonly #trouble: EngineTrouble;
   readonly commitsIn: JobEngine['commitsIn'];
-  #listening: Promise<unknown> | undefined;
+  readonly #listening = new OnFirstUse(() =>
+    this.#news.subscribe((word) => {
+      if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
+      if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
+    }),
+  );
 
   constructor(options: PgBossEngineOptions) {
     const { connection, queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
     this.#options = options;
-    const { stream } = this.#connections;
     const placed = typeof connection === 'string' ? ` at ${placeIn(connection)}` : '';
-    const boss = bossOf(options, { stream, onError: this.#onError });
-    this.#queue = new BossQueue(boss, { name: queue, heartbeatSeconds });
+    this.#queue = new BossQueue(this.#boss(), queue, heartbeatSeconds);
     this.#trouble = new EngineTrouble({
       name: `pg-boss, queue '${queue}' in PostgreSQL${placed}`,
       logger: options.logger,
@@ -468,8 +421,20 @@ class PgBossEngine implements JobEngine {
         await this.#queue.database.executeSql('SELECT 1');
       },
     });
-    this.#news = new BossNews(this.#queue, { name: `${schema} ${queue}`, onError: this.#onError });
+    this.#news = new BossNews(this.#queue, `${schema} ${queue}`, this.#onError);
     this.commitsIn = options.transactional ? { query: this.#ask } : undefined;
+  }
+
+  /** A pg-boss of the application, or a new one. */
+  #boss(): PgBoss {
+    const { connection, schema = 'pgboss' } = this.#options;
+    if (typeof connection !== 'string') return connection;
+    const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
+    // pg-boss passes options that it does not use itself to `pg`.
+    const own: object = { stream: this.#connections.stream };
+    const boss = new PgBoss({ ...own, connectionString: connection, schema, ...timing });
+    boss.on('error', this.#onError);
+    return boss;
   }
 
   get name(): string {
@@ -477,10 +442,9 @@ class PgBossEngine implements JobEngine {
   }
 
   async check(): Promise<void> {
-    const { stream } = this.#connections;
     if (typeof this.#options.connection !== 'string') return;
     // A separate pg-boss that is never started, because starting creates tables.
-    const database = bossOf(this.#options, { stream, onError: this.#onError }).getDb() as OwnDatabase;
+    const database = this.#boss().getDb() as OwnDatabase;
     await database.open();
     try {
       await database.executeSql('SELECT 1');
@@ -495,17 +459,7 @@ class PgBossEngine implements JobEngine {
 
   async work({ concurrency = 1, queue: named, handle, logger }: WorkOptions): Promise<JobWorker> {
     const name = await this.#queue.nameOf(named);
-    this.#listening ??= this.#news.subscribe((word) => {
-      if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
-      if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
-    });
-    try {
-      await this.#listening;
-    } catch (error) {
-      // The next worker tries again: the database may answer by then.
-      this.#listening = undefined;
-      throw error;
-    }
+    await this.#listening.get();
     const { transactional = false } = this.#options;
     const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
     const worker = new BossWorker({ queue, name, running, concurrency, handle, transactional, onError });
@@ -529,9 +483,7 @@ class PgBossEngine implements JobEngine {
   }
 
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.#news.subscribe((word) => {
-      if (word.type === 'progress' || word.type === 'end') listener(word);
-    });
+    return this.#news.onJobs(listener);
   }
 
   deadJobs(query: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
@@ -585,12 +537,6 @@ class PgBossEngine implements JobEngine {
   };
 
   readonly #onError = (error: unknown): void => this.#trouble.occurred(error);
-}
-
-/** The name of the queue, and how long a silent worker holds its jobs. */
-interface QueuePlace {
-  readonly name: string;
-  readonly heartbeatSeconds: number;
 }
 
 /** The data that pg-boss stores for a job. */
@@ -649,72 +595,58 @@ const MOST_DEATHS = 10;
 
 /** The engine's queue in pg-boss, the queues of tools, and the dead-letter queue that they share. */
 class BossQueue {
-  readonly #boss: PgBoss;
-  readonly #place: QueuePlace;
-  readonly #made = new Map<string, Promise<void>>();
-  #ready: Promise<void> | undefined;
+  readonly #made = new Map<string, OnFirstUse<void>>();
+  readonly #ready = new OnFirstUse(() => this.#prepare());
 
-  constructor(boss: PgBoss, place: QueuePlace) {
-    this.#boss = boss;
-    this.#place = place;
-  }
-
-  get heartbeatSeconds(): number {
-    return this.#place.heartbeatSeconds;
-  }
+  constructor(
+    private readonly boss: PgBoss,
+    private readonly name: string,
+    /** How long a silent worker holds its jobs. */
+    readonly heartbeatSeconds: number,
+  ) {}
 
   get database(): Db {
-    return this.#boss.getDb();
+    return this.boss.getDb();
   }
 
   /** Starts pg-boss and creates the queues, once; after a failure, the next call tries again. */
   ready(): Promise<void> {
-    this.#ready ??= this.#prepare().catch((error) => {
-      this.#ready = undefined;
-      throw error;
-    });
-    return this.#ready;
+    return this.#ready.get();
   }
 
   async #prepare(): Promise<void> {
-    await this.#boss.start();
-    await this.#boss.createQueue(this.#deadName, { retentionSeconds: KEEP_SECONDS });
-    await this.#make(this.#place.name);
+    await this.boss.start();
+    await this.boss.createQueue(this.#deadName, { retentionSeconds: KEEP_SECONDS });
+    await this.#make(this.name);
   }
 
   async #make(name: string): Promise<void> {
-    const { heartbeatSeconds } = this.#place;
-    const options: QueueOptions = {
-      retentionSeconds: KEEP_SECONDS,
-      heartbeatSeconds,
-      expireInSeconds: EXPIRE_SECONDS,
-    };
-    await this.#boss.createQueue(name, { ...options, deadLetter: this.#deadName });
+    const { heartbeatSeconds } = this;
+    const deadLetter = this.#deadName;
+    const options = { retentionSeconds: KEEP_SECONDS, heartbeatSeconds, expireInSeconds: EXPIRE_SECONDS };
+    await this.boss.createQueue(name, { ...options, deadLetter });
     // The queue may have existed before without a heartbeat, which is pg-boss's default.
-    const known = await this.#boss.getQueue(name);
-    if (known?.heartbeatSeconds !== heartbeatSeconds || known.deadLetter !== this.#deadName)
-      await this.#boss.updateQueue(name, { ...options, deadLetter: this.#deadName });
+    const known = await this.boss.getQueue(name);
+    if (known?.heartbeatSeconds !== heartbeatSeconds || known.deadLetter !== deadLetter)
+      await this.boss.updateQueue(name, { ...options, deadLetter });
   }
 
   /** The name in pg-boss of a tool's queue or of the engine's own; creates a tool's queue on first use. */
   async nameOf(queue: string | undefined): Promise<string> {
     await this.ready();
-    if (queue === undefined) return this.#place.name;
-    const name = `${this.#place.name}/${queue}`;
-    const making = this.#made.get(name) ?? this.#make(name);
-    this.#made.set(name, making);
-    await making.catch((error) => {
-      this.#made.delete(name);
-      throw error;
-    });
+    if (queue === undefined) return this.name;
+    const name = `${this.name}/${queue}`;
+    const made = this.#made.get(name) ?? new OnFirstUse(() => this.#make(name));
+    this.#made.set(name, made);
+    await made.get();
     return name;
   }
 
   /** The names in pg-boss of the engine's queue and of the tools' queues. */
   async #names(): Promise<readonly string[]> {
     await this.ready();
-    const { name: own } = this.#place;
-    const all = await this.#boss.getQueues();
+    const own = this.name;
+    const all = await this.boss.getQueues();
     return all.map(({ name }) => name).filter((name) => name === own || name.startsWith(`${own}/`));
   }
 
@@ -732,14 +664,11 @@ class BossQueue {
       ...(backoff?.type === 'exponential' ? { retryBackoff: true } : {}),
       ...(delay > 0 ? { startAfter: new Date(Date.now() + delay) } : {}),
     };
-    return (await this.#boss.send(name, data, sending)) !== null;
+    return (await this.boss.send(name, data, sending)) !== null;
   }
 
   async take(queue: string, limit: number): Promise<readonly TakenJob[]> {
-    const taken = await this.#boss.fetch<Payload>(queue, {
-      batchSize: limit,
-      includeMetadata: true,
-    });
+    const taken = await this.boss.fetch<Payload>(queue, { batchSize: limit, includeMetadata: true });
     return taken.map(({ data: { job, attempts, failed = 0, begun = 0 }, ...metadata }) => {
       return { ...metadata, queue, job: jobOf(job), attempts, failed, begun: begun + metadata.retryCount };
     });
@@ -747,13 +676,13 @@ class BossQueue {
 
   /** Ids of the jobs that this process still holds. */
   async touch(queue: string, jobs: readonly TakenJob[]): Promise<ReadonlySet<string>> {
-    const outcome = await this.#boss.touch(queue, jobs.map(attemptOf));
+    const outcome = await this.boss.touch(queue, jobs.map(attemptOf));
     const { settled } = outcome as CommandOutcome;
     return new Set(settled ?? jobs.map(({ id }) => id));
   }
 
   async complete(queue: string, jobs: readonly TakenJob[]): Promise<void> {
-    await this.#boss.complete(queue, jobs.map(attemptOf));
+    await this.boss.complete(queue, jobs.map(attemptOf));
   }
 
   /** Completes a job in one transaction with writes to the same database. */
@@ -768,7 +697,7 @@ class BossQueue {
 
   /** Throws if another worker has taken the job. */
   async #completeIn(db: Db, job: TakenJob): Promise<void> {
-    const outcome = await this.#boss.complete(job.queue, [attemptOf(job)], null, { db });
+    const outcome = await this.boss.complete(job.queue, [attemptOf(job)], null, { db });
     if ((outcome as CommandOutcome).affected !== 1)
       throw new Error(`The job '${job.job.id}' is another worker's by now.`);
   }
@@ -791,9 +720,9 @@ class BossQueue {
   async retry(taken: TakenJob, message: string): Promise<void> {
     const { id, queue, failed } = taken;
     await this.#transact(async (db) => {
-      const outcome = await this.#boss.fail(queue, [attemptOf(taken)], { message }, { db });
+      const outcome = await this.boss.fail(queue, [attemptOf(taken)], { message }, { db });
       if ((outcome as CommandOutcome).affected === 0) return;
-      await this.#boss.update(queue, { ...payloadOf(taken), failed: failed + 1 }, { id, db });
+      await this.boss.update(queue, { ...payloadOf(taken), failed: failed + 1 }, { id, db });
     });
   }
 
@@ -805,7 +734,7 @@ class BossQueue {
   async giveBack(queue: string, returned: readonly ReturnedJob[]): Promise<void> {
     await this.#transact(async (db) => {
       const attempts = returned.map(({ taken }) => attemptOf(taken));
-      const outcome = await this.#boss.deleteJob(queue, attempts, { db });
+      const outcome = await this.boss.deleteJob(queue, attempts, { db });
       const { settled, affected } = outcome as CommandOutcome;
       const left = new Set(settled ?? (affected === attempts.length ? attempts.map(({ id }) => id) : []));
       const jobs = returned.flatMap(({ taken, delay }) => {
@@ -817,7 +746,7 @@ class BossQueue {
           { id, data, priority, startAfter, retryLimit: retryLimit - retryCount, retryDelay, retryBackoff },
         ];
       });
-      if (jobs.length > 0) await this.#boss.insert(queue, jobs, { db });
+      if (jobs.length > 0) await this.boss.insert(queue, jobs, { db });
     });
   }
 
@@ -827,13 +756,13 @@ class BossQueue {
     const data: DeadPayload = { ...payloadOf(taken), error, made: begun + 1 };
     await this.#transact(async (db) => {
       await this.#completeIn(db, taken);
-      await this.#boss.send(this.#deadName, data, { id, db });
+      await this.boss.send(this.#deadName, data, { id, db });
     });
   }
 
   /** Resolves with true if the job was waiting or running. */
   async cancel(jobId: string): Promise<boolean> {
-    const cancelled = (await this.#names()).map((name) => this.#boss.cancel(name, uuidOf(jobId)));
+    const cancelled = (await this.#names()).map((name) => this.boss.cancel(name, uuidOf(jobId)));
     const outcomes = await Promise.all(cancelled);
     return outcomes.some((outcome) => (outcome as CommandOutcome).affected > 0);
   }
@@ -844,7 +773,7 @@ class BossQueue {
       const names = jobIds.length === 0 ? [] : await this.#names();
       return (await Promise.all(jobIds.map((id) => this.#deadOf(id, names)))).flat();
     }
-    const found = await this.#boss.findJobs<DeadPayload>(this.#deadName);
+    const found = await this.boss.findJobs<DeadPayload>(this.#deadName);
     const latest = [...found].sort((one, other) => other.createdOn.getTime() - one.createdOn.getTime());
     return latest.slice(0, limit).map(deadJob);
   }
@@ -858,42 +787,37 @@ class BossQueue {
     const names = [...(await this.#names()), await this.nameOf(options.queue)];
     return this.#transact(async (db) => {
       const ids = copies.map(({ id }) => id);
-      const outcome = await this.#boss.deleteJob(this.#deadName, ids, { db });
+      const outcome = await this.boss.deleteJob(this.#deadName, ids, { db });
       if ((outcome as CommandOutcome).affected === 0) return false;
-      for (const name of new Set(names)) await this.#boss.deleteJob(name, uuidOf(job.id), { db });
+      for (const name of new Set(names)) await this.boss.deleteJob(name, uuidOf(job.id), { db });
       return this.send(job, options, { db });
     });
   }
 
   async #deadOf(jobId: string, queues: readonly string[]): Promise<readonly DeadJob[]> {
     // Looking a job up by its id is fast. All dead jobs are searched, which is slow, only if that finds the job.
-    const found = await Promise.all(queues.map((name) => this.#boss.findJobs(name, { id: uuidOf(jobId) })));
+    const found = await Promise.all(queues.map((name) => this.boss.findJobs(name, { id: uuidOf(jobId) })));
     if (!found.flat().some(({ state }) => ENDED.has(state))) return [];
     return (await this.#copiesOf(jobId)).map(deadJob).slice(0, 1);
   }
 
   /** Copies of a job in the dead-letter queue. A copy that pg-boss put there has another id. */
   async #copiesOf(jobId: string): Promise<readonly JobWithMetadata<DeadPayload>[]> {
-    return this.#boss.findJobs<DeadPayload>(this.#deadName, { data: { job: { id: jobId } } });
+    return this.boss.findJobs<DeadPayload>(this.#deadName, { data: { job: { id: jobId } } });
   }
 
   async stop(): Promise<void> {
-    await this.#ready?.catch(() => {});
-    await this.#boss.stop({ graceful: false });
+    await this.#ready.started?.catch(() => {});
+    await this.boss.stop({ graceful: false });
   }
 
   /** Whether the database responds, even with an error. True if no request was sent yet. */
   async answers(withinMs: number): Promise<boolean> {
-    if (this.#ready === undefined) return true;
-    const asked = this.database.executeSql('SELECT 1').then(
-      () => true,
-      () => true,
-    );
-    return withinLimits(asked, { signal: undefined, timeoutMs: withinMs }).catch(() => false);
+    return this.#ready.started === undefined || isAnswered(this.database.executeSql('SELECT 1'), withinMs);
   }
 
   get #deadName(): string {
-    return `${this.#place.name}_dead`;
+    return `${this.name}_dead`;
   }
 }
 
@@ -925,7 +849,7 @@ function messageIn(output: unknown): string {
 
 /** pg-boss needs UUIDs: derives a UUID of version 8 (custom) from the id, always the same. */
 function uuidOf(jobId: string): string {
-  const hex = nodeCrypto().createHash('sha256').update(jobId).digest('hex');
+  const hex = nodeCrypto().hash('sha256', jobId);
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

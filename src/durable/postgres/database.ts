@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { ConversationNews } from '../../core/contract/conversation-log.js';
 import type { SqlTransaction } from '../../core/contract/job-engine.js';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { OnFirstUse } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import {
   MILLISECONDS,
@@ -282,15 +283,13 @@ interface OwnPool extends PostgresPool {
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<PostgresRows>;
   /** Receives notifications of channels (`LISTEN`), and the loss of the connection. */
-  on(event: 'notification', listener: (notification: PostgresNotification) => void): unknown;
+  on(
+    event: 'notification',
+    listener: (notification: { readonly channel: string; readonly payload?: string }) => void,
+  ): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Returns the connection to the pool; closes it if `isBroken`. */
   release(isBroken?: boolean): void;
-}
-
-interface PostgresNotification {
-  readonly channel: string;
-  readonly payload?: string | undefined;
 }
 
 /** A statement with its values, as `pg` takes it. */
@@ -450,11 +449,11 @@ export class Database implements SqlDriver {
   readonly #texts = new Map<string, string>();
   readonly #listener: Listener;
   readonly #pool: PostgresPool;
-  readonly #ownPool: ReturnType<typeof openPool> | undefined;
+  readonly #ownPool: OwnPool | undefined;
   readonly #place: string | undefined;
   readonly #timeoutMs: number;
   readonly #reconnectMs: number;
-  #ready: Promise<void> | undefined;
+  readonly #ready = new OnFirstUse(() => this.#insist(() => migrate(this.#pool, this.#schema)));
 
   constructor(options: PostgresOptions) {
     const { pool, connectionString, schema = 'toolwright' } = options;
@@ -470,14 +469,7 @@ export class Database implements SqlDriver {
 
   /** Brings the tables up to date, once. Safe when several processes do so at the same time. */
   migrate(): Promise<void> {
-    this.#ready ??= this.#insist(() => migrate(this.#pool, this.#schema)).then(
-      () => {},
-      (error: unknown) => {
-        this.#ready = undefined;
-        throw error;
-      },
-    );
-    return this.#ready;
+    return this.#ready.get();
   }
 
   /**

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Job } from '../../core/contract/job-engine.js';
+import type { Job, JobNews, JobNewsListener } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { unlessAborted, withinLimits } from '../../core/kernel/async.js';
+import { callListener, OnFirstUse, unlessAborted, withinLimits } from '../../core/kernel/async.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 
@@ -93,6 +93,60 @@ export function storableJob(job: Job): StorableJob {
 /** The stored job. */
 export function jobOf(kept: StorableJob): Job {
   return 'json' in kept ? (JSON.parse(kept.json) as Job) : kept;
+}
+
+/** A message between the engines of a queue. */
+export type EngineWord =
+  | JobNews
+  | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string }
+  | { readonly type: 'wake' };
+
+/** The messages of a queue for the listeners in this process. */
+export abstract class EngineNews<Connection> {
+  readonly #listeners = new Set<{ readonly receive: (word: EngineWord) => void }>();
+  protected readonly connection = new OnFirstUse(() => this.connect());
+
+  constructor(protected readonly onError: (error: unknown) => void) {}
+
+  /** Opens the connection over which messages arrive. */
+  protected abstract connect(): Promise<Connection>;
+
+  /** Resolves once the listener is sure to receive what is published from then on. */
+  async subscribe(receive: (word: EngineWord) => void): Promise<() => Promise<void>> {
+    const listener = { receive };
+    this.#listeners.add(listener);
+    try {
+      await this.connection.get();
+    } catch (error) {
+      this.#listeners.delete(listener);
+      throw error;
+    }
+    return async () => void this.#listeners.delete(listener);
+  }
+
+  /** Subscribes to the messages that are for applications. */
+  onJobs(listener: JobNewsListener): Promise<() => Promise<void>> {
+    return this.subscribe((word) => {
+      if (word.type === 'progress' || word.type === 'end') listener(word);
+    });
+  }
+
+  protected tell(word: EngineWord): void {
+    for (const { receive } of [...this.#listeners]) callListener(() => receive(word), this.onError);
+  }
+
+  protected removeListeners(): void {
+    this.#listeners.clear();
+  }
+}
+
+/** Whether a request is answered in time; an error is an answer, too. */
+export function isAnswered(request: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  const answer = request.then(
+    () => true,
+    () => true,
+  );
+  return withinLimits(answer, { signal: undefined, timeoutMs }).catch(() => false);
 }
 
 /** An engine, and how to test whether it answers. */

@@ -17,7 +17,15 @@ import { type DialectTarget, withDialectFields } from '../dialects.js';
  * `stream` and `stream_options` are removed, because the called method sets them.
  */
 export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
-  const { model, messages, tools = [], toolChoice, parallelToolCalls, responseFormat, options = {} } = request;
+  const {
+    model,
+    messages,
+    tools = [],
+    toolChoice,
+    parallelToolCalls,
+    responseFormat,
+    options = {},
+  } = request;
   const { stream, stream_options, ...rest } = options;
   const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
   return {

@@ -284,7 +284,15 @@ interface ResponsesTarget {
  * limit above that of the request is lowered; their `tools` (run by the server) come before the others.
  */
 export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): WireRecord {
-  const { model, messages, tools = [], toolChoice, parallelToolCalls, responseFormat, options = {} } = request;
+  const {
+    model,
+    messages,
+    tools = [],
+    toolChoice,
+    parallelToolCalls,
+    responseFormat,
+    options = {},
+  } = request;
   const { stream, ...rest } = options;
   // The server stores its own conversations.
   const isKept = target.store || Boolean(rest.conversation);
@@ -309,7 +317,13 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
     ...(responseFormat && { text: { format: toWireFormat(responseFormat), ...jsonRecord(rest.text) } }),
     ...(included.length > 0 && { include: [...new Set(included)] }),
     model,
-    input: toInput(others, { itemKey: target.itemKey, textTools, store, found, from: known ? known.at + 1 : 0 }),
+    input: toInput(others, {
+      itemKey: target.itemKey,
+      textTools,
+      store,
+      found,
+      from: known ? known.at + 1 : 0,
+    }),
     ...(offered.length > 0 && { tools: offered }),
   };
 }
