@@ -1,8 +1,6 @@
 import type { Answer, PendingCall } from '../../core/contract/call.js';
-import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
-import type { Remember } from '../../core/contract/standing-approvals.js';
-import { canonicalJson, isRecord } from '../../core/kernel/json.js';
+import { canonicalJson, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { bytesOf } from '../../core/kernel/node-http.js';
 import type { ConversationView, HistoryTurn } from '../../run/conversation/stored-turns.js';
@@ -11,13 +9,8 @@ import { type AskedChat, hasAnswers, type ReadEvent } from './turn-readings.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The used parts of a request of `useChat` of the AI SDK. */
-interface UiMessageRequest {
-  readonly chatId: string;
-  readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
-}
-
-export function readUiMessageRequest(body: unknown): UiMessageRequest {
+/** Reads a request of `useChat` of the AI SDK. */
+export function readUiMessageRequest(body: unknown): Pick<PostedChat, 'chatId' | 'decide'> {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
   const { id, messages, trigger = 'submit-message', messageId } = body;
   const { edits = {}, remember = {}, outputs = {} } = body;
@@ -63,8 +56,7 @@ async function edit(view: ConversationView | undefined, { id, content }: Said): 
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
   if (view === undefined || turn === undefined) throw unknownMessage();
-  if (canonicalJson(view.messages[turn.begins]?.content ?? null) === canonicalJson(content))
-    return { kind: 'again', of: 'prompt', key: turn.key };
+  if (hasContent(view, turn, content)) return { kind: 'again', of: 'prompt', key: turn.key };
   const attempt = `${turn.number}-${await digestOf(content)}`;
   return { kind: 'prompt', key: messageKey(id, attempt), content, replaces: turn.key };
 }
@@ -83,11 +75,11 @@ function answerAnew(view: ConversationView | undefined, wanted: string | undefin
 
 function takeAnswers(
   view: ConversationView | undefined,
-  word: Required<Parameters<typeof clientAnswers>[0]> & Pick<Parameters<typeof checkIds>[0], 'settled'>,
+  { settled, ...word }: Required<ClientWord> & { readonly settled: ReadonlySet<unknown> },
 ): Decision {
   const answers = view === undefined ? [] : clientAnswers(word, view);
   const { pending = [] } = view ?? {};
-  if (pending.length > 0) checkIds({ ...word, answers, pending });
+  if (pending.length > 0) checkIds(word, { answers, pending, settled });
   if (answers.length === 0 && view !== undefined && asksSeveral(view))
     throw new HttpFault(409, 'The call asks several things: `outputs` answers each of them by its id.');
   if (answers.length === 0) throw new HttpFault(409, 'Nothing waits for these answers.');
@@ -96,6 +88,11 @@ function takeAnswers(
 
 function turnOfMessage(view: ConversationView | undefined, id: string): HistoryTurn | undefined {
   return view?.history.find(({ key }) => messageIdOf(key) === id);
+}
+
+/** Whether a turn's message is unchanged. */
+function hasContent({ messages }: ConversationView, { begins }: HistoryTurn, content: Said['content']): boolean {
+  return canonicalJson(messages[begins]?.content ?? null) === canonicalJson(content);
 }
 
 function refuseWhileWaiting(view: ConversationView | undefined): void {
@@ -112,14 +109,12 @@ function sentParts({ type, text, url, mediaType, filename }: Fields): readonly S
   if (type !== 'file') return [];
   if (typeof url !== 'string' || typeof mediaType !== 'string')
     throw new HttpFault(400, 'A file needs a url and a mediaType.');
-  return [{ file: { url, mediaType, ...(typeof filename === 'string' ? { name: filename } : {}) } }];
+  return [{ file: { url, mediaType, name: textIn(filename) } }];
 }
 
-/** Edits, approvals to remember, and outputs by id, with the answers of the same request. */
-interface SaidById {
-  readonly edits: Fields;
-  readonly remember: Fields;
-  readonly outputs: Fields;
+/** The ids that a client may name. */
+interface KnownIds {
+  /** The answers of the same request. */
   readonly answers: readonly Answer[];
   readonly pending: readonly PendingCall[];
   /** Ids of earlier pending calls: the client's body may still contain entries for them. */
@@ -129,19 +124,12 @@ interface SaidById {
 /**
  * Refuses entries for ids that are not pending. If an edit were ignored, the call would be made with the old arguments.
  */
-function checkIds({ edits, remember, outputs, answers, pending, settled }: SaidById): void {
-  const waiting = (kinds: readonly string[]) => pending.filter(({ kind }) => kinds.includes(kind));
-  const isAnswered = ({ id }: PendingCall): boolean => answers.some((answer) => answer.id === id);
-  const asked = { approvals: waiting(['approval']), outputs: waiting(['question', 'client']) };
-  const said = [
-    { name: 'edits', given: edits, waits: asked.approvals },
-    { name: 'remember', given: remember, waits: asked.approvals },
-    { name: 'outputs', given: outputs, waits: asked.outputs },
-  ];
-  for (const { name, given, waits } of said)
-    for (const id of Object.keys(given)) {
+function checkIds(word: Required<ClientWord>, { answers, pending, settled }: KnownIds): void {
+  for (const name of ['edits', 'remember', 'outputs'] as const) {
+    const waits = pending.filter((wait) => (name === 'outputs' ? isOutput(wait) : wait.kind === 'approval'));
+    for (const id of Object.keys(word[name])) {
       const wait = waits.find((candidate) => candidate.id === id);
-      if (wait !== undefined && isAnswered(wait)) continue;
+      if (wait !== undefined && answers.some((answer) => answer.id === id)) continue;
       const shown = `\`${name}\` has ${JSON.stringify(id)}`;
       if (wait !== undefined)
         throw new HttpFault(422, `${shown}, which is not approved in the same request. Nothing was done.`);
@@ -152,14 +140,17 @@ function checkIds({ edits, remember, outputs, answers, pending, settled }: SaidB
         `${shown}, which is the id of nothing that waits for it. That is: ${ids}. Nothing was done.`,
       );
     }
+  }
+}
+
+/** The parts of a message of the AI SDK. */
+export function partsIn(message: unknown): readonly Fields[] {
+  return isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
 }
 
 /** Ids of settled approvals and of questions in the client's messages. */
 function settledIds(messages: readonly unknown[]): ReadonlySet<unknown> {
-  const parts = messages.flatMap((message) =>
-    isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [],
-  );
-  const ids = parts.map(({ type, state, approval, data }) => {
+  const ids = messages.flatMap(partsIn).map(({ type, state, approval, data }) => {
     if (type === 'data-question' && isRecord(data)) return data.id;
     return isRecord(approval) && /^output-/.test(String(state)) ? approval.id : undefined;
   });
@@ -233,7 +224,7 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
   const { state, output, errorText, approval } = part;
   if (isOutput(wait)) {
     if (state === 'output-error')
-      return { id: wait.id, approved: false, reason: typeof errorText === 'string' ? errorText : '' };
+      return { id: wait.id, approved: false, reason: textIn(errorText) ?? '' };
     return state === 'output-available' ? outputAnswer(wait, output) : undefined;
   }
   // Clients cannot decide about a call whose process crashed.
@@ -243,7 +234,11 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
   if (id !== wait.id) return undefined;
   if (typeof approved !== 'boolean') throw noApproval(wait);
   checkNames(approval, APPROVAL);
-  return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
+  return withoutUndefined({ id: wait.id, approved, reason: textIn(reason) });
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** An answer in a wrong form is refused; ignoring it would look as if nothing were pending. */
@@ -393,9 +388,8 @@ function resumeAnswer(entry: ResumeEntry, wait: PendingCall): Answer {
   );
   checkNames(Object.fromEntries(changed), PAYLOAD);
   const { approved, reason, editedArgs, remember } = payload;
-  const edited = editedArgs === undefined ? {} : { arguments: editedArgs as JsonObject };
-  const stands = remember === undefined ? {} : { remember: remember as Remember };
-  return { id, approved, ...edited, ...stands, ...(typeof reason === 'string' ? { reason } : {}) };
+  // Invalid values are refused together with the answer.
+  return withoutUndefined({ id, approved, arguments: editedArgs, remember, reason: textIn(reason) }) as Answer;
 }
 
 function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer[] {
@@ -410,10 +404,7 @@ function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer
     if (message === undefined) return [];
     const { content, error } = message;
     if (typeof error === 'string') return [{ id: wait.id, approved: false, reason: error }];
-    const text = partsOf(content)
-      .flatMap((part) => ('text' in part ? [part.text] : []))
-      .join('\n');
-    return [{ id: wait.id, result: typeof content === 'string' ? content : text }];
+    return [{ id: wait.id, result: textOf(partsOf(content)) }];
   });
 }
 
@@ -446,9 +437,8 @@ async function agUiPrompt(
     checkNewMessage(id);
     return { kind: 'prompt', key: messageKey(id, runId), content };
   }
-  const isSame = canonicalJson(view.messages[turn.begins]?.content ?? null) === canonicalJson(content);
   const key = messageKey(id, runId);
-  if (isSame && turn.key === key) return { kind: 'again', of: 'prompt', key };
+  if (turn.key === key && hasContent(view, turn, content)) return { kind: 'again', of: 'prompt', key };
   return { kind: 'prompt', key, content, replaces: turn.key };
 }
 
@@ -695,7 +685,7 @@ function checkNewMessage(id: string): void {
 interface SentFile {
   readonly url: string;
   readonly mediaType: string;
-  readonly name?: string;
+  readonly name?: string | undefined;
 }
 
 /** A part of a user's message. */
@@ -703,14 +693,15 @@ type SentPart = { readonly text: string } | { readonly file: SentFile };
 
 /** A user's message in the form of Chat Completions, which every provider accepts. */
 function userContent(parts: readonly SentPart[]): UserMessage['content'] {
-  const texts = parts.flatMap((part) => ('text' in part ? [part.text] : []));
-  const text = texts.join('\n');
-  if (texts.length === parts.length) {
-    if (text.trim() === '') throw new HttpFault(400, 'The message says nothing.');
-    return text;
-  }
+  const text = textOf(parts);
   const files = parts.flatMap((part) => ('file' in part ? [filePart(part.file)] : []));
-  return text.trim() === '' ? files : [{ type: 'text', text }, ...files];
+  if (text.trim() !== '') return files.length === 0 ? text : [{ type: 'text', text }, ...files];
+  if (files.length === 0) throw new HttpFault(400, 'The message says nothing.');
+  return files;
+}
+
+function textOf(parts: readonly SentPart[]): string {
+  return parts.flatMap((part) => ('text' in part ? [part.text] : [])).join('\n');
 }
 
 function filePart({ url, mediaType, name }: SentFile): Fields {

@@ -46,11 +46,11 @@ import {
   type EventSource,
   isOver,
   onlyQuestions,
+  questionsOf,
   type ReadEvent,
   readAnsweredTurn,
   readOwnAnswers,
   readPromptedTurn,
-  readQuestions,
   readRest,
 } from './turn-readings.js';
 
@@ -177,16 +177,12 @@ function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   }
   checkOptions(options, OVER_LOOP);
   const { store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...others } = options;
-  const given = Object.entries(withoutUndefined(others));
-  const isOfChat = ([name]: [string, unknown]): boolean => Object.hasOwn(CHAT_RULES, name);
-  const chat = Object.fromEntries(given.filter(isOfChat)) as unknown as ChatOptions;
-  const config = Object.fromEntries(
-    given.filter((option) => !isOfChat(option)),
-  ) as unknown as ConversationsConfig;
-  const { logger } = chat;
+  const ofRuns = Object.entries(withoutUndefined(others)).filter(([name]) => !Object.hasOwn(CHAT_RULES, name));
+  const config = Object.fromEntries(ofRuns) as unknown as ConversationsConfig;
+  const { logger } = others;
   const settings = withoutUndefined({ logger, engine, scope, leaseMs, pollMs, takesTurns });
   const own = new Conversations({ ...settings, store, config });
-  return { ...chat, conversations: own, own };
+  return { ...others, conversations: own, own };
 }
 
 /** Without `conversations`, `provider` and `store`, a name is misspelled; `conversations` is the usual one. */
@@ -347,10 +343,8 @@ class ChatService {
       if (now === undefined) throw new HttpFault(409, 'The chat is gone.');
       if (!isHelper && !isSameOwner(now.owner, person)) throw somebodyElses();
       const read = (source: EventSource): AsyncIterable<ReadEvent> => {
-        if (isHelper) return readOwnAnswers(source, { key, view: now });
-        return goesOn
-          ? readAnsweredTurn(source, { key, view: now })
-          : readPromptedTurn(source, { key, view: now });
+        const readTurn = isHelper ? readOwnAnswers : goesOn ? readAnsweredTurn : readPromptedTurn;
+        return readTurn(source, { key, view: now });
       };
       const { frames } = posted;
       return this.#stream({ ...asked, view: now }, { read, frames, goesOn: goesOn && !isHelper });
@@ -386,7 +380,8 @@ class ChatService {
     if (isNone && !isWhole) return new Response(null, { status: 204 });
     const read = (source: EventSource): AsyncIterable<ReadEvent> => {
       if (isNone) return ReadableStream.from<ReadEvent>([]);
-      return isHelper ? readQuestions(view) : readRest(source, { view, lastEvent: seen });
+      if (isHelper) return ReadableStream.from(questionsOf(view, view.pending));
+      return readRest(source, { view, lastEvent: seen });
     };
     return this.#stream(asked, { read, frames, goesOn: false });
   }

@@ -14,7 +14,6 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import { errorJson, eventJson } from '../../run/conversation/events.js';
-import type { HistoryTurn } from '../../run/conversation/stored-turns.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
 import {
   agUiAnswersIn,
@@ -24,6 +23,7 @@ import {
   decideAgUi,
   type HttpFault,
   messageIdOf,
+  partsIn,
   readAgUiInput,
   readUiMessageRequest,
   type WriteFrames,
@@ -31,13 +31,14 @@ import {
 import { frameStream } from './frame-stream.js';
 import {
   AgUiEncoder,
+  type AgUiEncoderOptions,
   type AgUiEvent,
   type AgUiMessage,
   type DescribeTurnError,
   type UiMessageChunk,
   UiMessageEncoder,
 } from './turn-encoder.js';
-import type { AskedChat, ReadEvent } from './turn-readings.js';
+import { type AskedChat, eventsOf, type ReadEvent } from './turn-readings.js';
 
 /** Options to stream a run to one reader. */
 export interface RunResponseOptions {
@@ -90,7 +91,7 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
   checkRun('toUIMessageResponse', run);
   checkOptions(options, UI_OPTIONS);
   const { describeError = ANY_ERROR, messageId = crypto.randomUUID(), heartbeatMs } = options;
-  const { events, onLeave } = eventsOf(run, { type: 'turn-start', messageId });
+  const { events, onLeave } = turnOf(run, { type: 'turn-start', messageId });
   const frames = uiMessageFrames(events, { describeError, greets: false });
   return new Response(frameStream(frames, { heartbeatMs, onLeave }), { headers: UI_HEADERS });
 }
@@ -115,7 +116,7 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
   checkOptions(options, AG_UI_OPTIONS);
   const { describeError = ANY_ERROR, heartbeatMs, input } = options;
   const turn = { ...agUiRunOf(readAgUiInput(input)), describeError };
-  const { events, onLeave } = eventsOf(run, { type: 'turn-start' });
+  const { events, onLeave } = turnOf(run, { type: 'turn-start' });
   const frames = agUiFrames(events, turn);
   return new Response(frameStream(frames, { heartbeatMs, onLeave }), { headers: SSE_HEADERS });
 }
@@ -129,8 +130,7 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
  */
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });
-  const parts = isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
-  return clientAnswers({ parts }, { pending });
+  return clientAnswers({ parts: partsIn(message) }, { pending });
 }
 
 /**
@@ -151,7 +151,7 @@ function checkRun(of: string, run: ToolLoopStream): void {
 }
 
 /** The events of a run, in the form of a conversation's turn. */
-function eventsOf(run: ToolLoopStream, begin: JsonObject) {
+function turnOf(run: ToolLoopStream, begin: JsonObject) {
   const iterator = run[Symbol.asyncIterator]();
   const news = (event: JsonObject): ReadEvent => ({ number: 0, event, isNews: true });
   const events = async function* (): AsyncGenerator<ReadEvent, undefined> {
@@ -169,10 +169,15 @@ function eventsOf(run: ToolLoopStream, begin: JsonObject) {
   return { events: events(), onLeave: () => void iterator.return?.() };
 }
 
+/** A message of the user, with the id that the client gave it. */
+interface SentPrompt {
+  readonly id: string;
+  readonly content: unknown;
+}
+
 interface PastTurn {
   readonly number: number;
-  /** The user's message with the id that the client gave it; absent if there was none. */
-  readonly prompt?: { readonly id: string; readonly content: unknown };
+  readonly prompt: SentPrompt | undefined;
   /** All events from `turn-start` on; empty if they are no longer stored. */
   readonly events: readonly JsonObject[];
   /** Messages of the turn. */
@@ -193,30 +198,30 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
   const turns = history.map(({ number, key, begins }, index): PastTurn => {
     const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
-    return { number, ...prompt, events: events.get(number) ?? [], messages: said };
+    return { number, prompt, events: events.get(number) ?? [], messages: said };
   });
   return end < 0 ? turns : turns.slice(0, end);
 }
 
-function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
+function openPrompt({ view }: AskedChat): SentPrompt | undefined {
   const entry = view?.turn?.entry;
-  return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : {};
+  return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : undefined;
 }
 
-function promptOf(key: HistoryTurn['key'], content: unknown): Pick<PastTurn, 'prompt'> {
+function promptOf(key: string, content: unknown): SentPrompt | undefined {
   const id = messageIdOf(key);
-  return id === undefined || content === undefined ? {} : { prompt: { id, content } };
+  return id === undefined || content === undefined ? undefined : { id, content };
 }
 
 async function eventsOfTurns(
-  { view, source: { conversations, chatId, signal } }: AskedChat,
+  { view, source }: AskedChat,
   upTo: number,
 ): Promise<ReadonlyMap<number, JsonObject[]>> {
   const found = new Map<number, JsonObject[]>();
   const wanted = new Set(view?.history.map(({ number }) => number));
   const after = (view?.history[0]?.firstEvent ?? 1) - 1;
   let open: JsonObject[] | undefined;
-  for await (const { event } of conversations.events(chatId, { after, upTo, signal })) {
+  for await (const { event } of eventsOf(source, after, upTo)) {
     if (event.type === 'turn-start') {
       const { number } = event.turn;
       open = wanted.has(number) ? [] : undefined;
@@ -258,10 +263,10 @@ function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
       : turn.messages.flatMap(({ role, content }): readonly Fields[] =>
           role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
         );
-  return [...uiPrompt(turn), { ...message, parts }];
+  return [...uiPrompt(turn.prompt), { ...message, parts }];
 }
 
-function uiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly UiMessage[] {
+function uiPrompt(prompt: SentPrompt | undefined): readonly UiMessage[] {
   if (prompt === undefined) return [];
   const { id, content } = prompt;
   const parts = Array.isArray(content) ? content.filter(isRecord) : [{ type: 'text', text: content }];
@@ -387,10 +392,10 @@ function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
   const texts = turn.messages.flatMap(({ role, content }, index) =>
     role === 'assistant' && content ? [{ id: `turn-${turn.number}.${index}`, role, content }] : [],
   );
-  return [...agUiPrompt(turn), ...(turn.events.length > 0 ? encoder.messages : texts)];
+  return [...agUiPrompt(turn.prompt), ...(turn.events.length > 0 ? encoder.messages : texts)];
 }
 
-function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
+function agUiPrompt(prompt: SentPrompt | undefined): readonly AgUiMessage[] {
   if (prompt === undefined) return [];
   const { id, content } = prompt;
   const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
@@ -416,10 +421,7 @@ const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
 export function protocolOf({
   protocol = 'ui-messages',
   describeError = ANY_ERROR,
-}: {
-  readonly protocol?: ProtocolName | undefined;
-  readonly describeError?: DescribeTurnError | undefined;
-}): ChatProtocol {
+}: Pick<RunResponseOptions, 'describeError'> & { readonly protocol?: ProtocolName }): ChatProtocol {
   switch (protocol) {
     case 'ui-messages':
       return uiMessages(UI_HEADERS, (events, { goesOn }) =>
@@ -506,13 +508,10 @@ function frame(data: UiMessageChunk | AgUiEvent): string {
 
 const PROTOCOL_VERSION = '1.0';
 
-/** A run with the ids and messages of its client. */
-interface AgUiRun {
+/** A run of a client. */
+interface AgUiRun extends AgUiEncoderOptions {
   readonly threadId: string;
   readonly runId: string;
-  readonly describeError: DescribeTurnError;
-  readonly messages: readonly AgUiMessage[];
-  readonly state?: unknown;
   /** Ids of calls whose results the client has; these results are not sent. */
   readonly given?: readonly string[];
   /** Sends all messages first, for a client that has none. */

@@ -463,7 +463,7 @@ interface MessageCall {
 /** An output of a turn, in order. */
 type TurnItem = { readonly message: AgUiMessage } | { readonly parent: string; readonly call: MessageCall };
 
-interface AgUiEncoderOptions {
+export interface AgUiEncoderOptions {
   /** Prefix of message ids in a run that is not a turn of a conversation. */
   readonly runId?: string;
   readonly describeError: DescribeTurnError;

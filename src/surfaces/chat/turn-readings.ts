@@ -22,14 +22,25 @@ export interface ReadEvent extends LoggedEvent {
   readonly isNews: boolean;
 }
 
+/** Stored events of a chat; without `upTo`, also those that follow. */
+export function eventsOf({ conversations, chatId, signal }: EventSource, after: number, upTo?: number) {
+  return conversations.events(chatId, { after, upTo, signal });
+}
+
+/** The key of a prompt or of answers, and the state of their chat. */
+interface KeyInChat {
+  readonly key: string;
+  readonly view: ConversationView;
+}
+
 /** The turn of a prompt, until it ends or is suspended. `view` is the state of the chat after the prompt was stored. */
 export async function* readPromptedTurn(
-  { conversations, chatId, signal }: EventSource,
-  { key, view }: { readonly key: string; readonly view: ConversationView },
+  source: EventSource,
+  { key, view }: KeyInChat,
 ): AsyncGenerator<ReadEvent, undefined> {
-  const { after, ...until } = placeOf(view, key);
+  const { after, upTo } = placeOf(view, key);
   let hasBegun = false;
-  for await (const { number, event } of conversations.events(chatId, { after, ...until, signal })) {
+  for await (const { number, event } of eventsOf(source, after, upTo)) {
     hasBegun ||= event.type === 'turn-start' && event.turn.key === key;
     if (!hasBegun) continue;
     yield { number, event, isNews: true };
@@ -46,20 +57,16 @@ function placeOf(
   const isOpen = turn?.entry.key === key;
   const begun = isOpen ? turn : history.find((ended) => ended.key === key);
   // An unknown turn failed immediately or was replaced: search all events.
-  return { after: (begun?.firstEvent ?? 1) - 1, ...(isOpen ? {} : { upTo: lastEvent }) };
+  return { after: (begun?.firstEvent ?? 1) - 1, upTo: isOpen ? undefined : lastEvent };
 }
 
 /** The turn that receives answers. Events before it continues with them are not news. */
 export async function* readAnsweredTurn(
   source: EventSource,
-  { key, view }: { readonly key: string; readonly view: ConversationView },
+  { key, view }: KeyInChat,
 ): AsyncGenerator<ReadEvent, undefined> {
-  const { conversations, chatId, signal } = source;
   let isNews = false;
-  for await (const { number, event } of conversations.events(chatId, {
-    after: await lastTurnBegin(source, view),
-    signal,
-  })) {
+  for await (const { number, event } of eventsOf(source, await lastTurnBegin(source, view))) {
     const isOurs = event.key === key && (event.type === 'answers-taken' || event.type === 'answers-refused');
     const isEnd = event.type === 'turn-end' && number > view.lastEvent;
     const refusal = isEnd && !isNews ? await laterRefusal(source, { key, after: number }) : undefined;
@@ -79,11 +86,13 @@ async function laterRefusal(
   source: EventSource,
   { key, after }: { readonly key: string; readonly after: number },
 ): Promise<ReadEvent | undefined> {
-  const { conversations, chatId, signal } = source;
-  const view = await conversations.snapshot(chatId);
-  const waits = view?.inbox.some((entry) => entry.key === key) ?? false;
-  const until = waits ? {} : { upTo: view?.lastEvent ?? after };
-  for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
+  const view = await source.conversations.snapshot(source.chatId);
+  const waits = view?.inbox.some((entry) => entry.key === key);
+  for await (const { number, event } of eventsOf(
+    source,
+    after,
+    waits ? undefined : (view?.lastEvent ?? after),
+  )) {
     if (event.type === 'answers-refused' && event.key === key) return { number, event, isNews: true };
     // Entries of the inbox may be processed without an event.
     if (isPause(event)) return laterRefusal(source, { key, after: number });
@@ -92,14 +101,10 @@ async function laterRefusal(
 }
 
 /** Whether the last turn has received answers with this key, or has them in its inbox. */
-export async function hasAnswers(
-  source: EventSource,
-  { key, view }: { readonly key: string; readonly view: ConversationView },
-): Promise<boolean> {
+export async function hasAnswers(source: EventSource, { key, view }: KeyInChat): Promise<boolean> {
   if (view.inbox.some((entry) => entry.key === key)) return true;
-  const { conversations, chatId, signal } = source;
   const after = await lastTurnBegin(source, view);
-  for await (const { event } of conversations.events(chatId, { after, upTo: view.lastEvent, signal }))
+  for await (const { event } of eventsOf(source, after, view.lastEvent))
     if (event.type === 'answers-taken' && event.key === key) return true;
   return false;
 }
@@ -115,7 +120,6 @@ export async function* readRest(
   source: EventSource,
   { view, lastEvent }: RestOptions,
 ): AsyncGenerator<ReadEvent, undefined> {
-  const { conversations, chatId, signal } = source;
   const seen = Math.min(lastEvent ?? 0, view.lastEvent);
   const { begin: after } = await findTurn(source, {
     view,
@@ -124,8 +128,8 @@ export async function* readRest(
   const { pausedAt } = await findTurn(source, { view, upTo: view.lastEvent });
   // A suspension that was answered does not end the stream.
   const passed = view.status === 'suspended' && pausedAt !== undefined ? pausedAt - 1 : view.lastEvent;
-  const until = isLeft(view) ? {} : { upTo: view.lastEvent };
-  for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
+  const upTo = isLeft(view) ? undefined : view.lastEvent;
+  for await (const { number, event } of eventsOf(source, after, upTo)) {
     if (number === pausedAt && view.status === 'suspended') {
       yield* pauseNow({ number, event, isNews: number > seen }, view);
       return;
@@ -134,7 +138,7 @@ export async function* readRest(
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
     // Ends the stream if the turn is still suspended, or has ended.
     if (event.type === 'answers-refused' && number > passed) {
-      const now = await conversations.snapshot(chatId);
+      const now = await source.conversations.snapshot(source.chatId);
       if (now === undefined || (await isOver(source, { view: now, lastEvent: number }))) return;
     }
   }
@@ -178,7 +182,7 @@ async function lastTurnBegin(source: EventSource, view: ConversationView): Promi
 
 /** The number before the turn that is open after event `upTo`, and its suspension, unless the turn has been resumed. */
 async function findTurn(
-  { conversations, chatId, signal }: EventSource,
+  source: EventSource,
   { view, upTo }: { readonly view: ConversationView; readonly upTo: number },
 ): Promise<{ readonly begin: number; readonly pausedAt: number | undefined; readonly isGone: boolean }> {
   const begun = [...view.history, ...(view.turn ? [view.turn] : [])].map(
@@ -189,7 +193,7 @@ async function findTurn(
   let begin = upTo;
   let pausedAt: number | undefined;
   let isGone = true;
-  for await (const { number, event } of conversations.events(chatId, { after, upTo, signal })) {
+  for await (const { number, event } of eventsOf(source, after, upTo)) {
     isGone = false;
     if (event.type === 'turn-start') begin = number - 1;
     if (event.type === 'turn-end') begin = upTo;
@@ -211,17 +215,13 @@ export function onlyQuestions({ view, source }: AskedChat): AskedChat {
   return { view: shown, source: { ...source, conversations } };
 }
 
-/** The pending calls, as events of their turn. */
-export async function* readQuestions(view: ConversationView): AsyncGenerator<ReadEvent, undefined> {
-  yield* questionsOf(view, view.pending);
-}
-
 /** Events for a reader who may only answer: whether the answers were accepted, and the remaining pending calls. */
 export async function* readOwnAnswers(
   source: EventSource,
-  { key, view }: { readonly key: string; readonly view: ConversationView },
+  answers: KeyInChat,
 ): AsyncGenerator<ReadEvent, undefined> {
-  for await (const { event, isNews } of readAnsweredTurn(source, { key, view })) {
+  const { view } = answers;
+  for await (const { event, isNews } of readAnsweredTurn(source, answers)) {
     if (!isNews) continue;
     const ids = event.type === 'answers-taken' ? (event.ids as readonly unknown[]) : [];
     const left = event.type === 'turn-end' ? [] : view.pending.filter(({ id }) => !ids.includes(id));
@@ -230,11 +230,12 @@ export async function* readOwnAnswers(
   }
 }
 
-function* questionsOf(
+/** Pending calls as events of their turn, after the refusal of answers. */
+export function questionsOf(
   { turn, iteration, lastEvent: number }: ConversationView,
   pending: readonly PendingCall[],
   refused: readonly JsonObject[] = [],
-): Generator<ReadEvent, undefined> {
+): readonly ReadEvent[] {
   const events = [
     { type: 'turn-start', turn: { number: turn?.number } },
     { type: 'step-start', iteration },
@@ -242,7 +243,7 @@ function* questionsOf(
     ...refused,
     { type: 'turn-suspended', status: 'suspended', pending },
   ];
-  for (const event of events) yield { number, event, isNews: true } as unknown as ReadEvent;
+  return events.map((event) => ({ number, event, isNews: true }) as unknown as ReadEvent);
 }
 
 function suspensionsOf(pending: readonly PendingCall[]): readonly object[] {
