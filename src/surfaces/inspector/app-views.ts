@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { CallScope } from '../../core/contract/call.js';
 import type { McpApp, McpAppCsp } from '../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { resultText } from '../../run/call/result-text.js';
 import { appFaults, htmlOf } from '../mcp/server/apps.js';
 import { writeCallResult } from '../mcp/server/call-result.js';
@@ -33,8 +34,7 @@ export class AppDocuments {
     const { permissions = {}, csp, prefersBorder } = tool.ui;
     const id = randomBytes(24).toString('base64url');
     this.#documents.set(id, { html: await htmlOf(tool.ui), policy: policyOf(csp) });
-    const [oldest] = this.#documents.keys();
-    if (this.#documents.size > MAX_DOCUMENTS) this.#documents.delete(oldest as string);
+    forgetOldest(this.#documents, MAX_DOCUMENTS);
     const features = Object.keys(permissions).map((name) => FEATURES[name as keyof typeof FEATURES]);
     return {
       address: `apps/${id}`,

@@ -1,6 +1,7 @@
 import type { CallJournal, CallScope } from '../../core/contract/call.js';
 import type { LLMProvider, Message } from '../../core/contract/llm-provider.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import type { Invocation } from '../../run/call/invocation.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { answerWait, letsCallRun, type WaitAnswer } from '../../run/call/waits.js';
@@ -212,7 +213,6 @@ export class TrialChats {
 
   #save(chat: TrialChat): void {
     this.#chats.set(chat.id, chat);
-    const [oldest] = this.#chats.keys();
-    if (this.#chats.size > MAX_CHATS) this.#chats.delete(oldest as string);
+    forgetOldest(this.#chats, MAX_CHATS);
   }
 }

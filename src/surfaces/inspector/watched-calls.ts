@@ -1,5 +1,6 @@
 import type { CallJournal, CallScope } from '../../core/contract/call.js';
-import { onAbort } from '../../core/kernel/async.js';
+import { andThen, onAbort } from '../../core/kernel/async.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import type {
   CallStep,
   CallWatcher,
@@ -130,8 +131,7 @@ export class WatchedCalls implements CallWatcher {
       steps: [],
     };
     this.#calls.set(seen.key, seen);
-    const [oldest] = this.#calls.keys();
-    if (this.#calls.size > MAX_CALLS) this.#calls.delete(oldest as string);
+    forgetOldest(this.#calls, MAX_CALLS);
     return seen;
   }
 
@@ -167,8 +167,7 @@ export class WatchedCalls implements CallWatcher {
       this.#feed.report('calls');
       return invocation;
     };
-    const made = call.make(added);
     // A call of a synchronous tool stays synchronous.
-    return made instanceof Promise ? made.then(end) : end(made);
+    return andThen(call.make(added), end);
   }
 }

@@ -3,6 +3,7 @@ import type { CallJournal, CallRecord, PendingCall } from '../../core/contract/c
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message, Usage } from '../../core/contract/llm-provider.js';
 import type { ProgressUpdate } from '../../core/contract/tool-context.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import type { LoopEvent, ToolLoopResult } from '../../run/loop/events.js';
 import type { LoopRun } from '../../run/loop/loop-run.js';
@@ -120,8 +121,7 @@ export class WatchedRuns {
       ...{ spans: [], answers: [], status: 'running' },
     };
     this.#runs.set(runId, seen);
-    const [oldest] = this.#runs.keys();
-    if (this.#runs.size > MAX_RUNS) this.#runs.delete(oldest as string);
+    forgetOldest(this.#runs, MAX_RUNS);
     return seen;
   }
 

@@ -1,4 +1,4 @@
-import { readEvents, type ServerEvent } from '../../../src/surfaces/satellite/client/satellite-client.js';
+import { readServerEvents, type ServerEvent } from '../../../src/models/wire/server-events.js';
 
 /** An event with its data read. */
 export interface ReadEvent extends Omit<ServerEvent, 'data'> {
@@ -20,5 +20,5 @@ export async function* postForEvents(
   });
   if (response.headers.get('content-type') !== 'text/event-stream; charset=utf-8' || response.body === null)
     throw new Error(`no events: ${response.status} ${await response.text()}`);
-  for await (const event of readEvents(response.body)) yield { ...event, data: JSON.parse(event.data) };
+  for await (const event of readServerEvents(response.body)) yield { ...event, data: JSON.parse(event.data) };
 }

@@ -9,7 +9,7 @@ import {
   toNodeHandler,
 } from 'toolwright/satellite';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
-import { readEvents } from '../../../src/surfaces/satellite/client/satellite-client.js';
+import { readServerEvents } from '../../../src/models/wire/server-events.js';
 import { serve } from '../../setup/loopback.js';
 import { collect } from '../providers/loopback-server.js';
 import { AssistantServer, requestText } from './assistant-server.js';
@@ -416,16 +416,16 @@ describe('a restart of the satellite', () => {
 describe('events of a server', () => {
   test('are read however their lines and characters are cut', async () => {
     const bytes = new TextEncoder().encode(
-      ': hello\r\nevent: a\r\ndata: "é😀\u2028"\r\n\r\nretry: 5\n\ndata:1\ndata: 2\n\nid: x\nevent:b\rdata\r\revent: lost',
+      ': hello\r\nevent: a\r\ndata: "é😀\u2028"\r\n\r\nretry: 5\n\ndata:1\ndata: 2\n\nid: x\nevent:b\rdata\r\revent: lost\rdata: 3',
     );
     for (const size of [1, 2, 3, 7, bytes.length]) {
       const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
         bytes.slice(index * size, (index + 1) * size),
       );
-      const events = await collect(readEvents(ReadableStream.from(chunks)));
+      const events = await collect(readServerEvents(ReadableStream.from(chunks), { dropsCut: true }));
       expect(events.map(({ event, data, id }) => [event, data, id])).toEqual([
         ['a', '"é😀\u2028"', undefined],
-        ['message', '1\n2', undefined],
+        ['', '1\n2', undefined],
         ['b', '', 'x'],
       ]);
     }

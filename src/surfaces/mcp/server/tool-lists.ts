@@ -1,6 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { McpApp } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
+import { forgetOldest } from '../../../core/kernel/forget-oldest.js';
 import type { NameFilter, ToolRegistry } from '../../../run/call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
 import { appsOf } from './apps.js';
@@ -70,8 +71,7 @@ export class ToolLists {
     // The least recently used view comes first.
     views.delete(key);
     views.set(key, view);
-    const [oldest] = views.keys();
-    if (views.size > MAX_VIEWS) views.delete(oldest as string);
+    forgetOldest(views, MAX_VIEWS);
     return view;
   }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { text as readText } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type CallRecord, type CallScope, SCOPE_RULES } from '../../../core/contract/call.js';
 import type { Logger } from '../../../core/contract/ports.js';
@@ -9,9 +10,9 @@ import {
   refuseOptions,
 } from '../../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
-import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
+import { callListener, MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
-import { parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
+import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import {
   COUNT_LIMIT,
   FILLED_TEXT,
@@ -28,6 +29,7 @@ import {
   secret,
   TEXT,
 } from '../../../core/kernel/options.js';
+import { readServerEvents } from '../../../models/wire/server-events.js';
 import { SafeLog } from '../../../run/call/log.js';
 import { answerText } from '../../../run/call/result-text.js';
 import { ToolRegistry } from '../../../run/call/tool-registry.js';
@@ -53,12 +55,10 @@ export interface SatelliteSendOptions extends SatelliteRunOptions {
   readonly conversationId?: string;
 }
 
+const { channel, chatId, data, container, signal } = SCOPE_RULES;
+
 const RUN_RULES: RulesOf<SatelliteRunOptions> = {
-  channel: SCOPE_RULES.channel,
-  chatId: SCOPE_RULES.chatId,
-  data: SCOPE_RULES.data,
-  container: SCOPE_RULES.container,
-  signal: SCOPE_RULES.signal,
+  ...{ channel, chatId, data, container, signal },
   onEvent: FUNCTION,
 };
 
@@ -302,21 +302,16 @@ class SatelliteRun {
     return {
       signal: this.#services.signal,
       onText: (text: string) => this.#emit({ type: 'text-delta', text }),
-      onRetry: (retry: { readonly attempt: number; readonly delayMs: number; readonly error: Error }) =>
-        this.#emit({ type: 'retry', ...retry }),
+      onRetry: (retry: Retry) => this.#emit({ type: 'retry', ...retry }),
     };
   }
 
   #emit(event: SatelliteEvent): void {
     const { onEvent, log } = this.#services;
-    const fail = (error: unknown): void =>
-      log.warn('Satellite listener failed', { event: event.type, error });
-    try {
-      // A listener may be async; its rejection must be reported, too.
-      Promise.resolve(onEvent?.(event)).catch(fail);
-    } catch (error) {
-      fail(error);
-    }
+    callListener(
+      () => onEvent?.(event),
+      (error) => log.warn('Satellite listener failed', { event: event.type, error }),
+    );
   }
 }
 
@@ -330,8 +325,15 @@ export type SatelliteEvent =
       LoopEvent,
       { readonly type: 'step-start' | 'text-delta' | 'call-start' | 'call-progress' | 'call-end' }
     >
-  | { readonly type: 'retry'; readonly attempt: number; readonly delayMs: number; readonly error: Error }
+  | ({ readonly type: 'retry' } & Retry)
   | { readonly type: 'run-end'; readonly outcome: SatelliteOutcome };
+
+/** A request that is sent again. */
+interface Retry {
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly error: Error;
+}
 
 /** Receives events, and is not awaited; its errors are logged and have no effect. */
 export type SatelliteListener = (event: SatelliteEvent) => unknown;
@@ -359,24 +361,13 @@ export type SatelliteOutcome =
   | (Progress & { readonly status: 'aborted' | 'failed'; readonly error: ToolwrightError });
 
 /** The assistant's address, and the limits of requests. */
-interface TransportOptions {
-  readonly url: string | URL;
-  readonly token?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly maxRetries: number;
-  /** For one request, until its reply is complete. */
-  readonly timeoutMs: number;
-  readonly maxReplyBytes: number;
-}
+type TransportOptions = Pick<SatelliteClientOptions, 'url' | 'token' | 'headers'> &
+  Required<Pick<SatelliteClientOptions, 'maxRetries' | 'timeoutMs' | 'maxReplyBytes'>>;
 
 interface ReplyListener {
-  readonly signal?: AbortSignal;
-  readonly onText?: (text: string) => void;
-  readonly onRetry?: (retry: {
-    readonly attempt: number;
-    readonly delayMs: number;
-    readonly error: Error;
-  }) => void;
+  readonly signal: AbortSignal | undefined;
+  readonly onText: (text: string) => void;
+  readonly onRetry: (retry: Retry) => void;
 }
 
 const LONGEST_DELAY_MS = 30_000;
@@ -419,7 +410,7 @@ class ChatTransport {
         const error = toAssistantError(thrown);
         if (attempt > this.#options.maxRetries || !isPassing(error)) throw error;
         const delayMs = delayBefore(attempt, error);
-        listener.onRetry?.({ attempt, delayMs, error });
+        listener.onRetry({ attempt, delayMs, error });
         await wait(delayMs, undefined, { signal: listener.signal });
       }
     }
@@ -481,17 +472,13 @@ interface ServerReply {
   readonly response: ChatResponse;
 }
 
-interface ReplyReading {
-  readonly onText?: (text: string) => void;
-  readonly maxBytes: number;
-}
-
-type Body = AsyncIterable<Uint8Array>;
-
 /** Reads a reply from a JSON body or from events. Throws an {@link AssistantError} if it is invalid. */
-async function readReply(response: Response, { onText, maxBytes }: ReplyReading): Promise<ServerReply> {
-  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-  const body = atMost(maxBytes, response.body ?? []);
+async function readReply(
+  response: Response,
+  { onText, maxBytes }: Pick<ReplyListener, 'onText'> & { readonly maxBytes: number },
+): Promise<ServerReply> {
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  const body = ReadableStream.from(atMost(maxBytes, response.body ?? []));
   if (response.ok && isStream) return readStream(body, onText);
   const text = await readText(body);
   if (!response.ok) throw readError(text, response);
@@ -500,7 +487,10 @@ async function readReply(response: Response, { onText, maxBytes }: ReplyReading)
 }
 
 /** Leaving the iteration closes the connection. */
-async function* atMost(maxBytes: number, body: Body | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* atMost(
+  maxBytes: number,
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.byteLength;
@@ -510,19 +500,15 @@ async function* atMost(maxBytes: number, body: Body | Iterable<Uint8Array>): Asy
   }
 }
 
-async function readText(body: Body): Promise<string> {
-  const decoder = new TextDecoder();
-  const parts: string[] = [];
-  for await (const chunk of body) parts.push(decoder.decode(chunk, { stream: true }));
-  return parts.join('') + decoder.decode();
-}
-
-async function readStream(body: Body, onText?: (text: string) => void): Promise<ServerReply> {
-  for await (const { event, data, id } of readEvents(body)) {
+async function readStream(
+  body: ReadableStream<Uint8Array>,
+  onText: ReplyListener['onText'],
+): Promise<ServerReply> {
+  for await (const { event, data, id } of readServerEvents(body, { dropsCut: true })) {
     if (event === 'response') return { turnId: id, response: checkReply(parsedJson(data)) };
     if (event === 'error') throw readError(data);
     const delta = event === 'text-delta' ? (parsedJson(data) as { readonly text?: unknown } | null) : null;
-    if (typeof delta?.text === 'string') onText?.(delta.text);
+    if (typeof delta?.text === 'string') onText(delta.text);
   }
   throw new AssistantError('unreachable', 'the stream of the assistant ended before its reply');
 }
@@ -553,53 +539,7 @@ function checkReply(value: unknown): ChatResponse {
 }
 
 function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean {
-  return typeof name === 'string' && typeof args === 'object' && args !== null && !Array.isArray(args);
-}
-
-export interface ServerEvent {
-  readonly event: string;
-  readonly data: string;
-  readonly id?: string;
-}
-
-/** The events of a body; comments and unknown fields are skipped. */
-export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
-  let fields: Record<string, string> = {};
-  for await (const line of readLines(body)) {
-    if (line !== '') fields = withField(fields, line);
-    else if (fields.data === undefined) fields = {};
-    else {
-      yield { event: fields.event ?? 'message', data: fields.data, id: fields.id };
-      fields = {};
-    }
-  }
-}
-
-/** Scans each chunk once, however long its line gets. */
-async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let begun: string[] = [];
-  /** Possibly the first half of `\r\n`. */
-  let carriage = '';
-  for await (const chunk of body) {
-    const text = carriage + decoder.decode(chunk, { stream: true });
-    carriage = text.endsWith('\r') ? '\r' : '';
-    const lines = (carriage === '' ? text : text.slice(0, -1)).split(/\r\n|\n|\r/);
-    const last = lines.pop() ?? '';
-    for (const line of lines) {
-      yield begun.length === 0 ? line : begun.join('') + line;
-      begun = [];
-    }
-    if (last !== '') begun.push(last);
-  }
-}
-
-function withField(fields: Record<string, string>, line: string): Record<string, string> {
-  // The flag `s` is needed because JSON may contain U+2028, which does not end a line of an event.
-  const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
-  if (name !== 'event' && name !== 'data' && name !== 'id') return fields;
-  const before = name === 'data' && fields.data !== undefined ? `${fields.data}\n` : '';
-  return { ...fields, [name]: before + value };
+  return typeof name === 'string' && isRecord(args);
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
 } from '../../../core/contract/conversation-store.js';
 import type { FinishReason } from '../../../core/contract/llm-provider.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
+import { forgetOldest } from '../../../core/kernel/forget-oldest.js';
 import { withoutUndefined } from '../../../core/kernel/json.js';
 import {
   COUNT_LIMIT,
@@ -80,8 +81,7 @@ export class MemoryConversationStore implements ConversationStore {
       usedAt: this.#limits.now(),
     };
     this.#entries.set(conversationId, withoutUndefined(entry));
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > this.#limits.maxConversations) this.#entries.delete(oldest as string);
+    forgetOldest(this.#entries, this.#limits.maxConversations);
     return true;
   }
 
@@ -210,7 +210,9 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
       const owner = turn.owner === undefined ? null : JSON.stringify(turn.owner);
       this.#run(
         'INSERT OR IGNORE INTO conversations (id, last_seq, used_at, owner) VALUES (?, 0, ?, ?)',
-        ...[conversationId, now(), owner],
+        conversationId,
+        now(),
+        owner,
       );
       const messages = turn.messages.map(({ role, content }) => ({ role, content }));
       // Only replies have extras, and a turn ends with its reply.
@@ -218,13 +220,11 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
       const extras = JSON.stringify({ reasoning, providerItems });
       const seq = this.#run(
         'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason, extras) VALUES (?, ?, ?, ?, ?)',
-        ...[
-          conversationId,
-          turn.id,
-          JSON.stringify(messages),
-          turn.finishReason,
-          extras === '{}' ? null : extras,
-        ],
+        conversationId,
+        turn.id,
+        JSON.stringify(messages),
+        turn.finishReason,
+        extras === '{}' ? null : extras,
       );
       this.#run(
         'UPDATE conversations SET last_seq = ?, used_at = ? WHERE id = ?',

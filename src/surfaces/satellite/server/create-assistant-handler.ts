@@ -15,6 +15,7 @@ import type { Logger } from '../../../core/contract/ports.js';
 import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
+import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import { bytesOf, type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
 import {
   COUNT_LIMIT,
@@ -109,7 +110,7 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
   const turn = {
     id: turnId,
     after: conversation?.turnId,
-    ...(request.owner === undefined ? {} : { owner: request.owner }),
+    ...withoutUndefined({ owner: request.owner }),
     messages: [...added, storedReply(reply)],
     finishReason,
   };
@@ -130,13 +131,8 @@ function ownConversation(
 
 /** Drops provider items of a reply with calls: they may refer to calls that will never be answered. */
 function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
-  const hasItems = providerItems !== undefined && toolCalls.length === 0;
-  return {
-    role: 'assistant',
-    content,
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(hasItems ? { providerItems } : {}),
-  };
+  const items = toolCalls.length === 0 ? providerItems : undefined;
+  return withoutUndefined({ role: 'assistant', content, reasoning, providerItems: items });
 }
 
 /** Another process stored a turn first: the same request sent again, or another one. */
@@ -245,12 +241,12 @@ function pendingRequest(conversation: StoredConversation | undefined): ToolReque
 function toChatResponse(id: string, conversation: StoredConversation): ChatResponse {
   const request = pendingRequest(conversation);
   const content = request === undefined ? (conversation.messages.at(-1)?.content ?? '') : '';
-  return {
+  return withoutUndefined({
     conversation_id: id,
     message: { role: 'assistant', content },
     finish_reason: conversation.finishReason,
-    ...(request === undefined ? {} : { tool_request: request }),
-  };
+    tool_request: request,
+  });
 }
 
 const LONGEST_NAME = 64;
@@ -461,8 +457,8 @@ function turnIdOf(value: string | null | undefined, header: string): string | un
 }
 
 function jsonReply({ turnId, response }: TurnReply): Response {
-  const headers = { 'cache-control': 'no-store', ...(turnId === undefined ? {} : { etag: `"${turnId}"` }) };
-  return Response.json(response, { headers });
+  const etag = turnId && { etag: `"${turnId}"` };
+  return Response.json(response, { headers: { 'cache-control': 'no-store', ...etag } });
 }
 
 /** Runs work with the same key one after another in order of arrival; other keys do not wait. */
@@ -626,10 +622,8 @@ async function enforceRateLimit(request: Request, rateLimit: RateLimit | undefin
   const decision = await rateLimit(new Request(url, { method, headers }));
   if (decision === true || (typeof decision === 'object' && decision?.allow === true)) return;
   const seconds = typeof decision === 'object' ? Number(decision?.retryAfterSeconds) : Number.NaN;
-  const retryAfter: Readonly<Record<string, string>> = Number.isFinite(seconds)
-    ? { 'retry-after': String(Math.max(0, Math.ceil(seconds))) }
-    : {};
-  throw new AssistantFault('rate_limited', 'too many requests', retryAfter);
+  const retryAfter = { 'retry-after': String(Math.max(0, Math.ceil(seconds))) };
+  throw new AssistantFault('rate_limited', 'too many requests', Number.isFinite(seconds) ? retryAfter : {});
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -640,8 +634,9 @@ const FIELDS: Readonly<Record<ChatMessage['role'], readonly string[]>> = {
 };
 
 function readAssistantRequest(body: unknown): ChatRequest {
-  const { conversation_id: id, messages } = object(body, 'the body');
-  refuseOthers(body as Fields, ['conversation_id', 'messages'], 'the body');
+  const fields = object(body, 'the body');
+  refuseOthers(fields, ['conversation_id', 'messages'], 'the body');
+  const { conversation_id: id, messages } = fields;
   if (!Array.isArray(messages) || messages.length === 0)
     throw wrong('messages must be an array with at least one message');
   return {
@@ -675,7 +670,7 @@ function readMessage(value: unknown, where: string): ChatMessage {
 }
 
 function object(value: unknown, where: string): Fields {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
+  if (isRecord(value)) return value;
   throw wrong(`${where} must be an object`);
 }
 
@@ -742,9 +737,9 @@ const STATUS: Readonly<Record<ChatErrorCode, number>> = {
 /** A refused request, with a message for its sender. */
 class AssistantFault extends Error {
   readonly code: ChatErrorCode;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Headers;
 
-  constructor(code: ChatErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(code: ChatErrorCode, message: string, headers: Headers = {}) {
     super(message);
     this.code = code;
     this.headers = headers;
