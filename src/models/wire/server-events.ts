@@ -1,5 +1,5 @@
 /** An event of a stream of server-sent events. */
-export interface ServerEvent {
+interface ServerEvent {
   /** Empty if the event has no name. */
   readonly event: string;
   readonly data: string;

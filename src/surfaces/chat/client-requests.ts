@@ -91,7 +91,11 @@ function turnOfMessage(view: ConversationView | undefined, id: string): HistoryT
 }
 
 /** Whether a turn's message is unchanged. */
-function hasContent({ messages }: ConversationView, { begins }: HistoryTurn, content: Said['content']): boolean {
+function hasContent(
+  { messages }: ConversationView,
+  { begins }: HistoryTurn,
+  content: Said['content'],
+): boolean {
   return canonicalJson(messages[begins]?.content ?? null) === canonicalJson(content);
 }
 
@@ -223,8 +227,7 @@ function isOutput({ kind }: PendingCall): boolean {
 function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
   const { state, output, errorText, approval } = part;
   if (isOutput(wait)) {
-    if (state === 'output-error')
-      return { id: wait.id, approved: false, reason: textIn(errorText) ?? '' };
+    if (state === 'output-error') return { id: wait.id, approved: false, reason: textIn(errorText) ?? '' };
     return state === 'output-available' ? outputAnswer(wait, output) : undefined;
   }
   // Clients cannot decide about a call whose process crashed.
@@ -389,7 +392,13 @@ function resumeAnswer(entry: ResumeEntry, wait: PendingCall): Answer {
   checkNames(Object.fromEntries(changed), PAYLOAD);
   const { approved, reason, editedArgs, remember } = payload;
   // Invalid values are refused together with the answer.
-  return withoutUndefined({ id, approved, arguments: editedArgs, remember, reason: textIn(reason) }) as Answer;
+  return withoutUndefined({
+    id,
+    approved,
+    arguments: editedArgs,
+    remember,
+    reason: textIn(reason),
+  }) as Answer;
 }
 
 function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer[] {

@@ -104,7 +104,7 @@ export interface LoopChatOptions
 /** Options of {@link createChatHandler}. */
 export type ChatHandlerOptions = ConversationsChatOptions | LoopChatOptions;
 
-const CHAT_RULES: RulesOf<ChatOptions> = {
+export const CHAT_RULES: RulesOf<ChatOptions> = {
   authenticate: required(FUNCTION),
   mayAnswer: protecting({ ...FUNCTION, fix: '(request, run) => true or false' }),
   protocol: oneOf('ui-messages', 'ag-ui', 'events'),
@@ -177,7 +177,9 @@ function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   }
   checkOptions(options, OVER_LOOP);
   const { store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...others } = options;
-  const ofRuns = Object.entries(withoutUndefined(others)).filter(([name]) => !Object.hasOwn(CHAT_RULES, name));
+  const ofRuns = Object.entries(withoutUndefined(others)).filter(
+    ([name]) => !Object.hasOwn(CHAT_RULES, name),
+  );
   const config = Object.fromEntries(ofRuns) as unknown as ConversationsConfig;
   const { logger } = others;
   const settings = withoutUndefined({ logger, engine, scope, leaseMs, pollMs, takesTurns });

@@ -4,7 +4,6 @@ import type { CallScope } from '../../core/contract/call.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import {
   type AuthorFault,
-  checkOptions,
   InvalidOptionsError,
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
@@ -18,13 +17,13 @@ import { savesSteps } from '../../run/loop/run.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import { isSignedWith, validateState } from '../../run/loop/suspend.js';
 import { RequestContainer, type RequestContexts, type RunningCalls } from './calls.js';
-import {
-  type OwnedRun,
-  type OwnerScope,
-  RUN_OPTIONS,
-  type RunConfig,
-  type RunOptions,
-  type ToolwrightModuleOptions,
+import type {
+  AnswerOptions,
+  OwnedRun,
+  OwnerScope,
+  RunConfig,
+  RunOptions,
+  ToolwrightModuleOptions,
 } from './options.js';
 import type { ToolVisibility } from './pipeline.js';
 
@@ -32,6 +31,8 @@ import type { ToolVisibility } from './pipeline.js';
 interface Asker {
   readonly request: object | undefined;
   readonly scope: CallScope;
+  /** Who answers, if it is not the owner of the request. */
+  readonly answeredBy: unknown;
 }
 
 /** A run before its visible tools are determined. */
@@ -77,16 +78,13 @@ export class ApplicationRuns {
   }
 
   /** The caller: the given request, or the one whose handler is running. */
-  asker(options: RunOptions): Asker {
-    checkOptions(options, RUN_OPTIONS);
-    const { config: _, request: given, ...scope } = options;
+  asker({ config: _, request: given, answeredBy, ...scope }: AnswerOptions): Asker {
     const request = given ?? this.#parts.requests.current();
-    return { request, scope: this.scopeOf(request, scope) };
+    return { request, scope: this.scopeOf(request, scope), answeredBy };
   }
 
   /** Merges the module's options with those of the run, and adds the shutdown signal and the caller. */
-  prepare(options: RunOptions): PreparedRun {
-    checkOptions(options, RUN_OPTIONS);
+  prepare(options: AnswerOptions): PreparedRun {
     return { config: this.#config(options.config ?? {}), ...this.asker(options) };
   }
 
@@ -98,11 +96,11 @@ export class ApplicationRuns {
   }
 
   /** Arguments to resume a run after {@link answering}. */
-  async resume(prepared: PreparedRun, run: OwnedRun | undefined, answeredBy: unknown): Promise<ResumeParts> {
+  async resume(prepared: PreparedRun, run: OwnedRun | undefined): Promise<ResumeParts> {
     const { config } = prepared;
-    const { owner, ...options } = await this.answering(prepared, run, answeredBy);
-    if (owner === undefined) return { config: await this.#limited(config, prepared.request), options };
-    if (owner.request !== undefined) return { config: await this.#limited(config, owner.request), options };
+    const { owner = prepared, ...options } = await this.answering(prepared, run);
+    if (owner === prepared || owner.request !== undefined)
+      return { config: await this.#limited(config, owner.request), options };
     return { config: { ...config, tools: this.#offeredBefore(config, run) }, options };
   }
 
@@ -111,8 +109,7 @@ export class ApplicationRuns {
    *
    * @throws ToolwrightError `RunNotAllowed` (523) if the caller may not answer.
    */
-  async answering(asker: Asker, run: OwnedRun | undefined, answeredBy: unknown): Promise<Answering> {
-    const { request, scope } = asker;
+  async answering({ request, scope, answeredBy }: Asker, run: OwnedRun | undefined): Promise<Answering> {
     const by = withoutUndefined({ answeredBy: answeredBy ?? scope.owner });
     if (run === undefined || isSameOwner(run.owner, scope.owner)) return { scope, ...by };
     // Another user answers: the run continues in its owner's scope.

@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { Inject } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
-import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../../core/contract/call.js';
+import type { PolicyDecision, PolicyRequest } from '../../core/contract/call.js';
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { Job, JobEngine } from '../../core/contract/job-engine.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
-import type { InjectionToken, InstanceResolver, Logger } from '../../core/contract/ports.js';
+import type { InjectionToken, Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
 import { RUN_STORE } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -17,6 +17,7 @@ import {
   ToolDeclarationError,
   warnAuthor,
 } from '../../core/errors/author-fault.js';
+import { andThen } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
@@ -37,7 +38,6 @@ import {
   readTool,
   SERVED_KINDS,
   ToolRegistry,
-  type ToolRegistryOptions,
   WritableToolTable,
 } from '../../run/call/tool-registry.js';
 import { Conversations } from '../../run/conversation/conversations.js';
@@ -52,7 +52,7 @@ import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
 import { boundMethodOf } from '../../tools/discovery/bound-method.js';
 import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
-import { type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
+import { CHAT_RULES, type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Inspector } from '../inspector/create-inspector.js';
 import { type InspectorOptions, mayInspect } from '../inspector/options.js';
 import { ApplicationRuns } from './application-runs.js';
@@ -68,10 +68,9 @@ import {
 import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost } from './nest-internals.js';
 import {
   ANSWERS_FOR_NOBODY,
-  CHAT_RULES,
   type ChatSettings,
-  MAY_ANSWER,
   type OwnerScope,
+  PLATFORM_OBJECT,
   type ToolwrightModuleOptions,
 } from './options.js';
 import {
@@ -95,11 +94,13 @@ export function holdingBack<Value>(start: () => Value): Value {
   return heldBack.run(true, start);
 }
 
-interface FleetParts {
+/** What the work of an application, its chats and its inspector share. */
+interface SharedParts {
   readonly options: ToolwrightModuleOptions;
   readonly registry: ToolRegistry;
   readonly runs: ApplicationRuns;
   readonly running: RunningCalls;
+  readonly enhancers: Enhancers;
 }
 
 /**
@@ -108,7 +109,7 @@ interface FleetParts {
 export class ApplicationFleet {
   /** Chats of users, based on the conversations. */
   readonly chats: ApplicationChats;
-  readonly #parts: FleetParts;
+  readonly #parts: SharedParts;
   readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
   #conversations: Conversations | undefined;
   /** Conversations that take turns, if the application's own do not. */
@@ -117,11 +118,10 @@ export class ApplicationFleet {
   #jobs: BackgroundJobs | undefined;
   #logger: Logger;
 
-  constructor(parts: FleetParts) {
+  constructor(parts: SharedParts) {
     this.#parts = parts;
-    const { options, runs } = parts;
-    this.#logger = options.logger ?? nestLogger();
-    this.chats = new ApplicationChats({ options, runs, conversations: () => this.conversations });
+    this.#logger = parts.options.logger ?? nestLogger();
+    this.chats = new ApplicationChats(parts, () => this.conversations);
   }
 
   /**
@@ -261,8 +261,8 @@ export interface ChatRequestOptions
 
 const REQUEST_OPTIONS = optionTable<ChatRequestOptions>('ToolwrightService.chat', {
   protocol: CHAT_RULES.protocol,
-  mayAnswer: MAY_ANSWER,
-  response: { accepts: (value) => typeof value === 'object' && value !== null, fix: 'the response' },
+  mayAnswer: CHAT_RULES.mayAnswer,
+  response: { ...PLATFORM_OBJECT, fix: 'the response' },
 });
 
 /** A request of a chat with its owner, and the rule for who may answer for others. */
@@ -271,21 +271,17 @@ interface AskedOfNest extends Pick<ToolwrightModuleOptions, 'mayAnswer'> {
   readonly owner: unknown;
 }
 
-interface ChatParts {
-  readonly options: ToolwrightModuleOptions;
-  readonly runs: ApplicationRuns;
-  readonly conversations: () => Conversations;
-}
-
 /** The chats of an application, based on its conversations, behind its guards. */
 class ApplicationChats {
-  readonly #parts: ChatParts;
+  readonly #parts: SharedParts;
+  readonly #conversations: () => Conversations;
   readonly #handlers = new Map<ChatSettings['protocol'], ChatHandler>();
   /** Information about requests that are being answered. */
   readonly #asked = new WeakMap<Request, AskedOfNest>();
 
-  constructor(parts: ChatParts) {
+  constructor(parts: SharedParts, conversations: () => Conversations) {
     this.#parts = parts;
+    this.#conversations = conversations;
   }
 
   async answer(request: object, options: ChatRequestOptions): Promise<Response | undefined> {
@@ -307,13 +303,12 @@ class ApplicationChats {
   #handlerOf(protocol: ChatSettings['protocol']): ChatHandler {
     const known = this.#handlers.get(protocol);
     if (known !== undefined) return known;
-    const { options, conversations } = this.#parts;
-    const { logger = nestLogger(), chat } = options;
+    const { logger = nestLogger(), chat } = this.#parts.options;
     const handler = createChatHandler({
       ...chat,
       protocol,
       logger,
-      conversations: conversations(),
+      conversations: this.#conversations(),
       authenticate: (asked) => this.#asked.get(asked)?.owner,
       mayAnswer: (asked, run) => {
         const { request, mayAnswer } = this.#asked.get(asked) ?? {};
@@ -352,7 +347,8 @@ export class Application {
   readonly fleet: ApplicationFleet;
   readonly inspector: ApplicationInspector;
 
-  constructor({ options, tasks, requests, modules, config, discovery, moduleRef }: ApplicationParts) {
+  constructor(@Inject(ApplicationParts) given: ApplicationParts) {
+    const { options, tasks, requests, modules, config, moduleRef } = given;
     const running = new RunningCalls(tasks);
     const visibility = new ToolVisibility(options);
     const enhancers = new Enhancers(modules, config);
@@ -362,27 +358,21 @@ export class Application {
       createRedaction(options.redact),
     );
     const caller = new ToolCaller({ enhancers, requests, running, pipeline, visibility });
-    this.tools = createApplicationTools({ options, caller, tasks, discovery, moduleRef, modules });
+    this.tools = new ApplicationTools(given, caller);
     const { registry } = this.tools;
     this.runs = new ApplicationRuns({ options, registry, requests, running, modules: moduleRef, visibility });
-    this.fleet = new ApplicationFleet({ options, registry, runs: this.runs, running });
-    this.inspector = new ApplicationInspector({ options, registry, runs: this.runs, enhancers });
+    const parts = { options, registry, runs: this.runs, running, enhancers };
+    this.fleet = new ApplicationFleet(parts);
+    this.inspector = new ApplicationInspector(parts);
   }
-}
-
-interface InspectorParts {
-  readonly options: ToolwrightModuleOptions;
-  readonly registry: ToolRegistry;
-  readonly runs: ApplicationRuns;
-  readonly enhancers: Enhancers;
 }
 
 /** The inspector of an application, if its options request one. */
 class ApplicationInspector {
-  readonly #parts: InspectorParts;
+  readonly #parts: SharedParts;
   #inspector: Inspector | undefined;
 
-  constructor(parts: InspectorParts) {
+  constructor(parts: SharedParts) {
     this.#parts = parts;
   }
 
@@ -580,25 +570,18 @@ function declaresConstructor(target: ClassType): boolean {
   return target.length > 0 || /\bconstructor\s*\(/.test(Function.prototype.toString.call(target));
 }
 
-interface ApplicationToolsParts {
-  readonly caller: ToolCaller;
-  readonly finder: ToolFinder;
-  /** The host of tools without a class. */
-  readonly host: () => ToolHost;
-  readonly container: InstanceResolver;
-  readonly options: ToolRegistryOptions;
-  /** Treats generated descriptions that no longer match as errors, not warnings. */
-  readonly isStrict: boolean;
-}
-
 /** The most classes named in a warning. */
 const MOST_NAMES = 5;
 
 /** The registry of an application: all its tools are called through Nest's pipeline. */
 class ApplicationTools {
   readonly registry: ToolRegistry;
-  readonly #parts: ApplicationToolsParts;
-  readonly #policy: ToolPolicy | undefined;
+  readonly #caller: ToolCaller;
+  readonly #options: ToolwrightModuleOptions;
+  readonly #logger: Logger;
+  readonly #modules: ModulesContainer;
+  readonly #container: RequestContainer;
+  readonly #finder: ToolFinder;
   /** The call target of each registered tool. */
   readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
   /** The method that declares a provider's tool. */
@@ -609,16 +592,36 @@ class ApplicationTools {
   readonly #bound = new WeakSet<ClassType>();
   #isComplete = false;
 
-  constructor(parts: ApplicationToolsParts) {
-    this.#parts = parts;
-    this.#policy = parts.options.policy;
-    this.registry = new ToolRegistry(
-      { ...parts.options, policy: (request) => this.#decide(request) },
-      new ApplicationToolTable({
-        adopt: (tool) => this.#adopt(tool),
-        onReplace: (before, now) => this.#warnOfReplaced(before, now),
-      }),
+  /**
+   * Creates the registry with the tools that are known before the providers exist, so that mistakes are reported while
+   * the application is created, as with Nest's own.
+   */
+  constructor({ options, tasks, discovery, moduleRef, modules }: ApplicationParts, caller: ToolCaller) {
+    this.#caller = caller;
+    this.#options = options;
+    this.#logger = options.logger ?? nestLogger();
+    this.#modules = modules;
+    this.#container = new RequestContainer(moduleRef);
+    this.#finder = new ToolFinder(discovery);
+    const ofRegistry = Object.entries(withoutUndefined(options)).filter(([key]) =>
+      Object.hasOwn(REGISTRY_RULES, key),
     );
+    this.registry = new ToolRegistry(
+      {
+        // Nest's own logger prints all levels by default.
+        logArguments: false,
+        ...Object.fromEntries(ofRegistry),
+        logger: this.#logger,
+        describeError: createErrorDescriber(options),
+        tasks,
+        policy: (request) => this.#decide(request),
+      },
+      new ApplicationToolTable(
+        (tool) => this.#adopt(tool),
+        (before, now) => this.#warnOfReplaced(before, now),
+      ),
+    );
+    this.discover(false, options.tools);
   }
 
   /**
@@ -627,13 +630,13 @@ class ApplicationTools {
    * @throws ToolDeclarationError with all faults of all providers; nothing is registered then.
    */
   discover(isEverythingMade: boolean, given: readonly RegisteredTool[] = []): void {
-    const { finder, isStrict, options } = this.#parts;
-    const givenFaults = finder.check(given, 'ToolwrightModule.forRoot');
-    const found = finder.find(isEverythingMade);
+    const { strict: isStrict = false } = this.#options;
+    const givenFaults = this.#finder.check(given, 'ToolwrightModule.forRoot');
+    const found = this.#finder.find(isEverythingMade);
     const faults = [...givenFaults, ...(isStrict ? found.misfits : []), ...found.faults];
     if (faults.length > 0) throw new ToolDeclarationError(faults);
     for (const warning of [...(isStrict ? [] : found.misfits), ...found.warnings])
-      warnAuthor(warning, options.logger);
+      warnAuthor(warning, this.#logger);
     this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
   }
 
@@ -643,14 +646,14 @@ class ApplicationTools {
     this.#warnOfUnprovided();
     const parts = [this.registry, ...SERVED_KINDS.map((kind) => this.registry.part(kind))];
     const targets = parts.flatMap((part) => part.tools()).flatMap((tool) => this.#targets.get(tool) ?? []);
-    await Promise.all(targets.map((target) => this.#parts.caller.prepare(target)));
+    await Promise.all(targets.map((target) => this.#caller.prepare(target)));
   }
 
   /** Warns once: lazily loaded modules may provide classes later. */
   #warnOfUnprovided(): void {
     if (this.#isComplete) return;
     this.#isComplete = true;
-    const classes = this.#parts.finder.unprovided().filter((declaring) => !this.#bound.has(declaring));
+    const classes = this.#finder.unprovided().filter((declaring) => !this.#bound.has(declaring));
     const all = [...new Set(classes.map(({ name }) => name))];
     const names = all.slice(0, MOST_NAMES);
     if (names.length === 0) return;
@@ -661,7 +664,7 @@ class ApplicationTools {
         'loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools',
       fix: `providers: [${names[0]}] in a module, or ToolwrightModule.forFeature`,
     };
-    warnAuthor(fault, this.#parts.options.logger);
+    warnAuthor(fault, this.#logger);
   }
 
   /** Warns that a tool registered by hand replaces a provider's tool of the same name. */
@@ -673,16 +676,16 @@ class ApplicationTools {
       problem: `it replaces the tool of ${declared}, a provider of the application`,
       fix: `another name, or registry.unregister("${now.name}") before`,
     };
-    warnAuthor(fault, this.#parts.options.logger);
+    warnAuthor(fault, this.#logger);
   }
 
   #bind(found: FoundHandler): ToolDefinition {
     const { planned, host } = found;
     const target = providerTarget(found, host);
     const tool: ToolDefinition = toolOfMethod(planned, {
-      container: this.#parts.container,
+      container: this.#container,
       open: (context) => context.resolve(planned.class as InjectionToken<object>),
-      execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
+      execute: (args, context) => this.#caller.perform(target, { tool, arguments: args, context }),
     });
     this.#targets.set(tool, target);
     this.#declared.set(tool, `${planned.class.name}.${String(planned.key)}`);
@@ -695,9 +698,9 @@ class ApplicationTools {
     if (known !== undefined) return known;
     const bound = boundMethodOf(tool)?.class;
     for (const ancestor of bound ? lineage(bound) : []) this.#bound.add(ancestor);
-    const target = registeredTarget(tool, this.#parts.host());
+    const target = registeredTarget(tool, hostOf(this.#modules, RegisteredTools));
     const adopted = withExecute(tool, (args, context) =>
-      this.#parts.caller.perform(target, { tool: adopted, arguments: args, context }),
+      this.#caller.perform(target, { tool: adopted, arguments: args, context }),
     );
     this.#adopted.set(tool, adopted);
     this.#targets.set(adopted, target);
@@ -710,56 +713,11 @@ class ApplicationTools {
     if (target === undefined) return { allow: false, reason: 'it is not a tool of this application' };
     const decide = (reason: string | undefined): PolicyDecision | Promise<PolicyDecision> => {
       if (reason !== undefined) return { allow: false, reason };
-      return this.#policy ? this.#policy(request) : true;
+      const { policy } = this.#options;
+      return policy ? policy(request) : true;
     };
-    const reason = this.#parts.caller.refusal(target, request);
-    return reason instanceof Promise ? reason.then(decide) : decide(reason);
+    return andThen(this.#caller.refusal(target, request), decide);
   }
-}
-
-/** Injected by Nest. */
-interface ToolsParts {
-  readonly options: ToolwrightModuleOptions;
-  readonly caller: ToolCaller;
-  readonly tasks: TaskQueue;
-  readonly discovery: DiscoveryService;
-  readonly moduleRef: ModuleRef;
-  readonly modules: ModulesContainer;
-}
-
-/**
- * Creates the registry with the tools that are known before the providers exist, so that mistakes are reported while
- * the application is created, as with Nest's own.
- */
-function createApplicationTools(parts: ToolsParts): ApplicationTools {
-  const { options, caller, tasks, discovery, moduleRef, modules } = parts;
-  const ofRegistry = Object.entries(withoutUndefined(options)).filter(([key]) =>
-    Object.hasOwn(REGISTRY_RULES, key),
-  );
-  const tools = new ApplicationTools({
-    caller,
-    finder: new ToolFinder(discovery),
-    host: () => hostOf(modules, RegisteredTools),
-    container: new RequestContainer(moduleRef),
-    options: {
-      logger: nestLogger(),
-      // Nest's own logger prints all levels by default.
-      logArguments: false,
-      ...Object.fromEntries(ofRegistry),
-      describeError: createErrorDescriber(options),
-      tasks,
-    },
-    isStrict: options.strict ?? false,
-  });
-  tools.discover(false, options.tools);
-  return tools;
-}
-
-interface ApplicationTable {
-  /** Wraps a tool so that its calls pass the pipeline. */
-  readonly adopt: (tool: ToolDefinition) => ToolDefinition;
-  /** Called when a tool replaces another one. */
-  readonly onReplace: (before: ToolDefinition, now: ToolDefinition) => void;
 }
 
 /**
@@ -767,18 +725,22 @@ interface ApplicationTable {
  * created for each call). So views and lists contain only wrapped tools.
  */
 class ApplicationToolTable extends WritableToolTable {
-  readonly #application: ApplicationTable;
+  readonly #adopt: (tool: ToolDefinition) => ToolDefinition;
+  readonly #onReplace: (before: ToolDefinition, now: ToolDefinition) => void;
 
-  constructor(application: ApplicationTable) {
+  constructor(
+    adopt: (tool: ToolDefinition) => ToolDefinition,
+    onReplace: (before: ToolDefinition, now: ToolDefinition) => void,
+  ) {
     super();
-    this.#application = application;
+    this.#adopt = adopt;
+    this.#onReplace = onReplace;
   }
 
   override set(name: string, { open, offered }: ToolEntry): ToolEntry | undefined {
-    const { adopt, onReplace } = this.#application;
-    const adopted = adopt(offered);
-    const replaced = super.set(name, { open: () => adopt(open()), offered: adopted });
-    if (replaced !== undefined && replaced.offered !== adopted) onReplace(replaced.offered, adopted);
+    const adopted = this.#adopt(offered);
+    const replaced = super.set(name, { open: () => this.#adopt(open()), offered: adopted });
+    if (replaced !== undefined && replaced.offered !== adopted) this.#onReplace(replaced.offered, adopted);
     return replaced;
   }
 }

@@ -6,10 +6,11 @@ import {
   type CallHandler,
   type ContextType,
   type ExecutionContext,
+  Inject,
   type NestInterceptor,
   StreamableFile,
 } from '@nestjs/common';
-import { type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
+import { type ContextId, ContextIdFactory, ModuleRef } from '@nestjs/core';
 import { Observable } from 'rxjs';
 import type { InjectionToken } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -184,7 +185,7 @@ export class RequestContexts {
   /** Contexts of frozen requests, on which none can be stored. */
   readonly #unmarkable = new WeakMap<object, ContextId>();
 
-  constructor(modules: ModuleRef) {
+  constructor(@Inject(ModuleRef) modules: ModuleRef) {
     this.#modules = modules;
   }
 
@@ -255,7 +256,7 @@ export class RequestContexts {
 export class RequestInterceptor implements NestInterceptor {
   readonly #requests: RequestContexts;
 
-  constructor(requests: RequestContexts) {
+  constructor(@Inject(RequestContexts) requests: RequestContexts) {
     this.#requests = requests;
   }
 

@@ -18,7 +18,6 @@ import { isRecord } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   BOOLEAN,
-  COUNT,
   COUNT_LIMIT,
   either,
   FILLED_TEXT,
@@ -29,7 +28,6 @@ import {
   MILLISECONDS,
   type OptionRule,
   objectOf,
-  oneOf,
   optionTable,
   protecting,
   RECORD,
@@ -48,7 +46,7 @@ import type {
   ConversationsOptions,
 } from '../../run/conversation/conversations-options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
-import type { ChatOptions } from '../chat/create-chat-handler.js';
+import { CHAT_RULES, type ChatOptions } from '../chat/create-chat-handler.js';
 import type { ListenOptions } from '../inspector/create-inspector.js';
 import type { InspectorOptions } from '../inspector/options.js';
 
@@ -123,15 +121,7 @@ const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
 /** Settings of an application's chats. Their owner comes from `owner` of the module's options. */
 export type ChatSettings = Omit<ChatOptions, 'authenticate' | 'mayAnswer' | 'logger'>;
 
-export const CHAT_RULES: RulesOf<ChatSettings> = {
-  protocol: oneOf('ui-messages', 'ag-ui', 'events'),
-  abortOnLeave: BOOLEAN,
-  describeError: FUNCTION,
-  maxRequestBytes: COUNT,
-  heartbeatMs: MILLISECONDS,
-};
-
-export const MAY_ANSWER = protecting({ ...FUNCTION, fix: '(request, run) => true or false' });
+const { authenticate: _5, logger: _6, mayAnswer: _7, ...CHAT } = CHAT_RULES;
 
 const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   ...REGISTRY_RULES,
@@ -143,14 +133,14 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   data: { ...FUNCTION, fix: '(request) => ({ userId: request.user.id })' },
   owner: protecting({ ...FUNCTION, fix: '(request) => ({ user: request.user.id })' }),
   visible: protecting({ ...FUNCTION, fix: '(request, tool) => true or false' }),
-  mayAnswer: MAY_ANSWER,
+  mayAnswer: CHAT_RULES.mayAnswer,
   scopeOf: protecting({ ...FUNCTION, fix: '(owner) => ({ request: { user: owner.user } })' }),
   jobScope: protecting({ ...FUNCTION, fix: '(job) => ({ request: { user: job.scope.owner } })' }),
   conversations: objectOf<ConversationSettings>(
     { systemPrompt: TEXT, maxConcurrency: COUNT_LIMIT, pollMs: MILLISECONDS },
     { fix: "{ systemPrompt: 'Be brief.' }" },
   ),
-  chat: objectOf<ChatSettings>(CHAT_RULES, { fix: "{ protocol: 'ag-ui' }" }),
+  chat: objectOf<ChatSettings>(CHAT, { fix: "{ protocol: 'ag-ui' }" }),
   worker: BOOLEAN,
   inspector: either(
     BOOLEAN,
@@ -323,7 +313,8 @@ export interface AnswerOptions extends RunOptions {
   readonly answeredBy?: unknown;
 }
 
-const REQUEST: OptionRule = {
+/** A request or a response of any platform. */
+export const PLATFORM_OBJECT: OptionRule = {
   accepts: (value) => typeof value === 'object' && value !== null,
   fix: 'the request: an object',
 };
@@ -332,7 +323,7 @@ const TOOLS = instanceOf(ToolRegistry, 'a view of the application’s registry: 
 
 const RULES = {
   ...SCOPE_RULES,
-  request: REQUEST,
+  request: PLATFORM_OBJECT,
   // The module's options provide the rest.
   config: objectOf<RunConfig>(
     { ...LOOP_RULES, provider: PROVIDER, model: MODEL, tools: TOOLS },
@@ -347,13 +338,8 @@ const MEANT = {
 
 export const RUN_OPTIONS = optionTable<RunOptions>('a run of ToolwrightService', RULES, MEANT);
 
-const ANSWER_OPTIONS = optionTable<AnswerOptions>(RUN_OPTIONS.of, { ...RULES, answeredBy: ANY_VALUE }, MEANT);
-
-/** Separates who answers from the options of the run. */
-export function readAnswerOptions(
-  options: AnswerOptions,
-): Pick<AnswerOptions, 'answeredBy'> & { readonly asking: RunOptions } {
-  checkOptions(options, ANSWER_OPTIONS);
-  const { answeredBy, ...asking } = options;
-  return { answeredBy, asking };
-}
+export const ANSWER_OPTIONS = optionTable<AnswerOptions>(
+  RUN_OPTIONS.of,
+  { ...RULES, answeredBy: ANY_VALUE },
+  MEANT,
+);

@@ -13,13 +13,13 @@ import {
   type PipeTransform,
 } from '@nestjs/common';
 import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
-import { catchError, isObservable, tap } from 'rxjs';
+import { catchError, isObservable, lastValueFrom, Observable, takeUntil, tap } from 'rxjs';
 import type { LogFields, Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { errorResult, RetryToolCall, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isAsyncIterable, onAbort } from '../../core/kernel/async.js';
+import { andThen, isAsyncIterable, onAbort } from '../../core/kernel/async.js';
 import { errorMessage, isClientError, isHttpError } from '../../core/kernel/error-message.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
 import { CallContext, CallSuspended } from '../../run/call/context.js';
@@ -582,7 +582,7 @@ export class ToolCaller {
       prepared.isAdmitted = answer === undefined;
       return answer;
     };
-    return reason instanceof Promise ? reason.then(admit) : admit(reason);
+    return andThen(reason, admit);
   }
 
   async #askLater({ origin, opened }: PreparedCall, tool: ToolDefinition): Promise<string | undefined> {
@@ -817,24 +817,16 @@ class TracedFilters extends ExternalExceptionFilterContext {
 /** The last value of an observable (`undefined` if it is empty), which an abort ends; other values unchanged. */
 function lastValue(value: unknown, context?: ToolContext): unknown {
   if (!isObservable(value)) return value;
-  return new Promise((resolve, reject) => {
-    let last: unknown;
-    const subscription = value.subscribe({
-      next: (item) => {
-        last = item;
-      },
-      error: reject,
-      complete: () => resolve(last),
-    });
-    if (context === undefined || subscription.closed) return;
-    const stop = (reason: unknown): void => {
-      subscription.unsubscribe();
-      reject(reason);
-    };
+  const values = context === undefined ? value : value.pipe(takeUntil(stopOf(context)));
+  return lastValueFrom(values, { defaultValue: undefined });
+}
+
+/** Fails when the call is stopped. */
+function stopOf(context: ToolContext): Observable<never> {
+  return new Observable((subscriber) => {
+    const stop = (reason: unknown): void => subscriber.error(reason);
     const { signal } = context;
-    subscription.add(
-      context instanceof CallContext ? context.onStop(stop) : onAbort(signal, () => stop(signal.reason)),
-    );
+    return context instanceof CallContext ? context.onStop(stop) : onAbort(signal, () => stop(signal.reason));
   });
 }
 

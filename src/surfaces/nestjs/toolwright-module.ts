@@ -25,7 +25,6 @@ import {
   BaseExceptionFilter,
   DiscoveryModule,
   HttpAdapterHost,
-  ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
 import type { ClassType } from '../../core/contract/declaration.js';
@@ -38,10 +37,11 @@ import {
   type WrappedRequest,
   type WrappedResponse,
 } from '../../core/kernel/node-http.js';
-import { ANY_VALUE, FILLED_TEXT, LIST, oneOf, optionTable, protecting } from '../../core/kernel/options.js';
+import { ANY_VALUE, FILLED_TEXT, LIST, optionTable, protecting } from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
 import { TaskQueue } from '../../run/call/task-queue.js';
 import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
+import { CHAT_RULES } from '../chat/create-chat-handler.js';
 import type { McpRequestInfo, McpToolServer } from '../mcp/server/options.js';
 import type { McpServerSettings, VerifiedToken } from '../mcp/server/settings.js';
 import {
@@ -60,7 +60,6 @@ import {
   checkFeature,
   checkModuleOptions,
   createdOptions,
-  MAY_ANSWER,
   type ToolwrightModuleAsyncOptions,
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
@@ -402,28 +401,16 @@ const PROVIDERS: Provider[] = [
     useFactory: ({ tasks }: ToolwrightModuleOptions) => tasks ?? new TaskQueue(),
     inject: [MODULE_OPTIONS],
   },
-  {
-    provide: RequestContexts,
-    useFactory: (modules: ModuleRef) => new RequestContexts(modules),
-    inject: [ModuleRef],
-  },
+  RequestContexts,
   ApplicationParts,
-  {
-    provide: Application,
-    useFactory: (parts: ApplicationParts) => new Application(parts),
-    inject: [ApplicationParts],
-  },
+  Application,
   {
     provide: ToolRegistry,
     useFactory: ({ tools }: Application) => tools.registry,
     inject: [Application],
   },
   ToolwrightService,
-  {
-    provide: APP_INTERCEPTOR,
-    useFactory: (requests: RequestContexts) => new RequestInterceptor(requests),
-    inject: [RequestContexts],
-  },
+  { provide: APP_INTERCEPTOR, useClass: RequestInterceptor },
 ];
 
 /** Contains what exists once per application. */
@@ -470,8 +457,8 @@ export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol' | 
 
 const CHAT_ROUTE_OPTIONS = optionTable<ChatRouteOptions>('ToolwrightModule.forChat', {
   path: FILLED_TEXT,
-  protocol: oneOf('ui-messages', 'ag-ui', 'events'),
-  mayAnswer: MAY_ANSWER,
+  protocol: CHAT_RULES.protocol,
+  mayAnswer: CHAT_RULES.mayAnswer,
   guards: protecting(LIST),
 });
 

@@ -12,7 +12,13 @@ import { driveRun, resumeToolLoop } from '../../run/loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../../run/loop/stored-run.js';
 import { Application, type ChatRequestOptions } from './application.js';
 import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
-import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
+import {
+  ANSWER_OPTIONS,
+  type AnswerOptions,
+  type OwnedRun,
+  RUN_OPTIONS,
+  type RunOptions,
+} from './options.js';
 
 /**
  * The loop of a Nest application: with the application's tools and the module's options, for the request whose handler
@@ -94,6 +100,7 @@ export class ToolwrightService {
 
   /** `runToolLoop` with the application's tools. */
   async run(messages: readonly Message[], options: RunOptions = {}): Promise<ToolLoopResult> {
+    checkOptions(options, RUN_OPTIONS);
     const { config, scope } = await this.#runs.begin(this.#runs.prepare(options));
     checkRun({ config, scope, messages });
     return this.#runs.track(driveRun(config, { messages }, { scope, left: this.#runs.leaving }));
@@ -101,6 +108,7 @@ export class ToolwrightService {
 
   /** `streamToolLoop` with the application's tools. */
   stream(messages: readonly Message[], options: RunOptions = {}): ToolLoopStream {
+    checkOptions(options, RUN_OPTIONS);
     const prepared = this.#runs.prepare(options);
     const drive: Drive = async (signal, sink) => {
       const { config, scope } = await this.#runs.begin(prepared);
@@ -121,10 +129,9 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
-    const { answeredBy, asking } = readAnswerOptions(options);
-    const prepared = this.#runs.prepare(asking);
-    const run = this.#runs.certain(state, prepared.config);
-    const resumed = await this.#runs.resume(prepared, run, answeredBy);
+    checkOptions(options, ANSWER_OPTIONS);
+    const prepared = this.#runs.prepare(options);
+    const resumed = await this.#runs.resume(prepared, this.#runs.certain(state, prepared.config));
     return this.#runs.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
   }
 
@@ -134,11 +141,10 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: AnswerOptions = {},
   ): ToolLoopStream {
-    const { answeredBy, asking } = readAnswerOptions(options);
-    const prepared = this.#runs.prepare(asking);
+    checkOptions(options, ANSWER_OPTIONS);
+    const prepared = this.#runs.prepare(options);
     const drive: Drive = async (signal, sink) => {
-      const run = this.#runs.certain(state, prepared.config);
-      const resumed = await this.#runs.resume(prepared, run, answeredBy);
+      const resumed = await this.#runs.resume(prepared, this.#runs.certain(state, prepared.config));
       const config = { ...resumed.config, signal };
       const read = readResume(resumed);
       const record = await resumeWith(config, state, { ...read, answers });
@@ -153,12 +159,11 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
-    const { answeredBy, asking } = readAnswerOptions(options);
-    const store = this.#runs.storeOf(asking);
+    checkOptions(options, ANSWER_OPTIONS);
+    const store = this.#runs.storeOf(options);
     checkOptions({ store, runId }, STORED_RUN);
-    const prepared = this.#runs.prepare(asking);
-    const run = await this.#runs.stored(runId, store);
-    const resumed = await this.#runs.resume(prepared, run, answeredBy);
+    const prepared = this.#runs.prepare(options);
+    const resumed = await this.#runs.resume(prepared, await this.#runs.stored(runId, store));
     const { scope = {}, ...read } = readResume(resumed);
     const { leaseMs } = resumed.config;
     const resumption = { ...read, scope, answers };
@@ -181,8 +186,8 @@ export class ToolwrightService {
    * ```
    */
   async answering(run: OwnedRun, options: AnswerOptions = {}): Promise<OwnerAnswer> {
-    const { answeredBy: by, asking } = readAnswerOptions(options);
-    const { owner: _, ...answer } = await this.#runs.answering(this.#runs.asker(asking), run, by);
+    checkOptions(options, ANSWER_OPTIONS);
+    const { owner: _, ...answer } = await this.#runs.answering(this.#runs.asker(options), run);
     return answer;
   }
 

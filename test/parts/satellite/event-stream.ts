@@ -1,7 +1,9 @@
-import { readServerEvents, type ServerEvent } from '../../../src/models/wire/server-events.js';
+import { readServerEvents } from '../../../src/models/wire/server-events.js';
 
 /** An event with its data read. */
-export interface ReadEvent extends Omit<ServerEvent, 'data'> {
+export interface ReadEvent {
+  readonly event: string;
+  readonly id?: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: what a test looks at is the test's business
   readonly data: any;
 }
