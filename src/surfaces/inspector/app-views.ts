@@ -35,7 +35,9 @@ export class AppDocuments {
     const id = randomBytes(24).toString('base64url');
     this.#documents.set(id, { html: await htmlOf(tool.ui), policy: policyOf(csp) });
     forgetOldest(this.#documents, MAX_DOCUMENTS);
-    const features = Object.keys(permissions).map((name) => FEATURES[name as keyof typeof FEATURES]);
+    const features = Object.keys(permissions).map((name) =>
+      name === 'clipboardWrite' ? 'clipboard-write' : name,
+    );
     return {
       address: `apps/${id}`,
       allow: features.join('; '),
@@ -48,23 +50,21 @@ export class AppDocuments {
     const document = this.#documents.get(id);
     if (document === undefined) return undefined;
     const headers = {
+      ...PRIVATE_HEADERS,
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': document.policy,
-      'cross-origin-resource-policy': 'same-origin',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
     };
     return new Response(document.html, { headers });
   }
 }
 
-const FEATURES = {
-  camera: 'camera',
-  microphone: 'microphone',
-  geolocation: 'geolocation',
-  clipboardWrite: 'clipboard-write',
-} as const;
+/** Headers of every response of the inspector. */
+export const PRIVATE_HEADERS = {
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+};
 
 /**
  * The policy of a view. `sandbox` gives it an origin of its own, so it needs no second frame between it and the page,

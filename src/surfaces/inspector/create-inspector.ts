@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { RunStore } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
@@ -19,7 +20,7 @@ import {
 import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
-import { AppDocuments } from './app-views.js';
+import { AppDocuments, PRIVATE_HEADERS } from './app-views.js';
 import { EventFeed } from './event-feed.js';
 import { checkInspector, type InspectorOptions } from './options.js';
 import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
@@ -97,7 +98,9 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
   };
   const servers = new Set<Server>();
   return {
-    ...{ token, fetch, node },
+    token,
+    fetch,
+    node,
     async listen(given = {}) {
       checkOptions(given, LISTEN);
       const { port = 0, host = '127.0.0.1' } = given;
@@ -131,11 +134,20 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
   const scopeOf = options.scopeOf ?? ((owner: unknown) => (owner === undefined ? {} : { owner }));
   const person = new AnsweringPerson(registry, options.answeredBy);
   const pending = new PendingBoard({
-    ...{ runs, store, stateSecret, scopeOf, person },
+    runs,
+    store,
+    stateSecret,
+    scopeOf,
+    person,
     config: { ...withoutUndefined({ provider, model, stateSecret }), tools: registry },
   });
   return {
-    ...{ registry, options, feed, calls, runs, pending },
+    registry,
+    options,
+    feed,
+    calls,
+    runs,
+    pending,
     trials: new TrialCalls(registry, calls, person),
     chats: new TrialChats(registry, runs, systemPrompt),
     recordings: new Recordings(options.recordings),
@@ -264,13 +276,10 @@ const POLICY = [
 ].join('; ');
 
 const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  ...PRIVATE_HEADERS,
   'content-security-policy': POLICY,
   'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-  'cache-control': 'no-store',
 };
 
 let folder: string | undefined;
@@ -301,7 +310,6 @@ const LOOKED_AT = 20;
 function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
   if (!listsRuns(store)) return () => {};
   let known: string | undefined;
-  let isLooking = false;
   const look = async (): Promise<void> => {
     const { runs } = await store.list({ limit: LOOKED_AT });
     const seen = JSON.stringify(
@@ -312,16 +320,13 @@ function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
     feed.report('runs');
     feed.report('pending');
   };
-  const timer = setInterval(() => {
-    if (isLooking || !feed.hasReaders) return;
-    isLooking = true;
-    // The page reports an unreachable store itself.
-    look()
-      .catch(() => {})
-      .finally(() => {
-        isLooking = false;
-      });
-  }, LOOK_MS);
-  timer.unref();
-  return () => clearInterval(timer);
+  const stop = repeat(
+    async () => {
+      // The page reports an unreachable store itself.
+      if (feed.hasReaders) await look().catch(() => {});
+      return LOOK_MS;
+    },
+    { firstMs: LOOK_MS },
+  );
+  return () => void stop();
 }

@@ -20,7 +20,7 @@ import { listedTool } from '../mcp/server/listed-tool.js';
 import { type AppDocuments, appData, callForApp } from './app-views.js';
 import type { EventFeed } from './event-feed.js';
 import type { ChosenScope, InspectorOptions, ToolSurrounding } from './options.js';
-import type { PendingBoard } from './pending-board.js';
+import type { GoesOn, PendingBoard } from './pending-board.js';
 import {
   callTexts,
   outcomeOf,
@@ -341,8 +341,8 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'POST answers': async ({ pending, feed }, { body }) => {
     const { runId, answers, goesOn = 'here' } = body;
     if (!Array.isArray(answers)) throw new PageFault('answers must be a list');
-    const way = goesOn as 'here' | 'worker' | 'conversation';
-    await said(pending.answer({ runId: text('runId', runId), answers: answers as Answer[], goesOn: way }));
+    const given = { runId: text('runId', runId), answers: answers as Answer[], goesOn: goesOn as GoesOn };
+    await said(pending.answer(given));
     feed.report('pending');
     return {};
   },
@@ -382,7 +382,12 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     if (id !== '') return shownValue((await recordings.get(id)) ?? missing('recording', id));
     return {
       recordings: (await recordings.list()).map(({ id: name, kind, title, at, outcome }) => ({
-        ...{ id: name, kind, title, at, status: outcome.status, calls: outcome.calls.length },
+        id: name,
+        kind,
+        title,
+        at,
+        status: outcome.status,
+        calls: outcome.calls.length,
       })),
     };
   },
@@ -503,7 +508,9 @@ function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
       const reply = left.shift();
       if (reply === undefined) throw new Error('the recording ends here: there was no further request');
       const toolCalls = (reply.toolCalls ?? []).map(({ id = '', name, arguments: args = {} }) => ({
-        ...{ id, name, arguments: args as string },
+        id,
+        name,
+        arguments: args as string,
       }));
       const finishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
       return { content: reply.content, toolCalls, finishReason };
@@ -519,7 +526,13 @@ function callDetail(seen: SeenCall, { registry, trials }: PageParts): object {
   const { isError, silent, async, forLLM, forUser, details, content, error } = result ?? {};
   return {
     ...callLine(seen),
-    ...{ steps, repairs, removed, attempts, isError, silent, async },
+    steps,
+    repairs,
+    removed,
+    attempts,
+    isError,
+    silent,
+    async,
     ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, checked }),
     ...shownFields({ forLLM, forUser, details, content, error }),
     app: appData(registry.offered(seen.tool), seen),

@@ -47,6 +47,9 @@ export class AnsweringPerson {
   }
 }
 
+/** Where a run continues after the answer. */
+export type GoesOn = 'here' | 'worker' | 'conversation';
+
 interface WaitingRun {
   readonly runId: string;
   readonly owner: unknown;
@@ -54,15 +57,15 @@ interface WaitingRun {
   readonly since: number;
   /** `process`: its state is this process's alone. */
   readonly place: 'process' | 'store';
-  /** Where it can continue after the answer; empty if only its `Conversation` may answer. */
-  readonly goesOn: readonly ('here' | 'worker' | 'conversation')[];
+  /** Empty if only its `Conversation` may answer. */
+  readonly goesOn: readonly GoesOn[];
   readonly pending: readonly PendingCall[];
 }
 
 interface GivenAnswers {
   readonly runId: string;
   readonly answers: readonly Answer[];
-  readonly goesOn: 'here' | 'worker' | 'conversation';
+  readonly goesOn: GoesOn;
 }
 
 interface BoardParts {
@@ -139,14 +142,12 @@ export class PendingBoard {
   async #ofStore(state: RunState, since: number, seen: SeenRun | undefined): Promise<WaitingRun> {
     const { store, config } = this.#parts;
     const { runId, owner, model, pending } = state;
-    const canDrive = seen !== undefined || config.provider !== undefined;
-    const here = canDrive ? (['here'] as const) : [];
-    const elsewhere = listsRuns(store) ? (['worker'] as const) : [];
-    const goesOn = (await conversationOf(runId, store))
-      ? (['conversation'] as const)
-      : isHeldByConversation(seen)
-        ? []
-        : [...here, ...elsewhere];
+    const goesOn: GoesOn[] = [];
+    if (await isOpenTurn(runId, store)) goesOn.push('conversation');
+    else if (!isHeldByConversation(seen)) {
+      if (seen !== undefined || config.provider !== undefined) goesOn.push('here');
+      if (listsRuns(store)) goesOn.push('worker');
+    }
     return { runId, owner, model, since, place: 'store', goesOn, pending };
   }
 
@@ -209,7 +210,7 @@ function ofProcess(seen: SeenRun): readonly WaitingRun[] {
   if (result?.state === undefined) return [];
   const since = spans.findLast(({ kind }) => kind === 'wait')?.begin ?? seen.begin;
   const { pending = [] } = result;
-  const goesOn = isHeldByConversation(seen) ? [] : (['here'] as const);
+  const goesOn: GoesOn[] = isHeldByConversation(seen) ? [] : ['here'];
   return [{ runId, owner, model, since, place: 'process', goesOn, pending }];
 }
 
@@ -225,7 +226,7 @@ function scopeOf({ run }: SeenRun): CallScope {
 }
 
 /** Whether a run is the open turn of a conversation. */
-async function conversationOf(runId: string, store: RunStore | undefined): Promise<boolean> {
+async function isOpenTurn(runId: string, store: RunStore | undefined): Promise<boolean> {
   const { conversations: log } = Object(store) as { readonly conversations?: ConversationLog };
   const conversationId = conversationIdOf(runId);
   if (conversationId === undefined || !CONVERSATION_LOG.accepts(log)) return false;

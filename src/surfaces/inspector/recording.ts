@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CallRecord, CallScope } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
+import type { RunState } from '../../core/contract/run-state.js';
 import { isRecord, parsedJson, plainJson } from '../../core/kernel/json.js';
 import type { WrittenTests } from './options.js';
 import type { SeenCall } from './watched-calls.js';
@@ -58,8 +59,14 @@ export function recordRun(seen: SeenRun): Recording | undefined {
   const open = state && openReply(state.open);
   const replies = [...recordedReplies(result.messages.slice(given.length)), ...(open ? [open] : [])];
   return {
-    ...{ id: runId, kind: 'run', title: titleOf(given), at: seen.begin },
-    ...{ messages: plain(given), replies, answers, scope: plainScope(run.scope) },
+    id: runId,
+    kind: 'run',
+    title: titleOf(given),
+    at: seen.begin,
+    messages: plain(given),
+    replies,
+    answers,
+    scope: plainScope(run.scope),
     outcome: outcomeOf(result.status, result.content, result.toolCalls),
   };
 }
@@ -78,7 +85,10 @@ export function recordCall({
   const isDone = invocation.status !== 'suspended';
   const content = isDone ? LAST_WORD : '';
   return {
-    ...{ id: `call-${callId}`, kind: 'call', title: `a call of ${tool}`, at },
+    id: `call-${callId}`,
+    kind: 'call',
+    title: `a call of ${tool}`,
+    at,
     messages: [{ role: 'user', content: `Call ${tool}` }],
     replies: [
       { content: '', toolCalls: [{ name: tool, arguments: plain(args) }] },
@@ -94,7 +104,10 @@ const LAST_WORD = 'Done.';
 
 export function outcomeOf(status: string, content: string, records: readonly CallRecord[]): Outcome {
   const calls = records.map(({ name, rawArguments, arguments: args, status: ended, result }) => ({
-    ...{ name, arguments: plain(args ?? rawArguments), status: ended, forLLM: result.forLLM },
+    name,
+    arguments: plain(args ?? rawArguments),
+    status: ended,
+    forLLM: result.forLLM,
     ...(result.forUser ? { forUser: result.forUser } : {}),
   }));
   return { status, content, calls };
@@ -104,7 +117,9 @@ function recordedReplies(messages: readonly Message[]): readonly RecordedReply[]
   return messages.flatMap((message) => {
     if (message.role !== 'assistant') return [];
     const toolCalls = (message.tool_calls ?? []).map(({ id, function: called }) => ({
-      ...{ id, name: called.name, arguments: called.arguments },
+      id,
+      name: called.name,
+      arguments: called.arguments,
     }));
     const content = typeof message.content === 'string' ? message.content : '';
     return [{ content, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
@@ -112,10 +127,7 @@ function recordedReplies(messages: readonly Message[]): readonly RecordedReply[]
 }
 
 /** The reply with waiting calls, without questions of the run itself. */
-function openReply({
-  content,
-  calls,
-}: NonNullable<NonNullable<SeenRun['result']>['state']>['open']): RecordedReply {
+function openReply({ content, calls }: RunState['open']): RecordedReply {
   const made = calls.filter((call) => !('asks' in call));
   const toolCalls = made.map((call) =>
     call.status === 'settled'
@@ -290,13 +302,12 @@ export async function saveTest({ name, text }: WrittenTest, { folder }: WrittenT
   await mkdir(folder, { recursive: true });
   for (let number = 1; ; number += 1) {
     const path = join(folder, number === 1 ? name : name.replace('.test.ts', `-${number}.test.ts`));
-    const isTaken = await access(path).then(
-      () => true,
-      () => false,
-    );
-    if (isTaken) continue;
-    await writeFile(path, text, { flag: 'wx' });
-    return path;
+    try {
+      await writeFile(path, text, { flag: 'wx' });
+      return path;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
   }
 }
 

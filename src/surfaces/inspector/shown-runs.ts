@@ -37,12 +37,19 @@ export function runDetail(seen: SeenRun, calls: WatchedCalls): unknown {
   const messages = result?.messages ?? run.messages;
   const replies = [...textsOf(messages.slice(given.length)), result?.state?.open?.content];
   return {
-    ...{ runId, status, begin, model, iterations, usage, providerRetries, isStored: false },
+    runId,
+    status,
+    begin,
+    model,
+    iterations,
+    usage,
+    providerRetries,
+    isStored: false,
     ...(spent?.cost === undefined ? estimatedCost(model, usage) : { cost: spent.cost }),
-    ...{ given: given.length, title: titleOf(given) },
+    given: given.length,
+    title: titleOf(given),
     spans: spans.map((span) => shownSpan(span, { seen, calls, replies })),
-    ...shownFields({ owner, messages }),
-    ...shownFields({ content, output, pending, error }),
+    ...shownFields({ owner, messages, content, output, pending, error }),
   };
 }
 
@@ -78,7 +85,9 @@ function shownRecordOf({ status, durationMs: ms, ...record }: CallRecord | Store
   const { forLLM, forUser, details } = record.result;
   const error = 'error' in record.result ? record.result.error : undefined;
   return {
-    ...{ status, ms, attempts },
+    status,
+    ms,
+    attempts,
     ...shownFields({ checked, repairs, removed, edited, answeredBy, forLLM, forUser, details, error }),
   };
 }
@@ -106,32 +115,38 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
   const stored = listsRuns(store) ? await store.read(runId) : undefined;
   if (stored === undefined) return undefined;
   const { status, createdAt, changedAt, leaseEnd, state } = stored;
-  const { messages, toolCalls, open, iterations, usage, owner, model, end } = foldRun(stored);
+  const run = foldRun(stored);
+  const { messages, iterations, usage, owner, model, end } = run;
   const pending = 'pending' in state ? state.pending : [];
   return {
-    ...{ runId, status: end?.status ?? status, begin: createdAt, changedAt, model, iterations, usage },
+    runId,
+    status: end?.status ?? status,
+    begin: createdAt,
+    changedAt,
+    model,
+    iterations,
+    usage,
     isHeld: leaseEnd !== undefined && leaseEnd > Date.now(),
-    ...{ content: end?.content, error: end?.error, isStored: true, title: titleOf(messages) },
+    content: end?.content,
+    error: end?.error,
+    isStored: true,
+    title: titleOf(messages),
     ...estimatedCost(model, usage),
     ...shownFields({ owner, messages, pending }),
-    spans: storedSpans({ messages, iterations, toolCalls, open }),
+    spans: storedSpans(run),
   };
 }
 
 /** The requests of a stored run, by its assistant messages, each with its calls. */
-function storedSpans({
-  messages,
-  iterations,
-  toolCalls,
-  open,
-}: Pick<FoldedRun, 'messages' | 'iterations' | 'toolCalls' | 'open'>): readonly unknown[] {
+function storedSpans({ messages, iterations, toolCalls, open }: FoldedRun): readonly unknown[] {
   const all = messages.flatMap((message) => (message.role === 'assistant' ? [message] : []));
   const ended = iterations - (open === undefined ? 0 : 1);
   // Earlier messages are from the history that the run started with.
   const replies = all.slice(Math.max(0, all.length - ended));
   const left = [...toolCalls];
   const request = (content: unknown, index: number) => ({
-    ...{ kind: 'request', iteration: index + 1 },
+    kind: 'request',
+    iteration: index + 1,
     text: typeof content === 'string' ? shownText(content) : '',
   });
   return [

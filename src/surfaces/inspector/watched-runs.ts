@@ -117,8 +117,15 @@ export class WatchedRuns {
     }
     const { runId, owner, config, messages } = run;
     const seen: SeenRun = {
-      ...{ runId, owner, run, begin: Date.now(), model: config.model, given: [...messages] },
-      ...{ spans: [], answers: [], status: 'running' },
+      runId,
+      owner,
+      run,
+      begin: Date.now(),
+      model: config.model,
+      given: [...messages],
+      spans: [],
+      answers: [],
+      status: 'running',
     };
     this.#runs.set(runId, seen);
     forgetOldest(this.#runs, MAX_RUNS);

@@ -330,8 +330,7 @@ function asReply(given: unknown, platform: () => PlatformResponse): unknown {
   const body = given.body === null ? Readable.from([]) : Readable.fromWeb(given.body as never);
   // Not every version ends a stream when its reader disconnects.
   const leave = (): void => void body.destroy();
-  if (response.raw !== undefined) response.raw.once('close', leave);
-  else response.once?.('close', leave);
+  (response.raw ?? response).once?.('close', leave);
   return new SentResponse(body, { type: given.headers.get('content-type') ?? '' }, () =>
     response.status(given.status),
   );

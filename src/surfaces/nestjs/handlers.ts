@@ -105,15 +105,8 @@ function metadataOf(
   { type, decorated }: { readonly type: unknown; readonly decorated: DecoratedParameter | undefined },
 ): ArgumentMetadata | undefined {
   if (decorated?.source === 'call') return metadata(type, decorated.data);
-  switch (binding.from) {
-    case 'context':
-    case 'signal':
-      return undefined;
-    case 'arguments':
-      return metadata(type, undefined);
-    default:
-      return metadata(type, binding.name);
-  }
+  if (binding.from === 'context' || binding.from === 'signal') return undefined;
+  return metadata(type, binding.from === 'arguments' ? undefined : binding.name);
 }
 
 function metadata(metatype: unknown, data: unknown): ArgumentMetadata {

@@ -43,7 +43,7 @@ import { TaskQueue } from '../../run/call/task-queue.js';
 import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
 import { CHAT_RULES } from '../chat/create-chat-handler.js';
 import type { McpRequestInfo, McpToolServer } from '../mcp/server/options.js';
-import type { McpServerSettings, VerifiedToken } from '../mcp/server/settings.js';
+import { grantOf, type McpServerSettings, type VerifiedToken } from '../mcp/server/settings.js';
 import {
   Application,
   type ApplicationFleet,
@@ -165,12 +165,11 @@ function requestFor(authInfo: VerifiedToken | undefined): object {
 /** The caller that the guards authenticated. */
 function authInfoOf(user: unknown): VerifiedToken | undefined {
   if (user === undefined || user === null) return undefined;
-  const { scopes, scope, scp, client_id, azp, sub, id } = isRecord(user) ? user : { sub: user };
-  const given = scopes ?? scope ?? scp ?? [];
+  const claims: Readonly<Record<string, unknown>> = isRecord(user) ? user : { sub: user };
+  const { scopes, scope, scp, sub, id } = claims;
   return {
     token: '',
-    clientId: String(client_id ?? azp ?? ''),
-    scopes: Array.isArray(given) ? given.map(String) : String(given).split(' ').filter(Boolean),
+    ...grantOf(claims, scopes ?? scope ?? scp),
     extra: { sub: sub ?? id ?? canonicalJson(user), user },
   };
 }

@@ -30,6 +30,12 @@ export interface ChatResponse {
   readonly tool_request?: ToolRequest;
 }
 
+/** A reply, with the turn that it ended if the server names one. */
+export interface TurnReply {
+  readonly turnId?: string;
+  readonly response: ChatResponse;
+}
+
 /** The body of every other response, with a matching status. */
 export interface ChatError {
   readonly error: { readonly code: ChatErrorCode; readonly message: string };

@@ -39,25 +39,18 @@ export async function completeArgument(
 
 /** Completions whose prompt or resource does not exist. */
 export function strayCompletions(registry: ToolRegistry): readonly AuthorFault[] {
-  const prompts = new Set(registry.part('prompt').list());
-  const uris = new Set(
-    registry
-      .part('resource')
-      .tools()
-      .map((resource) => servedAs(resource).uri),
-  );
-  return registry
-    .part('completion')
-    .tools()
-    .flatMap(({ name, served }) => {
-      const { of } = served as ServedCompletion;
-      if (prompts.has(of) || uris.has(of)) return [];
-      return [
-        {
-          where: `@Completion ${name} of '${of}'`,
-          problem: 'there is no prompt of this name, and no resource of this URI template',
-          fix: 'the name of the prompt as clients see it, or the URI template of the resource',
-        },
-      ];
-    });
+  const resources = registry.part('resource').tools();
+  const known = new Set([...registry.part('prompt').list(), ...resources.map((one) => servedAs(one).uri)]);
+  const completions = registry.part('completion').tools();
+  return completions.flatMap(({ name, served }) => {
+    const { of } = served as ServedCompletion;
+    if (known.has(of)) return [];
+    return [
+      {
+        where: `@Completion ${name} of '${of}'`,
+        problem: 'there is no prompt of this name, and no resource of this URI template',
+        fix: 'the name of the prompt as clients see it, or the URI template of the resource',
+      },
+    ];
+  });
 }

@@ -1,7 +1,7 @@
 import { OAuthError } from '@modelcontextprotocol/server';
 import { InvalidOptionsError } from '../../../core/errors/author-fault.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import type { VerifiedToken, VerifyToken } from './settings.js';
+import { grantOf, type VerifiedToken, type VerifyToken } from './settings.js';
 
 /** Without HS256 and the like: a published key must not be usable as a shared secret (RFC 8725, section 3.1). */
 const ALGORITHMS = ['RS', 'PS', 'ES'].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
@@ -77,17 +77,10 @@ async function loadVerifier(source: string | URL | KeySet) {
 }
 
 function authInfoOf(token: string, claims: Readonly<Record<string, unknown>>): VerifiedToken {
-  const { scope, scp, client_id, azp, exp } = claims;
-  const said = scope ?? scp;
-  const scopes = Array.isArray(said)
-    ? said.map(String)
-    : String(said ?? '')
-        .split(' ')
-        .filter(Boolean);
+  const { scope, scp, exp } = claims;
   return {
     token,
-    clientId: String(client_id ?? azp ?? ''),
-    scopes,
+    ...grantOf(claims, scope ?? scp),
     expiresAt: Number(exp),
     extra: { ...claims },
   };

@@ -60,25 +60,22 @@ function sessionLimits({ sessions }: McpServerOptions): Required<McpSessionOptio
   return { ...DEFAULTS, ...(sessions === false ? {} : sessions) };
 }
 
-interface HttpSessionsParts {
-  readonly connect: () => RegistryMcpServer;
-  readonly deliveries: Deliveries;
-}
-
 /** The HTTP sessions of 2025-11-25 clients. */
 class HttpSessions {
   readonly #options: McpServerOptions;
   readonly #limits: Required<McpSessionOptions>;
-  readonly #parts: HttpSessionsParts;
+  readonly #connect: () => RegistryMcpServer;
+  readonly #deliveries: Deliveries;
   readonly #sessions = new Map<string, HttpSession>();
   /** Sessions that are not initialized yet; they count towards the limit. */
   readonly #beginning = new Set<HttpSession>();
   #isClosed = false;
 
-  constructor(options: McpServerOptions, parts: HttpSessionsParts) {
+  constructor(options: McpServerOptions, deliveries: Deliveries, connect: () => RegistryMcpServer) {
     this.#options = options;
     this.#limits = sessionLimits(options);
-    this.#parts = parts;
+    this.#deliveries = deliveries;
+    this.#connect = connect;
   }
 
   get size(): number {
@@ -114,8 +111,8 @@ class HttpSessions {
     if (!this.#freePlace(options.authInfo && principal)) return refuseMany('sessions');
     const session: HttpSession = new HttpSession({
       ...this.#limits,
-      server: this.#parts.connect(),
-      deliveries: this.#parts.deliveries,
+      server: this.#connect(),
+      deliveries: this.#deliveries,
       principal,
       maxRequestBytes: this.#options.maxRequestBytes,
       onOpen: (id) => {
@@ -394,7 +391,6 @@ class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
   readonly #guard: RequestGuard;
-  readonly #resource: ProtectedResource | undefined;
   readonly #bodyLimit: { readonly maxRequestBodySize: number | undefined };
   readonly #served: ServedTools;
   readonly #tasks: Tasks | undefined;
@@ -434,7 +430,6 @@ class RegistryServer implements McpToolServer {
     this.#tasks = tasks && new Tasks('store' in tasks ? tasks : { store: tasks });
     this.#onError = (error) => options.onError(error);
     this.#guard = createGuard(options, this.#onError);
-    this.#resource = this.#served.resource;
     this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
     this.#notifications = new Notifications(this.#served, this.#onError);
     const { max, maxPerPrincipal } = sessionLimits(options);
@@ -446,10 +441,9 @@ class RegistryServer implements McpToolServer {
       ...this.#bodyLimit,
     });
     this.#deliveries = new Deliveries(options.maxUnreadBytes ?? UNREAD_BYTES);
-    this.#sessions = new HttpSessions(options, {
-      connect: () => this.#lastingServer(this.#openRequests()),
-      deliveries: this.#deliveries,
-    });
+    this.#sessions = new HttpSessions(options, this.#deliveries, () =>
+      this.#lastingServer(this.#openRequests()),
+    );
     this.#unfollow = registry.onChange(() => this.#onListChange());
   }
 
@@ -457,7 +451,7 @@ class RegistryServer implements McpToolServer {
     if (this.#isOver || (this.#closing !== undefined && !isReturn(request))) return refuseClosed();
     this.#requests.begin(request);
     try {
-      const refusal = this.#resource?.metadata(request) ?? this.#guard(request);
+      const refusal = this.#served.resource?.metadata(request) ?? this.#guard(request);
       return refusal ?? (await this.#serve(request, info));
     } catch (error) {
       this.#onError(error);
@@ -588,13 +582,13 @@ class RegistryServer implements McpToolServer {
   }
 
   async #serve(request: Request, given: McpRequestInfo): Promise<Response> {
-    const authInfo = this.#resource
-      ? await this.#resource.authenticate(request, given.authInfo)
+    const authInfo = this.#served.resource
+      ? await this.#served.resource.authenticate(request, given.authInfo)
       : (given.authInfo ?? (given.authInfo === null ? refuseRequest(401, 'Unauthorized') : undefined));
     if (authInfo instanceof Response) return authInfo;
     const parsedBody = given.parsedBody ?? (await this.#readBody(request));
     if (parsedBody instanceof Response) return parsedBody;
-    const refusal = this.#resource?.authorize(parsedBody, authInfo);
+    const refusal = this.#served.resource?.authorize(parsedBody, authInfo);
     if (refusal !== undefined) return refusal;
     const info = { ...(authInfo && { authInfo }), ...(parsedBody !== undefined && { parsedBody }) };
     const isSession = await this.#belongsToSession(request, info);
@@ -651,7 +645,7 @@ class RegistryServer implements McpToolServer {
   ): Promise<boolean> {
     if (this.#options.sessions === false) return false;
     if (!(await isLegacyRequest(request, parsedBody, this.#bodyLimit))) return false;
-    if (this.#resource === undefined || request.headers.has('mcp-session-id')) return true;
+    if (this.#served.resource === undefined || request.headers.has('mcp-session-id')) return true;
     return authInfo !== undefined && isInitializeRequest(parsedBody);
   }
 

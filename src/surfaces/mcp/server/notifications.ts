@@ -1,12 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import {
-  CLIENT_CAPABILITIES_META_KEY,
-  CLIENT_INFO_META_KEY,
-  PROTOCOL_VERSION_META_KEY,
-  type ServerEvent,
-  type ServerEventBus,
-} from '@modelcontextprotocol/server';
-import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
+import { isRecord } from '../../../core/kernel/json.js';
 import { STATELESS } from './ask-client.js';
 import type { McpCaller } from './options.js';
 import { callerOf, type ServedTools } from './request.js';
@@ -59,7 +53,7 @@ export class Notifications implements ServerEventBus {
   add(mcp: RegistryMcpServer): () => void {
     const { server, subscribed } = mcp;
     return this.#add({
-      caller: () => callerOf(server, mcp.session),
+      caller: () => callerOf(mcp.session ?? {}, server),
       // The SDK itself drops what a 2026-07-28 client has not subscribed to.
       wants: (change) =>
         change.kind === 'resource_updated'
@@ -134,12 +128,5 @@ export function subscriptionOf(
   authInfo: McpCaller['authInfo'],
 ): Omit<Subscriber, 'endStream'> {
   const meta = isRecord(params) && isRecord(params._meta) ? params._meta : {};
-  const caller = withoutUndefined<McpCaller>({
-    authInfo,
-    headers,
-    protocolVersion: meta[PROTOCOL_VERSION_META_KEY] as string | undefined,
-    client: meta[CLIENT_INFO_META_KEY] as McpCaller['client'],
-    capabilities: (meta[CLIENT_CAPABILITIES_META_KEY] ?? {}) as McpCaller['capabilities'],
-  });
-  return { caller, uris: subscribedUris(params) };
+  return { caller: callerOf({ authInfo, headers }, undefined, meta), uris: subscribedUris(params) };
 }

@@ -217,37 +217,32 @@ type Named = readonly ToolDefinition[];
 
 /** The methods that refer to a tool, prompt or resource. */
 const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => readonly Named[]>([
-  ['tools/call', (message, registry) => [named(registry, nameIn(message))]],
-  ['prompts/get', (message, registry) => [named(registry.part('prompt'), nameIn(message))]],
+  ['tools/call', ({ params }, registry) => [named(registry, recordOf(params).name)]],
+  ['prompts/get', ({ params }, registry) => [named(registry.part('prompt'), recordOf(params).name)]],
   ['resources/read', resourceIn],
   ['resources/subscribe', resourceIn],
   ['completion/complete', completedIn],
-  ['subscriptions/listen', subscribedIn],
+  [
+    'subscriptions/listen',
+    ({ params }, registry) => subscribedUris(params).map((uri) => namedByUri(registry, uri)),
+  ],
 ]);
 
 /** Reads the reference as the completion itself does: by its type alone. */
 function completedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
   const { type, name, uri } = recordOf(recordOf(params).ref);
-  if (type === 'ref/prompt') return [named(registry.part('prompt'), String(name))];
+  if (type === 'ref/prompt') return [named(registry.part('prompt'), name)];
   const resources = registry.part('resource').tools();
   return [resources.filter((resource) => servedAs(resource).uri === uri).slice(0, 1)];
-}
-
-function subscribedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
-  return subscribedUris(params).map((uri) => namedByUri(registry, uri));
 }
 
 function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
   return [namedByUri(registry, String(recordOf(params).uri))];
 }
 
-function named(registry: ToolRegistry, name: string): Named {
-  const definition = registry.offered(name);
+function named(registry: ToolRegistry, name: unknown): Named {
+  const definition = registry.offered(String(name));
   return definition === undefined ? [] : [definition];
-}
-
-function nameIn({ params }: Message): string {
-  return String(recordOf(params).name);
 }
 
 function recordOf(value: unknown): Message {

@@ -14,27 +14,27 @@ import type { McpRequest } from './request.js';
 import { type Served, serveCall } from './serve-call.js';
 
 /** A prompt as `prompts/list` returns it; its arguments are strings. */
-export function listedPrompt({
-  name,
-  description,
-  annotations,
-  parameters,
-  icons,
-  _meta,
-}: ToolDefinition): Prompt {
-  const { properties = {}, required = [] } = parameters;
+export function listedPrompt(prompt: ToolDefinition): Prompt {
+  const { properties = {}, required = [] } = prompt.parameters;
   return withoutUndefined<Prompt>({
-    name,
-    title: annotations?.title,
-    description: description || undefined,
+    ...descriptionOf(prompt),
     arguments: Object.entries(properties).map(([argument, schema]) => ({
       name: argument,
       ...(isRecord(schema) && typeof schema.description === 'string' && { description: schema.description }),
       required: required.includes(argument),
     })),
+  });
+}
+
+/** The fields that prompts and resources share in lists. */
+export function descriptionOf({ name, description, annotations, icons, _meta }: ToolDefinition) {
+  return {
+    name,
+    title: annotations?.title,
+    description: description || undefined,
     icons: icons as Prompt['icons'],
     _meta: _meta as Prompt['_meta'],
-  });
+  };
 }
 
 /** Handles `prompts/get`. */

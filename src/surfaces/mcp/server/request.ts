@@ -46,39 +46,30 @@ export interface McpRequest {
 
 export function readRequest(served: ServedTools, server: Server, context: ServerContext): McpRequest {
   const { sessionId, mcpReq, http } = context;
-  // 2026-07-28 requests contain the client and the protocol version.
-  const envelope = mcpReq.envelope as
-    | {
-        readonly [PROTOCOL_VERSION_META_KEY]?: string;
-        readonly [CLIENT_INFO_META_KEY]?: Implementation;
-        readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
-      }
-    | undefined;
-  const caller = withoutUndefined<McpCaller>({
-    authInfo: http?.authInfo,
-    headers: http?.req?.headers,
-    sessionId,
-    protocolVersion: envelope?.[PROTOCOL_VERSION_META_KEY] ?? server.getNegotiatedProtocolVersion(),
-    client: envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion(),
-    capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
-    closeStream: http?.closeSSE,
-  });
-  return { served, server, context, caller };
+  const { authInfo, req, closeSSE: closeStream } = http ?? {};
+  const from = { authInfo, headers: req?.headers, sessionId, closeStream };
+  return { served, server, context, caller: callerOf(from, server, mcpReq.envelope) };
 }
 
-/** The client of a connection, as the connection itself and its last HTTP request describe it. */
+/** 2026-07-28 requests describe their client; other clients have described themselves when they connected. */
 export function callerOf(
-  server: Server,
-  http: Pick<McpCaller, 'authInfo' | 'headers' | 'sessionId'> = {},
+  { authInfo, headers, sessionId, closeStream }: Omit<McpCaller, 'capabilities'>,
+  server: Server | undefined,
+  envelope: object = {},
 ): McpCaller {
-  const { authInfo, headers, sessionId } = http;
+  const described = envelope as {
+    readonly [PROTOCOL_VERSION_META_KEY]?: string;
+    readonly [CLIENT_INFO_META_KEY]?: Implementation;
+    readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
+  };
   return withoutUndefined<McpCaller>({
     authInfo,
     headers,
     sessionId,
-    protocolVersion: server.getNegotiatedProtocolVersion(),
-    client: server.getClientVersion(),
-    capabilities: server.getClientCapabilities() ?? {},
+    protocolVersion: described[PROTOCOL_VERSION_META_KEY] ?? server?.getNegotiatedProtocolVersion(),
+    client: described[CLIENT_INFO_META_KEY] ?? server?.getClientVersion(),
+    capabilities: described[CLIENT_CAPABILITIES_META_KEY] ?? server?.getClientCapabilities() ?? {},
+    closeStream,
   });
 }
 

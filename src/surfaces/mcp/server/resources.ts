@@ -10,7 +10,7 @@ import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import { readApp } from './apps.js';
 import { contentBlocks, isContent } from './call-result.js';
-import { returnedValue } from './prompts.js';
+import { descriptionOf, returnedValue } from './prompts.js';
 import { listedPart, type McpRequest, prepare, visibleTools } from './request.js';
 import { findResource, servedAs } from './resource-uris.js';
 import { serveCall } from './serve-call.js';
@@ -26,17 +26,12 @@ export function listedTemplate(resource: ToolDefinition): ResourceTemplateType {
 }
 
 function listed(resource: ToolDefinition) {
-  const { name, description, annotations: { title } = {}, icons, _meta } = resource;
   const { mimeType, audience, priority } = servedAs(resource);
   const annotations = withoutUndefined({ audience: audience && [...audience], priority });
   return withoutUndefined<Omit<Resource, 'uri'>>({
-    name,
-    title,
-    description: description || undefined,
+    ...descriptionOf(resource),
     mimeType,
     annotations: Object.keys(annotations).length === 0 ? undefined : annotations,
-    icons: icons as Resource['icons'],
-    _meta: _meta as Resource['_meta'],
   });
 }
 

@@ -26,7 +26,7 @@ import {
   prepare,
   rightsOf,
 } from './request.js';
-import type { StartedWork, Tasks } from './tasks.js';
+import type { StartedWork, TaskCall, Tasks } from './tasks.js';
 
 /** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
 interface Wanted {
@@ -91,7 +91,9 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   if (tool === undefined) {
     const { method, name, arguments: args } = wanted;
     const mcp = served.telemetry?.isOn ? arrivalOf(request, method) : undefined;
-    const { result } = await tools.invoke({ id: '', name, arguments: args, mcp }, {}, telemetryOf(served));
+    // The server may record what its registry does not.
+    const options = withoutUndefined({ telemetry: served.telemetry });
+    const { result } = await tools.invoke({ id: '', name, arguments: args, mcp }, {}, options);
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   }
   const tasks = wanted.tasks?.accepts(tool, caller) ? wanted.tasks : undefined;
@@ -99,39 +101,32 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   const call = { served, server, context, caller, tools, scope, principal, tool, wanted, signal, work };
   const resumed = resume(call);
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
-  if (tasks !== undefined && tool.background)
-    return beginTask(tasks, call, resumed && { waits: [], journal: resumed.journal });
+  if (tasks !== undefined && tool.background) {
+    const suspension = resumed && { waits: [], journal: resumed.journal };
+    return beginTask(call, (begun) => tasks.begin(begun, suspension));
+  }
   const progress = reportProgress(context);
   const invocation = await invoke(call, resumed?.journal, progress);
   progress?.stop();
-  if (invocation.status === 'started' && tasks !== undefined && work !== undefined) {
-    const begun = { request, rights: { tools, scope, principal }, tool, arguments: wanted.arguments };
-    const result = await prepare(call, () => tasks.beginStarted(begun, invocation.record, work));
-    return { type: 'interim', result };
-  }
+  if (invocation.status === 'started' && tasks !== undefined && work !== undefined)
+    return beginTask(call, (begun) => tasks.beginStarted(begun, invocation.record, work));
   if (invocation.status !== 'suspended') return { type: 'ended', record: invocation.record, tool };
   const { suspension } = invocation;
   if (tasks !== undefined && suspension.waits.some(({ kind }) => kind === 'approval'))
-    return beginTask(tasks, call, suspension);
+    return beginTask(call, (begun) => tasks.begin(begun, suspension));
   return ask(call, suspension) ?? { type: 'ended', record: invocation.record, tool };
 }
 
-/** An approval may take longer than a request, and so may background work. */
+/** Makes a call a task: an approval may take longer than a request, and so may background work. */
 async function beginTask(
-  tasks: Tasks,
   call: ServedCall,
-  suspension: Suspension | undefined,
+  begin: (call: TaskCall) => Promise<InputRequiredResult>,
 ): Promise<Served> {
-  const { tools, scope, principal, tool, wanted } = call;
-  const rights = { tools, scope, principal };
-  const begun = { request: call, rights, tool, arguments: wanted.arguments, suspension };
-  const result = await prepare(call, () => tasks.begin(begun));
+  const { tool, wanted } = call;
+  const result = await prepare(call, () =>
+    begin({ request: call, rights: call, tool, arguments: wanted.arguments }),
+  );
   return { type: 'interim', result };
-}
-
-/** The server may record what its registry does not. */
-function telemetryOf({ telemetry }: McpRequest['served']): InvokeOptions {
-  return telemetry === undefined ? {} : { telemetry };
 }
 
 function invoke(

@@ -29,6 +29,21 @@ export interface VerifiedToken {
   readonly extra?: Record<string, unknown>;
 }
 
+/** The client and the scopes in the claims of a token; scopes are a list, or a text with spaces. */
+export function grantOf(
+  { client_id, azp }: Readonly<Record<string, unknown>>,
+  scopes: unknown,
+): Pick<VerifiedToken, 'clientId' | 'scopes'> {
+  return {
+    clientId: String(client_id ?? azp ?? ''),
+    scopes: Array.isArray(scopes)
+      ? scopes.map(String)
+      : String(scopes ?? '')
+          .split(' ')
+          .filter(Boolean),
+  };
+}
+
 /** The issuer and audience that a token must have. */
 export interface ExpectedToken {
   readonly issuer: string;

@@ -42,13 +42,10 @@ export const TASK_METHODS = {
 const POLL_MS = 1_000;
 const CALL_ID = 'call';
 
-/** A call that becomes a task: from its beginning, or from where it waits for an approval. */
-interface TaskCall {
-  readonly request: McpRequest;
-  readonly rights: CallerRights;
+/** A call that becomes a task. */
+export interface TaskCall extends Omit<FoundTask, 'run'> {
   readonly tool: ToolDefinition;
   readonly arguments: Readonly<Record<string, unknown>>;
-  readonly suspension: Suspension | undefined;
 }
 
 /** Work that may go on after its call has an answer. */
@@ -102,10 +99,7 @@ type CallState =
   | ({ readonly status: 'waiting' } & Suspension);
 
 /** The state of a run with one call. */
-function newState(
-  { rights, tool, arguments: args }: Omit<TaskCall, 'suspension'>,
-  call: CallState,
-): RunState {
+function newState({ rights, tool, arguments: args }: TaskCall, call: CallState): RunState {
   const runId = newTaskId(rights.principal);
   const owner = ownerOf(rights.scope);
   const sent = { id: CALL_ID, name: tool.name, arguments: copyOfJson(args) as JsonObject };
@@ -115,7 +109,7 @@ function newState(
     isOneCall: true,
     runId,
     revision: 1,
-    ...(owner === undefined ? {} : { owner }),
+    ...withoutUndefined({ owner }),
     tools: [tool.name],
     model: 'mcp',
     messages: [],
@@ -174,19 +168,19 @@ export class Tasks {
   }
 
   /** Stores the call as a task, and begins it unless it waits for an approval. */
-  async begin({ suspension, ...call }: TaskCall): Promise<InputRequiredResult> {
-    const { request, rights } = call;
+  async begin(call: TaskCall, suspension: Suspension | undefined): Promise<InputRequiredResult> {
     const state = newState(call, suspension ? { status: 'waiting', ...suspension } : { status: 'held' });
     await this.#store.save(state);
-    return this.#created({ request, rights }, state.runId);
+    return this.#created(call, state.runId);
   }
 
-  async #created(task: Omit<FoundTask, 'run'>, runId: string): Promise<InputRequiredResult> {
+  async #created({ request, rights }: TaskCall, runId: string): Promise<InputRequiredResult> {
     const run = await this.#store.read(runId);
     if (run === undefined)
       throw new ProtocolError(ProtocolErrorCode.InternalError, 'The task was not stored');
-    this.#continue({ ...task, run });
-    const { inputRequests: _, ...created } = await this.#describe({ ...task, run });
+    const task = { request, rights, run };
+    this.#continue(task);
+    const { inputRequests: _, ...created } = await this.#describe(task);
     // The types of the SDK have no tasks; it sends the result unchanged.
     return { ...created, resultType: 'task' } as unknown as InputRequiredResult;
   }
@@ -205,12 +199,7 @@ export class Tasks {
   };
 
   /** Stores a call whose work goes on in this process as a task, and its result when the work has ended. */
-  async beginStarted(
-    call: Omit<TaskCall, 'suspension'>,
-    record: CallRecord,
-    work: StartedWork,
-  ): Promise<InputRequiredResult> {
-    const { request, rights } = call;
+  async beginStarted(call: TaskCall, record: CallRecord, work: StartedWork): Promise<InputRequiredResult> {
     const { pending: _, ...state } = newState(call, { status: 'begun' });
     const { runId } = state;
     const claimed = new ClaimedRun({ store: this.#store, runId, leaseMs: this.#leaseMs });
@@ -229,9 +218,9 @@ export class Tasks {
     this.#run(runId, {
       cancelled,
       work: async () => this.#end(claimed, { ...record, result: await work.completion.promise }),
-      onError: (error) => request.served.options.onError?.(error),
+      onError: (error) => call.request.served.options.onError?.(error),
     });
-    return this.#created({ request, rights }, runId);
+    return this.#created(call, runId);
   }
 
   async #end(claimed: ClaimedRun, { taskId: _, ...record }: CallRecord): Promise<void> {
@@ -286,9 +275,9 @@ export class Tasks {
     });
     if (answers.length === 0) return;
     const { tools, scope } = rights;
-    const owner = scope.owner === undefined ? {} : { owner: scope.owner };
+    const as = withoutUndefined({ owner: scope.owner, tools });
     try {
-      await answerStoredRun({ store: this.#store, runId }, answers, { ...owner, tools });
+      await answerStoredRun({ store: this.#store, runId }, answers, as);
     } catch (error) {
       const { name } = ToolwrightError.is(error) ? error : {};
       // Somebody else has answered meanwhile.

@@ -41,6 +41,7 @@ import {
   type ChatRequest,
   type ChatResponse,
   isConversationId,
+  type TurnReply,
 } from '../chat-protocol.js';
 
 /** Options of one `send` or `resume`; tools find them in their context. */
@@ -221,7 +222,7 @@ class SatelliteRun {
     return this.#finish(() => transport.get(conversationId, this.#listener()));
   }
 
-  async #finish(first: () => Promise<ServerReply>): Promise<SatelliteOutcome> {
+  async #finish(first: () => Promise<TurnReply>): Promise<SatelliteOutcome> {
     const { conversationId, signal } = this.#services;
     this.#emit({ type: 'run-start', conversationId });
     let outcome: SatelliteOutcome;
@@ -237,7 +238,7 @@ class SatelliteRun {
     return outcome;
   }
 
-  async #answerRequests(first: ServerReply): Promise<SatelliteOutcome> {
+  async #answerRequests(first: TurnReply): Promise<SatelliteOutcome> {
     const { client, signal } = this.#services;
     const { maxIterations = 20 } = client;
     let reply = first;
@@ -260,7 +261,7 @@ class SatelliteRun {
     }
   }
 
-  async #post(message: ChatMessage, answered?: ServerReply): Promise<ServerReply> {
+  async #post(message: ChatMessage, answered?: TurnReply): Promise<TurnReply> {
     const { transport, conversationId } = this.#services;
     this.#emit({ type: 'step-start', iteration: this.#iterations + 1 });
     const request = { conversation_id: conversationId, messages: [message] };
@@ -386,7 +387,7 @@ class ChatTransport {
   }
 
   /** `after` is the turn that a result answers; the server refuses the result if the conversation has continued. */
-  post(request: ChatRequest, after: string | undefined, listener: ReplyListener): Promise<ServerReply> {
+  post(request: ChatRequest, after: string | undefined, listener: ReplyListener): Promise<TurnReply> {
     const headers = {
       accept: 'text/event-stream',
       'content-type': 'application/json',
@@ -397,11 +398,11 @@ class ChatTransport {
     return this.#send(this.#address, { method: 'POST', headers, body }, listener);
   }
 
-  get(conversationId: string, listener: ReplyListener): Promise<ServerReply> {
+  get(conversationId: string, listener: ReplyListener): Promise<TurnReply> {
     return this.#send(`${this.#address}/${encodeURIComponent(conversationId)}`, {}, listener);
   }
 
-  async #send(address: string, request: RequestInit, listener: ReplyListener): Promise<ServerReply> {
+  async #send(address: string, request: RequestInit, listener: ReplyListener): Promise<TurnReply> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#sendOnce(address, request, listener);
@@ -420,7 +421,7 @@ class ChatTransport {
     address: string,
     request: RequestInit,
     { signal, onText }: ReplyListener,
-  ): Promise<ServerReply> {
+  ): Promise<TurnReply> {
     const { token, headers, timeoutMs, maxReplyBytes } = this.#options;
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
     const late = new AbortController();
@@ -466,17 +467,11 @@ function toAssistantError(thrown: unknown): AssistantError {
   });
 }
 
-/** A reply, with the id of the turn that it ended if the server sent one. */
-interface ServerReply {
-  readonly turnId?: string;
-  readonly response: ChatResponse;
-}
-
 /** Reads a reply from a JSON body or from events. Throws an {@link AssistantError} if it is invalid. */
 async function readReply(
   response: Response,
   { onText, maxBytes }: Pick<ReplyListener, 'onText'> & { readonly maxBytes: number },
-): Promise<ServerReply> {
+): Promise<TurnReply> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   const body = ReadableStream.from(atMost(maxBytes, response.body ?? []));
   if (response.ok && isStream) return readStream(body, onText);
@@ -503,7 +498,7 @@ async function* atMost(
 async function readStream(
   body: ReadableStream<Uint8Array>,
   onText: ReplyListener['onText'],
-): Promise<ServerReply> {
+): Promise<TurnReply> {
   for await (const { event, data, id } of readServerEvents(body, { dropsCut: true })) {
     if (event === 'response') return { turnId: id, response: checkReply(parsedJson(data)) };
     if (event === 'error') throw readError(data);

@@ -47,6 +47,7 @@ import {
   type ChatRequest,
   type ChatResponse,
   isConversationId,
+  type TurnReply,
 } from '../chat-protocol.js';
 import { MemoryConversationStore } from './conversation-store.js';
 
@@ -64,12 +65,6 @@ interface TurnRequest {
   readonly systemPrompt?: string;
   readonly signal: AbortSignal;
   readonly onText?: TextListener;
-}
-
-/** A reply, with the turn that it ended; without a turn if the conversation is empty. */
-interface TurnReply {
-  readonly turnId?: string;
-  readonly response: ChatResponse;
 }
 
 interface TurnServices {
@@ -444,8 +439,13 @@ class ChatService {
 
   #take(turn: TurnRequest): Promise<TurnReply> {
     const { maxMessages = 1000 } = this.#options;
-    const made = { store: this.#store, log: this.log, sent: this.#sent };
-    const services = { ...made, model: this.#options, maxMessages };
+    const services = {
+      store: this.#store,
+      log: this.log,
+      sent: this.#sent,
+      model: this.#options,
+      maxMessages,
+    };
     return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
   }
 }
