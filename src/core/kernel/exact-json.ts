@@ -1,3 +1,5 @@
+import { isObject, parsedJson } from './json.js';
+
 /** An integer that may have more digits than a number can store; shorter integers are always exact. */
 const LONG_INTEGER = /^-?\d{16,}$/;
 const LONG_RUN = 16;
@@ -11,23 +13,17 @@ export interface ExactJson {
 
 /**
  * Reads JSON without losing digits: an integer that a number cannot represent becomes a string. Schemas for strings
- * accept it; schemas for numbers reject it.
- *
- * @throws SyntaxError if the text is not JSON.
+ * accept it; schemas for numbers reject it. Returns `undefined` if the text is not JSON.
  */
-export function readExactJson(text: string): ExactJson {
-  const value: unknown = JSON.parse(text);
+export function readExactJson(text: string): ExactJson | undefined {
+  const value = parsedJson(text);
+  if (value === undefined) return undefined;
   // Few texts need to be parsed again, with each such integer as a string.
   const quoted = hasLongRun(text) ? withQuotedIntegers(text) : text;
   if (quoted === text) return { value, hasDigitsAsText: false };
   const exact: unknown = JSON.parse(quoted);
   // If a key occurs twice, only the last value counts.
   return { value: exact, hasDigitsAsText: differ(value, exact) };
-}
-
-/** Like {@link readExactJson}, but returns only the value. */
-export function parseExactJson(text: string): unknown {
-  return readExactJson(text).value;
 }
 
 function hasLongRun(text: string): boolean {
@@ -90,7 +86,7 @@ function differ(one: unknown, other: unknown): boolean {
   for (const [a, b] of pairs)
     for (const key of Object.keys(a as Fields)) {
       const [left, right] = [(a as Fields)[key], (b as Fields)[key]];
-      if (typeof left === 'object' && left !== null) pairs.push([left, right]);
+      if (isObject(left)) pairs.push([left, right]);
       else if (left !== right) return true;
     }
   return false;

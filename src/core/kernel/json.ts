@@ -1,6 +1,27 @@
+/** Whether a value is an object, which may be an array. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
 /** Whether a value is an object and not an array. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject(value) && !Array.isArray(value);
+}
+
+/** An object with the fields that a test accepts. */
+export function filterFields<Value>(
+  fields: Readonly<Record<string, Value>>,
+  isKept: (name: string, value: Value) => boolean,
+): Record<string, Value> {
+  return Object.fromEntries(Object.entries(fields).filter(([name, value]) => isKept(name, value)));
+}
+
+/** An object with the same names and other values. */
+export function mapFields<Value, Mapped>(
+  fields: Readonly<Record<string, Value>>,
+  map: (value: Value, name: string) => Mapped,
+): Record<string, Mapped> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value, name)]));
 }
 
 /** An object without the fields that are undefined. */
@@ -39,7 +60,7 @@ export function isPlainObject(value: object): boolean {
  * without a copy.
  */
 export function copyOfJson(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   try {
     return copy(value);
   } catch {
@@ -48,13 +69,12 @@ export function copyOfJson(value: unknown): unknown {
 }
 
 function copy(value: object): object {
-  if (Array.isArray(value))
-    return value.map((part: unknown) => (typeof part === 'object' && part !== null ? copy(part) : part));
+  if (Array.isArray(value)) return value.map((part: unknown) => (isObject(part) ? copy(part) : part));
   const copied: Record<string, unknown> = { ...value };
   // Existing fields can be assigned, whatever their names.
   for (const key in copied) {
     const part = copied[key];
-    if (typeof part === 'object' && part !== null) copied[key] = copy(part);
+    if (isObject(part)) copied[key] = copy(part);
   }
   return copied;
 }
@@ -118,7 +138,7 @@ function areSorted(value: object): boolean {
 function written(value: unknown): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : 'null';
   if (typeof value === 'bigint') return `"${value}"`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null';
   if (Array.isArray(value)) return `[${value.map((item) => written(item ?? null)).join(',')}]`;
   let members = '';
   for (const key of Object.keys(value).sort()) {

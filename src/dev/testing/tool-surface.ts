@@ -97,7 +97,7 @@ class Comparison {
     if (known !== undefined) return known;
     // A reference to itself constrains nothing.
     this.#resolved.set(schema, {});
-    const target = schemaOf(findReference($ref, { root: whole, from: schema }));
+    const target = schemaOf(findReference($ref, whole, schema));
     const isBare = Object.keys(rest).every((name) => TEXTS.has(name) || IGNORED.has(name));
     const found = isBare
       ? this.#resolve(target, whole)

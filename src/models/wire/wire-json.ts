@@ -40,7 +40,7 @@ export function inputText(input: unknown): string {
 /** Text if it is not a JSON object, or if it contains long integers, which the reader of the arguments must handle. */
 export function argumentsOf(input: string): ToolCall['arguments'] {
   const record = parseJsonRecord(input);
-  return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
+  return record === undefined || readExactJson(input)?.hasDigitsAsText ? input : record;
 }
 
 /**
@@ -48,11 +48,7 @@ export function argumentsOf(input: string): ToolCall['arguments'] {
  * answer to the call states that they were invalid. Long integers are strings.
  */
 export function argumentsAsObject(text: string): WireRecord {
-  try {
-    return jsonRecord(readExactJson(text).value);
-  } catch {
-    return {};
-  }
+  return jsonRecord(readExactJson(text)?.value);
 }
 
 /**

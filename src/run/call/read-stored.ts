@@ -113,12 +113,9 @@ function fromJson(
   { path, from = 0, count = Number.POSITIVE_INFINITY }: StoredPart & { readonly path: string },
   limit: number,
 ): string {
-  let whole: unknown;
-  try {
-    whole = readExactJson(text).value;
-  } catch {
-    return 'The result is not JSON: read it by characters, by lines, or with a search.';
-  }
+  const read = readExactJson(text);
+  if (read === undefined) return 'The result is not JSON: read it by characters, by lines, or with a search.';
+  const whole = read.value;
   const value = valueAt(whole, path);
   if (value === undefined) return `There is nothing at ${path}. The result is ${shapeOf(whole)}.`;
   if (Array.isArray(value)) return items(value, { from, count, limit });

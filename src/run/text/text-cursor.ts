@@ -1,5 +1,5 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
-import { parseExactJson } from '../../core/kernel/exact-json.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
 import { readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
 
 /** A JSON value that was read; `members` only if it was not strict JSON. */
@@ -75,7 +75,7 @@ export class TextCursor {
     if (!'{['.includes(this.peek()) || this.ranOut) return undefined;
     const span = jsonSpan(this.text, this.at);
     if (span.kind === 'closed') {
-      const value = parseExactJson(this.text.slice(this.at, span.end));
+      const value = readExactJson(this.text.slice(this.at, span.end))?.value;
       this.at = span.end;
       return { value };
     }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolCall } from '../../core/contract/llm-provider.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { parseExactJson } from '../../core/kernel/exact-json.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
 import { either, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
 import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
 import { LITERAL_CALLS } from './formats/literal-calls.js';
@@ -92,7 +92,7 @@ export interface ToolRequest {
  */
 export function parseToolRequest(text: unknown): ToolRequest | undefined {
   if (typeof text !== 'string') return undefined;
-  const message = objectOf(parse(text.trim()), ['tool_request']);
+  const message = objectOf(readExactJson(text.trim())?.value, ['tool_request']);
   const request = objectOf(message?.tool_request, ['name', 'arguments']);
   if (request === undefined) return undefined;
   const { name, arguments: args = {} } = request;
@@ -107,14 +107,6 @@ function objectOf(value: unknown, keys: readonly string[]): JsonObject | undefin
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseExactJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Every format; formats with the same opener are tried in this order. */

@@ -1,8 +1,9 @@
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ArgumentFault } from '../../core/contract/tool.js';
-import { parseExactJson } from '../../core/kernel/exact-json.js';
+import { cached } from '../../core/kernel/cached.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
-import { childPath, copyOfJson, isRecord, plainJson, setOwn } from '../../core/kernel/json.js';
+import { childPath, copyOfJson, isObject, isRecord, plainJson, setOwn } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { findReference } from '../schema/find-reference.js';
 import {
@@ -78,21 +79,21 @@ const MAX_LOOKED_AT = 50;
 /** The position of a value. Its path and its schemas are computed only when they are needed. */
 class Place {
   readonly walk: Walk;
-  readonly #step: string | number;
+  readonly step: string | number;
   readonly #above: Place | undefined;
 
   constructor(walk: Walk, step: string | number = '', above?: Place) {
     this.walk = walk;
-    this.#step = step;
+    this.step = step;
     this.#above = above;
   }
 
   get path(): string {
-    return childPath(this.#above?.path ?? '', this.#step);
+    return childPath(this.#above?.path ?? '', this.step);
   }
 
   get level(): SchemaLevel {
-    return this.#above?.level.below(String(this.#step)) ?? levelOf(this.walk.root);
+    return this.#above?.level.below(String(this.step)) ?? levelOf(this.walk.root);
   }
 
   below(step: string | number): Place {
@@ -101,15 +102,14 @@ class Place {
 }
 
 function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
-  if (!place.walk.repair && (typeof value !== 'object' || value === null)) return value;
+  if (!place.walk.repair && !isObject(value)) return value;
   const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return normalizeValue(place.walk.shapeOf(branch.branch), value, place);
   const repaired = place.walk.repair ? repair(shape, value, place) : value;
   // The new object may have a tag that determines its branch.
   if (repaired !== value && shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
   if (Array.isArray(repaired)) return shape.items ? normalizeArray(shape.items(), repaired, place) : repaired;
-  if (typeof repaired !== 'object' || repaired === null) return repaired;
-  return normalizeObject(shape, repaired as JsonObject, place);
+  return isRecord(repaired) ? normalizeObject(shape, repaired, place) : repaired;
 }
 
 function repair(shape: Shape, value: unknown, place: Place): unknown {
@@ -131,25 +131,33 @@ function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObj
     const before = value[key];
     if (child === undefined) {
       if (shape.keepsExtra || !isExtra(key, place)) continue;
-      noteRemoved(key, { shape, value, place });
-    } else if (!isAbsent({ shape, child, key, value: before, walk })) {
+      noteRemoved(shape, value, place.below(key));
+    } else if (before === null && walk.repair && !shape.required.has(key) && !acceptsNull(child(), walk)) {
+      // `null` for an optional property means absent: models send it in strict mode.
+      walk.notes.dropped.push(place.below(key).path);
+    } else if (before !== undefined) {
       const after = normalizeValue(child(), before, place.below(key));
       if (after === before) continue;
       copy ??= { ...value };
       copy[key] = after;
       continue;
     }
-    if (before === null && child !== undefined) walk.notes.dropped.push(place.below(key).path);
     gone ??= new Set();
     gone.add(key);
   }
   if (gone !== undefined) copy = without(gone, copy ?? value);
-  for (const [name, fallback] of shape.defaults) {
-    if (Object.hasOwn(copy ?? value, name)) continue;
-    copy ??= { ...value };
-    setOwn(copy, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
+  return withDefaults(copy ?? value, shape.defaults);
+}
+
+/** Runs for each call. */
+function withDefaults(value: JsonObject, defaults: Defaults): JsonObject {
+  let filled = value;
+  for (const [name, fallback] of defaults) {
+    if (Object.hasOwn(value, name) && value[name] !== undefined) continue;
+    if (filled === value) filled = { ...value };
+    setOwn(filled, name, isObject(fallback) ? structuredClone(fallback) : fallback);
   }
-  return copy ?? value;
+  return filled;
 }
 
 /** Copies the object, because objects with deleted fields stay slow. */
@@ -167,31 +175,14 @@ function isExtra(key: string, place: Place): boolean {
   return !isNamed;
 }
 
-function noteRemoved(
-  key: string,
-  { shape, value, place }: { readonly shape: Shape; readonly value: JsonObject; readonly place: Place },
-): void {
-  const { removed, misspelt } = place.walk.notes;
-  const { path } = place.below(key);
+function noteRemoved(shape: Shape, value: JsonObject, { walk, step, path }: Place): void {
+  const { removed, misspelt } = walk.notes;
   removed.push(path);
   if (removed.length > MAX_LOOKED_AT) return;
   const open = [...shape.properties.keys()].filter(
     (name) => !shape.required.has(name) && !Object.hasOwn(value, name),
   );
-  if (misspeltName(key, open) !== undefined) misspelt.push(path);
-}
-
-/** `null` for an optional property means absent: models send it in strict mode. */
-function isAbsent(of: {
-  readonly shape: Shape;
-  readonly child: ShapeSource;
-  readonly key: string;
-  readonly value: unknown;
-  readonly walk: Walk;
-}): boolean {
-  if (of.value === undefined) return true;
-  if (of.value !== null || !of.walk.repair || of.shape.required.has(of.key)) return false;
-  return !acceptsNull(of.child(), of.walk);
+  if (misspeltName(String(step), open) !== undefined) misspelt.push(path);
 }
 
 function acceptsNull(shape: Shape, walk: Walk): boolean {
@@ -221,7 +212,7 @@ interface Shape {
   readonly types: readonly string[];
   readonly properties: ReadonlyMap<string, ShapeSource>;
   readonly required: ReadonlySet<string>;
-  readonly defaults: readonly (readonly [name: string, value: unknown])[];
+  readonly defaults: Defaults;
   /** Keys that `properties` does not list stay. */
   readonly keepsExtra: boolean;
   readonly items?: ShapeSource;
@@ -235,41 +226,25 @@ type ShapeSource = () => Shape;
 /** The shapes of one root schema. */
 function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema) => Shape {
   const known = new WeakMap<JsonSchema, Shape>();
-  const shapeOf = (schema: JsonSchema): Shape => {
-    const resolved = resolveReference(schema, root);
-    const existing = known.get(resolved);
-    if (existing !== undefined) return existing;
-    const shape = readShape(resolved, { root, defaultsOf, later: (child) => () => shapeOf(child) });
-    known.set(resolved, shape);
-    return shape;
+  const shapeOf = (schema: JsonSchema): Shape => cached(known, resolveReference(schema, root), readShape);
+  const later = (schema: unknown): ShapeSource | undefined =>
+    isSchemaNode(schema) ? () => shapeOf(schema) : undefined;
+  const readShape = (schema: JsonSchema): Shape => {
+    const { type, properties = {}, additionalProperties, items, anyOf = [] } = schema;
+    const named = Object.entries(properties).filter(([name]) => name !== '__proto__');
+    return {
+      schema,
+      types: type === undefined ? branchTypes(anyOf, root) : [type].flat(),
+      properties: new Map(named.map(([name, child]) => [name, () => shapeOf(child)])),
+      required: new Set(schema.required),
+      defaults: defaultsOf(schema),
+      keepsExtra: schema.properties === undefined || keepsUnlisted(schema),
+      items: later(items),
+      values: later(additionalProperties),
+      anyOf,
+    };
   };
   return shapeOf;
-}
-
-interface ShapeReader {
-  readonly root: JsonSchema;
-  readonly defaultsOf: DefaultsOf;
-  readonly later: (schema: JsonSchema) => ShapeSource;
-}
-
-function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader): Shape {
-  const properties = Object.entries(schema.properties ?? {}).filter(([name]) => name !== '__proto__');
-  const { additionalProperties, items } = schema;
-  return {
-    schema,
-    types: schema.type === undefined ? branchTypes(schema.anyOf ?? [], root) : [schema.type].flat(),
-    properties: new Map(properties.map(([name, child]) => [name, later(child)])),
-    required: new Set(schema.required),
-    defaults: defaultsOf(schema),
-    keepsExtra:
-      schema.properties === undefined ||
-      additionalProperties === true ||
-      isSchemaNode(additionalProperties) ||
-      OPEN_KEYWORDS.some((keyword) => keyword in schema),
-    items: isSchemaNode(items) ? later(items) : undefined,
-    values: isSchemaNode(additionalProperties) ? later(additionalProperties) : undefined,
-    anyOf: schema.anyOf ?? [],
-  };
 }
 
 /** The digits of a whole number, if the schema requires the digits of a `bigint`; exact below 2^53. */
@@ -302,9 +277,10 @@ function coerceText(text: string, types: readonly string[]): unknown {
     if (number !== undefined && (types.includes('number') || Number.isInteger(number))) return number;
   }
   if (types.includes('boolean') && (trimmed === 'true' || trimmed === 'false')) return trimmed === 'true';
-  if (types.includes('object') && trimmed.startsWith('{')) return readJson(trimmed, 'object');
-  if (types.includes('array') && trimmed.startsWith('[')) return readJson(trimmed, 'array');
-  return undefined;
+  const isJson =
+    (types.includes('object') && trimmed.startsWith('{')) ||
+    (types.includes('array') && trimmed.startsWith('['));
+  return isJson ? readExactJson(trimmed)?.value : undefined;
 }
 
 /** Every double can be written with fewer digits. */
@@ -323,17 +299,10 @@ function readNumber(text: string): number | undefined {
   return Number.isFinite(number) && digits.length <= 15 ? number : undefined;
 }
 
-function readJson(text: string, type: string): unknown {
-  try {
-    const value: unknown = parseExactJson(text);
-    return isOfType(value, type) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
+type Defaults = readonly (readonly [name: string, value: unknown])[];
 
 /** The defaults of a schema's own properties, not of nested ones. */
-type DefaultsOf = (schema: JsonSchema) => readonly (readonly [name: string, value: unknown])[];
+type DefaultsOf = (schema: JsonSchema) => Defaults;
 
 /**
  * The defaults of a root schema that their own schema accepts. Others are ignored, such as the `null` that some
@@ -343,9 +312,7 @@ function fittingDefaults(root: JsonSchema): DefaultsOf {
   return ({ properties = {} }) =>
     Object.entries(properties).flatMap(([name, property]) => {
       if (name === '__proto__' || !isSchemaNode(property) || property.default === undefined) return [];
-      return fitsSchema(property.default, { schema: property, root })
-        ? [[name, property.default] as const]
-        : [];
+      return fitsSchema(property.default, property, root) ? [[name, property.default] as const] : [];
     });
 }
 
@@ -405,52 +372,36 @@ const NO_PATHS: readonly string[] = [];
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
   refuseMalformed(schema);
   const defaultsOf: DefaultsOf = options.fillDefaults === false ? () => [] : fittingDefaults(schema);
-  const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
-  const normalize = createNormalizer(schema, defaultsOf);
-  if (closed === undefined) {
-    const check = boundedCheck(thoroughCheck(schema, { ...options, normalize }));
-    return Object.assign(check, { accept: () => undefined, copy: copyOfJson as Copier });
-  }
-  const accept = acceptor(closed, defaultsOf(schema));
-  const means = { ...options, accept, normalize };
+  const closed = closedSchema(schema, defaultsOf);
+  const accept: Checker['accept'] = closed ? acceptor(closed, defaultsOf(schema)) : () => undefined;
+  const means: Means = { ...options, accept, normalize: createNormalizer(schema, defaultsOf) };
   let thorough: Check | undefined;
-  const checkUnfit = boundedCheck((args) => {
-    const trimmed = options.asSent ? undefined : trim(args, means);
-    if (trimmed !== undefined) return trimmed;
-    thorough ??= thoroughCheck(schema, means);
-    return thorough(args);
-  });
   const check: Check = (args) => {
     const value = accept(args);
-    if (value === undefined) return checkUnfit(args);
-    return { ok: true, value, removed: NO_PATHS, coerced: NO_PATHS, isAccepted: true };
+    if (value !== undefined)
+      return { ok: true, value, removed: NO_PATHS, coerced: NO_PATHS, isAccepted: true };
+    const faults = boundFaults(args);
+    if (faults.length > 0) return { ok: false, faults, removed: NO_PATHS };
+    thorough ??= thoroughCheck(schema, means);
+    return (closed === undefined || options.asSent ? undefined : trim(args, means)) ?? thorough(args);
   };
   return Object.assign(check, { accept, copy: (copierOf(closed) ?? copyOfJson) as Copier });
 }
 
 /** Runs for each call, so it does only what the schema needs. */
-function acceptor(closed: JsonSchema, defaults: ReturnType<DefaultsOf>): Checker['accept'] {
+function acceptor(closed: JsonSchema, defaults: Defaults): Checker['accept'] {
   const test = improvingTest(closed);
   const isWithinBounds = boundsTest(closed);
   if (isWithinBounds === undefined && defaults.length === 0)
     return (args) => (test.ask(args) ? args : undefined);
   return (args) => {
     if (isWithinBounds?.(args) === false || !test.ask(args)) return undefined;
-    let filled = args;
-    for (const [name, fallback] of defaults) {
-      if (Object.hasOwn(args, name) && args[name] !== undefined) continue;
-      if (filled === args) filled = { ...args };
-      setOwn(filled, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
-    }
-    return filled;
+    return withDefaults(args, defaults);
   };
 }
 
 /** Checks whether arguments are valid apart from unknown keys, without collecting errors. */
-function trim(
-  args: JsonObject,
-  { accept, normalize, refuseExtra }: ThoroughOptions & Pick<Checker, 'accept'>,
-): Checked | undefined {
+function trim(args: JsonObject, { accept, normalize, refuseExtra }: Means): Checked | undefined {
   const notes = noNotes();
   const value = normalize(args, { repair: false, extra: 'unnamed' }, notes);
   const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
@@ -458,21 +409,11 @@ function trim(
   return { ok: true, value, ...changes(notes) };
 }
 
-function boundedCheck(check: Check): Check {
-  return (args) => {
-    const faults = boundFaults(args);
-    return faults.length > 0 ? { ok: false, faults, removed: NO_PATHS } : check(args);
-  };
-}
-
-interface ThoroughOptions extends CheckerOptions {
+interface Means extends CheckerOptions, Pick<Checker, 'accept'> {
   readonly normalize: Normalizer;
 }
 
-function thoroughCheck(
-  schema: JsonSchema,
-  { refuseExtra = false, asSent = false, normalize }: ThoroughOptions,
-): Check {
+function thoroughCheck(schema: JsonSchema, { refuseExtra, asSent, normalize }: Means): Check {
   const validate = schemaCheck(schema);
   const normalized = (args: JsonObject, how: NormalizeOptions): Normalized => {
     const notes = noNotes();
@@ -707,19 +648,22 @@ const OPEN_KEYWORDS = keywordNames(({ minds }) => minds?.includes('unlisted') ==
 /** Keywords that may reject an object because a property was filled in. */
 const MINDS_FILLING = keywordNames(({ minds }) => minds?.includes('filled') === true);
 
-/** The names of the properties whose defaults are filled in. */
-type FilledIn = (schema: JsonSchema) => readonly string[];
+/** Whether a schema with `properties` may accept keys that they do not list. */
+function keepsUnlisted(schema: JsonSchema): boolean {
+  const { additionalProperties = false } = schema;
+  return additionalProperties !== false || OPEN_KEYWORDS.some((keyword) => keyword in schema);
+}
 
 /**
  * A stricter form of a schema that accepts only arguments that need no normalizing: no unknown keys anywhere, and no
  * missing defaults below the root. The schema itself accepts everything that this form accepts, so a valid call costs
  * only one pass. Returns `undefined` if no such form can be derived.
  */
-function closedSchema(schema: JsonSchema, filledIn: FilledIn): JsonSchema | undefined {
+function closedSchema(schema: JsonSchema, defaultsOf: DefaultsOf): JsonSchema | undefined {
   const parts = closableParts(schema);
   if (isDelicate(schema, parts)) return undefined;
   const close = (part: JsonSchema): JsonSchema =>
-    parts.closed.has(part) ? closedPart(mapSubschemas(part, close), filledIn(part)) : part;
+    parts.closed.has(part) ? closedPart(mapSubschemas(part, close), defaultsOf(part)) : part;
   const closed = close(schema);
   const mindsFilling = MINDS_FILLING.some((keyword) => keyword in schema);
   // Otherwise the root's own defaults are filled in without another check.
@@ -758,7 +702,7 @@ function isDelicate(root: JsonSchema, { closed, kept }: Parts): boolean {
   for (const part of closed) {
     if ((part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined) return true;
     if (typeof part.$ref === 'string') {
-      const target = findReference(part.$ref, { root, from: part });
+      const target = findReference(part.$ref, root, part);
       if (typeof target !== 'object' || !closed.has(target)) return true;
     } else if (refers(part)) return true;
   }
@@ -771,26 +715,22 @@ function refers({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): boolean {
 
 function refersToRoot(parts: ReadonlySet<JsonSchema>, root: JsonSchema): boolean {
   for (const part of parts)
-    if (typeof part.$ref === 'string' && findReference(part.$ref, { root, from: part }) === root) return true;
+    if (typeof part.$ref === 'string' && findReference(part.$ref, root, part) === root) return true;
   return false;
 }
 
-function closedPart(schema: JsonSchema, filledIn: readonly string[]): JsonSchema {
+function closedPart(schema: JsonSchema, defaults: Defaults): JsonSchema {
   if (schema.properties === undefined) return schema;
-  const isOpen =
-    schema.additionalProperties === undefined && !OPEN_KEYWORDS.some((keyword) => keyword in schema);
   return {
     ...schema,
-    ...(isOpen ? { additionalProperties: false } : {}),
-    required: [...new Set([...(schema.required ?? []), ...filledIn])],
+    ...(keepsUnlisted(schema) ? {} : { additionalProperties: false }),
+    required: [...new Set([...(schema.required ?? []), ...defaults.map(([name]) => name)])],
   };
 }
 
 /** Checking, normalizing and the history each need stack for a level. No author intends this depth. */
 const MOST_LEVELS = 500;
 const MOST_FAULTS = 50;
-
-const NO_FAULTS: readonly ArgumentFault[] = [];
 
 const TOO_DEEP: ArgumentFault = {
   path: '',
@@ -799,15 +739,15 @@ const TOO_DEEP: ArgumentFault = {
 
 /** Faults of arguments that are independent of the schema: numbers that JSON cannot write, and too deep nesting. */
 function boundFaults(args: unknown): readonly ArgumentFault[] {
-  if (isWithinBounds(args, 0)) return NO_FAULTS;
   const faults: ArgumentFault[] = [];
+  if (isWithinBounds(args, 0)) return faults;
   return collectFaults(args, [], faults) ? faults : [TOO_DEEP];
 }
 
 /** Runs for each call, so it allocates nothing. */
 function isWithinBounds(value: unknown, levels: number): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
-  if (typeof value !== 'object' || value === null) return true;
+  if (!isObject(value)) return true;
   if (levels === MOST_LEVELS) return false;
   if (Array.isArray(value)) return areWithinBounds(value, levels + 1);
   for (const key in value) {
@@ -831,7 +771,7 @@ function collectFaults(value: unknown, keys: string[], faults: ArgumentFault[]):
     const message = Number.isNaN(value) ? 'must be a number' : 'is too large for a number';
     faults.push({ path: keys.join('.'), message });
   }
-  if (typeof value !== 'object' || value === null) return true;
+  if (!isObject(value)) return true;
   if (keys.length === MOST_LEVELS) return false;
   for (const [key, member] of Object.entries(value)) {
     keys.push(key);

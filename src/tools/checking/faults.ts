@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { ArgumentFault, ReviewFault } from '../../core/contract/tool.js';
+import { cached } from '../../core/kernel/cached.js';
 import { losesDigits } from '../../core/kernel/exact-json.js';
 import { keyOfStep } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
@@ -60,35 +61,34 @@ function describeAll(errors: readonly SchemaError[], schema: JsonSchema): readon
       return [describe(error, schema)];
     }
     const { message, ...fault } = describe(error, schema);
-    return [{ ...fault, ...placeOf(error.instancePath)(error.data, `this key ${message}`) }];
+    return [{ ...fault, ...placeOf(error.instancePath)(String(error.data), `this key ${message}`) }];
   });
   return faults.reverse();
 }
 
-function isOfKey(error: SchemaError | undefined, { instancePath, params }: SchemaError): boolean {
-  return error?.instancePath === instancePath && error.data === params.propertyName;
+function isOfKey(error: SchemaError | undefined, { instancePath, key }: SchemaError): boolean {
+  return error?.instancePath === instancePath && error.data === key;
 }
 
 function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
-  const { keyword, params } = error;
+  const { keyword, key, given, data } = error;
   const at = placeOf(error.instancePath);
   switch (keyword) {
     case 'required':
-      return { ...at(params.missingProperty, 'is required'), isMissing: true };
+      return { ...at(key, 'is required'), isMissing: true };
     case 'additionalProperties':
-      return at(params.additionalProperty, `is not a known property${unmatched(error)}`);
     case 'unevaluatedProperties':
-      return at(params.unevaluatedProperty, `is not a known property${unmatched(error)}`);
+      return at(key, `is not a known property${unmatched(error)}`);
     case 'propertyNames':
-      return at(params.propertyName, 'is not a known property');
+      return at(key, 'is not a known property');
     case 'false schema':
       return at(undefined, 'must not be sent');
     case 'enum':
-      return choice(at, error.data, params.allowedValues as readonly unknown[]);
+      return choice(at, data, given as readonly unknown[]);
     case 'const':
-      return at(undefined, `must be ${JSON.stringify(params.allowedValue)}`);
+      return at(undefined, `must be ${JSON.stringify(given)}`);
     case 'type':
-      return wrongType(at, [params.type].flat(), error.data);
+      return wrongType(at, [given].flat(), data);
     case 'anyOf':
     case 'oneOf':
       return describeUnion(error, schema);
@@ -101,8 +101,8 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
 }
 
 /** The patterns that additional keys must match. */
-function unmatched({ parentSchema }: SchemaError): string {
-  const patterns = Object.keys((parentSchema as JsonSchema | undefined)?.patternProperties ?? {});
+function unmatched({ schema }: SchemaError): string {
+  const patterns = Object.keys(schema.patternProperties ?? {});
   return patterns.length === 0
     ? ''
     : `, and this key does not match pattern ${patterns.map((pattern) => `"${pattern}"`).join(' or ')}`;
@@ -124,19 +124,19 @@ const FORMATS: ReadonlySet<string> = new Set([
  * Some libraries add the pattern of a format, with hundreds of characters. The pattern is shown only if the value
  * already has the format.
  */
-function describeText({ keyword, message, params, parentSchema, data }: SchemaError): string {
-  const format = String((parentSchema as JsonSchema | undefined)?.format);
+function describeText({ keyword, message, given, schema, data }: SchemaError): string {
+  const format = String(schema.format);
   const own = message ?? `must satisfy ${keyword}`;
   if (!FORMATS.has(format)) return own;
   const example = Object.hasOwn(EXAMPLES, format) ? EXAMPLES[format] : undefined;
   const isPattern = keyword === 'pattern' && formatTest(format, 'string')?.(data) === true;
-  const isFit = example !== undefined && (!isPattern || patternOf(String(params.pattern)).test(example));
+  const isFit = example !== undefined && (!isPattern || patternOf(String(given)).test(example));
   return `${isPattern ? own : `must match format "${format}"`}${isFit ? `, e.g. ${example}` : ''}`;
 }
 
 /** The message of a union: its tags, values or types, or that no branch matches. */
-function describeUnion({ instancePath, data, schema: union }: SchemaError, schema: JsonSchema): PlacedFault {
-  const branches = union as readonly JsonSchema[];
+function describeUnion({ instancePath, data, given }: SchemaError, schema: JsonSchema): PlacedFault {
+  const branches = given as readonly JsonSchema[];
   const at = placeOf(instancePath);
   const chosen = unionChooser(branches, schema)(data);
   if (chosen.kind === 'tag') {
@@ -152,7 +152,7 @@ function describeUnion({ instancePath, data, schema: union }: SchemaError, schem
 }
 
 /** Creates a fault at a path, or at a key in it. */
-type At = (key: unknown, message: string) => PlacedFault;
+type At = (key: string | undefined, message: string) => PlacedFault;
 
 function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFault {
   const isNumber = types.includes('integer') || types.includes('number');
@@ -166,11 +166,11 @@ function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFaul
 const MOST_DIGITS = 40;
 
 function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {
-  let message = choiceMessages.get(allowed);
-  if (message === undefined) {
-    message = `must be one of: ${allowed.map((value) => JSON.stringify(value)).join(', ')}`;
-    choiceMessages.set(allowed, message);
-  }
+  const message = cached(
+    choiceMessages,
+    allowed,
+    () => `must be one of: ${allowed.map((value) => JSON.stringify(value)).join(', ')}`,
+  );
   return { ...at(undefined, message), choice: { sent, allowed } };
 }
 
@@ -181,7 +181,7 @@ const choiceMessages = new WeakMap<readonly unknown[], string>();
 function placeOf(pointer: string): At {
   const place = pointer === '' ? [] : pointer.slice(1).split('/').map(keyOfStep);
   return (key, message) => {
-    const steps = key === undefined ? place : [...place, String(key)];
+    const steps = key === undefined ? place : [...place, key];
     return { path: steps.join('.'), message, steps };
   };
 }
@@ -254,8 +254,9 @@ export function describeRejection({ tool, faults, schema, removed, sent }: Rejec
 /** Hints for an unknown key. */
 function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
   const steps = path.split('.');
-  const name = steps.at(-1) ?? path;
-  const known = knownNames(steps.slice(0, -1), schema);
+  const name = steps.pop() ?? path;
+  const { positions } = steps.reduce((level, step) => level.below(step), levelOf(schema));
+  const known = [...positions.keys()];
   const place = path.slice(0, path.length - name.length);
   // A missing required key is the most likely meaning.
   const wanted = known.filter((candidate) => missing.has(place + candidate));
@@ -263,15 +264,6 @@ function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>)
   return nearest === undefined
     ? []
     : [`There is no property "${name.slice(0, MAX_NAME)}"; did you mean "${nearest}"?`];
-}
-
-function knownNames(steps: readonly string[], root: JsonSchema): readonly string[] {
-  const holder = steps.reduce<JsonSchema>((schema, step) => {
-    const { properties, items } = resolveReference(schema, root);
-    if (/^\d+$/.test(step) && typeof items === 'object' && !Array.isArray(items)) return items as JsonSchema;
-    return (properties && Object.hasOwn(properties, step) && properties[step]) || {};
-  }, root);
-  return Object.keys(resolveReference(holder, root).properties ?? {});
 }
 
 /** Hints for values whose list of allowed values is too long for the line of their fault. */
@@ -288,47 +280,28 @@ function valueHints(faults: readonly ValueFault[]): readonly string[] {
   });
 }
 
-/** Longer lists are not compared text by text. */
+/** More texts are not compared letter by letter. */
 const MAX_COMPARED = 256;
-const NEIGHBORS = 16;
-
-interface SortedTexts {
-  readonly keyOf: (text: string) => string;
-  readonly entries: readonly { readonly key: string; readonly text: string }[];
-}
-
-/** Forwards and backwards. */
-const SORT_KEYS: readonly SortedTexts['keyOf'][] = [
-  (text) => text.toLowerCase(),
-  (text) => Array.from(text.toLowerCase()).reverse().join(''),
-];
-
-const sortedTexts = new WeakMap<readonly unknown[], readonly SortedTexts[]>();
 
 /**
  * The texts of a long list that share the longest start or end with the sent text, because a typo changes only one
  * end.
  */
 function textsNear(sent: string, allowed: readonly unknown[]): readonly string[] {
-  const texts = (): string[] => allowed.filter((value) => typeof value === 'string');
-  if (allowed.length <= MAX_COMPARED) return texts();
-  const sorted =
-    sortedTexts.get(allowed) ??
-    SORT_KEYS.map((keyOf) => {
-      const entries = texts().map((text) => ({ key: keyOf(text), text }));
-      return { keyOf, entries: entries.sort((one, other) => (one.key < other.key ? -1 : 1)) };
-    });
-  sortedTexts.set(allowed, sorted);
-  return sorted.flatMap(({ keyOf, entries }) => {
-    const key = keyOf(sent.slice(0, MAX_NAME));
-    let [start, end] = [0, entries.length];
-    while (start < end) {
-      const middle = (start + end) >> 1;
-      if ((entries[middle]?.key ?? '') < key) start = middle + 1;
-      else end = middle;
-    }
-    return entries.slice(Math.max(0, start - NEIGHBORS), start + NEIGHBORS).map(({ text }) => text);
-  });
+  const texts = allowed.filter((value) => typeof value === 'string');
+  if (texts.length <= MAX_COMPARED) return texts;
+  const wanted = sent.slice(0, MAX_NAME).toLowerCase();
+  const shared = texts.map((text) => sharedLength(wanted, text.toLowerCase()));
+  const most = shared.reduce((one, other) => Math.max(one, other), 0);
+  return texts.filter((_, index) => shared[index] === most).slice(0, MAX_COMPARED);
+}
+
+/** The number of letters that two texts share at their start or at their end. */
+function sharedLength(one: string, other: string): number {
+  let [start, end] = [0, 0];
+  while (start < one.length && one[start] === other[start]) start += 1;
+  while (end < one.length && one.at(-1 - end) === other.at(-1 - end)) end += 1;
+  return Math.max(start, end);
 }
 
 function excerptOf(sent: unknown): string | undefined {

@@ -29,7 +29,7 @@ export function readArguments(raw: unknown): ReadArguments {
   if (typeof raw !== 'string') return readObject(raw, NO_REPAIRS);
   const text = raw.trim();
   if (text === '') return none();
-  const parsed = parse(text);
+  const parsed = readExactJson(text);
   if (parsed !== undefined) return readParsed(parsed);
   const repaired = repairJson(text);
   return repaired.ok
@@ -39,7 +39,7 @@ export function readArguments(raw: unknown): ReadArguments {
 
 /** Reads arguments that are plain JSON; `undefined` for all others. */
 export function readPlainArguments(raw: unknown): JsonObject | undefined {
-  const read = typeof raw === 'string' ? parse(raw) : undefined;
+  const read = typeof raw === 'string' ? readExactJson(raw) : undefined;
   const value = read === undefined ? raw : read.value;
   return isRecord(value) && !read?.hasDigitsAsText ? value : undefined;
 }
@@ -47,7 +47,7 @@ export function readPlainArguments(raw: unknown): JsonObject | undefined {
 function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {
   if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NO_REPAIRS);
   if (value.trim() === '') return none();
-  const inner = parse(value);
+  const inner = readExactJson(value);
   return inner === undefined
     ? readObject(value, NO_REPAIRS)
     : readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NO_REPAIRS)]);
@@ -61,14 +61,6 @@ function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
 
 function none(): ReadArguments {
   return { ok: true, value: {}, repairs: NO_REPAIRS };
-}
-
-function parse(text: string): ExactJson | undefined {
-  try {
-    return readExactJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The meaning of broken JSON text, or why it cannot be repaired. */
@@ -130,7 +122,7 @@ function refused(problem: string): RepairedJson {
 }
 
 function accepted(body: string, start: number, { value, end }: ReadValue): RepairedJson {
-  const isStrict = parse(body.slice(start, end)) !== undefined;
+  const isStrict = readExactJson(body.slice(start, end)) !== undefined;
   const repair = isStrict ? 'took the JSON object out of the text around it' : 'repaired the JSON';
   return { ok: true, value, repair };
 }
@@ -152,7 +144,7 @@ function hidesQuotes(text: string, end: number): boolean {
 function unescaped(text: string): RepairedJson | undefined {
   if (!/^\{(?:\s|\\[nrt])*\\"/.test(text) || /[^\\]"/.test(text)) return undefined;
   const quoted = text.replace(/(?<!\\)((?:\\\\)*)"/g, '$1\\"').replace(/\n/g, '\\n');
-  const inner = parse(`"${quoted}"`)?.value;
-  const parsed = typeof inner === 'string' ? parse(inner) : undefined;
+  const inner = readExactJson(`"${quoted}"`)?.value;
+  const parsed = typeof inner === 'string' ? readExactJson(inner) : undefined;
   return parsed && { ok: true, value: parsed.value, repair: DECODED };
 }

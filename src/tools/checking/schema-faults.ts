@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { childPath, isRecord } from '../../core/kernel/json.js';
+import { cached } from '../../core/kernel/cached.js';
+import { childPath, filterFields, isRecord } from '../../core/kernel/json.js';
 import { misspeltName, nearestName, nearestNames } from '../../core/kernel/nearest-name.js';
 import { nodeUtil } from '../../core/kernel/node-module.js';
 import { findReference } from '../schema/find-reference.js';
@@ -72,11 +73,7 @@ export function schemaFaults(schema: unknown): readonly SchemaFault[] {
 
 /** Analyzes a whole schema, once. */
 function readSchema(schema: JsonSchema): ReadSchema {
-  const before = known.get(schema);
-  if (before !== undefined) return before;
-  const read = new SchemaReading(schema).read();
-  known.set(schema, read);
-  return read;
+  return cached(known, schema, () => new SchemaReading(schema).read());
 }
 
 const TEXTUAL: ReadonlySet<string> = new Set(['pattern', 'format', 'patternProperties']);
@@ -89,12 +86,11 @@ interface Reading extends SchemaPart {
 class SchemaReading {
   readonly #root: JsonSchema;
   readonly #draft: Draft;
-  readonly #faults: SchemaFault[] = [];
   readonly #seen = new Set<JsonSchema>();
   readonly #open: Reading[] = [];
+  readonly #faults: SchemaFault[] = [];
   /** Faults that matter only if the schema is used. */
   readonly #inUse: { readonly schema: JsonSchema; readonly fault: SchemaFault }[] = [];
-
   readonly #doubtful: SchemaPart[] = [];
   readonly #textual: SchemaPart[] = [];
   readonly #unknown: KeywordPlace[] = [];
@@ -170,7 +166,7 @@ class SchemaReading {
   /** Also reads the targets of references, which may be in places that are not schemas. */
   #follow({ schema, path, level }: Reading): void {
     if (typeof schema.$ref !== 'string') return;
-    const target = findReference(schema.$ref, { root: this.#root, from: schema });
+    const target = findReference(schema.$ref, this.#root, schema);
     if (isSchemaNode(target)) this.#enter({ schema: target, path: schema.$ref, level: level + 1 });
     else if (target === undefined && !JSON_SCHEMA.test(schema.$ref)) {
       const problem = `is ${shown(schema.$ref)}, which leads nowhere`;
@@ -186,8 +182,7 @@ function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   for (const schema of used) {
     for (const { node, name, keyword } of schemaPlaces(schema))
       if (isSchemaNode(node) && keyword.validates !== undefined && !isIdle(name, schema)) used.add(node);
-    const target =
-      typeof schema.$ref === 'string' ? findReference(schema.$ref, { root, from: schema }) : undefined;
+    const target = typeof schema.$ref === 'string' ? findReference(schema.$ref, root, schema) : undefined;
     if (isSchemaNode(target)) used.add(target);
   }
   return used;
@@ -317,11 +312,8 @@ function isFilled(value: unknown): boolean {
 }
 
 function areTypes(value: unknown): boolean {
-  const types: readonly unknown[] = TYPES;
-  if (!Array.isArray(value)) return types.includes(value);
-  return (
-    isFilled(value) && new Set(value).size === value.length && value.every((type) => types.includes(type))
-  );
+  const isType = (type: unknown): boolean => TYPES.some((known) => known === type);
+  return Array.isArray(value) ? isFilled(value) && isNameList(value) && value.every(isType) : isType(value);
 }
 
 /** Schemas without faults. */
@@ -343,7 +335,13 @@ export function authorSchemaFaults(
   const faults =
     malformed.length > 0
       ? [...malformed, ...misspelt]
-      : [...misspelt, ...contradictions(schema, doubtful, declared)];
+      : [
+          ...misspelt,
+          ...doubtful.flatMap((part) => [
+            ...emptyBounds(part),
+            ...(declared.includes(part.schema) ? misfittingDefault(part, schema) : []),
+          ]),
+        ];
   if (faults.length === 0) sound.add(schema);
   return faults;
 }
@@ -354,36 +352,21 @@ export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: s
   return { problem: `${place} ${problem}`, fix };
 }
 
-function contradictions(
-  root: JsonSchema,
-  doubtful: readonly SchemaPart[],
-  declared: readonly JsonSchema[],
-): readonly SchemaFault[] {
-  if (doubtful.length === 0) return [];
-  const faults: SchemaFault[] = [];
-  for (const { schema, path } of doubtful) {
-    addEmptyBounds({ schema, path }, faults);
-    if (declared.includes(schema)) faults.push(...misfittingDefault({ schema, path }, root));
-  }
-  return faults;
-}
-
-function addEmptyBounds({ schema, path }: SchemaPart, faults: SchemaFault[]): void {
-  for (const name of Object.keys(schema)) {
+function emptyBounds({ schema, path }: SchemaPart): readonly SchemaFault[] {
+  return Object.keys(schema).flatMap((name) => {
     const upTo = KEYWORDS.get(name)?.upTo;
-    if (upTo === undefined || schema[upTo] === undefined) continue;
-    const [least, most] = [Number(schema[name]), Number(schema[upTo])];
-    if (least <= most) continue;
+    const [least, most] = [Number(schema[name]), Number(upTo && schema[upTo])];
+    if (!(least > most)) return [];
     const problem = `is ${least}, above its \`${upTo}\` of ${most}: nothing fits`;
-    faults.push({ path: childPath(path, name), problem, fix: `a ${name} of at most ${most}` });
-  }
+    return [{ path: childPath(path, name), problem, fix: `a ${name} of at most ${most}` }];
+  });
 }
 
 /** A default that its own schema rejects, so that it is never filled in. */
 function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
   const { default: fallback, type } = schema;
   if (fallback === undefined) return [];
-  if (fitsSchema(fallback, { schema, root })) return [];
+  if (fitsSchema(fallback, schema, root)) return [];
   return [
     {
       path: childPath(path, 'default'),
@@ -424,19 +407,22 @@ export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
 const ONE_WAY = 'a pattern that matches in one way only, as ^a+$ for ^(a+)+$';
 
 function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
-  const { pattern, patternProperties } = schema;
-  const names = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
-  const places = [
-    ...(typeof pattern === 'string' ? [{ place: 'pattern', pattern }] : []),
-    ...names.map((name) => ({ place: 'patternProperties', pattern: name })),
-  ];
-  return places
-    .filter((found) => patternGrowth(found.pattern) === 'exponential')
-    .map((found) => ({
-      path: childPath(path, found.place),
-      problem: `is ${found.pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a text of 40 characters`,
+  return patternsOf(schema)
+    .filter(({ pattern }) => patternGrowth(pattern) === 'exponential')
+    .map(({ keyword, pattern }) => ({
+      path: childPath(path, keyword),
+      problem: `is ${pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a text of 40 characters`,
       fix: ONE_WAY,
     }));
+}
+
+/** The regular expressions of a schema. */
+function patternsOf({ pattern, patternProperties }: JsonSchema) {
+  const names = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
+  return [
+    ...(typeof pattern === 'string' ? [{ keyword: 'pattern', pattern }] : []),
+    ...names.map((name) => ({ keyword: 'patternProperties', pattern: name })),
+  ];
 }
 
 const MOST_SHOWN = 200;
@@ -538,11 +524,7 @@ function unfolded(schema: JsonSchema, of: Unfolding): number {
 }
 
 function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
-  const patterns = new Set<string>();
-  for (const { pattern, patternProperties } of allSchemas(root)) {
-    if (typeof pattern === 'string') patterns.add(pattern);
-    if (isRecord(patternProperties)) for (const name of Object.keys(patternProperties)) patterns.add(name);
-  }
+  const patterns = new Set([...allSchemas(root)].flatMap(patternsOf).map(({ pattern }) => pattern));
   return new Set(
     [...patterns].filter((pattern, index) => index >= MOST_PATTERNS || patternGrowth(pattern) !== 'linear'),
   );
@@ -553,19 +535,15 @@ function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
  * constraints on the others are removed too.
  */
 function without(schema: JsonSchema, left: ReadonlySet<string>): JsonSchema {
-  const { pattern, patternProperties, additionalProperties, unevaluatedProperties, ...others } =
-    mapSubschemas(schema, (part) => without(part, left));
-  const byPattern = isRecord(patternProperties) ? Object.entries(patternProperties) : [];
-  const kept = byPattern.filter(([name]) => !left.has(name));
+  const { pattern, patternProperties, ...others } = mapSubschemas(schema, (part) => without(part, left));
+  const byPattern = isRecord(patternProperties) ? patternProperties : {};
+  const kept = filterFields(byPattern, (name) => !left.has(name));
+  const [before, after] = [Object.keys(byPattern).length, Object.keys(kept).length];
   return {
-    ...others,
+    ...filterFields(others, (name) => after === before || !OF_OTHERS.includes(name)),
     ...(typeof pattern !== 'string' || left.has(pattern) ? {} : { pattern }),
-    ...(kept.length === 0 ? {} : { patternProperties: Object.fromEntries(kept) }),
-    ...(kept.length < byPattern.length
-      ? {}
-      : {
-          ...(additionalProperties === undefined ? {} : { additionalProperties }),
-          ...(unevaluatedProperties === undefined ? {} : { unevaluatedProperties }),
-        }),
+    ...(after === 0 ? {} : { patternProperties: kept }),
   };
 }
+
+const OF_OTHERS = ['additionalProperties', 'unevaluatedProperties'];

@@ -1,4 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { cached } from '../../core/kernel/cached.js';
+import { isObject, isRecord } from '../../core/kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
 import { isSchemaNode, type Subschema, schemaPlaces } from '../schema/keywords.js';
 import { patternOf } from './formats.js';
@@ -44,16 +46,14 @@ export class SchemaLevel {
   /** The level of a child: keys and indices that are not named share one level. */
   below(step: string): SchemaLevel {
     const name = this.positions.has(step) ? `property ${step}` : 'other';
-    const known = this.#below.get(name);
-    if (known !== undefined) return known;
-    const schemas = this.#schemas.flatMap((schema) =>
-      partsThat(schema, ({ name: keyword, key, keyword: { validates } }) =>
-        keyword === 'properties' ? key === step : validates === 'properties' || validates === 'items',
-      ),
-    );
-    const level = new SchemaLevel(schemas, this.#root);
-    this.#below.set(name, level);
-    return level;
+    return cached(this.#below, name, () => {
+      const schemas = this.#schemas.flatMap((schema) =>
+        partsThat(schema, ({ name: keyword, key, keyword: { validates } }) =>
+          keyword === 'properties' ? key === step : validates === 'properties' || validates === 'items',
+        ),
+      );
+      return new SchemaLevel(schemas, this.#root);
+    });
   }
 }
 
@@ -61,11 +61,7 @@ const levels = new WeakMap<JsonSchema, SchemaLevel>();
 
 /** The level of a whole schema; it is the same for all calls. */
 export function levelOf(schema: JsonSchema): SchemaLevel {
-  const known = levels.get(schema);
-  if (known !== undefined) return known;
-  const level = new SchemaLevel([schema], schema);
-  levels.set(schema, level);
-  return level;
+  return cached(levels, schema, () => new SchemaLevel([schema], schema));
 }
 
 function sameValue(starts: readonly JsonSchema[], root: JsonSchema): ReadonlySet<JsonSchema> {
@@ -178,7 +174,7 @@ function tagValues(branch: JsonSchema, property: string, root: JsonSchema): read
   const schema = resolveReference(properties[property] ?? {}, root);
   const values = schema.const !== undefined ? [schema.const] : (schema.enum ?? []);
   // Objects would need a deep comparison.
-  return values.every((value) => typeof value !== 'object' || value === null) ? values : [];
+  return values.some(isObject) ? [] : values;
 }
 
 function byTag(candidates: readonly Candidate[], { property, values }: Tag): Chooser {
@@ -191,8 +187,8 @@ function byTag(candidates: readonly Candidate[], { property, values }: Tag): Cho
   const isRequired = candidates.every(({ resolved }) => resolved.required?.includes(property));
   const missing: ChosenBranch = { kind: 'tag', property, tags, isCertain: isRequired };
   return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return UNCLEAR;
-    const sent = Object.hasOwn(value, property) ? (value as Record<string, unknown>)[property] : undefined;
+    if (!isRecord(value)) return UNCLEAR;
+    const sent = Object.hasOwn(value, property) ? value[property] : undefined;
     return sent === undefined ? missing : (byValue.get(sent) ?? other);
   };
 }
@@ -221,23 +217,32 @@ export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema)
   for (let hops = 0; hops < MOST_HOPS; hops += 1) {
     if (typeof current === 'boolean') return current ? {} : REFUSES_ALL;
     if (typeof current.$ref !== 'string') return current;
-    current = findReference(current.$ref, { root, from: current }) ?? {};
+    current = findReference(current.$ref, root, current) ?? {};
   }
   return {};
 }
 
-/** Whether a value has a JSON type, in JSON Schema's sense: `3` and `3.0` are integers. */
+type TypeTest = (value: unknown) => boolean;
+
+/** In JSON Schema's sense: only finite numbers are numbers, and `3.0` is an integer. */
+const TYPE_TESTS: ReadonlyMap<string, TypeTest> = new Map<string, TypeTest>([
+  ['string', (value) => typeof value === 'string'],
+  ['number', Number.isFinite],
+  ['integer', Number.isInteger],
+  ['boolean', (value) => typeof value === 'boolean'],
+  ['array', Array.isArray],
+  ['object', isRecord],
+  ['null', (value) => value === null],
+]);
+
+const NO_TYPE: TypeTest = () => false;
+
+/** The test of a JSON type. */
+export function typeTest(type: string): TypeTest {
+  return TYPE_TESTS.get(type) ?? NO_TYPE;
+}
+
+/** Whether a value has a JSON type. */
 export function isOfType(value: unknown, type: string): boolean {
-  switch (type) {
-    case 'integer':
-      return Number.isInteger(value);
-    case 'array':
-      return Array.isArray(value);
-    case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value);
-    case 'null':
-      return value === null;
-    default:
-      return typeof value === type;
-  }
+  return typeTest(type)(value);
 }

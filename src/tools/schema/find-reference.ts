@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { keyOfStep } from '../../core/kernel/json.js';
+import { cached } from '../../core/kernel/cached.js';
+import { isObject, keyOfStep } from '../../core/kernel/json.js';
 import { isSchemaNode, subschemas } from './keywords.js';
 
 /**
@@ -8,9 +9,10 @@ import { isSchemaNode, subschemas } from './keywords.js';
  */
 export function findReference(
   reference: string,
-  { root, from = root }: { readonly root: JsonSchema; readonly from?: JsonSchema },
+  root: JsonSchema,
+  from: JsonSchema = root,
 ): JsonSchema | boolean | undefined {
-  const { bases, named } = addressesOf(root);
+  const { bases, named } = cached(known, root, addressesOf);
   const [address = '', fragment = ''] = split(resolveUri(reference, bases.get(from) ?? ROOT));
   const resource = named.get(address);
   if (resource === undefined || fragment === '') return resource;
@@ -30,8 +32,6 @@ const ROOT = 'schema://whole/';
 const known = new WeakMap<JsonSchema, Addresses>();
 
 function addressesOf(root: JsonSchema): Addresses {
-  const before = known.get(root);
-  if (before !== undefined) return before;
   const bases = new Map<JsonSchema, string>([[root, ROOT]]);
   const named = new Map<string, JsonSchema>([[ROOT, root]]);
   for (const [schema, around] of bases) {
@@ -47,9 +47,7 @@ function addressesOf(root: JsonSchema): Addresses {
       if (typeof anchor === 'string') named.set(`${split(base)[0]}#${anchor}`, schema);
     for (const part of subschemas(schema)) if (!bases.has(part)) bases.set(part, bases.get(schema) ?? base);
   }
-  const addresses = { bases, named };
-  known.set(root, addresses);
-  return addresses;
+  return { bases, named };
 }
 
 function resolveUri(reference: string, base: string): string {
@@ -66,7 +64,7 @@ function follow(resource: JsonSchema, pointer: string): JsonSchema | boolean | u
   let node: unknown = resource;
   for (const step of pointer.split('/').slice(1)) {
     const key = readStep(step);
-    if (typeof node !== 'object' || node === null || !Object.hasOwn(node, key)) return undefined;
+    if (!isObject(node) || !Object.hasOwn(node, key)) return undefined;
     node = (node as Readonly<Record<string, unknown>>)[key];
   }
   return isSchemaNode(node) || typeof node === 'boolean' ? node : undefined;

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { filterFields, isObject, isRecord, mapFields } from '../../core/kernel/json.js';
 
 /** The drafts that are distinguished. */
 export type Draft = '7' | '2019-09' | '2020-12';
@@ -219,7 +219,7 @@ const HOLDING: ReadonlyMap<string, Keyword> = new Map(
 );
 
 function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Record<string, unknown>> {
-  if (takes === 'a schema' || typeof value !== 'object' || value === null) return false;
+  if (takes === 'a schema' || !isObject(value)) return false;
   return Array.isArray(value) || takes !== 'a schema or a list of schemas';
 }
 
@@ -240,14 +240,12 @@ export function allSchemas(root: JsonSchema): ReadonlySet<JsonSchema> {
 /** A schema with each direct subschema replaced; everything else does not change. */
 export function mapSubschemas(schema: JsonSchema, replace: (part: JsonSchema) => JsonSchema): JsonSchema {
   const mapNode = (node: unknown): unknown => (isSchemaNode(node) ? replace(node) : node);
-  const mapValue = (name: string, value: unknown): unknown => {
+  return mapFields(schema, (value, name) => {
     const keyword = HOLDING.get(name);
     if (keyword === undefined) return value;
     if (!holdsSeveral(value, keyword)) return mapNode(value);
-    if (Array.isArray(value)) return value.map(mapNode);
-    return Object.fromEntries(Object.entries(value).map(([key, node]) => [key, mapNode(node)]));
-  };
-  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, mapValue(name, value)]));
+    return Array.isArray(value) ? value.map(mapNode) : mapFields(value, mapNode);
+  });
 }
 
 const STRICTEST = { larger: Math.max, smaller: Math.min };
@@ -280,14 +278,9 @@ export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema
   });
   if (names.length === 0) return said;
   // Constraints that do not fit into one keyword go into `allOf`, so both `allOf` lists are merged.
-  const merged = mergeKeywords(pick(schema, [...names, 'allOf']), pick(said, [...names, 'allOf']));
-  return { ...said, ...merged };
-}
-
-function pick(schema: JsonSchema, names: readonly string[]): JsonSchema {
-  return Object.fromEntries(
-    names.flatMap((name) => (schema[name] === undefined ? [] : [[name, schema[name]]])),
-  );
+  const isMerged = (name: string, value: unknown): boolean =>
+    value !== undefined && (name === 'allOf' || names.includes(name));
+  return { ...said, ...mergeKeywords(filterFields(schema, isMerged), filterFields(said, isMerged)) };
 }
 
 /** The schema, or `null`: a second type if there is one type, otherwise a second branch. */
@@ -317,9 +310,8 @@ export function nullableOptionals(schema: JsonSchema): JsonSchema {
   const changed = mapSubschemas(schema, nullableOptionals);
   const { properties, required = [] } = changed;
   if (properties === undefined) return changed;
-  const entries = Object.entries(properties).map(([name, property]) => [
-    name,
+  const nullable = mapFields(properties, (property, name) =>
     required.includes(name) || !isRecord(property) ? property : nullableSchema(property),
-  ]);
-  return { ...changed, properties: Object.fromEntries(entries) };
+  );
+  return { ...changed, properties: nullable };
 }

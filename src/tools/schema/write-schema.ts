@@ -437,7 +437,7 @@ function withoutAnchor({
 
 /** The target of a reference, moved to the larger schema on first use. */
 function move(reference: string, embed: Embedding): JsonSchema {
-  const target = findReference(reference, { root: embed.root });
+  const target = findReference(reference, embed.root);
   if (typeof target !== 'object') return { $ref: reference };
   const { $defs: _, definitions: __, ...body } = target;
   const name = reference.split(/[/#]/).at(-1) || embed.root.title?.toString() || 'Schema';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../core/contract/json-schema.js';
-import { parseExactJson } from '../../../core/kernel/exact-json.js';
+import { readExactJson } from '../../../core/kernel/exact-json.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { jsonSpan, type ReadJson, type TextCursor } from '../text-cursor.js';
@@ -20,7 +20,7 @@ const bareJson: TextCallFormat = {
     }
     cursor.at = span.kind === 'closed' ? span.end : span.resumeAt;
     if (span.kind === 'broken') return undefined;
-    return callsInJson({ value: parseExactJson(text.slice(start, span.end)) }, { text, marked: false });
+    return callsInJson({ value: readExactJson(text.slice(start, span.end))?.value }, { text, marked: false });
   },
 };
 
@@ -211,12 +211,8 @@ function isObject(value: unknown): value is JsonObject {
 }
 
 function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value = parseExactJson(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = readExactJson(text)?.value;
+  return isObject(value) ? value : undefined;
 }
 
 /** How a JSON value is read. */

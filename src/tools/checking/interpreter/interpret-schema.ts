@@ -1,10 +1,11 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { cached } from '../../../core/kernel/cached.js';
 import { counted } from '../../../core/kernel/counted.js';
-import { canonicalJson, pointerStep } from '../../../core/kernel/json.js';
+import { canonicalJson, isObject, pointerStep } from '../../../core/kernel/json.js';
 import { findReference } from '../../schema/find-reference.js';
 import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { formatTest, patternOf } from '../formats.js';
-import { isOfType, unionChooser } from '../schema-level.js';
+import { typeTest, unionChooser } from '../schema-level.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** Creates the part for a keyword of a schema. */
@@ -247,12 +248,8 @@ const scopes = new WeakMap<JsonSchema, Scope>();
  * Whether a value matches a part of a schema; for values that are validated once, such as defaults. Keywords that
  * depend on other validations, and endless self-references, are ignored.
  */
-export function fitsSchema(
-  value: unknown,
-  { schema, root }: { readonly schema: JsonSchema; readonly root: JsonSchema },
-): boolean {
-  const scope = scopes.get(root) ?? new Scope({ ...WITHOUT_MEMORY, root, draft: draftOf(root) }, []);
-  scopes.set(root, scope);
+export function fitsSchema(value: unknown, schema: JsonSchema, root: JsonSchema): boolean {
+  const scope = cached(scopes, root, scopeWithoutMemory);
   try {
     return testOf(scope.validatorOf(schema))(value);
   } catch (error) {
@@ -261,11 +258,10 @@ export function fitsSchema(
   }
 }
 
-const WITHOUT_MEMORY = {
-  isTracking: false,
-  isDynamic: false,
-  isRepeating: false,
-};
+function scopeWithoutMemory(root: JsonSchema): Scope {
+  const whole = { root, draft: draftOf(root), isTracking: false, isDynamic: false, isRepeating: false };
+  return new Scope(whole, []);
+}
 
 /**
  * The validators of schemas that were reached through the same resources, because the target of a dynamic reference
@@ -285,11 +281,9 @@ class Scope {
   /** The scope within the resource that a schema belongs to. */
   enter(schema: JsonSchema): Scope {
     const { root, isDynamic } = this.whole;
-    const resource = isDynamic ? findReference('#', { root, from: schema }) : undefined;
+    const resource = isDynamic ? findReference('#', root, schema) : undefined;
     if (!isSchemaNode(resource) || this.#resources.includes(resource)) return this;
-    const inner = this.#inner.get(resource) ?? new Scope(this.whole, [...this.#resources, resource]);
-    this.#inner.set(resource, inner);
-    return inner;
+    return cached(this.#inner, resource, () => new Scope(this.whole, [...this.#resources, resource]));
   }
 
   validatorOf(schema: unknown): Validator {
@@ -347,14 +341,14 @@ class Scope {
 
   #target(from: JsonSchema, keyword: string): unknown {
     const reference = String(from[keyword]);
-    const target = findReference(reference, { root: this.whole.root, from });
+    const target = findReference(reference, this.whole.root, from);
     if (keyword === '$ref' || !isSchemaNode(target)) return target;
     const anchor = keyword === '$dynamicRef' ? '$dynamicAnchor' : '$recursiveAnchor';
     const wanted = keyword === '$dynamicRef' ? reference.slice(1) : true;
     if (target[anchor] !== wanted) return target;
     // The outermost enclosing resource with the same anchor.
     for (const resource of this.#resources) {
-      const other = findReference(reference, { root: this.whole.root, from: resource });
+      const other = findReference(reference, this.whole.root, resource);
       if (isSchemaNode(other) && other[anchor] === wanted) return other;
     }
     return target;
@@ -440,11 +434,8 @@ interface Part {
 /** Creates the validator of a keyword; `undefined` if the keyword accepts every value. */
 type ValidatorFactory = (part: Part) => Validator | undefined;
 
-/** An error of a value, without the keyword. */
-interface Complaint {
-  readonly params?: SchemaError['params'];
-  readonly message?: string;
-}
+/** The message of an error, or the key that it is about. */
+type Complaint = Pick<SchemaError, 'message' | 'key'>;
 
 /** Shared by the validators of one value. */
 class Run {
@@ -504,24 +495,14 @@ class Run {
 
   /** Reports that a value does not match. */
   refuse(
-    value: unknown,
+    data: unknown,
     { keyword, given, schema }: Pick<Part, 'keyword' | 'given' | 'schema'>,
     complaint: Complaint,
   ): false {
     const errors = this.#errors;
     if (errors === undefined) return false;
     const last = errors[MAX_ERRORS - 1];
-    errors.push(
-      last ?? {
-        keyword,
-        instancePath: this.place,
-        params: complaint.params ?? {},
-        message: complaint.message,
-        schema: given,
-        parentSchema: schema,
-        data: value,
-      },
-    );
+    errors.push(last ?? { keyword, instancePath: this.place, given, schema, data, ...complaint });
     return false;
   }
 
@@ -546,25 +527,25 @@ interface Verdict {
 }
 
 /** A validator from a condition. */
-function refusesUnless<Value>(
-  part: Part,
-  complaint: Complaint,
-  { test, code }: { readonly test: (value: Value) => boolean; readonly code?: TestCode },
-): Validator {
+function refusesUnless<Value>(part: Part, complaint: Complaint, { test, code }: Condition<Value>): Validator {
   const validate: Validator = (value, run) => test(value as Value) || run.refuse(value, part, complaint);
   return Object.assign(validate, { code });
+}
+
+interface Condition<Value> {
+  readonly test: (value: Value) => boolean;
+  readonly code?: TestCode;
 }
 
 /** A limit on the number of characters, items or properties. */
 function countBound<Value>(
   bound: 'at least' | 'at most',
   noun: string,
-  within: (limit: number) => { readonly test: (value: Value) => boolean; readonly code?: TestCode },
+  within: (limit: number) => Condition<Value>,
 ): ValidatorFactory {
   return (part) => {
     const limit = part.given as number;
-    const complaint = { params: { limit }, message: `must have ${bound} ${counted(limit, noun)}` };
-    return refusesUnless(part, complaint, within(limit));
+    return refusesUnless(part, { message: `must have ${bound} ${counted(limit, noun)}` }, within(limit));
   };
 }
 
@@ -603,13 +584,14 @@ export interface SchemaError {
   readonly keyword: string;
   /** The location of the value: a JSON pointer. */
   readonly instancePath: string;
-  /** Details of the keyword, such as the missing property or the expected format. */
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly message?: string | undefined;
+  /** The missing, unknown or invalid key of the value. */
+  readonly key?: string;
+  readonly message?: string;
   /** The value of the keyword. */
-  readonly schema?: unknown;
-  readonly parentSchema?: object | undefined;
-  readonly data?: unknown;
+  readonly given: unknown;
+  /** The schema of the keyword. */
+  readonly schema: JsonSchema;
+  readonly data: unknown;
 }
 
 /** The most errors that are reported; more are only counted. */
@@ -627,7 +609,7 @@ const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   })),
   additionalItems: (part) => {
     const { items } = part.schema;
-    return Array.isArray(items) ? itemsFrom(part, items.length) : undefined;
+    return Array.isArray(items) ? otherItems(part, (index) => index < items.length) : undefined;
   },
   prefixItems: tuple,
   items: (part) => {
@@ -635,17 +617,17 @@ const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
     const { prefixItems } = part.schema;
     // Earlier drafts do not have this keyword.
     const isTuple = Array.isArray(prefixItems) && part.knows('prefixItems');
-    return isTuple ? itemsFrom(part, prefixItems.length) : eachItem(part);
+    return isTuple ? otherItems(part, (index) => index < prefixItems.length) : eachItem(part);
   },
   contains,
   maxContains: () => undefined,
   minContains: () => undefined,
-  unevaluatedItems: (part) => (part.isTracking ? unevaluatedItems(part) : undefined),
+  unevaluatedItems: (part) => (part.isTracking ? otherItems(part, isSeen) : undefined),
   uniqueItems: (part) =>
     part.given === true
       ? (value, run) => {
-          const twice = duplicateItems(value as Items);
-          return twice === undefined || run.refuse(value, part, twice);
+          const message = duplicateItems(value as Items);
+          return message === undefined || run.refuse(value, part, { message });
         }
       : undefined,
 };
@@ -671,35 +653,36 @@ function tuple(part: Part): Validator {
 function eachItem(part: Part): Validator {
   const validate = part.validatorOf(part.given);
   return (value, run, seen) => {
+    const items = value as Items;
+    let fits = true;
+    for (let index = 0; index < items.length; index += 1) {
+      if (run.below(index, items[index], validate)) continue;
+      if (!run.isReporting) return false;
+      fits = false;
+    }
     seen?.add(ALL);
-    return fitEach(value as Items, run, { validate, from: 0 });
+    return fits;
   };
 }
 
-/** Validates the items after a tuple. */
-function itemsFrom(part: Part, from: number): Validator {
+/** Validates the items that no other keyword covers: those after a tuple, or those that nothing evaluated. */
+function otherItems(part: Part, isCovered: (index: number, seen: Seen | undefined) => boolean): Validator {
   const validate = part.validatorOf(part.given);
-  const complaint = { params: { limit: from }, message: `must have at most ${counted(from, 'item')}` };
   return (value, run, seen) => {
     const items = value as Items;
+    let fits = true;
+    for (let index = 0; index < items.length; index += 1) {
+      if (isCovered(index, seen)) continue;
+      if (part.given === false) {
+        fits = run.refuse(value, part, { message: `must have at most ${counted(index, 'item')}` });
+        break;
+      }
+      fits = run.below(index, items[index], validate) && fits;
+      if (!fits && !run.isReporting) return false;
+    }
     seen?.add(ALL);
-    if (part.given === false) return items.length <= from || run.refuse(value, part, complaint);
-    return fitEach(items, run, { validate, from });
+    return fits;
   };
-}
-
-function fitEach(
-  items: Items,
-  run: Run,
-  { validate, from }: { readonly validate: Validator; readonly from: number },
-): boolean {
-  let fits = true;
-  for (let index = from; index < items.length; index += 1) {
-    if (run.below(index, items[index], validate)) continue;
-    if (!run.isReporting) return false;
-    fits = false;
-  }
-  return fits;
 }
 
 function contains(part: Part): Validator | undefined {
@@ -707,10 +690,7 @@ function contains(part: Part): Validator | undefined {
   const most = part.knows('maxContains') ? (part.schema.maxContains as number | undefined) : undefined;
   const validate = part.validatorOf(part.given);
   const upTo = most === undefined ? '' : ` and no more than ${most}`;
-  const complaint = {
-    params: most === undefined ? { minContains: least } : { minContains: least, maxContains: most },
-    message: `must contain at least ${least}${upTo} valid item(s)`,
-  };
+  const message = `must contain at least ${least}${upTo} valid item(s)`;
   if (least === 0 && most === undefined && !part.isTracking) return undefined;
   return (value, run, seen) => {
     const items = value as Items;
@@ -725,55 +705,28 @@ function contains(part: Part): Validator | undefined {
     // Report why each item does not match.
     if (run.isReporting && (most === undefined || least <= most))
       for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, validate);
-    return run.refuse(value, part, complaint);
+    return run.refuse(value, part, { message });
   };
 }
 
-function unevaluatedItems(part: Part): Validator {
-  const validate = part.validatorOf(part.given);
-  return (value, run, seen) => {
-    const items = value as Items;
-    let fits = true;
-    for (const [index, item] of items.entries()) {
-      if (seen?.has(ALL) || seen?.has(index)) continue;
-      if (part.given === false) {
-        fits = run.refuse(value, part, {
-          params: { limit: index },
-          message: `must have at most ${counted(index, 'item')}`,
-        });
-        break;
-      }
-      fits = run.below(index, item, validate) && fits;
-    }
-    seen?.add(ALL);
-    return fits;
-  };
-}
-
-/** Reports as a compiled validator does: the last equal item and its index. */
-function duplicateItems(items: Items) {
+/** The message for equal items: it names the last one, and the one before. */
+function duplicateItems(items: Items): string | undefined {
   const places = new Map<string, number>();
-  let params: { readonly i: number; readonly j: number } | undefined;
+  let message: string | undefined;
   items.forEach((item, again) => {
     const key = canonicalJson(item);
     const first = places.get(key);
-    if (first !== undefined) params = { i: again, j: first };
+    if (first !== undefined)
+      message = `must not have duplicate items (items ${first} and ${again} are identical)`;
     places.set(key, again);
   });
-  if (params === undefined) return undefined;
-  const { i, j } = params;
-  return { params, message: `must not have duplicate items (items ${j} and ${i} are identical)` };
+  return message;
 }
 
 /** Keywords that compare a value of any type. */
 const ANY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  const: (part) => refusesUnless(part, { params: { allowedValue: part.given } }, oneOfTest([part.given])),
-  enum: (part) =>
-    refusesUnless(
-      part,
-      { params: { allowedValues: part.given } },
-      oneOfTest(part.given as readonly unknown[]),
-    ),
+  const: (part) => refusesUnless(part, {}, oneOfTest([part.given])),
+  enum: (part) => refusesUnless(part, {}, oneOfTest(part.given as readonly unknown[])),
 };
 
 /** Keywords for numbers. */
@@ -784,11 +737,14 @@ const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   exclusiveMinimum: bound('>', (value, limit) => value > limit),
   multipleOf: (part) => {
     const step = part.given as number;
-    const complaint = { params: { multipleOf: step }, message: `must be a multiple of ${step}` };
-    return refusesUnless(part, complaint, {
-      // Like compiled schemas: quotients that are written with an exponent are never whole.
-      test: (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21,
-    });
+    return refusesUnless(
+      part,
+      { message: `must be a multiple of ${step}` },
+      {
+        // Like compiled schemas: quotients that are written with an exponent are never whole.
+        test: (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21,
+      },
+    );
   },
   format: (part) => format(part, 'number'),
 };
@@ -809,14 +765,14 @@ const TEXT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   })),
   pattern: (part) => {
     const expression = patternOf(part.given as string);
-    const complaint = {
-      params: { pattern: part.given },
-      message: `must match pattern "${part.given}"`,
-    };
-    return refusesUnless(part, complaint, {
-      test: (text: string) => expression.test(text),
-      code: (text, constant) => `${constant(expression)}.test(${text})`,
-    });
+    return refusesUnless(
+      part,
+      { message: `must match pattern "${part.given}"` },
+      {
+        test: (text: string) => expression.test(text),
+        code: (text, constant) => `${constant(expression)}.test(${text})`,
+      },
+    );
   },
   format: (part) => format(part, 'string'),
 };
@@ -824,11 +780,14 @@ const TEXT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
 function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): ValidatorFactory {
   return (part) => {
     const limit = part.given as number;
-    const complaint = { params: { comparison, limit }, message: `must be ${comparison} ${limit}` };
-    return refusesUnless(part, complaint, {
-      test: (value: number) => isWithin(value, limit),
-      code: (value) => `${value} ${comparison} ${literal(limit)}`,
-    });
+    return refusesUnless(
+      part,
+      { message: `must be ${comparison} ${limit}` },
+      {
+        test: (value: number) => isWithin(value, limit),
+        code: (value) => `${value} ${comparison} ${literal(limit)}`,
+      },
+    );
   };
 }
 
@@ -836,7 +795,7 @@ function format(part: Part, type: 'number' | 'string') {
   const name = String(part.given);
   const test = formatTest(name, type);
   if (test === undefined) return undefined;
-  return refusesUnless(part, { params: { format: name }, message: `must match format "${name}"` }, { test });
+  return refusesUnless(part, { message: `must match format "${name}"` }, { test });
 }
 
 /** Counts characters; some of them take two code units. */
@@ -850,14 +809,10 @@ function charactersOf(text: string): number {
 const MAX_COMPARED = 12;
 
 function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
-  const plain = new Set(values.filter((value) => typeof value !== 'object' || value === null));
-  const nested = new Set(
-    values.filter((value) => typeof value === 'object' && value !== null).map(canonicalJson),
-  );
-  const test: Test = (value) => {
-    if (typeof value !== 'object' || value === null) return plain.has(value);
-    return nested.size > 0 && nested.has(canonicalJson(value));
-  };
+  const plain = new Set(values.filter((value) => !isObject(value)));
+  const nested = new Set(values.filter(isObject).map(canonicalJson));
+  const test: Test = (value) =>
+    isObject(value) ? nested.size > 0 && nested.has(canonicalJson(value)) : plain.has(value);
   if (nested.size > 0 || plain.size > MAX_COMPARED || plain.size === 0) return { test };
   const code: TestCode = (value) => Array.from(plain, (each) => `${value} === ${literal(each)}`).join(' || ');
   return { test, code };
@@ -879,11 +834,11 @@ const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
 
 function condition(part: Part): Validator {
   const holds = part.validatorOf(part.given);
-  const clause = (failingKeyword: 'then' | 'else'): Validator => {
-    const given = part.schema[failingKeyword];
+  const clause = (keyword: 'then' | 'else'): Validator => {
+    const given = part.schema[keyword];
     if (given === undefined) return ALWAYS_VALID;
     const validate = part.validatorOf(given);
-    const complaint = { params: { failingKeyword }, message: `must match "${failingKeyword}" schema` };
+    const complaint = { message: `must match "${keyword}" schema` };
     return (value, run, seen) => validate(value, run, seen) || run.refuse(value, part, complaint);
   };
   const [follows, otherwise] = [clause('then'), clause('else')];
@@ -931,26 +886,21 @@ const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   minProperties: countBound('at least', 'property', (least) => ({
     test: (value: Fields) => Object.keys(value).length >= least,
   })),
-  required,
+  required: (part) => requiredNames(part, part.given as readonly string[]),
   propertyNames,
   additionalProperties,
-  dependencies: (part) => {
-    const all = Object.entries(part.given as JsonSchema).filter(([name]) => name !== '__proto__');
-    const [lists, schemas] = [
-      all.filter(([, needed]) => Array.isArray(needed)),
-      all.filter(([, needed]) => !Array.isArray(needed)),
-    ];
-    return allOfValidators([neededNames(part, lists), neededSchemas(part, schemas)]);
-  },
+  dependencies: (part) => dependents(part, namesOf(part.given)),
   properties,
   patternProperties,
-  dependentRequired: (part) => neededNames(part, Object.entries(part.given as JsonSchema)),
-  dependentSchemas: (part) => neededSchemas(part, Object.entries(part.given as JsonSchema)),
-  unevaluatedProperties: (part) =>
-    part.isTracking
-      ? forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)))
-      : undefined,
+  dependentRequired: (part) => dependents(part, Object.keys(part.given as Fields)),
+  dependentSchemas: (part) => dependents(part, Object.keys(part.given as Fields)),
+  unevaluatedProperties: (part) => (part.isTracking ? otherProperties(part, isSeen) : undefined),
 };
+
+/** Whether a property or an item was evaluated. */
+function isSeen(member: string | number, seen: Seen | undefined): boolean {
+  return seen !== undefined && (seen.has(ALL) || seen.has(member));
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -959,13 +909,12 @@ function has(value: Fields, name: string): boolean {
   return value[name] !== undefined && Object.hasOwn(value, name);
 }
 
-function required(part: Part): Validator {
-  const names = part.given as readonly string[];
+function requiredNames(part: Part, names: readonly string[], message?: string): Validator {
   return (value, run) => {
     let fits = true;
-    for (const missingProperty of names) {
-      if (has(value as Fields, missingProperty)) continue;
-      fits = run.refuse(value, part, { params: { missingProperty } });
+    for (const key of names) {
+      if (has(value as Fields, key)) continue;
+      fits = run.refuse(value, part, { key, message });
       if (!run.isReporting) break;
     }
     return fits;
@@ -976,12 +925,9 @@ function propertyNames(part: Part): Validator {
   const validate = part.validatorOf(part.given);
   return (value, run) => {
     let fits = true;
-    for (const propertyName of Object.keys(value as Fields)) {
-      if (validate(propertyName, run, run.track())) continue;
-      fits = run.refuse(value, part, {
-        params: { propertyName },
-        message: 'property name must be valid',
-      });
+    for (const key of Object.keys(value as Fields)) {
+      if (validate(key, run, run.track())) continue;
+      fits = run.refuse(value, part, { key });
       if (!run.isReporting) break;
     }
     return fits;
@@ -1032,22 +978,23 @@ function patternProperties(part: Part): Validator {
 function additionalProperties(part: Part): Validator {
   const known = new Set(namesOf(part.schema.properties));
   const patterns = namesOf(part.schema.patternProperties).map((pattern) => patternOf(pattern));
-  return forOthers(part, (name) => known.has(name) || patterns.some((pattern) => pattern.test(name)));
+  return otherProperties(part, (name) => known.has(name) || patterns.some((pattern) => pattern.test(name)));
 }
 
 /** Validates all properties except those that another keyword covers. */
-function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) => boolean): Validator {
+function otherProperties(
+  part: Part,
+  isCovered: (name: string, seen: Seen | undefined) => boolean,
+): Validator {
   const validate = part.validatorOf(part.given);
-  const unknown = part.keyword === 'unevaluatedProperties' ? 'unevaluatedProperty' : 'additionalProperty';
   return (value, run, seen) => {
     const fields = value as Fields;
     let fits = true;
-    for (const name of Object.keys(fields)) {
-      if (isKnown(name, seen)) continue;
+    for (const key of Object.keys(fields)) {
+      if (isCovered(key, seen)) continue;
       fits =
-        (part.given === false
-          ? run.refuse(value, part, { params: { [unknown]: name } })
-          : run.below(name, fields[name], validate)) && fits;
+        (part.given === false ? run.refuse(value, part, { key }) : run.below(key, fields[key], validate)) &&
+        fits;
       if (!fits && !run.isReporting) return false;
     }
     seen?.add(ALL);
@@ -1068,36 +1015,21 @@ function othersTest(
   };
 }
 
-type Dependencies = readonly (readonly [name: string, needed: unknown])[];
-
-function neededNames(part: Part, dependencies: Dependencies): Validator {
+/** Each of these properties requires other properties, or another schema. */
+function dependents(part: Part, properties: readonly string[]): Validator {
   return allOfValidators(
-    dependencies.map(([property, needed]): Validator => {
-      const names = needed as readonly string[];
-      const deps = names.join(', ');
-      const message = `must have ${names.length === 1 ? 'property' : 'properties'} ${deps} when property ${property} is present`;
-      return (value, run) => {
-        if (!has(value as Fields, property)) return true;
-        let fits = true;
-        for (const missingProperty of names) {
-          if (has(value as Fields, missingProperty)) continue;
-          const params = { property, missingProperty, depsCount: names.length, deps };
-          fits = run.refuse(value, part, { params, message });
-          if (!run.isReporting) break;
-        }
-        return fits;
-      };
+    properties.map((property): Validator => {
+      const needed = (part.given as Fields)[property];
+      const validate = Array.isArray(needed) ? neededNames(part, property, needed) : part.validatorOf(needed);
+      return (value, run, seen) => !has(value as Fields, property) || validate(value, run, seen);
     }),
   );
 }
 
-function neededSchemas(part: Part, dependencies: Dependencies): Validator {
-  return allOfValidators(
-    dependencies.map(([property, schema]): Validator => {
-      const validate = part.validatorOf(schema);
-      return (value, run, seen) => !has(value as Fields, property) || validate(value, run, seen);
-    }),
-  );
+function neededNames(part: Part, property: string, names: readonly string[]): Validator {
+  const noun = names.length === 1 ? 'property' : 'properties';
+  const message = `must have ${noun} ${names.join(', ')} when property ${property} is present`;
+  return requiredNames(part, names, message);
 }
 
 type Makers = Readonly<Record<string, ValidatorFactory>>;
@@ -1140,8 +1072,7 @@ type MakePart = (keyword: string) => Part;
 /** The validator of one schema: all its keywords, each only for values of its type. */
 function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
   const types = typesOf(schema);
-  const refuseType: Validator = (value, run) =>
-    run.refuse(value, part('type'), { params: { type: schema.type } });
+  const refuseType: Validator = (value, run) => run.refuse(value, part('type'), {});
   const validates: Validator[] = [];
   let isTypeChecked = types.length === 0;
   for (const [group, made] of madeValidators(schema, part)) {
@@ -1188,20 +1119,4 @@ function ofType(type: string, validate: Validator, others: Validator): Validator
 function typesOf({ type, nullable }: JsonSchema): readonly string[] {
   const types = [type ?? []].flat() as readonly string[];
   return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
-}
-
-/** Only finite numbers are numbers, as in JSON. */
-function typeTest(type: string): Test {
-  switch (type) {
-    case 'string':
-      return (value) => typeof value === 'string';
-    case 'number':
-      return Number.isFinite;
-    case 'integer':
-      return Number.isInteger;
-    case 'array':
-      return Array.isArray;
-    default:
-      return (value) => isOfType(value, type);
-  }
 }

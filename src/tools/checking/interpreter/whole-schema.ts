@@ -194,7 +194,7 @@ function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
 export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
   const reference = schema.$ref ?? schema.$dynamicRef ?? schema.$recursiveRef;
   if (typeof reference !== 'string') return undefined;
-  const target = findReference(reference, { root, from: schema });
+  const target = findReference(reference, root, schema);
   return isSchemaNode(target) ? target : undefined;
 }
 

@@ -253,7 +253,7 @@ export class SchemaReader {
       Array.isArray(list) && (list === allOf || list.length === 1) ? list.map(asSchema) : [],
     );
     if (typeof $ref !== 'string') return found;
-    const referred = findReference($ref, { root: this.#root, from: schema });
+    const referred = findReference($ref, this.#root, schema);
     if (referred === undefined) this.faults.add(`the reference ${$ref} leads nowhere within the schema`);
     return [asSchema(referred), ...found];
   }

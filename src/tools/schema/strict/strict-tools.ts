@@ -6,7 +6,7 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
-import { parseExactJson } from '../../../core/kernel/exact-json.js';
+import { readExactJson } from '../../../core/kernel/exact-json.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import { type StrictForm, strictSchema } from './strict-schema.js';
 
@@ -100,10 +100,6 @@ export class StrictTools {
 
 /** `undefined` for text that is not a JSON object; the reader of the arguments reports it. */
 function exactRecord(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value = parseExactJson(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = readExactJson(text)?.value;
+  return isRecord(value) ? value : undefined;
 }
