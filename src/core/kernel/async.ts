@@ -208,10 +208,9 @@ export function firstGiven<Item, Given>(
 
 /** A signal that is aborted with the first of these; `undefined` if all are. */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
-  const [first] = signals;
-  // Most work has at most one signal.
-  if (signals.every((signal) => signal === first)) return first;
-  const given = [...new Set(signals.filter((signal) => signal !== undefined))];
+  const given = signals.filter(
+    (signal, index) => signal !== undefined && signals.indexOf(signal) === index,
+  ) as AbortSignal[];
   return given.length > 1 ? AbortSignal.any(given) : given[0];
 }
 

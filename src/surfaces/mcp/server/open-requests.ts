@@ -7,8 +7,6 @@ import type {
   Transport,
 } from '@modelcontextprotocol/server';
 
-import { onAbort } from '../../../core/kernel/async.js';
-
 interface WatchOptions {
   /** Ignores requests that arrive during closing. */
   readonly dropsLate?: boolean;
@@ -18,7 +16,7 @@ interface WatchOptions {
 
 interface OpenCall {
   readonly signal: AbortSignal;
-  end(): void;
+  end(): unknown;
 }
 
 /** Stays open until the connection ends (MCP 2026-07-28). */
@@ -109,14 +107,13 @@ export class OpenRequests {
   /** Registers a call. Its signal is aborted with the given signal, and when the connection closes. */
   call(signal: AbortSignal): OpenCall {
     const controller = new AbortController();
-    const unfollow = onAbort(signal, () => controller.abort(signal.reason));
-    if (this.#closing !== undefined) controller.abort(this.#closing);
     this.#calls.add(controller);
-    const end = (): void => {
-      unfollow();
-      this.#calls.delete(controller);
-    };
-    return { signal: controller.signal, end };
+    // The listener is never removed, because the signal lives no longer than its request.
+    const abort = () => this.#calls.has(controller) && controller.abort(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort);
+    if (this.#closing !== undefined) controller.abort(this.#closing);
+    return { signal: controller.signal, end: () => this.#calls.delete(controller) };
   }
 
   /** Aborts running calls, gives up requests to the client, and resolves once all requests are answered. */

@@ -73,10 +73,12 @@ export function callerOf(
   });
 }
 
+const NO_PRINCIPAL = JSON.stringify([null, null]);
+
 /** The owner of sessions and suspended calls. */
 export function principalOf(options: McpServerOptions, authInfo: McpCaller['authInfo']): string {
   if (options.principal) return options.principal(authInfo);
-  if (authInfo === undefined) return JSON.stringify([null, null]);
+  if (authInfo === undefined) return NO_PRINCIPAL;
   const { clientId, extra, token } = authInfo;
   // Two tokens that name no account may belong to two accounts.
   const account = extra?.sub ?? createHash('sha256').update(String(token)).digest('base64url');
