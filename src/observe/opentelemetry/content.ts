@@ -1,7 +1,7 @@
 import type { LLMResponse, Message, ToolSchema } from '../../core/contract/llm-provider.js';
 import type { TraceRedaction } from '../../core/contract/telemetry.js';
-import type { ContentPart, ToolResult } from '../../core/contract/tool-result.js';
-import { isRecord } from '../../core/kernel/json.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
 
 /** Which contents are recorded. */
 export interface RecordedContent {
@@ -24,11 +24,7 @@ interface Part {
 
 /** Writes contents as JSON attributes, without secrets. */
 export class ContentWriter {
-  readonly #redaction: TraceRedaction;
-
-  constructor(redaction: TraceRedaction) {
-    this.#redaction = redaction;
-  }
+  constructor(private readonly redaction: TraceRedaction) {}
 
   /** `gen_ai.input.messages` */
   input(messages: readonly Message[]): string {
@@ -38,8 +34,8 @@ export class ContentWriter {
   /** `gen_ai.output.messages`: always one choice. */
   output({ content, reasoning, toolCalls }: LLMResponse): string {
     const parts = [
-      ...(reasoning ? [{ type: 'reasoning', content: this.text(reasoning) }] : []),
-      ...(content === '' ? [] : [this.#text(content)]),
+      ...this.#textPart('reasoning', reasoning),
+      ...this.#textPart('text', content),
       ...toolCalls.map(({ id, name, arguments: args }) => this.#call(id, name, args)),
     ];
     return JSON.stringify([{ role: 'assistant', parts }]);
@@ -53,20 +49,20 @@ export class ContentWriter {
   /** As an object, which the conventions require. */
   arguments(args: unknown): string {
     const value = parsed(args);
-    return JSON.stringify(this.#redaction.copy(isRecord(value) ? value : { value }));
+    return JSON.stringify(this.redaction.copy(isRecord(value) ? value : { value }));
   }
 
   /** As an object, which the conventions require. */
   result({ forLLM }: ToolResult): string {
     const value = parsed(forLLM);
-    if (isRecord(value)) return JSON.stringify(this.#redaction.copy(value));
+    if (isRecord(value)) return JSON.stringify(this.redaction.copy(value));
     return JSON.stringify(
-      typeof value === 'string' ? { content: this.text(value) } : { value: this.#redaction.copy(value) },
+      typeof value === 'string' ? { content: this.text(value) } : { value: this.redaction.copy(value) },
     );
   }
 
   text(text: string): string {
-    const masked = this.#redaction.mask(text, MAX_TEXT);
+    const masked = this.redaction.mask(text, MAX_TEXT);
     return text.length <= MAX_TEXT
       ? masked
       : `${masked.toWellFormed()}… (${text.length - MAX_TEXT} more characters)`;
@@ -76,49 +72,36 @@ export class ContentWriter {
     const { role, content } = message;
     if (role === 'tool') {
       const { tool_call_id: id, parts = [] } = message;
-      const response = this.text(content);
-      return {
-        role,
-        parts: [
-          { type: 'tool_call_response', id, response },
-          ...parts.flatMap((part) => this.#attached(part)),
-        ],
-      };
+      const answer = { type: 'tool_call_response', id, response: this.text(content) };
+      // Kind and media type of an attachment, never its bytes.
+      const files = parts.flatMap((part): readonly Part[] =>
+        part.type === 'text' ? [] : [{ type: part.type, mime_type: part.mimeType }],
+      );
+      return { role, parts: [answer, ...files] };
     }
-    const said = Array.isArray(content) ? content.map((part) => this.#anyPart(part)) : [];
-    const text = typeof content === 'string' && content !== '' ? [this.#text(content)] : [];
-    if (role !== 'assistant') return { role, parts: [...text, ...said] };
+    const text = typeof content === 'string' ? this.#textPart('text', content) : [];
+    if (role !== 'assistant')
+      return { role, parts: Array.isArray(content) ? content.map((part) => this.#anyPart(part)) : text };
     const { reasoning, tool_calls: calls = [] } = message;
-    return {
-      role,
-      parts: [
-        ...(reasoning ? [{ type: 'reasoning', content: this.text(reasoning) }] : []),
-        ...text,
-        ...calls.map(({ id, function: { name, arguments: args } }) => this.#call(id, name, args)),
-      ],
-    };
+    const made = calls.map(({ id, function: { name, arguments: args } }) => this.#call(id, name, args));
+    return { role, parts: [...this.#textPart('reasoning', reasoning), ...text, ...made] };
   }
 
-  #text(content: string): Part {
-    return { type: 'text', content: this.text(content) };
+  #textPart(type: 'text' | 'reasoning', text: string | undefined): readonly Part[] {
+    return text ? [{ type, content: this.text(text) }] : [];
   }
 
   #call(id: string, name: string, args: unknown): Part {
     const value = parsed(args);
-    const written = typeof value === 'string' ? this.text(value) : this.#redaction.copy(value);
+    const written = typeof value === 'string' ? this.text(value) : this.redaction.copy(value);
     return { type: 'tool_call', id, name, arguments: written };
-  }
-
-  /** Kind and media type of a result's attachment, never its bytes. */
-  #attached(part: ContentPart): readonly Part[] {
-    return part.type === 'text' ? [] : [{ type: part.type, mime_type: part.mimeType }];
   }
 
   /** Parts belong to the provider: of a part that is not text, only the type is recorded. */
   #anyPart(part: unknown): Part {
     if (!isRecord(part)) return { type: 'unknown' };
     const { type, text } = part;
-    if (type === 'text' && typeof text === 'string') return this.#text(text);
+    if (type === 'text' && typeof text === 'string') return { type, content: this.text(text) };
     // For these types, the schemas require fields that would contain the bytes; so rename the type.
     const kind = typeof type === 'string' ? type : 'unknown';
     return { type: KEPT_TYPES.has(kind) ? `${kind}_part` : kind };
@@ -129,10 +112,6 @@ export class ContentWriter {
 const KEPT_TYPES: ReadonlySet<string> = new Set(['blob', 'file', 'uri', 'text', 'reasoning', 'tool_call']);
 
 function parsed(value: unknown): unknown {
-  if (typeof value !== 'string') return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
+  const json = typeof value === 'string' ? parsedJson(value) : undefined;
+  return json === undefined ? value : json;
 }

@@ -130,6 +130,7 @@ interface Recorder {
   readonly api: Api;
   readonly tracer: Tracer;
   readonly instruments: Instruments;
+  readonly content: RecordedContent;
 }
 
 /** The start of a span. */
@@ -151,17 +152,18 @@ interface SpanFailure {
 
 /** A span, its context, and the time since its start. */
 abstract class OpenSpan<End> implements Trace<End> {
-  protected readonly recorder: Recorder;
   protected readonly span: Span;
   readonly context: Context;
   readonly #since = performance.now();
   #isEnded = false;
 
-  constructor(recorder: Recorder, { name, kind, attributes, parent, links }: SpanStart) {
+  constructor(
+    protected readonly recorder: Recorder,
+    { name, kind, attributes, parent, links }: SpanStart,
+  ) {
     const { api, tracer } = recorder;
     const around = parent ?? api.context.active();
-    this.recorder = recorder;
-    this.span = tracer.startSpan(name, { kind, attributes, ...(links ? { links: [...links] } : {}) }, around);
+    this.span = tracer.startSpan(name, { kind, attributes, ...(links && { links: [...links] }) }, around);
     this.context = api.trace.setSpan(around, this.span);
   }
 
@@ -173,7 +175,7 @@ abstract class OpenSpan<End> implements Trace<End> {
     const tracestate = at.traceState?.serialize();
     return {
       traceparent: `00-${at.traceId}-${at.spanId}-${flags}`,
-      ...(tracestate ? { tracestate } : {}),
+      ...(tracestate && { tracestate }),
     };
   }
 
@@ -208,16 +210,13 @@ abstract class OpenSpan<End> implements Trace<End> {
   end(end: End): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const failure = this.settle(end, (performance.now() - this.#since) / 1000);
+    const failure = this.settle(end, this.seconds);
     if (failure !== undefined && this.span.isRecording()) {
       const { type, message, event } = failure;
       this.span.setAttribute(COMMON.errorType, type);
       if (event !== undefined)
         this.span.addEvent(event, given({ [EXCEPTION.type]: type, [EXCEPTION.message]: message }));
-      this.span.setStatus({
-        code: this.recorder.api.SpanStatusCode.ERROR,
-        ...(message === undefined ? {} : { message }),
-      });
+      this.span.setStatus({ code: this.recorder.api.SpanStatusCode.ERROR, ...(message && { message }) });
     }
     this.span.end();
   }
@@ -227,16 +226,25 @@ abstract class OpenSpan<End> implements Trace<End> {
     return (performance.now() - this.#since) / 1000;
   }
 
+  /** Measures an execution of a tool; returns the attributes of the measurement. */
+  protected measureTool(tool: string, seconds: number, failure: SpanFailure | undefined): Attributes {
+    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: tool, ...errorOf(failure) };
+    const { toolDuration } = this.recorder.instruments;
+    toolDuration.record(seconds, { ...about, [GEN_AI.toolType]: 'function' }, this.context);
+    return about;
+  }
+
   /** Records the outcome; returns the failure, if it is one. */
   protected abstract settle(end: End, seconds: number): SpanFailure | undefined;
 }
 
+/** The attribute of a measurement that failed. */
+function errorOf(failure: SpanFailure | undefined): Attributes {
+  return failure === undefined ? {} : { [COMMON.errorType]: failure.type };
+}
+
 /** A link to work in another trace; empty if the trace context is invalid. */
-function linkTo(
-  { api }: Pick<Recorder, 'api'>,
-  place: TracePlace | undefined,
-  what: string,
-): readonly Link[] {
+function linkTo({ api }: Recorder, place: TracePlace | undefined, what: string): readonly Link[] {
   const parts = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/.exec(place?.traceparent ?? '');
   if (parts === null) return [];
   const [, traceId = '', spanId = '', flags = ''] = parts;
@@ -245,7 +253,7 @@ function linkTo(
     spanId,
     traceFlags: Number.parseInt(flags, 16),
     isRemote: true,
-    ...(place?.tracestate ? { traceState: api.createTraceState(place.tracestate) } : {}),
+    ...(place?.tracestate && { traceState: api.createTraceState(place.tracestate) }),
   };
   return api.isSpanContextValid(context) ? [{ context, attributes: { [OWN.link]: what } }] : [];
 }
@@ -266,9 +274,12 @@ function typeOfError(error: unknown): string {
 }
 
 /** Attributes without undefined values. */
-function given(attributes: Readonly<Record<string, Attributes[string] | undefined>>): Attributes {
+function given(attributes: Readonly<Record<string, Attributes[string] | readonly string[]>>): Attributes {
   const set: Attributes = {};
-  for (const name in attributes) if (attributes[name] !== undefined) set[name] = attributes[name];
+  for (const name in attributes) {
+    const value = attributes[name];
+    if (value !== undefined) set[name] = Array.isArray(value) ? [...value] : (value as Attributes[string]);
+  }
   return set;
 }
 
@@ -354,11 +365,12 @@ function createInstruments(meter: Meter): Instruments {
 
 /** A tool call: `execute_tool {name}`, or `tools/call {name}` if it arrived over MCP. */
 class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
-  readonly #call: TracedCall;
   readonly #writer: ContentWriter | undefined;
-  readonly #content: RecordedContent;
 
-  constructor(recorder: Recorder, call: TracedCall, content: RecordedContent) {
+  constructor(
+    recorder: Recorder,
+    private readonly call: TracedCall,
+  ) {
     const { name, tool, mcp, startedBy, redaction } = call;
     // Span names must not contain names that a model invented.
     const target = tool === undefined ? '' : ` ${name}`;
@@ -370,8 +382,6 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
       parent: arrival?.parent,
       links: [...(arrival?.links ?? []), ...linkTo(recorder, startedBy, 'started_by')],
     });
-    this.#call = call;
-    this.#content = content;
     this.#writer = redaction && this.span.isRecording() ? new ContentWriter(redaction) : undefined;
   }
 
@@ -381,10 +391,10 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
 
   protected settle(end: TracedCallEnd, seconds: number): SpanFailure | undefined {
     const { status, cost } = end;
-    const { tool } = this.#call;
+    const { tool, mcp } = this.call;
     if (cost && tool !== undefined)
       this.recorder.instruments.toolCost.add(cost, { [GEN_AI.tool]: tool.name }, this.context);
-    const isUnknown = this.#call.mcp !== undefined && this.#call.tool === undefined;
+    const isUnknown = mcp !== undefined && tool === undefined;
     // An unknown tool is the caller's error, not the MCP server's.
     if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
     const failure = isUnknown ? undefined : this.#failureOf(end);
@@ -395,16 +405,12 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
   }
 
   #measure(seconds: number, failure: SpanFailure | undefined): void {
-    const { toolDuration, mcpServerDuration } = this.recorder.instruments;
-    const { tool, mcp } = this.#call;
-    const name = tool === undefined ? 'unknown' : tool.name;
-    const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
-    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: name, ...error };
-    toolDuration.record(seconds, { ...about, [GEN_AI.toolType]: 'function' }, this.context);
+    const { tool, mcp } = this.call;
+    const about = this.measureTool(tool?.name ?? 'unknown', seconds, failure);
     if (mcp === undefined) return;
     const { method, protocolVersion, transport } = mcp;
     const facts = mcpAttributes({ method, protocolVersion, transport });
-    mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
+    this.recorder.instruments.mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
   }
 
   #describe({ status, result, arguments: args, repairs, removed, waits, taskId, cost }: TracedCallEnd): void {
@@ -412,27 +418,28 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
       given({
         [OWN.callStatus]: status,
         [OWN.repairs]: repairs.length === 0 ? undefined : repairs.map(placeOf),
-        [OWN.removed]: removed.length === 0 ? undefined : [...removed],
-        [OWN.waits]: waits === undefined ? undefined : [...waits],
+        [OWN.removed]: removed.length === 0 ? undefined : removed,
+        [OWN.waits]: waits,
         [OWN.taskId]: taskId,
         [OWN.callCost]: cost,
       }),
     );
     const writer = this.#writer;
+    const { content } = this.recorder;
     if (writer === undefined) return;
-    if (this.#content.arguments && args !== undefined)
+    if (content.arguments && args !== undefined)
       this.span.setAttribute(GEN_AI.callArguments, writer.arguments(args));
-    if (this.#content.results && status !== 'suspended')
+    if (content.results && status !== 'suspended')
       this.span.setAttribute(GEN_AI.callResult, writer.result(result));
   }
 
   #failureOf({ status, result }: TracedCallEnd): SpanFailure | undefined {
-    const type = failureType({ status, result }, this.#call.mcp !== undefined);
+    const type = failureType({ status, result }, this.call.mcp !== undefined);
     if (type === undefined) return undefined;
-    // The text for the model may repeat arguments, so it is recorded only with results.
-    const isWritten = this.#content.results && this.#writer !== undefined;
     const event = status === 'error' ? EXCEPTION.call : undefined;
-    return { type, event, message: isWritten ? this.#writer?.text(result.forLLM) : undefined };
+    // The text for the model may repeat arguments, so it is recorded only with results.
+    const message = this.recorder.content.results ? this.#writer?.text(result.forLLM) : undefined;
+    return { type, event, message };
   }
 }
 
@@ -456,7 +463,7 @@ function callAttributes({ id, name, tool, attempt, answered, mcp }: TracedCall):
         }
       : mcpAttributes(mcp)),
     [OWN.attempt]: attempt > 1 ? attempt : undefined,
-    [OWN.answered]: answered?.length ? [...answered] : undefined,
+    [OWN.answered]: answered?.length ? answered : undefined,
   });
 }
 
@@ -504,13 +511,7 @@ class TaskSpan extends OpenSpan<ToolResult> {
 
   protected settle(result: ToolResult, seconds: number): SpanFailure | undefined {
     const failure = result.isError ? { type: typeOfResult(result) } : undefined;
-    const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
-    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: this.#tool, ...error };
-    this.recorder.instruments.toolDuration.record(
-      seconds,
-      { ...about, [GEN_AI.toolType]: 'function' },
-      this.context,
-    );
+    this.measureTool(this.#tool, seconds, failure);
     return failure;
   }
 }
@@ -531,9 +532,10 @@ function mcpAttributes(facts: McpFacts): Attributes {
 
 /** An MCP message that has no call span, for example `tools/list`. */
 class MessageSpan extends OpenSpan<TracedMessageEnd> {
-  readonly #message: TracedMessage;
-
-  constructor(recorder: Recorder, message: TracedMessage) {
+  constructor(
+    recorder: Recorder,
+    private readonly message: TracedMessage,
+  ) {
     const { side, method, tool } = message;
     const { CLIENT, SERVER } = recorder.api.SpanKind;
     const arrival = side === 'server' ? arrivalOf(recorder, message) : undefined;
@@ -544,7 +546,6 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
       parent: arrival?.parent,
       links: arrival?.links,
     });
-    this.#message = message;
   }
 
   protected settle({ error, isToolError }: TracedMessageEnd, seconds: number): SpanFailure | undefined {
@@ -552,10 +553,9 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
     const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
     if (error !== undefined && /^-\d+$/.test(type ?? '')) this.span.setAttribute(MCP.statusCode, type ?? '');
     const { mcpClientDuration, mcpServerDuration } = this.recorder.instruments;
-    const { side, tool, method, protocolVersion, transport, address, port } = this.#message;
+    const { side, tool, method, protocolVersion, transport, address, port } = this.message;
     const facts = mcpAttributes({ method, protocolVersion, transport, address, port });
-    const outcome = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
-    const attributes = { ...facts, ...toolAttributes(tool), ...outcome };
+    const attributes = { ...facts, ...toolAttributes(tool), ...errorOf(failure) };
     (side === 'client' ? mcpClientDuration : mcpServerDuration).record(seconds, attributes, this.context);
     return failure;
   }
@@ -573,7 +573,7 @@ function typeOfMcpError(error: unknown): string {
 
 /** The parent of a message is the trace context that it carries; the span of its transport is only linked. */
 function arrivalOf(
-  { api }: Pick<Recorder, 'api'>,
+  { api }: Recorder,
   { carrier }: Pick<TracedMessage, 'carrier'>,
 ): { readonly parent: Context; readonly links: readonly Link[] } | undefined {
   if (carrier === undefined) return undefined;
@@ -595,13 +595,6 @@ const MCP = {
   transport: 'network.transport',
 } as const;
 
-/** Options of a request span. */
-interface RequestSpanOptions {
-  readonly content: RecordedContent;
-  /** Default: the active context. */
-  readonly parent?: Context | undefined;
-}
-
 /** Contents of a request and its reply, as attributes. */
 type RequestContents = Readonly<Record<string, string>>;
 
@@ -618,7 +611,8 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
   constructor(
     recorder: Recorder,
     { provider, request, isStreamed, redaction }: TracedRequest,
-    { content, parent }: RequestSpanOptions,
+    /** Default: the active context. */
+    parent?: Context,
   ) {
     const { model } = request;
     const identity = provider.identity?.(model);
@@ -629,17 +623,11 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
       [COMMON.serverAddress]: identity?.address,
       [COMMON.serverPort]: identity?.port,
     });
-    super(recorder, {
-      name: `chat ${model}`,
-      kind: recorder.api.SpanKind.CLIENT,
-      attributes: about,
-      parent,
-    });
+    super(recorder, { name: `chat ${model}`, kind: recorder.api.SpanKind.CLIENT, attributes: about, parent });
     this.#metricAttributes = about;
     this.#isStreamed = isStreamed;
-    this.#writer = content.messages && redaction ? new ContentWriter(redaction) : undefined;
-    if (!this.span.isRecording()) return;
-    this.span.setAttributes(requestAttributes(request, isStreamed));
+    this.#writer = recorder.content.messages && redaction ? new ContentWriter(redaction) : undefined;
+    if (this.span.isRecording()) this.span.setAttributes(requestAttributes(request, isStreamed));
   }
 
   /** Attributes are written at the end: if the request is sent again, the last one counts. */
@@ -656,20 +644,17 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     if (writer === undefined || messages === undefined) return undefined;
     return {
       [GEN_AI.inputMessages]: writer.input(messages),
-      ...(tools.length > 0 ? { [GEN_AI.toolDefinitions]: writer.definitions(tools) } : {}),
-      ...(this.#reply === undefined ? {} : { [GEN_AI.outputMessages]: writer.output(this.#reply) }),
+      ...(tools.length > 0 && { [GEN_AI.toolDefinitions]: writer.definitions(tools) }),
+      ...(this.#reply && { [GEN_AI.outputMessages]: writer.output(this.#reply) }),
     };
   }
 
   part(): void {
     const now = this.seconds;
+    const { timePerChunk } = this.recorder.instruments;
     this.#firstPart ??= now;
     if (this.#lastPart !== undefined)
-      this.recorder.instruments.timePerChunk.record(
-        now - this.#lastPart,
-        this.#metricAttributes,
-        this.context,
-      );
+      timePerChunk.record(now - this.#lastPart, this.#metricAttributes, this.context);
     this.#lastPart = now;
   }
 
@@ -677,8 +662,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     const failure = failureOf(end);
     const { inferenceDuration, timeToFirstChunk } = this.recorder.instruments;
     const attributes = this.#metricAttributes;
-    const outcome = failure === undefined ? attributes : { ...attributes, [COMMON.errorType]: failure.type };
-    inferenceDuration.record(seconds, outcome, this.context);
+    inferenceDuration.record(seconds, { ...attributes, ...errorOf(failure) }, this.context);
     if (this.#isStreamed && this.#firstPart !== undefined)
       timeToFirstChunk.record(this.#firstPart, attributes, this.context);
     if (end.how === 'replied') this.#count(end.response.usage, end.cost);
@@ -705,14 +689,13 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     const counted = { ...about, [GEN_AI.modality]: 'unknown' };
     const count = (counter: Counter, tokens: number | undefined) =>
       tokens ? counter.add(tokens, counted, this.context) : undefined;
-    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = usage;
-    count(instruments.inputTokens, inputTokens);
-    count(instruments.outputTokens, outputTokens);
-    count(instruments.cacheRead, cacheReadTokens);
-    count(instruments.cacheWrite, cacheWriteTokens);
-    count(instruments.reasoning, reasoningTokens);
-    instruments.inputPerRequest.record(inputTokens, about, this.context);
-    instruments.outputPerRequest.record(outputTokens, about, this.context);
+    count(instruments.inputTokens, usage.inputTokens);
+    count(instruments.outputTokens, usage.outputTokens);
+    count(instruments.cacheRead, usage.cacheReadTokens);
+    count(instruments.cacheWrite, usage.cacheWriteTokens);
+    count(instruments.reasoning, usage.reasoningTokens);
+    instruments.inputPerRequest.record(usage.inputTokens, about, this.context);
+    instruments.outputPerRequest.record(usage.outputTokens, about, this.context);
   }
 }
 
@@ -729,23 +712,21 @@ function requestAttributes(
   isStreamed: boolean,
 ): Attributes {
   const number = (...names: readonly string[]) => firstOf(options, names, isNumber);
-  const seed = number('seed');
   const choices = number('n');
   const { stop = options.stop_sequences ?? options.stopSequences } = options;
-  const form = responseFormat?.type === 'json' ? 'json' : undefined;
   return given({
-    [GEN_AI.stream]: isStreamed ? true : undefined,
+    [GEN_AI.stream]: isStreamed || undefined,
     [GEN_AI.conversation]: metadata?.conversationId,
-    [GEN_AI.outputType]: form ?? (responseFormat?.type === 'text' ? 'text' : undefined),
+    [GEN_AI.outputType]: responseFormat?.type,
     [GEN_AI.maxTokens]: number('max_tokens', 'max_completion_tokens', 'max_output_tokens', 'maxOutputTokens'),
     [GEN_AI.temperature]: number('temperature'),
     [GEN_AI.topP]: number('top_p', 'topP'),
     [GEN_AI.topK]: number('top_k', 'topK'),
-    [GEN_AI.seed]: seed,
+    [GEN_AI.seed]: number('seed'),
     [GEN_AI.frequencyPenalty]: number('frequency_penalty', 'frequencyPenalty'),
     [GEN_AI.presencePenalty]: number('presence_penalty', 'presencePenalty'),
     [GEN_AI.choices]: choices === 1 ? undefined : choices,
-    [GEN_AI.stopSequences]: typeof stop === 'string' ? [stop] : isTexts(stop) ? [...stop] : undefined,
+    [GEN_AI.stopSequences]: typeof stop === 'string' ? [stop] : isTexts(stop) ? stop : undefined,
     [GEN_AI.reasoningLevel]: reasoningLevel(options),
     [GEN_AI.previousResponse]: firstOf(options, ['previous_response_id'], isText),
   });
@@ -762,11 +743,7 @@ function firstOf<Value>(
   names: readonly string[],
   is: (value: unknown) => value is Value,
 ): Value | undefined {
-  for (const name of names) {
-    const value = options[name];
-    if (is(value)) return value;
-  }
-  return undefined;
+  return names.map((name) => options[name]).find(is);
 }
 
 function isNumber(value: unknown): value is number {
@@ -871,7 +848,6 @@ function isUnregistered(): boolean {
 
 class OpenTelemetry implements Telemetry {
   readonly #api = loadApi();
-  readonly #options: OpenTelemetryOptions;
   readonly #content: RecordedContent;
   /** The tracer provider that the API uses while none is registered. */
   readonly #noTracers = new this.#api.ProxyTracerProvider().getDelegate();
@@ -879,14 +855,13 @@ class OpenTelemetry implements Telemetry {
   #asked = 0;
   #instruments: { readonly of: MeterProvider; readonly made: Instruments } | undefined;
 
-  constructor(options: OpenTelemetryOptions) {
-    this.#options = options;
+  constructor(private readonly options: OpenTelemetryOptions) {
     const { content = false } = options;
     this.#content = typeof content === 'object' ? content : content ? ALL : {};
   }
 
   get isOn(): boolean {
-    const { tracerProvider, meterProvider } = this.#options;
+    const { tracerProvider, meterProvider } = this.options;
     if (tracerProvider !== undefined || meterProvider !== undefined) return true;
     if (isUnregistered() && this.#asked++ % ASK_EVERY !== 0) return false;
     const tracers = this.#api.trace.getTracerProvider();
@@ -896,15 +871,15 @@ class OpenTelemetry implements Telemetry {
   }
 
   startRun(run: TracedRun): RunTrace {
-    return new RunSpan(this.#recorder, run, this.#content);
+    return new RunSpan(this.#recorder, run);
   }
 
   startRequest(request: TracedRequest): RequestTrace {
-    return new RequestSpan(this.#recorder, request, { content: this.#content });
+    return new RequestSpan(this.#recorder, request);
   }
 
   startCall(call: TracedCall): CallTrace {
-    return new CallSpan(this.#recorder, call, this.#content);
+    return new CallSpan(this.#recorder, call);
   }
 
   startTask(task: TracedTask): Trace<ToolResult> {
@@ -917,24 +892,26 @@ class OpenTelemetry implements Telemetry {
 
   get #recorder(): Recorder {
     const { trace, metrics } = this.#api;
-    const { tracerProvider = trace, meterProvider = metrics.getMeterProvider() } = this.#options;
+    const { tracerProvider = trace, meterProvider = metrics.getMeterProvider() } = this.options;
     if (this.#instruments?.of !== meterProvider)
       this.#instruments = { of: meterProvider, made: createInstruments(meterProvider.getMeter(SCOPE)) };
     return {
       api: this.#api,
       tracer: tracerProvider.getTracer(SCOPE),
       instruments: this.#instruments.made,
+      content: this.#content,
     };
   }
 }
 
 /** A run: `invoke_agent {name}`. It lasts from the start, or from resuming, until the end or the next suspension. */
 class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
-  readonly #run: TracedRun;
-  readonly #content: RecordedContent;
   #last: RequestSpan | undefined;
 
-  constructor(recorder: Recorder, run: TracedRun, content: RecordedContent) {
+  constructor(
+    recorder: Recorder,
+    private readonly run: TracedRun,
+  ) {
     const { agent, runId, model, conversationId, before } = run;
     super(recorder, {
       name: agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`,
@@ -949,36 +926,32 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
       }),
       links: linkTo(recorder, before, 'goes_on_from'),
     });
-    this.#run = run;
-    this.#content = content;
   }
 
   startRequest(request: TracedRequest): RequestSpan {
-    this.#last = new RequestSpan(this.recorder, request, { content: this.#content, parent: this.context });
+    this.#last = new RequestSpan(this.recorder, request, this.context);
     return this.#last;
   }
 
   protected settle(end: TracedRunEnd, seconds: number): SpanFailure | undefined {
-    const { status, error, requests, calls, cost } = end;
+    const { error, requests, calls, cost } = end;
     const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
     const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;
-    const { agent } = this.#run;
-    const about = agent === undefined ? {} : { [GEN_AI.agent]: agent };
-    const outcome = failure === undefined ? about : { ...about, [COMMON.errorType]: failure.type };
-    agentDuration.record(seconds, outcome, this.context);
+    const about = given({ [GEN_AI.agent]: this.run.agent });
+    agentDuration.record(seconds, { ...about, ...errorOf(failure) }, this.context);
     agentRequests.record(requests, about, this.context);
     agentCalls.record(calls, about, this.context);
     if (cost !== undefined) agentCost.record(cost, about, this.context);
-    if (this.span.isRecording()) this.#describe(end, status);
+    if (this.span.isRecording()) this.#describe(end);
     return failure;
   }
 
-  #describe({ usage, waits, cost }: TracedRunEnd, status: string): void {
+  #describe({ status, usage, waits, cost }: TracedRunEnd): void {
     this.span.setAttributes(
       given({
         [OWN.runStatus]: status,
         [OWN.runCost]: cost,
-        [OWN.runWaits]: waits === undefined ? undefined : [...waits],
+        [OWN.runWaits]: waits,
         [GEN_AI.inputTokens]: usage.inputTokens,
         [GEN_AI.outputTokens]: usage.outputTokens,
       }),

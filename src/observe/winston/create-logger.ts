@@ -50,13 +50,10 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
   const logger: winston.Logger = winston.createLogger({
     level: level === 'silent' ? 'error' : level,
     silent: level === 'silent',
-    format: winston.format.printf((info) =>
-      writeLine(readLogEntry(info), {
-        json,
-        time: new Date().toISOString(),
-        stacks: logger.isLevelEnabled('debug'),
-      }),
-    ),
+    format: winston.format.printf((info) => {
+      const style = { time: new Date().toISOString(), stacks: logger.isLevelEnabled('debug') };
+      return (json ? jsonLine : textLine)(readLogEntry(info), style);
+    }),
     transports: [
       new winston.transports.Stream({ stream, eol: '\n' }),
       ...(file === undefined ? [] : [new winston.transports.File({ filename: file, eol: '\n' })]),
@@ -69,14 +66,11 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
 }
 
 function chooseLevel(wanted: LogLevel | undefined): { level: LogLevel; unknown?: string } {
-  if (wanted !== undefined) return { level: wanted };
-  const named = process.env.LOG_LEVEL?.trim().toLowerCase();
+  const named = wanted ?? process.env.LOG_LEVEL?.trim().toLowerCase();
   if (!named) return { level: 'info' };
-  return isLevel(named) ? { level: named } : { level: 'info', unknown: named };
-}
-
-function isLevel(name: string): name is LogLevel {
-  return name === 'silent' || LEVELS.some((level) => level === name);
+  return OPTIONS.rules.get('level')?.accepts(named)
+    ? { level: named as LogLevel }
+    : { level: 'info', unknown: named };
 }
 
 // winston stores the caller's fields under this symbol (package triple-beam).
@@ -116,13 +110,8 @@ function withoutErrorParts({ stack, cause, ...rest }: Record<string, unknown>): 
   return rest;
 }
 
-/** Whether the stack traces of errors are shown. */
-interface ValueStyle {
-  readonly stacks: boolean;
-}
-
 /** The JSON of any value. Errors become objects; values that JSON cannot represent are shown with `util.inspect`. */
-function jsonOf(value: unknown, style: ValueStyle): string {
+function jsonOf(value: unknown, style: LineStyle): string {
   try {
     return visibleLine(JSON.stringify(value, (_key, part) => plainPart(part, style)) ?? 'null');
   } catch {
@@ -132,13 +121,13 @@ function jsonOf(value: unknown, style: ValueStyle): string {
 }
 
 /** A value in a line for people: without quotes if that is clear, otherwise as JSON. */
-function textOfValue(value: unknown, style: ValueStyle): string {
+function textOfValue(value: unknown, style: LineStyle): string {
   if (value instanceof Error) return jsonOf(messagesOf(value), style);
   if (typeof value === 'string' && /^[^\s"'=\p{Cc}\p{Cf}]+$/u.test(value)) return value;
   return jsonOf(value, style);
 }
 
-function plainPart(part: unknown, { stacks }: ValueStyle): unknown {
+function plainPart(part: unknown, { stacks }: LineStyle): unknown {
   if (typeof part === 'bigint') return String(part);
   if (!(part instanceof Error)) return part;
   const { name, message, stack } = part;
@@ -175,21 +164,14 @@ function within(error: Error): { readonly cause?: unknown; readonly errors?: rea
 }
 
 /** The format of entries. */
-interface LineStyle extends ValueStyle {
-  /** One JSON object per line, instead of text. */
-  readonly json: boolean;
+interface LineStyle {
+  /** Whether the stack traces of errors are shown. */
+  readonly stacks: boolean;
   /** Time of the entry, ISO 8601. */
   readonly time: string;
 }
 
-/**
- * An entry as one line: `<time> <level> <message> key=value …`, or a JSON object with `time`, `level`, `message` and
- * the fields. At level `debug`, the stack traces of errors follow on lines of their own.
- */
-function writeLine(entry: LogEntry, style: LineStyle): string {
-  return style.json ? jsonLine(entry, style) : textLine(entry, style);
-}
-
+/** An entry as a JSON object with `time`, `level`, `message` and the fields. */
 function jsonLine({ level, message, fields }: LogEntry, style: LineStyle): string {
   const head = { time: style.time, level, message };
   // The head comes first, and fields of the same names do not replace it.
@@ -197,6 +179,10 @@ function jsonLine({ level, message, fields }: LogEntry, style: LineStyle): strin
   return line.startsWith('{') ? line : jsonOf({ ...head, fields: JSON.parse(line) }, style);
 }
 
+/**
+ * An entry as one line: `<time> <level> <message> key=value …`. At level `debug`, the stack traces of errors follow on
+ * lines of their own.
+ */
 function textLine({ level, message, fields }: LogEntry, style: LineStyle): string {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   const pairs = given.map(([key, value]) => `${visibleLine(key)}=${textOfValue(value, style)}`);
