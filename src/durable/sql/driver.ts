@@ -1,5 +1,6 @@
 import type { ConversationNews } from '../../core/contract/conversation-log.js';
 import type { SqlTransaction } from '../../core/contract/job-engine.js';
+import type { readJobQuery, readQuery } from '../../core/errors/list-pages.js';
 
 /**
  * A statement for every database; `$1` is its first value. `:runs` is a table, `{now}` the time in milliseconds, and
@@ -111,18 +112,11 @@ export function writeStep(text: string, dialect: Dialect): string {
     );
 }
 
-/** A table that is listed with the latest change first; rows of the same time are sorted by id. */
-interface PagedTable {
-  readonly table: string;
-  readonly columns: string;
-  readonly id: string;
-  readonly where: string;
-}
-
-/** The page after (`$1`, `$2`): rows of the same time with greater ids, then all earlier rows. Both use an index. */
-export function pageBehind({ table, columns, id, where }: PagedTable): string {
+/** Statements of a table that is listed with the latest change first; rows of the same time are sorted by id. */
+export function pageStatements(table: string, id: string, columns: string) {
   const order = `ORDER BY changed_at DESC, ${id} LIMIT $3`;
-  return `
+  // The page after (`$1`, `$2`): rows of the same time with greater ids, then all earlier rows. Both use an index.
+  const page = (where: string) => `
     SELECT * FROM (
       SELECT ${columns} FROM ${table} WHERE ${where} AND changed_at = $1 AND ${id} > $2 ORDER BY ${id} LIMIT $3
     ) AS same_moment
@@ -130,6 +124,17 @@ export function pageBehind({ table, columns, id, where }: PagedTable): string {
       SELECT ${columns} FROM ${table} WHERE ${where} AND changed_at < $1 ${order}
     ) AS before
     ${order}`;
+  return { list: page('true'), list_of: page('status = $4') };
+}
+
+/** The rows of a page, and one more. */
+export async function readPage(
+  run: RunStatement,
+  { list, list_of: listOf }: Readonly<Record<'list' | 'list_of', Statement>>,
+  { status, after, limit }: ReturnType<typeof readQuery | typeof readJobQuery>,
+): Promise<readonly Row[]> {
+  const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
+  return (await (status === undefined ? run(list, place) : run(listOf, [...place, status]))).rows;
 }
 
 /** How many rows are removed at once, so that other statements do not wait long. */

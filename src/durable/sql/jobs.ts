@@ -14,8 +14,9 @@ import type { StoredResult } from '../../core/contract/run-state.js';
 import { jobPage, readJobQuery } from '../../core/errors/list-pages.js';
 import { checkAge } from '../../core/errors/store-checks.js';
 import {
-  pageBehind,
+  pageStatements,
   type Row,
+  readPage,
   removeOld,
   type SqlDriver,
   type Statement,
@@ -31,8 +32,6 @@ const unsent = (isSent: boolean, age: string): string => `
     SELECT ${ROW} FROM :jobs WHERE ${OPEN} AND is_sent = ${isSent} AND changed_at <= {at} - ${age}::bigint
     ORDER BY changed_at LIMIT $3
   ) AS sent_${isSent}`;
-
-const pageStatement = (where: string) => pageBehind({ table: ':jobs', columns: ROW, id: 'job_id', where });
 
 const COMPLETE = `
   UPDATE :jobs SET status = 'completed', result = $2, completed_by = $3::uuid, changed_at = {now}
@@ -85,8 +84,7 @@ const SQL = statements('job', {
   },
   completed: 'SELECT job_id FROM :jobs WHERE job_id = $1 AND completed_by = $2::uuid',
   get: `SELECT ${ROW} FROM :jobs WHERE job_id = $1`,
-  list: pageStatement('true'),
-  list_of: pageStatement('status = $4'),
+  ...pageStatements(':jobs', 'job_id', ROW),
   remove: `
     DELETE FROM :jobs WHERE job_id IN (
       SELECT job_id FROM :jobs WHERE status = 'completed' AND changed_at <= {at} - $1::bigint
@@ -96,14 +94,12 @@ const SQL = statements('job', {
 
 /** The background jobs of a store. Writes that arrive while others are being sent are sent together. */
 export class SqlJobs implements JobStore {
-  readonly #driver: SqlDriver;
   readonly #adding: GroupedWrites;
   readonly #sending: GroupedWrites;
   readonly #beginning: GroupedWrites;
   readonly #completing: GroupedWrites;
 
-  constructor(driver: SqlDriver) {
-    this.#driver = driver;
+  constructor(protected readonly driver: SqlDriver) {
     this.#adding = new GroupedWrites(driver, SQL.add);
     this.#sending = new GroupedWrites(driver, SQL.sent);
     this.#beginning = new GroupedWrites(driver, SQL.begin);
@@ -119,7 +115,7 @@ export class SqlJobs implements JobStore {
 
   async unsentJobs({ olderThanMs, silentForMs, limit }: UnsentQuery): Promise<readonly StoredJob[]> {
     const values = [wholeMs(olderThanMs), wholeMs(silentForMs), limit];
-    return (await this.#driver.run(SQL.unsent, values)).rows.map(storedJob);
+    return (await this.driver.run(SQL.unsent, values)).rows.map(storedJob);
   }
 
   async jobSent(jobId: string): Promise<void> {
@@ -140,40 +136,36 @@ export class SqlJobs implements JobStore {
     const name = randomUUID();
     const values = [jobId, JSON.stringify(result), name];
     const entered = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
-    if (transaction !== undefined && this.#driver.runIn !== undefined) {
+    if (transaction !== undefined && this.driver.runIn !== undefined) {
       const statement = entered === undefined ? SQL.complete_in : SQL.complete_with_entry;
-      return (await this.#driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
+      return (await this.driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
     }
-    const { isDone, isRepeated } = await (entered === undefined
-      ? this.#completing.add(name, values)
-      : this.#driver
-          .run(SQL.complete_with_entry, entered)
-          .then(({ rows, isRepeated }) => ({ isDone: rows.length > 0, isRepeated })));
-    return isDone || (isRepeated && this.#has('completed', [jobId, name]));
+    if (entered === undefined) {
+      const { isDone, isRepeated } = await this.#completing.add(name, values);
+      return isDone || (isRepeated && this.#has('completed', [jobId, name]));
+    }
+    const { rows, isRepeated } = await this.driver.run(SQL.complete_with_entry, entered);
+    return rows.length > 0 || (isRepeated && this.#has('completed', [jobId, name]));
   }
 
   async job(jobId: string): Promise<StoredJob | undefined> {
-    const { rows } = await this.#driver.run(SQL.get, [jobId]);
+    const { rows } = await this.driver.run(SQL.get, [jobId]);
     return rows[0] && storedJob(rows[0]);
   }
 
   async listJobs(query: JobQuery = {}): Promise<JobPage> {
-    const { status, after, limit } = readJobQuery(query);
-    const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
-    const found =
-      status === undefined
-        ? this.#driver.run(SQL.list, place)
-        : this.#driver.run(SQL.list_of, [...place, status]);
-    return jobPage((await found).rows.map(storedJob), limit);
+    const wanted = readJobQuery(query);
+    const rows = await readPage(this.driver.run, SQL, wanted);
+    return jobPage(rows.map(storedJob), wanted.limit);
   }
 
   async removeJobsOlderThan(ageMs: number): Promise<number> {
     checkAge(ageMs);
-    return removeOld(this.#driver.run, SQL.remove, [ageMs]);
+    return removeOld(this.driver.run, SQL.remove, [ageMs]);
   }
 
   async #has(statement: 'added' | 'completed', values: readonly string[]): Promise<boolean> {
-    return (await this.#driver.run(SQL[statement], values)).rows.length > 0;
+    return (await this.driver.run(SQL[statement], values)).rows.length > 0;
   }
 }
 
@@ -185,7 +177,7 @@ function storedJob(row: Row): StoredJob {
     attempt: Number(row.attempt),
     addedAt: Number(row.added_at),
     changedAt: Number(row.changed_at),
-    ...(row.result === null ? {} : { result: JSON.parse(String(row.result)) as StoredResult }),
+    ...(row.result !== null && { result: JSON.parse(String(row.result)) as StoredResult }),
   };
 }
 
@@ -209,15 +201,13 @@ const MOST_TOGETHER = 100;
 
 /** Groups writes into statements: sends the first one immediately, and collects those that arrive meanwhile. */
 class GroupedWrites {
-  readonly #driver: SqlDriver;
-  readonly #statement: Statement;
   #waiting: Write[] = [];
   #isSending = false;
 
-  constructor(driver: SqlDriver, statement: Statement) {
-    this.#driver = driver;
-    this.#statement = statement;
-  }
+  constructor(
+    private readonly driver: SqlDriver,
+    private readonly statement: Statement,
+  ) {}
 
   add(name: string, values: readonly unknown[]): Promise<WriteOutcome> {
     return new Promise((resolve, reject) => {
@@ -243,7 +233,7 @@ class GroupedWrites {
 
   async #send(writes: readonly Write[], wasSent = false): Promise<void> {
     const values = writes.map((write) => JSON.stringify(write.values)).sort();
-    const { rows, isRepeated } = await this.#driver.run(this.#statement, [values]);
+    const { rows, isRepeated } = await this.driver.run(this.statement, [values]);
     const done = new Set(rows.map(({ name }) => name));
     for (const { name, resolve } of writes)
       resolve({ isDone: done.has(name), isRepeated: isRepeated || wasSent });

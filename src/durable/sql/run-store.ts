@@ -65,11 +65,13 @@ import {
   refusedBegin,
   refusedSave,
 } from '../../core/errors/store-checks.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { SqlConversationLog } from './conversation-log.js';
 import {
   type Outcome,
-  pageBehind,
+  pageStatements,
   type Row,
+  readPage,
   removeOld,
   type SqlDriver,
   type Statement,
@@ -81,11 +83,7 @@ import { SqlJobs } from './jobs.js';
 
 /** A part of a store in a SQL database. */
 abstract class SqlPart {
-  protected readonly driver: SqlDriver;
-
-  constructor(driver: SqlDriver) {
-    this.driver = driver;
-  }
+  constructor(protected readonly driver: SqlDriver) {}
 }
 
 /** An owner may be too long for an index, so the index has its digest. */
@@ -156,7 +154,7 @@ class SqlSchedules extends SqlPart implements ScheduleStore {
     const first = rows.filter(({ schedule }) => schedule !== null).map(scheduleOf);
     const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
     const next = first[due.length];
-    return { now, due, ...(next === undefined ? {} : { nextAt: next.dueAt }) };
+    return { now, due, ...(next && { nextAt: next.dueAt }) };
   }
 
   async moveSchedule({ id, dueAt, next }: ScheduleMove): Promise<boolean> {
@@ -271,8 +269,13 @@ function valuesOf({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): readon
 function balanceOf(row: Row): BudgetBalance {
   const amounts = (prefix: string): BudgetAmounts => {
     const part = (name: string): number => Number(row[`${prefix}${name}`] ?? 0);
-    const [tokens, cost, calls, steps] = [part('tokens'), part('cost'), part('calls'), part('steps')];
-    return { tokens, cost, calls, steps, timeMs: part('time_ms') };
+    return {
+      tokens: part('tokens'),
+      cost: part('cost'),
+      calls: part('calls'),
+      steps: part('steps'),
+      timeMs: part('time_ms'),
+    };
   };
   return { spent: amounts(''), reserved: amounts('reserved_') };
 }
@@ -397,9 +400,6 @@ const OPEN_TURN = `coalesce((
   WHERE conversation_id = substr(run_id, 1, length(rtrim(run_id, '0123456789')) - 1) AND turn IS NOT NULL
 ), '')`;
 
-const pageStatement = (where: string) =>
-  pageBehind({ table: ':runs', columns: SUMMARY, id: 'run_id', where });
-
 /** `$1` is the run and `$2` the claim, in statements that use them. */
 const SQL = statements('run', {
   // A repeated statement changes nothing, because the stored state equals its own.
@@ -477,8 +477,7 @@ const SQL = statements('run', {
       SELECT string_agg(entries, ',' ORDER BY seq) FROM :run_entries WHERE run_id = $1
     ) AS entries
     FROM :runs WHERE run_id = $1`,
-  list: pageStatement('true'),
-  list_of: pageStatement('status = $4'),
+  ...pageStatements(':runs', 'run_id', SUMMARY),
   expired: `
     SELECT run_id, turn_of FROM :runs
     WHERE expires_at <= {at} AND (turn_of IS NULL) = $1 AND status = 'suspended' AND ${FREE}
@@ -630,19 +629,16 @@ export class SqlRunStore
 
   /** Rejects with `InvalidOptions` (521) for a wrong query. */
   async list(query: RunQuery = {}): Promise<RunPage> {
-    const { status, after, limit } = readQuery(query);
-    const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
-    const { rows } = await (status === undefined
-      ? this.#driver.run(SQL.list, place)
-      : this.#driver.run(SQL.list_of, [...place, status]));
-    return pageAfter(rows.map(summaryOf), limit);
+    const wanted = readQuery(query);
+    const rows = await readPage(this.#driver.run, SQL, wanted);
+    return pageAfter(rows.map(summaryOf), wanted.limit);
   }
 
   async expiredRuns({ of, limit }: ExpiredQuery): Promise<readonly ExpiredRun[]> {
     const { rows } = await this.#driver.run(SQL.expired, [of === 'others', limit]);
     return rows.map(({ run_id: runId, turn_of: turnOf }) => ({
       runId: String(runId),
-      ...(turnOf === null ? {} : { conversationId: String(turnOf) }),
+      ...(turnOf !== null && { conversationId: String(turnOf) }),
     }));
   }
 
@@ -716,8 +712,7 @@ export class SqlRunStore
       return wasUnsure ? { ...outcome, isRepeated: true } : outcome;
     } catch (error) {
       this.#unsure.add(claim);
-      const [oldest] = this.#unsure;
-      if (oldest !== undefined && this.#unsure.size > MOST_UNSURE) this.#unsure.delete(oldest);
+      forgetOldest(this.#unsure, MOST_UNSURE);
       throw error;
     }
   }
@@ -763,12 +758,12 @@ function hasRows({ rows }: Outcome): boolean {
 }
 
 function summaryOf(row: Row): RunSummary {
-  const summary = {
+  return {
     runId: String(row.run_id),
     status: row.status as RunStatus,
     generation: Number(row.generation),
     createdAt: Number(row.created_at),
     changedAt: Number(row.changed_at),
+    ...(row.lease_end !== null && { leaseEnd: Number(row.lease_end) }),
   };
-  return row.lease_end === null ? summary : { ...summary, leaseEnd: Number(row.lease_end) };
 }

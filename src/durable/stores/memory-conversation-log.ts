@@ -64,13 +64,11 @@ interface BesideConversations {
 export class MemoryConversationLog implements ConversationLog {
   readonly #rows = new Map<string, Row>();
   readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
-  readonly #now: () => number;
-  readonly #beside: BesideConversations;
 
-  constructor(now: () => number, beside: BesideConversations) {
-    this.#now = now;
-    this.#beside = beside;
-  }
+  constructor(
+    private readonly now: () => number,
+    private readonly beside: BesideConversations,
+  ) {}
 
   enter({ conversationId, key, content, onlyOwner, onlyKnown }: NewInboxEntry): EnteredEntry | undefined {
     if (onlyKnown && !this.#rows.has(conversationId)) return undefined;
@@ -89,7 +87,7 @@ export class MemoryConversationLog implements ConversationLog {
     const row = this.#rows.get(conversationId);
     if (row === undefined) return { status: 'missing' };
     if (!this.#isFree(row)) return { status: 'taken' };
-    row.held = { claim, leaseEnd: this.#now() + leaseMs };
+    row.held = { claim, leaseEnd: this.now() + leaseMs };
     row.isDue = true;
     return { status: 'held', conversation: this.#kept(row) };
   }
@@ -97,7 +95,7 @@ export class MemoryConversationLog implements ConversationLog {
   renew({ leaseMs, ...hold }: ConversationLease): HoldRenewal {
     const row = this.#heldBy(hold);
     if (row?.held === undefined) return { holds: false };
-    row.held.leaseEnd = this.#now() + leaseMs;
+    row.held.leaseEnd = this.now() + leaseMs;
     return { holds: true, isAbortAsked: row.isAbortAsked };
   }
 
@@ -109,7 +107,7 @@ export class MemoryConversationLog implements ConversationLog {
         ...row.messages.slice(0, history.keep),
         ...history.messages.map((message) => JSON.stringify(message)),
       ];
-    for (const entry of row.inbox.values()) if (done.includes(entry.position)) entry.doneAt ??= this.#now();
+    for (const entry of row.inbox.values()) if (done.includes(entry.position)) entry.doneAt ??= this.now();
     if (turn !== undefined) {
       row.turn = turn === null ? undefined : JSON.stringify(turn);
       row.turns = Math.max(row.turns, turn?.number ?? 0);
@@ -129,7 +127,7 @@ export class MemoryConversationLog implements ConversationLog {
   #addEvents(row: Row, events: readonly JsonObject[]): void {
     for (const event of events) {
       row.lastEvent += 1;
-      row.events.push({ number: row.lastEvent, json: JSON.stringify(event), keptAt: this.#now() });
+      row.events.push({ number: row.lastEvent, json: JSON.stringify(event), keptAt: this.now() });
     }
     this.#tell(row, 'events');
   }
@@ -188,11 +186,11 @@ export class MemoryConversationLog implements ConversationLog {
   remove(hold: ConversationHold, how: 'hide' | 'erase'): boolean {
     const row = this.#heldBy(hold);
     if (row === undefined || row.turn !== undefined) return false;
-    this.#beside.remove(row);
+    this.beside.remove(row);
     this.#rows.delete(row.conversationId);
     this.#tell(row, 'events');
     if (how === 'erase') return true;
-    const now = this.#now();
+    const now = this.now();
     for (const entry of row.inbox.values()) entry.doneAt ??= now;
     row.conversationId = hiddenId(row.conversationId);
     row.held = undefined;
@@ -214,14 +212,14 @@ export class MemoryConversationLog implements ConversationLog {
 
   /** Conversations without an open turn, waiting entries, or activity in the last `ageMs`. */
   idle(ageMs: number, limit: number): readonly string[] {
-    const before = this.#now() - ageMs;
+    const before = this.now() - ageMs;
     const isIdle = (row: Row): boolean =>
       row.turn === undefined &&
       row.changedAt <= before &&
       (row.events.at(-1)?.keptAt ?? 0) <= before &&
       this.#isFree(row) &&
-      [...row.inbox.values()].every(({ doneAt }) => doneAt !== undefined) &&
-      !this.#beside.isAwaited(row.conversationId);
+      row.inbox.values().every(({ doneAt }) => doneAt !== undefined) &&
+      !this.beside.isAwaited(row.conversationId);
     return [...this.#rows.values()]
       .filter(isIdle)
       .slice(0, limit)
@@ -230,7 +228,7 @@ export class MemoryConversationLog implements ConversationLog {
 
   removeEventsOlderThan(ageMs: number): number {
     checkAge(ageMs);
-    const limit = this.#now() - ageMs;
+    const limit = this.now() - ageMs;
     let removed = 0;
     for (const row of this.#rows.values()) {
       const kept = row.events.filter(({ keptAt }) => keptAt > limit);
@@ -267,7 +265,7 @@ export class MemoryConversationLog implements ConversationLog {
   #change(row: Row): void {
     row.revision += 1;
     row.isDue = true;
-    row.changedAt = this.#now();
+    row.changedAt = this.now();
     this.#tell(row, 'inbox');
   }
 
@@ -276,7 +274,7 @@ export class MemoryConversationLog implements ConversationLog {
   }
 
   #isFree({ held }: Row): boolean {
-    return held === undefined || held.leaseEnd <= this.#now();
+    return held === undefined || held.leaseEnd <= this.now();
   }
 
   #heldBy({ conversationId, claim }: ConversationHold): Row | undefined {
@@ -289,10 +287,10 @@ export class MemoryConversationLog implements ConversationLog {
     const waiting = [...row.inbox.values()].filter(({ doneAt }) => doneAt === undefined);
     return {
       conversationId,
-      ...(owner === undefined ? {} : { owner: JSON.parse(owner) }),
+      ...(owner !== undefined && { owner: JSON.parse(owner) }),
       messages: row.messages.map((message) => JSON.parse(message) as KeptMessage),
       turns,
-      ...(turn === undefined ? {} : { turn: JSON.parse(turn) as OpenTurn }),
+      ...(turn !== undefined && { turn: JSON.parse(turn) as OpenTurn }),
       inbox: waiting.map(({ position, key, json }) => ({ position, key, content: JSON.parse(json) })),
       isAbortAsked,
       revision,

@@ -81,17 +81,47 @@ import {
   refusedSave,
   turnMark,
 } from '../../core/errors/store-checks.js';
-import { plainJson } from '../../core/kernel/json.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
 
 /** A part of a store in memory. */
 abstract class MemoryPart {
-  protected readonly now: () => number;
+  constructor(protected readonly now: () => number) {}
+}
 
-  constructor(now: () => number) {
-    this.now = now;
-  }
+/** Removes the entries that are meant; returns their number. */
+function removeWhere<Value>(
+  entries: Map<string, Value>,
+  isMeant: (value: Value, key: string) => boolean,
+): number {
+  const before = entries.size;
+  for (const [key, value] of entries) if (isMeant(value, key)) entries.delete(key);
+  return before - entries.size;
+}
+
+/** A record of a list. */
+interface Listed {
+  readonly id: string;
+  readonly changedAt: number;
+  readonly status: string;
+}
+
+/** The records of a page, and one more. The latest change comes first; records of the same time are sorted by id. */
+function found<Record extends Listed>(
+  records: Iterable<Record>,
+  { status, after, limit }: ReturnType<typeof readQuery | typeof readJobQuery>,
+): readonly Record[] {
+  return [...records]
+    .filter((record) => status === undefined || record.status === status)
+    .filter((record) => after === undefined || latestFirst(after, record) < 0)
+    .sort(latestFirst)
+    .slice(0, limit + 1);
+}
+
+function latestFirst(one: Omit<Listed, 'status'>, other: Omit<Listed, 'status'>): number {
+  return other.changedAt - one.changedAt || (one.id < other.id ? -1 : Number(one.id > other.id));
 }
 
 /** Schedules in memory; they end with the process, as its runs do. */
@@ -130,11 +160,7 @@ class MemorySchedules extends MemoryPart implements ScheduleStore {
     const sorted = this.#sorted();
     const due = sorted.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
     const next = sorted[due.length];
-    return {
-      now,
-      due: plainJson(due) as readonly Schedule[],
-      ...(next === undefined ? {} : { nextAt: next.dueAt }),
-    };
+    return { now, due: plainJson(due) as readonly Schedule[], ...(next && { nextAt: next.dueAt }) };
   }
 
   moveSchedule({ id, dueAt, next }: ScheduleMove): boolean {
@@ -166,27 +192,25 @@ interface HeldJob {
 
 /** The background jobs of a store in memory. */
 class MemoryJobs implements JobStore {
-  readonly #now: () => number;
-  readonly #conversations: ConversationLog;
   /** Sorted by their last change, the earliest first. */
   readonly #jobs = new Map<string, HeldJob>();
 
-  constructor(now: () => number, conversations: ConversationLog) {
-    this.#now = now;
-    this.#conversations = conversations;
-  }
+  constructor(
+    private readonly now: () => number,
+    private readonly conversations: ConversationLog,
+  ) {}
 
   addJob(job: Job, options: JobOptions): boolean {
     const { id } = job;
     if (this.#jobs.has(id)) return false;
-    const addedAt = this.#now();
+    const addedAt = this.now();
     const held = { id, job: JSON.stringify({ job, options }), addedAt, changedAt: addedAt };
     this.#jobs.set(id, { ...held, status: 'waiting', isSent: false, attempt: 0 });
     return true;
   }
 
   unsentJobs({ olderThanMs, silentForMs, limit }: UnsentQuery): readonly StoredJob[] {
-    const now = this.#now();
+    const now = this.now();
     const isDue = ({ status, isSent, changedAt }: HeldJob): boolean =>
       status !== 'completed' && changedAt <= now - (isSent ? silentForMs : olderThanMs);
     return Array.from(this.#jobs.values()).filter(isDue).slice(0, limit).map(read);
@@ -208,7 +232,7 @@ class MemoryJobs implements JobStore {
   completeJob(jobId: string, result: StoredResult, { entry }: CompletionOptions = {}): boolean {
     const held = this.#jobs.get(jobId);
     if (held === undefined || held.result !== undefined) return false;
-    if (entry !== undefined) this.#conversations.enter(entry);
+    if (entry !== undefined) this.conversations.enter(entry);
     this.#change(held, { status: 'completed', result: JSON.stringify(result) });
     return true;
   }
@@ -219,44 +243,33 @@ class MemoryJobs implements JobStore {
   }
 
   listJobs(query: JobQuery = {}): JobPage {
-    const { status, after, limit } = readJobQuery(query);
-    const found = Array.from(this.#jobs.values())
-      .filter((held) => status === undefined || held.status === status)
-      .sort((one, other) => other.changedAt - one.changedAt || (one.id < other.id ? -1 : 1))
-      .filter(({ id, changedAt }) => {
-        if (after === undefined || changedAt < after.changedAt) return true;
-        return changedAt === after.changedAt && id > after.id;
-      });
-    return jobPage(found.slice(0, limit + 1).map(read), limit);
+    const wanted = readJobQuery(query);
+    return jobPage(found(this.#jobs.values(), wanted).map(read), wanted.limit);
   }
 
   removeJobsOlderThan(ageMs: number): number {
     checkAge(ageMs);
-    const limit = this.#now() - ageMs;
-    const old = [...this.#jobs.values()].filter(
-      ({ status, changedAt }) => status === 'completed' && changedAt <= limit,
-    );
-    for (const { id } of old) this.#jobs.delete(id);
-    return old.length;
+    const limit = this.now() - ageMs;
+    return removeWhere(this.#jobs, ({ status, changedAt }) => status === 'completed' && changedAt <= limit);
   }
 
   hasOpenOf(conversationId: string): boolean {
-    return this.#of(conversationId).some(({ status }) => status !== 'completed');
+    return this.#jobs.values().some((held) => held.status !== 'completed' && isJobOf(held, conversationId));
   }
 
   removeOf(conversationId: string): void {
-    for (const { id } of this.#of(conversationId)) this.#jobs.delete(id);
-  }
-
-  #of(conversationId: string): readonly HeldJob[] {
-    return [...this.#jobs.values()].filter((held) => read(held).job.scope.conversationId === conversationId);
+    removeWhere(this.#jobs, (held) => isJobOf(held, conversationId));
   }
 
   #change(held: HeldJob, changes: Partial<HeldJob>): void {
-    Object.assign(held, changes, { changedAt: this.#now() });
+    Object.assign(held, changes, { changedAt: this.now() });
     this.#jobs.delete(held.id);
     this.#jobs.set(held.id, held);
   }
+}
+
+function isJobOf(held: HeldJob, conversationId: string): boolean {
+  return read(held).job.scope.conversationId === conversationId;
 }
 
 function read({ job, status, attempt, addedAt, changedAt, result }: HeldJob): StoredJob {
@@ -266,7 +279,7 @@ function read({ job, status, attempt, addedAt, changedAt, result }: HeldJob): St
     attempt,
     addedAt,
     changedAt,
-    ...(result === undefined ? {} : { result: JSON.parse(result) as StoredResult }),
+    ...(result && { result: JSON.parse(result) as StoredResult }),
   };
 }
 
@@ -326,10 +339,8 @@ class MemoryBudgets extends MemoryPart implements BudgetLedger {
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
     const limit = this.now() - ageMs;
-    for (const [id, { leaseEnd }] of this.#reservations) if (leaseEnd <= limit) this.#reservations.delete(id);
-    const old = [...this.#accounts].filter(([, { changedAt }]) => changedAt <= limit);
-    for (const [place] of old) this.#accounts.delete(place);
-    return old.length;
+    removeWhere(this.#reservations, ({ leaseEnd }) => leaseEnd <= limit);
+    return removeWhere(this.#accounts, ({ changedAt }) => changedAt <= limit);
   }
 
   removeOf(conversationId: string): void {
@@ -338,7 +349,7 @@ class MemoryBudgets extends MemoryPart implements BudgetLedger {
       const [, , ...words] = place.split(' ');
       return [key, grantedKey(key)].includes(words.join(' '));
     };
-    for (const place of this.#accounts.keys()) if (isMeant(place)) this.#accounts.delete(place);
+    removeWhere(this.#accounts, (_, place) => isMeant(place));
     for (const [id, { places, ...held }] of this.#reservations)
       if (places.some(isMeant))
         this.#reservations.set(id, { ...held, places: places.filter((place) => !isMeant(place)) });
@@ -376,17 +387,12 @@ class MemoryResults extends MemoryPart implements ResultStore {
 
   /** Removes the results of the selected runs. */
   removeOf(isMeant: (runId: string, owner: string | undefined) => boolean): void {
-    for (const [place, { owner }] of this.#results) {
-      const [runId] = JSON.parse(place) as [string];
-      if (isMeant(runId, owner)) this.#results.delete(place);
-    }
+    removeWhere(this.#results, ({ owner }, place) => isMeant((JSON.parse(place) as [string])[0], owner));
   }
 
   removeExpiredResults(): number {
     const now = this.now();
-    const over = [...this.#results].filter(([, { end }]) => end <= now);
-    for (const [place] of over) this.#results.delete(place);
-    return over.length;
+    return removeWhere(this.#results, ({ end }) => end <= now);
   }
 }
 
@@ -401,40 +407,34 @@ class MemoryApprovals extends MemoryPart implements ApprovalStore {
   readonly #kept = new Map<string, StandingApproval>();
 
   addApproval(approval: StandingApproval): void {
-    for (const { id } of [...this.#kept.values()]) this.#standing(id);
+    this.#removeExpired();
     this.#kept.delete(approval.id);
     this.#kept.set(approval.id, plainJson(approval) as StandingApproval);
   }
 
   findApproval(ids: readonly string[]): StandingApproval | undefined {
-    for (const id of ids) {
-      const found = this.#standing(id);
-      if (found !== undefined) return plainJson(found) as StandingApproval;
-    }
-    return undefined;
+    this.#removeExpired();
+    const found = ids.map((id) => this.#kept.get(id)).find((approval) => approval !== undefined);
+    return plainJson(found) as StandingApproval | undefined;
   }
 
   listApprovals(limit = DEFAULT_LIMIT): readonly StandingApproval[] {
-    const standing = [...this.#kept.values()].filter(({ id }) => this.#standing(id) !== undefined);
-    return plainJson(standing.toReversed().slice(0, limit)) as readonly StandingApproval[];
+    this.#removeExpired();
+    return plainJson([...this.#kept.values()].reverse().slice(0, limit)) as readonly StandingApproval[];
   }
 
   revokeApproval(id: string): boolean {
-    const stood = this.#standing(id) !== undefined;
-    this.#kept.delete(id);
-    return stood;
+    this.#removeExpired();
+    return this.#kept.delete(id);
   }
 
   removeWhere(isMeant: (approval: StandingApproval) => boolean): void {
-    for (const [id, approval] of this.#kept) if (isMeant(approval)) this.#kept.delete(id);
+    removeWhere(this.#kept, isMeant);
   }
 
-  /** Returns a standing approval; removes it if it has expired. */
-  #standing(id: string): StandingApproval | undefined {
-    const found = this.#kept.get(id);
-    if (found?.expiresAt === undefined || found.expiresAt > this.now()) return found;
-    this.#kept.delete(id);
-    return undefined;
+  #removeExpired(): void {
+    const now = this.now();
+    removeWhere(this.#kept, ({ expiresAt }) => expiresAt !== undefined && expiresAt <= now);
   }
 }
 
@@ -448,7 +448,7 @@ const OPTIONS = optionTable<MemoryRunStoreOptions>('MemoryRunStore', { now: FUNC
 
 /** A run, stored as JSON, so that callers cannot change it through returned objects. */
 interface HeldRun {
-  readonly runId: string;
+  readonly id: string;
   readonly createdAt: number;
   changedAt: number;
   status: RunStatus;
@@ -483,48 +483,36 @@ export class MemoryRunStore
     StoreWithResults,
     StoreWithRetention
 {
-  /** Background jobs. */
-  readonly jobs: JobStore;
-  /** What budgets have spent. */
-  readonly budgets: BudgetLedger;
-  /** Cached results. */
-  readonly cache: ResultCache;
-  /** Approvals that stand for later calls. */
-  readonly approvals: ApprovalStore;
-  /** Prompts that enter conversations at a scheduled time. */
-  readonly schedules: ScheduleStore;
-  /** Large results. */
-  readonly results: ResultStore;
-  /** Conversations. */
-  readonly conversations: ConversationLog;
-  readonly #conversations: MemoryConversationLog;
-  readonly #approvals: MemoryApprovals;
-  readonly #budgets: MemoryBudgets;
-  readonly #jobs: MemoryJobs;
-  readonly #results: MemoryResults;
-  readonly #schedules: MemorySchedules;
+  #clock = Date.now;
+  readonly #now = () => this.#clock();
   readonly #runs = new Map<string, HeldRun>();
-  readonly #now: () => number;
+  readonly #conversations = new MemoryConversationLog(this.#now, {
+    isAwaited: (id) => this.#jobs.hasOpenOf(id) || this.#schedulesOf(id).length > 0,
+    remove: ({ conversationId, owner }) => this.#removeOf(conversationId, owner),
+  });
+  readonly #jobs = new MemoryJobs(this.#now, this.#conversations);
+  readonly #budgets = new MemoryBudgets(this.#now);
+  readonly #approvals = new MemoryApprovals(this.#now);
+  readonly #schedules = new MemorySchedules(this.#now);
+  readonly #results = new MemoryResults(this.#now);
+  /** Background jobs. */
+  readonly jobs: JobStore = this.#jobs;
+  /** What budgets have spent. */
+  readonly budgets: BudgetLedger = this.#budgets;
+  /** Cached results. */
+  readonly cache: ResultCache = new MemoryCache(this.#now);
+  /** Approvals that stand for later calls. */
+  readonly approvals: ApprovalStore = this.#approvals;
+  /** Prompts that enter conversations at a scheduled time. */
+  readonly schedules: ScheduleStore = this.#schedules;
+  /** Large results. */
+  readonly results: ResultStore = this.#results;
+  /** Conversations. */
+  readonly conversations: ConversationLog = this.#conversations;
 
   constructor(options: MemoryRunStoreOptions = {}) {
     checkOptions(options, OPTIONS);
-    this.#now = options.now ?? Date.now;
-    this.#budgets = new MemoryBudgets(this.#now);
-    this.budgets = this.#budgets;
-    this.cache = new MemoryCache(this.#now);
-    this.#results = new MemoryResults(this.#now);
-    this.results = this.#results;
-    this.#conversations = new MemoryConversationLog(this.#now, {
-      isAwaited: (id) => this.#jobs.hasOpenOf(id) || this.#schedulesOf(id).length > 0,
-      remove: ({ conversationId, owner }) => this.#removeOf(conversationId, owner),
-    });
-    this.conversations = this.#conversations;
-    this.#approvals = new MemoryApprovals(this.#now);
-    this.approvals = this.#approvals;
-    this.#schedules = new MemorySchedules(this.#now);
-    this.schedules = this.#schedules;
-    this.#jobs = new MemoryJobs(this.#now, this.conversations);
-    this.jobs = this.#jobs;
+    this.#clock = options.now ?? Date.now;
   }
 
   /** Throws `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state is newer. */
@@ -606,8 +594,7 @@ export class MemoryRunStore
   claimLost(lease: Omit<RunLease, 'runId'>): TakenRun {
     let lost: HeldRun | undefined;
     for (const run of this.#runs.values()) {
-      if (run.status !== 'running' || !this.#isFree(run) || this.#conversations.isOpenTurn(run.runId))
-        continue;
+      if (run.status !== 'running' || !this.#isFree(run) || this.#conversations.isOpenTurn(run.id)) continue;
       if (lost === undefined || (run.leaseEnd ?? 0) < (lost.leaseEnd ?? 0)) lost = run;
     }
     return lost === undefined ? { status: 'missing' } : this.#take(lost, lease);
@@ -626,28 +613,22 @@ export class MemoryRunStore
 
   /** Throws `InvalidOptions` (521) for a wrong query. */
   list(query: RunQuery = {}): RunPage {
-    const { status, after, limit } = readQuery(query);
-    const place = after && { ...after, runId: after.id };
-    const runs = [...this.#runs.values()]
-      .filter((run) => status === undefined || run.status === status)
-      .filter((run) => place === undefined || latestFirst(place, run) < 0)
-      .sort(latestFirst);
-    return pageAfter(runs.slice(0, limit + 1).map(summaryOf), limit);
+    const wanted = readQuery(query);
+    return pageAfter(found(this.#runs.values(), wanted).map(summaryOf), wanted.limit);
   }
 
   expiredRuns({ of, limit }: ExpiredQuery): readonly ExpiredRun[] {
     const now = this.#now();
     const expired = [...this.#runs.values()].flatMap((run) => {
       const { expiresAt, turnOf } = run.expiry;
-      const isMeant = expiresAt !== null && expiresAt <= now && (turnOf !== null) === (of === 'turns');
-      return isMeant && run.status === 'suspended' && this.#isFree(run)
-        ? [{ runId: run.runId, turnOf, expiresAt }]
-        : [];
+      const isMeant =
+        (turnOf !== null) === (of === 'turns') && run.status === 'suspended' && this.#isFree(run);
+      return isMeant && expiresAt !== null && expiresAt <= now ? [{ runId: run.id, turnOf, expiresAt }] : [];
     });
-    expired.sort((one, other) => one.expiresAt - other.expiresAt);
     return expired
+      .sort((one, other) => one.expiresAt - other.expiresAt)
       .slice(0, limit)
-      .map(({ runId, turnOf }) => ({ runId, ...(turnOf === null ? {} : { conversationId: turnOf }) }));
+      .map(({ runId, turnOf }) => ({ runId, ...(turnOf !== null && { conversationId: turnOf }) }));
   }
 
   /** Removes old data by age, as `PostgresRunStore.retention` does; see its example. */
@@ -673,15 +654,14 @@ export class MemoryRunStore
 
   #removeOld(ageMs: number, isMeant: (status: RunStatus) => boolean): number {
     const limit = this.#now() - ageMs;
-    const old = [...this.#runs.values()].filter(
+    return removeWhere(
+      this.#runs,
       (run) =>
         isMeant(run.status) &&
         this.#isFree(run) &&
         run.changedAt <= limit &&
-        !this.#conversations.isOpenTurn(run.runId),
+        !this.#conversations.isOpenTurn(run.id),
     );
-    for (const { runId } of old) this.#runs.delete(runId);
-    return old.length;
   }
 
   #schedulesOf(conversationId: string): readonly Schedule[] {
@@ -692,9 +672,9 @@ export class MemoryRunStore
   #removeOf(conversationId: string, owner: string | undefined): void {
     const mark = turnMark(conversationId);
     const ids = new Set<string>();
-    for (const { runId, state } of this.#runs.values())
-      if (isTurnOf(runId, conversationId) && state.includes(mark)) ids.add(runId);
-    for (const runId of ids) this.#runs.delete(runId);
+    for (const { id, state } of this.#runs.values())
+      if (isTurnOf(id, conversationId) && state.includes(mark)) ids.add(id);
+    removeWhere(this.#runs, ({ id }) => ids.has(id));
     this.#results.removeOf(
       (runId, of) => isTurnOf(runId, conversationId) && (ids.has(runId) || of === owner),
     );
@@ -706,12 +686,21 @@ export class MemoryRunStore
     this.#budgets.removeOf(conversationId);
   }
 
-  #newRun(runId: string): HeldRun {
+  #newRun(id: string): HeldRun {
     const now = this.#now();
-    const times = { createdAt: now, changedAt: now, leaseEnd: undefined };
-    const expiry = { expiresAt: null, turnOf: null };
-    const nothing = { state: '', entries: [], claim: undefined, expiry };
-    return { runId, status: 'running', revision: 0, generation: 0, ...times, ...nothing };
+    return {
+      id,
+      status: 'running',
+      revision: 0,
+      generation: 0,
+      createdAt: now,
+      changedAt: now,
+      state: '',
+      entries: [],
+      claim: undefined,
+      leaseEnd: undefined,
+      expiry: { expiresAt: null, turnOf: null },
+    };
   }
 
   /** Replaces the stored run. Changes nothing if the state cannot be written as JSON. */
@@ -766,9 +755,8 @@ function asTexts(entries: readonly RunEntry[]): readonly string[] {
   return entries.map((entry) => JSON.stringify(entry));
 }
 
-function summaryOf({ runId, status, generation, leaseEnd, createdAt, changedAt }: HeldRun): RunSummary {
-  const summary = { runId, status, generation, createdAt, changedAt };
-  return leaseEnd === undefined ? summary : { ...summary, leaseEnd };
+function summaryOf({ id: runId, status, generation, leaseEnd, createdAt, changedAt }: HeldRun): RunSummary {
+  return withoutUndefined({ runId, status, generation, createdAt, changedAt, leaseEnd });
 }
 
 function keptRun(run: HeldRun): KeptRun {
@@ -778,13 +766,6 @@ function keptRun(run: HeldRun): KeptRun {
     entries: run.entries.map((entry) => JSON.parse(entry) as RunEntry),
   };
 }
-
-/** Sorts the latest change first; runs of the same time by id. */
-function latestFirst(one: ListPlace, other: ListPlace): number {
-  return other.changedAt - one.changedAt || (one.runId < other.runId ? -1 : Number(one.runId > other.runId));
-}
-
-type ListPlace = Pick<HeldRun, 'changedAt' | 'runId'>;
 
 /** The most entries; the oldest are removed first. */
 const MOST = 10_000;
@@ -802,11 +783,11 @@ class MemoryCache extends MemoryPart implements ResultCache {
   cacheResult(key: string, result: StoredResult, lifetimeMs: number): void {
     this.#kept.delete(key);
     this.#kept.set(key, { result: JSON.stringify(result), end: this.now() + lifetimeMs });
-    if (this.#kept.size > MOST) this.#kept.delete(this.#kept.keys().next().value as string);
+    forgetOldest(this.#kept, MOST);
   }
 
   forgetResult(key: string): void {
-    this.#kept.delete(key);
-    for (const [other, { end }] of this.#kept) if (end <= this.now()) this.#kept.delete(other);
+    const now = this.now();
+    removeWhere(this.#kept, ({ end }, other) => other === key || end <= now);
   }
 }
