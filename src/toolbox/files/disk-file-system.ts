@@ -25,9 +25,8 @@ import {
 import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
-import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, optionTable, required } from '../../core/kernel/options.js';
-import { folderPath, isWithin } from '../paths/folder-path.js';
+import { folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
 import {
   alreadyThere,
   type ByteRange,
@@ -107,7 +106,7 @@ export class DiskFileSystem extends FileSystem {
     this.#access = canHoldFolders() ? 'handles' : 'names';
     try {
       this.#root = realpathSync.native(options.root);
-      openFolder(this.#root, this.#access).close();
+      new HeldFolder(this.#root, this.#access).close();
     } catch (cause) {
       throw Object.assign(new InvalidOptionsError([notOpened(options.root, cause)]), { cause });
     }
@@ -132,11 +131,10 @@ export class DiskFileSystem extends FileSystem {
 
   override async info(path: string): Promise<FileInfo | undefined> {
     const known = this.pathOf(path);
-    const place = splitPath(known);
     try {
       return this.#inFolder(
-        place?.folder ?? '.',
-        (folder) => statsAt(place === undefined ? `${folder.self}/.` : folder.at(place.name)),
+        posix.dirname(known),
+        (folder) => statsAt(folder.at(posix.basename(known))),
         known,
       );
     } catch (error) {
@@ -150,21 +148,20 @@ export class DiskFileSystem extends FileSystem {
     { from = 0, most = Number.POSITIVE_INFINITY }: ByteRange = {},
   ): Promise<FileBytes> {
     const known = this.pathOf(path);
-    const place = splitPath(known);
-    if (place === undefined) throw wrongKind(known, 'folder', 'file');
     const read = (folder: HeldFolder): FileBytes => {
-      const info = statsAt(folder.at(place.name));
+      const at = folder.at(posix.basename(known));
+      const info = statsAt(at);
       if (info === undefined) throw missing(known);
-      if (info.kind === 'link') throw this.#linkAt(folder, known, place.name);
+      if (info.kind === 'link') throw this.#linkAt(at, known);
       if (info.kind !== 'file') throw wrongKind(known, info.kind, 'file');
-      const file = openSync(folder.at(place.name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      const file = openSync(at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       try {
         return readOpen(file, { path: known, from, most });
       } finally {
         closeSync(file);
       }
     };
-    return this.#inFolder(place.folder, read, known);
+    return this.#inFolder(posix.dirname(known), read, known);
   }
 
   override async list(path: string): Promise<readonly FolderEntry[]> {
@@ -179,62 +176,43 @@ export class DiskFileSystem extends FileSystem {
       signal?.throwIfAborted();
       const names = await visit(new VisitedFolder(folder, at, reader));
       for (const name of names ?? []) {
-        const inner = entered(folder, name);
-        if (inner === undefined) continue;
-        try {
-          if (!(await go(inner, posix.join(at, name)))) return false;
-        } finally {
-          inner.close();
-        }
+        // Skips a folder that is missing, replaced by a link, or not accessible.
+        using inner = ifPossible(() => folder.enter(name));
+        if (inner !== undefined && !(await go(inner, posix.join(at, name)))) return false;
       }
       return names !== undefined;
     };
-    const start = this.#open(known);
-    try {
-      await go(start, known);
-    } finally {
-      start.close();
-    }
+    using start = this.#open(known);
+    await go(start, known);
   }
 
   override write(path: string, bytes: Uint8Array, condition: WriteCondition = {}): Promise<FileInfo> {
-    const known = this.pathOf(path);
-    const place = splitPath(known);
-    if (place === undefined) throw isRoot(known);
+    const known = this.#belowRoot(path);
     return this.#alone(known, async () => {
-      const folder = this.#open(place.folder, 'made');
+      using folder = this.#open(posix.dirname(known), 'made');
       try {
-        return await writeToDisk({ folder, name: place.name, path: known }, bytes, condition);
+        return await writeToDisk(placeIn(folder, known), bytes, condition);
       } catch (error) {
         throw modelError(error, known);
-      } finally {
-        folder.close();
       }
     });
   }
 
   override move(from: string, to: string): Promise<void> {
-    const [source, target] = [this.pathOf(from), this.pathOf(to)];
-    const [start, end] = [splitPath(source), splitPath(target)];
-    if (start === undefined) throw isRoot(source);
-    if (end === undefined) throw isRoot(target);
+    const [source, target] = [this.#belowRoot(from), this.#belowRoot(to)];
     return this.#alone(source, async () => {
-      const before = this.#open(start.folder);
+      using before = this.#open(posix.dirname(source));
+      const place = placeIn(before, source);
       try {
-        if (this.#statsIn(before, start.name, source) === undefined) throw missing(source);
-        const after = this.#open(end.folder, 'made');
-        try {
-          moveOnDisk(
-            { folder: before, name: start.name, path: source },
-            { folder: after, name: end.name, path: target },
-          );
-        } catch (error) {
-          throw modelError(error, target);
-        } finally {
-          after.close();
-        }
-      } finally {
-        before.close();
+        if (statsAt(place.at) === undefined) throw missing(source);
+      } catch (error) {
+        throw modelError(error, source);
+      }
+      using after = this.#open(posix.dirname(target), 'made');
+      try {
+        moveOnDisk(place, placeIn(after, target));
+      } catch (error) {
+        throw modelError(error, target);
       }
     });
   }
@@ -243,25 +221,16 @@ export class DiskFileSystem extends FileSystem {
     path: string,
     { withContents = false }: { readonly withContents?: boolean } = {},
   ): Promise<void> {
-    const known = this.pathOf(path);
-    const place = splitPath(known);
-    if (place === undefined) throw isRoot(known);
-    return this.#alone(known, async () =>
-      this.#inFolder(
-        place.folder,
-        (folder) =>
-          removeFromDisk({ folder, name: place.name, path: known }, withContents ? 'with contents' : 'alone'),
-        known,
-      ),
-    );
+    const known = this.#belowRoot(path);
+    const remove = (folder: HeldFolder): void => removeFromDisk(placeIn(folder, known), withContents);
+    return this.#alone(known, async () => this.#inFolder(posix.dirname(known), remove, known));
   }
 
-  #statsIn(folder: HeldFolder, name: string, path: string): FileInfo | undefined {
-    try {
-      return statsAt(folder.at(name));
-    } catch (error) {
-      throw modelError(error, path);
-    }
+  /** The path of an entry that can be changed; the folder itself cannot. */
+  #belowRoot(given: string): string {
+    const path = this.pathOf(given);
+    if (path === '.') throw isRoot(path);
+    return path;
   }
 
   /** Runs the changes of a path one after another; an error rejects only its own change. */
@@ -278,60 +247,45 @@ export class DiskFileSystem extends FileSystem {
 
   /** `about`: the path in error messages; default: the folder's path. */
   #inFolder<Value>(path: string, work: (folder: HeldFolder) => Value, about: string = path): Value {
-    const folder = this.#open(path);
+    using folder = this.#open(path);
     try {
       return work(folder);
     } catch (error) {
       throw modelError(error, about);
-    } finally {
-      folder.close();
     }
   }
 
   /** Opens a folder step by step; with `made`, creates missing folders. */
   #open(path: string, missingFolders: 'made' | 'reported' = 'reported'): HeldFolder {
-    let folder = openFolder(this.#root, this.#access);
+    let folder = new HeldFolder(this.#root, this.#access);
     let at = '.';
     for (const name of path === '.' ? [] : path.split('/')) {
       at = posix.join(at, name);
+      using outer = folder;
       try {
-        const inner = step(folder, name, missingFolders);
-        folder.close();
-        folder = inner;
+        folder = step(outer, name, missingFolders);
       } catch (error) {
-        const explained = this.#explain(error, folder, { path: at, name });
-        folder.close();
-        throw explained;
+        throw this.#explain(error, outer.at(name), at);
       }
     }
     return folder;
   }
 
-  #explain(
-    error: unknown,
-    folder: HeldFolder,
-    { path, name }: { readonly path: string; readonly name: string },
-  ): unknown {
+  #explain(error: unknown, at: string, path: string): unknown {
     const code = codeOf(error);
     if (code !== 'ENOTDIR' && code !== 'ELOOP') return modelError(error, path);
-    const kind = statsAt(folder.at(name))?.kind;
+    const kind = statsAt(at)?.kind;
     if (kind === undefined) return missing(path);
-    return kind === 'link' ? this.#linkAt(folder, path, name) : wrongKind(path, kind, 'folder');
+    return kind === 'link' ? this.#linkAt(at, path) : wrongKind(path, kind, 'folder');
   }
 
   /** The error for a link; states its target if that is within the folder, so that its path can be used instead. */
-  #linkAt(folder: HeldFolder, path: string, name: string): FileSystemError {
-    let to: string | undefined;
-    try {
-      const target = readlinkSync(folder.at(name));
-      const read = folderPath(isAbsolute(target) ? target : posix.join(posix.dirname(path), target), {
-        root: this.#root,
-      });
-      to = read.ok ? read.path : undefined;
-    } catch {
-      // The link no longer exists.
-    }
-    const way = to === undefined ? 'it leads out of the folder' : `use '${to}', to which it leads`;
+  #linkAt(at: string, path: string): FileSystemError {
+    // Without a target, the link no longer exists.
+    const target = ifPossible(() => readlinkSync(at));
+    const given = target && (isAbsolute(target) ? target : posix.join(posix.dirname(path), target));
+    const to = given ? folderPath(given, { root: this.#root }) : undefined;
+    const way = to?.ok ? `use '${to.path}', to which it leads` : 'it leads out of the folder';
     return new FileSystemError('link', `'${path}' is a link, and links are not followed: ${way}.`);
   }
 }
@@ -346,15 +300,6 @@ function step(folder: HeldFolder, name: string, missingFolders: 'made' | 'report
   return folder.enter(name);
 }
 
-function entered(folder: HeldFolder, name: string): HeldFolder | undefined {
-  try {
-    return folder.enter(name);
-  } catch {
-    // Missing, replaced by a link, or not accessible: the walk skips it.
-    return undefined;
-  }
-}
-
 function entriesOf(folder: HeldFolder): readonly FolderEntry[] {
   const entries = readdirSync(folder.self, { withFileTypes: true });
   return entries
@@ -363,31 +308,24 @@ function entriesOf(folder: HeldFolder): readonly FolderEntry[] {
 }
 
 class VisitedFolder implements WalkedFolder {
-  readonly path: string;
-  readonly #folder: HeldFolder;
-  readonly #reader: ScratchReader;
   #entries: readonly FolderEntry[] | undefined;
 
-  constructor(folder: HeldFolder, path: string, reader: ScratchReader) {
-    this.#folder = folder;
-    this.path = path;
-    this.#reader = reader;
-  }
+  constructor(
+    private readonly folder: HeldFolder,
+    readonly path: string,
+    private readonly reader: ScratchReader,
+  ) {}
 
   get entries(): readonly FolderEntry[] {
-    try {
-      this.#entries ??= entriesOf(this.#folder);
-    } catch {
-      this.#entries = [];
-    }
+    this.#entries ??= ifPossible(() => entriesOf(this.folder)) ?? [];
     return this.#entries;
   }
 
   read(name: string, most: number): Uint8Array | undefined {
     let file: number | undefined;
     try {
-      file = openSync(this.#folder.at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-      return this.#reader.read(file, most);
+      file = openSync(this.folder.at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      return this.reader.read(file, most);
     } catch {
       return undefined;
     } finally {
@@ -416,16 +354,17 @@ function realPathOf(path: string): string {
   }
 }
 
-/** The folder of a path and its last name; `undefined` for the root. */
-function splitPath(path: string): { readonly folder: string; readonly name: string } | undefined {
-  return path === '.' ? undefined : { folder: posix.dirname(path), name: posix.basename(path) };
-}
-
-/** A name in an open folder, with its path for messages. */
+/** A name in an open folder. */
 interface HeldPlace {
   readonly folder: HeldFolder;
-  readonly name: string;
+  /** The system path. */
+  readonly at: string;
+  /** For messages. */
   readonly path: string;
+}
+
+function placeIn(folder: HeldFolder, path: string): HeldPlace {
+  return { folder, at: folder.at(posix.basename(path)), path };
 }
 
 /** File information; its stamp includes the time of the last change of the inode. */
@@ -461,10 +400,10 @@ async function writeToDisk(
   bytes: Uint8Array,
   condition: WriteCondition,
 ): Promise<FileInfo> {
-  const { folder, name, path } = place;
-  const before = statsAt(folder.at(name));
+  const { folder, at, path } = place;
+  const before = statsAt(at);
   refuseUnlessFits(place, before, condition);
-  const draft = folder.at(`.${nodeCrypto().randomUUID()}.tmp`);
+  const draft = folder.at(`.${crypto.randomUUID()}.tmp`);
   const file = openSync(
     draft,
     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
@@ -482,15 +421,18 @@ async function writeToDisk(
     isOpen = false;
     await closeFile(file);
     // Another process may have changed the file while this one wrote.
-    refuseUnlessFits(place, statsAt(folder.at(name)), condition);
-    putInPlace(draft, place, condition.replaces === 'absent' ? 'new' : 'replacing');
+    refuseUnlessFits(place, statsAt(at), condition);
+    // A new file is put in place with a hard link, which fails if another process was faster.
+    if (condition.replaces === 'absent' && linked(draft, place)) unlinkSync(draft);
+    else renameSync(draft, at);
   } catch (error) {
     if (isOpen) closeSync(file);
-    removeQuietly(draft);
+    // It may have been put in place already.
+    ifPossible(() => unlinkSync(draft));
     throw error;
   }
   folder.sync();
-  const after = statsAt(folder.at(name));
+  const after = statsAt(at);
   if (after === undefined) throw missing(path);
   return after;
 }
@@ -514,29 +456,15 @@ function restoreOwnerAndMode(file: number, { mode, owner }: Stats): void {
   fchmodSync(file, mode);
 }
 
-/** A new file is put in place with a hard link, which fails if another process was faster. */
-function putInPlace(draft: string, { folder, name, path }: HeldPlace, how: 'new' | 'replacing'): void {
-  if (how === 'new' && linked(draft, { folder, name, path })) unlinkSync(draft);
-  else renameSync(draft, folder.at(name));
-}
-
-function removeQuietly(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch {
-    // It was put in place already, or no longer exists.
-  }
-}
-
 /** Moves to a path where nothing exists. Where the system has hard links, a file moves without a race. */
 function moveOnDisk(from: HeldPlace, to: HeldPlace): void {
-  const there = statsAt(from.folder.at(from.name));
+  const there = statsAt(from.at);
   if (there === undefined) throw missing(from.path);
   if (there.kind === 'link')
     throw new FileSystemError('link', `'${from.path}' is a link; it can be removed, and not moved.`);
-  if (statsAt(to.folder.at(to.name)) !== undefined) throw alreadyThere(to.path);
-  if (there.kind === 'file' && linked(from.folder.at(from.name), to)) unlinkSync(from.folder.at(from.name));
-  else renameSync(from.folder.at(from.name), to.folder.at(to.name));
+  if (statsAt(to.at) !== undefined) throw alreadyThere(to.path);
+  if (there.kind === 'file' && linked(from.at, to)) unlinkSync(from.at);
+  else renameSync(from.at, to.at);
   from.folder.sync();
   to.folder.sync();
 }
@@ -544,7 +472,7 @@ function moveOnDisk(from: HeldPlace, to: HeldPlace): void {
 /** Creates a hard link; false if the file system has none. */
 function linked(from: string, to: HeldPlace): boolean {
   try {
-    linkSync(from, to.folder.at(to.name));
+    linkSync(from, to.at);
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') throw alreadyThere(to.path);
@@ -553,14 +481,14 @@ function linked(from: string, to: HeldPlace): boolean {
 }
 
 /** Removes a file, a link, or a folder; removes the contents of a folder without following links. */
-function removeFromDisk({ folder, name, path }: HeldPlace, how: 'with contents' | 'alone'): void {
-  const there = statsAt(folder.at(name));
+function removeFromDisk({ folder, at, path }: HeldPlace, withContents: boolean): void {
+  const there = statsAt(at);
   if (there === undefined) throw missing(path);
-  if (there.kind !== 'folder') unlinkSync(folder.at(name));
+  if (there.kind !== 'folder') unlinkSync(at);
   else {
-    if (how === 'with contents') removeContents(folder, name);
+    if (withContents) removeContents(folder, posix.basename(path));
     try {
-      rmdirSync(folder.at(name));
+      rmdirSync(at);
     } catch (error) {
       if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error) ?? '')) throw error;
       throw new FileSystemError('not-empty', `'${path}' is a folder with something in it.`);
@@ -570,30 +498,13 @@ function removeFromDisk({ folder, name, path }: HeldPlace, how: 'with contents' 
 }
 
 function removeContents(folder: HeldFolder, name: string): void {
-  const inner = folder.enter(name);
-  try {
-    for (const entry of readdirSync(inner.self, { withFileTypes: true })) {
-      if (entry.isDirectory()) {
-        removeContents(inner, entry.name);
-        rmdirSync(inner.at(entry.name));
-      } else unlinkSync(inner.at(entry.name));
-    }
-  } finally {
-    inner.close();
+  using inner = folder.enter(name);
+  for (const entry of readdirSync(inner.self, { withFileTypes: true })) {
+    if (entry.isDirectory()) {
+      removeContents(inner, entry.name);
+      rmdirSync(inner.at(entry.name));
+    } else unlinkSync(inner.at(entry.name));
   }
-}
-
-/** An open folder: names are resolved in it, even if its path changes meanwhile. */
-interface HeldFolder {
-  /** The system path of a name in the folder. */
-  at(name: string): string;
-  /** The system path of the folder itself. */
-  readonly self: string;
-  /** Opens a subfolder; throws the system's error if it is not a folder, or a link. */
-  enter(name: string): HeldFolder;
-  /** Flushes changes in the folder to disk. */
-  sync(): void;
-  close(): void;
 }
 
 /** Where Linux lists the open files of a process: a path through it starts at an open folder. */
@@ -604,61 +515,52 @@ function canHoldFolders(): boolean {
   return process.platform === 'linux' && existsSync(HANDLES);
 }
 
-class OpenFolder implements HeldFolder {
+/** `handles` if folder handles are available, otherwise `names`. */
+type FolderAccess = 'handles' | 'names';
+
+/** An open folder: with a handle, names are resolved in it, even if its path changes meanwhile. */
+class HeldFolder implements Disposable {
+  /** The system path of the folder itself. */
   readonly self: string;
-  readonly #handle: number;
+  readonly #handle: number | undefined;
 
-  constructor(path: string) {
-    this.#handle = openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    this.self = `${HANDLES}/${this.#handle}`;
-  }
-
-  at(name: string): string {
-    return `${this.self}/${name}`;
-  }
-
-  enter(name: string): HeldFolder {
-    return new OpenFolder(this.at(name));
-  }
-
-  sync(): void {
-    fsyncSync(this.#handle);
-  }
-
-  close(): void {
-    closeSync(this.#handle);
-  }
-}
-
-class NamedFolder implements HeldFolder {
-  readonly self: string;
-
-  constructor(path: string) {
+  /** Takes an absolute path without links; throws the system's error if it is not a folder, or a link. */
+  constructor(
+    path: string,
+    private readonly access: FolderAccess,
+  ) {
+    if (access === 'handles') {
+      this.#handle = openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      this.self = `${HANDLES}/${this.#handle}`;
+      return;
+    }
     const kind = kindOf(lstatSync(path, { bigint: true }));
     if (kind !== 'folder')
       throw Object.assign(new Error('not a folder'), { code: kind === 'link' ? 'ELOOP' : 'ENOTDIR' });
     this.self = path;
   }
 
+  /** The system path of a name in the folder. */
   at(name: string): string {
     return `${this.self}/${name}`;
   }
 
   enter(name: string): HeldFolder {
-    return new NamedFolder(this.at(name));
+    return new HeldFolder(this.at(name), this.access);
   }
 
-  sync(): void {}
+  /** Flushes changes in the folder to disk. */
+  sync(): void {
+    if (this.#handle !== undefined) fsyncSync(this.#handle);
+  }
 
-  close(): void {}
-}
+  close(): void {
+    if (this.#handle !== undefined) closeSync(this.#handle);
+  }
 
-/** `handles` if folder handles are available, otherwise `names`. */
-type FolderAccess = 'handles' | 'names';
-
-/** Opens a folder by its absolute path, which must contain no links. */
-function openFolder(path: string, access: FolderAccess): HeldFolder {
-  return access === 'handles' ? new OpenFolder(path) : new NamedFolder(path);
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }
 
 function kindOf(stats: Pick<BigIntStats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): FileKind {
@@ -744,13 +646,7 @@ function modelError(error: unknown, path: string): FileSystemError {
   if (code === 'ENOTDIR') return wrongKind(path, 'file', 'folder');
   if (code === 'ELOOP')
     return new FileSystemError('link', `'${path}' is a link, and links are not followed.`);
-  const isForbidden = code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
+  const problem = ['EACCES', 'EPERM', 'EROFS'].includes(code) ? 'not-permitted' : 'failed';
   const reason = REASONS[code] ?? `the system says ${code}`;
-  return new FileSystemError(
-    isForbidden ? 'not-permitted' : 'failed',
-    `Nothing was done with '${path}': ${reason}.`,
-    {
-      cause: error,
-    },
-  );
+  return new FileSystemError(problem, `Nothing was done with '${path}': ${reason}.`, { cause: error });
 }

@@ -52,6 +52,8 @@ const EDITS = {
 };
 
 const PATH = 'Path, relative to the folder, e.g. src/index.ts';
+const FROM_ZERO = { type: () => Number, minimum: 0, multipleOf: 1 };
+const FROM_ONE = { ...FROM_ZERO, minimum: 1 };
 const VERSION = 'The version that reading the file told; it is refused where the file is another one now';
 
 /**
@@ -90,19 +92,15 @@ export class FileTools {
   })
   readFile(
     @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'First line, from 1', type: () => Number, minimum: 1, multipleOf: 1 }) fromLine = 1,
-    @Param({ description: 'How many lines', type: () => Number, minimum: 1, multipleOf: 1, required: false })
-    lines?: number,
+    @Param({ description: 'First line, from 1', ...FROM_ONE }) fromLine = 1,
+    @Param({ description: 'How many lines', ...FROM_ONE, required: false }) lines?: number,
     @Param({
       description: 'First byte, from 0, to read by bytes instead of lines',
-      type: () => Number,
-      minimum: 0,
-      multipleOf: 1,
+      ...FROM_ZERO,
       required: false,
     })
     fromByte?: number,
-    @Param({ description: 'How many bytes', type: () => Number, minimum: 1, multipleOf: 1, required: false })
-    bytes?: number,
+    @Param({ description: 'How many bytes', ...FROM_ONE, required: false }) bytes?: number,
   ): Promise<ToolResult> {
     const { limits } = this;
     if (fromByte === undefined && bytes === undefined)
@@ -380,7 +378,7 @@ interface FileChange {
 }
 
 /** Computes the new text of a file, or returns why that is impossible. */
-type Change = (text: string) => { readonly ok: true; readonly text: string } | Extract<Edited, { ok: false }>;
+type Change = (text: string) => Edited;
 
 /** A file as it is; `text` is empty if a file that is not text is replaced as a whole. */
 type OpenFile = FileBytes & { readonly text: string };
@@ -428,21 +426,16 @@ function differenceIn({ from, to, there, after }: PlannedFile): string | undefin
 
 /** The model gets a short confirmation; people see the diff. */
 function resultOf(files: readonly PlannedFile[]): ToolResult {
+  const lines: string[] = [];
   const changes = files.map((planned) => {
-    const { from, to } = planned;
+    const { from, to, after } = planned;
     const path = to ?? from ?? '';
-    return { path, verb: verbOf(from, to), difference: differenceIn(planned) };
-  });
-  const lines = files.map(({ to, after }, index) => {
-    const version = to === undefined ? '' : `, version ${fileVersion(encodeText(after))}`;
-    return `${changes[index]?.path}: ${changes[index]?.verb}${version}`;
+    const verb = verbOf(from, to);
+    lines.push(`${path}: ${verb}${to === undefined ? '' : `, version ${fileVersion(encodeText(after))}`}`);
+    return { path, verb, difference: differenceIn(planned) };
   });
   const shown = changes.flatMap(({ difference }) => difference ?? []).join('\n');
-  return new ToolResult({
-    forLLM: lines.join('\n'),
-    ...(shown === '' ? {} : { forUser: shown }),
-    details: { changes },
-  });
+  return new ToolResult({ forLLM: lines.join('\n'), forUser: shown || undefined, details: { changes } });
 }
 
 function verbOf(from: string | undefined, to: string | undefined): string {
@@ -588,7 +581,7 @@ export interface TextEdit {
 
 /** The result: all edits were made, or none, with the reason. */
 type Edited =
-  | { readonly ok: true; readonly text: string; readonly replacements: number }
+  | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** A range of a text and its replacement. */
@@ -625,7 +618,7 @@ function editText(text: string, edits: readonly TextEdit[]): Edited {
   if (problems.length > 0) return { ok: false, problems };
   const edited = applied(text, replacements);
   if (edited === text) return { ok: false, problems: ['the text would stay as it is'] };
-  return { ok: true, text: edited, replacements: replacements.length };
+  return { ok: true, text: edited };
 }
 
 function applied(text: string, replacements: readonly Replacement[]): string {

@@ -22,6 +22,7 @@ import {
   type ByteRange,
   type FileBytes,
   type FileInfo,
+  type FileKind,
   FileSystem,
   FileSystemError,
   type FolderEntry,
@@ -59,31 +60,28 @@ const FILES = withMethods(['pathOf', 'info', 'read', 'write', 'move', 'remove'],
 
 /** Reads from the underlying file system. */
 abstract class ReadingThrough extends FileSystem {
-  readonly #behind: FileSystem;
-
-  constructor(files: FileSystem) {
+  constructor(protected readonly files: FileSystem) {
     super();
-    this.#behind = files;
   }
 
   override pathOf(given: string): string {
-    return this.#behind.pathOf(given);
+    return this.files.pathOf(given);
   }
 
   override info(path: string): Promise<FileInfo | undefined> {
-    return this.#behind.info(path);
+    return this.files.info(path);
   }
 
   override read(path: string, range?: ByteRange): Promise<FileBytes> {
-    return this.#behind.read(path, range);
+    return this.files.read(path, range);
   }
 
   override list(path: string): Promise<readonly FolderEntry[]> {
-    return this.#behind.list(path);
+    return this.files.list(path);
   }
 
   override walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void> {
-    return this.#behind.walk(path, visit, options);
+    return this.files.walk(path, visit, options);
   }
 }
 
@@ -99,7 +97,6 @@ abstract class ReadingThrough extends FileSystem {
  * ```
  */
 export class JournaledFileSystem extends ReadingThrough {
-  readonly #files: FileSystem;
   readonly #journal: ChangeJournal;
   readonly #mostBytes: number;
 
@@ -113,7 +110,6 @@ export class JournaledFileSystem extends ReadingThrough {
       const problem = `folder names ${folder}, which is in the folder that is changed: tools could change the journal`;
       refuseOptions([{ where: 'JournaledFileSystem', option: 'folder', problem, fix: OUTSIDE }]);
     }
-    this.#files = files;
     this.#mostBytes = mostBytes;
     const storage = folder === undefined ? new JournalStorage() : new FolderJournalStorage(folder);
     this.#journal = new ChangeJournal(storage, mostBytes);
@@ -133,9 +129,7 @@ export class JournaledFileSystem extends ReadingThrough {
   async undo(): Promise<JournaledChange | undefined> {
     const newest = this.changes().at(-1);
     if (newest === undefined) return undefined;
-    await undoSteps(this.#files, this.#journal.stepsOf(newest.id), (digest) =>
-      this.#journal.contentOf(digest),
-    );
+    await new ChangeUndo(this.files, this.#journal).undo(newest.id);
     this.#journal.remove(newest.id);
     return newest;
   }
@@ -148,7 +142,7 @@ export class JournaledFileSystem extends ReadingThrough {
   }
 
   override async together<Value>(about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
-    const noting = new NotingFileSystem(this.#files, this.#journal, { about, most: this.#mostBytes });
+    const noting = new NotingFileSystem(this.files, this.#journal, { about, most: this.#mostBytes });
     try {
       return await work(noting);
     } finally {
@@ -178,52 +172,44 @@ interface ReadFile {
 
 /** Records each step before it is made; all steps are one change of the journal. */
 class NotingFileSystem extends ReadingThrough {
-  readonly #files: FileSystem;
-  readonly #journal: ChangeJournal;
-  readonly #how: { readonly about: string; readonly most: number };
   /** Id of the change in the journal, once a step is recorded. */
   id: number | undefined;
 
   constructor(
     files: FileSystem,
-    journal: ChangeJournal,
-    how: { readonly about: string; readonly most: number },
+    private readonly journal: ChangeJournal,
+    private readonly how: { readonly about: string; readonly most: number },
   ) {
     super(files);
-    this.#files = files;
-    this.#journal = journal;
-    this.#how = how;
   }
 
   override async write(given: string, bytes: Uint8Array, condition: WriteCondition = {}): Promise<FileInfo> {
     const path = this.pathOf(given);
-    const info = await this.#files.info(path);
-    const there = info?.kind === 'file' ? info : undefined;
-    const { lost, files, stamp } = await this.#readAll(there === undefined ? [] : [{ path, ...there }]);
+    const info = await this.info(path);
+    const { lost, files, stamp } = await this.#readAll(info?.kind === 'file' ? [{ path, ...info }] : []);
     const made = await this.#missingFolders(path);
     const after = contentDigest(bytes);
     return this.#noted(
       files,
       ([before]) => ({ kind: 'write', path, before, after, made, lost }),
       // Replaces exactly the version that was read.
-      () =>
-        this.#files.write(path, bytes, {
-          ...condition,
-          replaces: condition.replaces ?? (stamp === undefined ? 'absent' : { stamp }),
-        }),
+      () => {
+        const replaces = condition.replaces ?? (stamp === undefined ? 'absent' : { stamp });
+        return this.files.write(path, bytes, { ...condition, replaces });
+      },
     );
   }
 
   override async move(source: string, target: string): Promise<void> {
     const [from, to] = [this.pathOf(source), this.pathOf(target)];
-    const info = await this.#files.info(from);
-    const isSmall = info?.kind === 'file' && info.size <= this.#how.most;
-    const content = isSmall ? { content: contentDigest((await this.#files.read(from)).bytes) } : {};
+    const info = await this.info(from);
+    const isSmall = info?.kind === 'file' && info.size <= this.how.most;
+    const content = isSmall ? contentDigest((await this.read(from)).bytes) : undefined;
     const made = await this.#missingFolders(to);
     return this.#noted(
       [],
-      () => ({ kind: 'move', from, to, ...content, made }),
-      () => this.#files.move(from, to),
+      () => ({ kind: 'move', from, to, content, made }),
+      () => this.files.move(from, to),
     );
   }
 
@@ -239,7 +225,7 @@ class NotingFileSystem extends ReadingThrough {
     return this.#noted(
       files,
       (kept) => ({ kind: 'remove', path, files: kept, folders, lost: isLink ?? lost }),
-      () => this.#files.remove(path, { withContents }),
+      () => this.files.remove(path, { withContents }),
     );
   }
 
@@ -249,13 +235,9 @@ class NotingFileSystem extends ReadingThrough {
     stepOf: (kept: readonly KeptFile[]) => ChangeStep,
     work: () => Promise<Value>,
   ): Promise<Value> {
-    const kept = files.map(({ path, bytes, mode }) => ({
-      path,
-      content: this.#journal.keep(bytes),
-      mode,
-    }));
-    this.id ??= this.#journal.begin();
-    const takeBack = this.#journal.note(this.id, this.#how.about, stepOf(kept));
+    const kept = files.map(({ path, bytes, mode }) => ({ path, content: this.journal.keep(bytes), mode }));
+    this.id ??= this.journal.begin();
+    const takeBack = this.journal.note(this.id, this.how.about, stepOf(kept));
     try {
       return await work();
     } catch (error) {
@@ -268,7 +250,7 @@ class NotingFileSystem extends ReadingThrough {
   async #missingFolders(path: string): Promise<readonly string[]> {
     const missing: string[] = [];
     for (let at = posix.dirname(path); at !== '.'; at = posix.dirname(at)) {
-      if ((await this.#files.info(at)) !== undefined) break;
+      if ((await this.info(at)) !== undefined) break;
       missing.unshift(at);
     }
     return missing;
@@ -280,18 +262,13 @@ class NotingFileSystem extends ReadingThrough {
     readonly stamp?: string;
     readonly lost?: string;
   }> {
-    const bytes = found.reduce((sum, { size }) => sum + size, 0);
-    const [first] = found;
-    if (bytes > this.#how.most)
-      return {
-        files: [],
-        lost: `what was there is too large to be kept: ${bytes} bytes`,
-        stamp: first?.stamp,
-      };
+    const size = found.reduce((sum, file) => sum + file.size, 0);
+    const lost = `what was there is too large to be kept: ${size} bytes`;
+    if (size > this.how.most) return { files: [], lost, stamp: found[0]?.stamp };
     const files: ReadFile[] = [];
     let stamp: string | undefined;
     for (const { path, mode } of found) {
-      const read = await this.#files.read(path);
+      const read = await this.read(path);
       stamp ??= read.stamp;
       files.push({ path, bytes: read.bytes, mode });
     }
@@ -307,22 +284,20 @@ class NotingFileSystem extends ReadingThrough {
     readonly folders: readonly string[];
     readonly links: readonly string[];
   }> {
-    const info = await this.#files.info(path);
-    if (info === undefined) return { files: [], folders: [], links: [] };
-    if (info.kind === 'file') return { files: [{ path, ...info }], folders: [], links: [] };
-    if (info.kind !== 'folder') return { files: [], folders: [], links: [path] };
-    const found = { files: [] as FoundFile[], folders: [path], links: [] as string[] };
-    if (!withContents) return found;
-    await this.#files.walk(path, async ({ path: folder, entries }) => {
-      for (const { name, kind } of entries) {
-        const inner = `${folder}/${name}`;
-        if (kind === 'folder') found.folders.push(inner);
-        else if (kind !== 'file') found.links.push(inner);
-        else {
-          const file = await this.#files.info(inner);
-          if (file !== undefined) found.files.push({ path: inner, ...file });
-        }
+    const found = { files: [] as FoundFile[], folders: [] as string[], links: [] as string[] };
+    const add = async (at: string, kind: FileKind | undefined): Promise<void> => {
+      if (kind === 'folder') found.folders.push(at);
+      else if (kind !== undefined && kind !== 'file') found.links.push(at);
+      else {
+        const file = await this.info(at);
+        if (file !== undefined) found.files.push({ path: at, ...file });
       }
+    };
+    const kind = (await this.info(path))?.kind;
+    await add(path, kind);
+    if (kind !== 'folder' || !withContents) return found;
+    await this.walk(path, async ({ path: folder, entries }) => {
+      for (const { name, kind } of entries) await add(`${folder}/${name}`, kind);
       return entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name);
     });
     return found;
@@ -333,146 +308,120 @@ interface FoundFile extends Pick<FileInfo, 'size' | 'stamp' | 'mode'> {
   readonly path: string;
 }
 
-/** The stored content of a digest. */
-type ContentOf = (digest: string) => Uint8Array | undefined;
+/** Undoes changes of the journal. */
+class ChangeUndo {
+  constructor(
+    private readonly files: FileSystem,
+    private readonly journal: ChangeJournal,
+  ) {}
 
-/**
- * Undoes steps, the last first. All steps are checked before the first is undone. A step that an interrupted undo has
- * already undone is skipped.
- */
-async function undoSteps(
-  files: FileSystem,
-  steps: readonly ChangeStep[],
-  contentOf: ContentOf,
-): Promise<void> {
-  const backwards = steps.toReversed();
-  const seen = new Set<string>();
-  for (const step of backwards) {
-    const paths = step.kind === 'move' ? [step.from, step.to] : [step.path];
-    // If a later step changed the same path, the current state is the result of that step.
-    const isAsLeft = !paths.some((path) => seen.has(path));
-    for (const path of paths) seen.add(path);
-    if (isAsLeft) await planUndo(files, step, contentOf);
+  /**
+   * Undoes the steps of a change, the last first. All steps are checked before the first is undone. A step that an
+   * interrupted undo has already undone is skipped.
+   */
+  async undo(id: number): Promise<void> {
+    const backwards = this.journal.stepsOf(id).toReversed();
+    const seen = new Set<string>();
+    for (const step of backwards) {
+      const paths = pathsOf(step);
+      // If a later step changed the same path, the current state is the result of that step.
+      const isAsLeft = !paths.some((path) => seen.has(path));
+      for (const path of paths) seen.add(path);
+      if (isAsLeft) await this.#plan(step);
+    }
+    for (const step of backwards) await (await this.#plan(step))();
   }
-  for (const step of backwards) await (await planUndo(files, step, contentOf))();
-}
 
-/** Prepares the undoing of a step. */
-async function planUndo(
-  files: FileSystem,
-  step: ChangeStep,
-  contentOf: ContentOf,
-): Promise<() => Promise<void>> {
-  if (step.lost !== undefined) throw new FileSystemError('failed', `It cannot be undone: ${step.lost}.`);
-  if (step.kind === 'write') return planUnwrite(files, step, contentOf);
-  return step.kind === 'move' ? planUnmove(files, step) : planUnremove(files, step, contentOf);
-}
-
-async function planUnwrite(
-  files: FileSystem,
-  { path, before, after, made }: ChangeStep & { readonly kind: 'write' },
-  contentOf: ContentOf,
-): Promise<() => Promise<void>> {
-  const now = await fileAt(files, path);
-  if (now === undefined) {
-    if (before === undefined) return () => removeEmpty(files, made);
-    throw changedSince(path);
+  /** Prepares the undoing of a step. */
+  async #plan(step: ChangeStep): Promise<() => Promise<unknown>> {
+    if (step.lost !== undefined) throw new FileSystemError('failed', `It cannot be undone: ${step.lost}.`);
+    if (step.kind === 'write') return this.#planUnwrite(step);
+    return step.kind === 'move' ? this.#planUnmove(step) : this.#planUnremove(step);
   }
-  if (now.digest === before?.content) return async () => {};
-  if (now.digest !== after) throw changedSince(path);
-  if (before === undefined)
+
+  async #planUnwrite({ path, before, after, made }: ChangeStep & { readonly kind: 'write' }) {
+    const now = await this.#fileAt(path);
+    if (now === undefined) {
+      if (before === undefined) return () => this.#removeEmpty(made);
+      throw changedSince(path);
+    }
+    if (now.digest === before?.content) return async () => {};
+    if (now.digest !== after) throw changedSince(path);
+    if (before === undefined)
+      return async () => {
+        await this.files.remove(path);
+        await this.#removeEmpty(made);
+      };
+    const bytes = this.#contentOf(before);
+    return () => this.files.write(path, bytes, { replaces: { stamp: now.stamp }, mode: before.mode });
+  }
+
+  async #planUnmove({ from, to, content, made }: ChangeStep & { readonly kind: 'move' }) {
+    const isBack = (await this.files.info(from)) !== undefined;
+    const isThere = (await this.files.info(to)) !== undefined;
+    if (isBack && isThere) throw new FileSystemError('exists', `There is a '${from}' again.`);
+    if (isBack) return () => this.#removeEmpty(made);
+    if (!isThere || (content !== undefined && (await this.#fileAt(to))?.digest !== content))
+      throw changedSince(to);
     return async () => {
-      await files.remove(path);
-      await removeEmpty(files, made);
+      await this.files.move(to, from);
+      await this.#removeEmpty(made);
     };
-  const bytes = contentIn(before, contentOf);
-  return async () => {
-    await files.write(path, bytes, { replaces: { stamp: now.stamp }, mode: before.mode });
-  };
-}
-
-async function planUnmove(
-  files: FileSystem,
-  { from, to, content, made }: ChangeStep & { readonly kind: 'move' },
-): Promise<() => Promise<void>> {
-  const isBack = (await files.info(from)) !== undefined;
-  const isThere = (await files.info(to)) !== undefined;
-  if (isBack && isThere) throw new FileSystemError('exists', `There is a '${from}' again.`);
-  if (isBack) return () => removeEmpty(files, made);
-  if (!isThere || (content !== undefined && (await fileAt(files, to))?.digest !== content))
-    throw changedSince(to);
-  return async () => {
-    await files.move(to, from);
-    await removeEmpty(files, made);
-  };
-}
-
-async function planUnremove(
-  files: FileSystem,
-  { files: kept, folders, path }: ChangeStep & { readonly kind: 'remove' },
-  contentOf: ContentOf,
-): Promise<() => Promise<void>> {
-  const missing: (readonly [KeptFile, Uint8Array])[] = [];
-  for (const file of kept) {
-    const now = await fileAt(files, file.path);
-    if (now === undefined) missing.push([file, contentIn(file, contentOf)]);
-    else if (now.digest !== file.content)
-      throw new FileSystemError('exists', `There is another '${file.path}' now.`);
   }
-  const there = await files.info(path);
-  if (there !== undefined && folders.includes(path) && there.kind !== 'folder')
-    throw new FileSystemError('exists', `There is another '${path}' now.`);
-  return async () => {
-    for (const [file, bytes] of missing)
-      await files.write(file.path, bytes, { replaces: 'absent', mode: file.mode });
-    for (const folder of folders) await makeFolder(files, folder);
-  };
-}
 
-/** A file system creates folders only for files, so this writes a file and removes it. */
-async function makeFolder(files: FileSystem, folder: string): Promise<void> {
-  if ((await files.info(folder)) !== undefined) return;
-  const draft = posix.join(folder, '.undone.tmp');
-  await files.write(draft, encodeText(''), { replaces: 'absent' });
-  await files.remove(draft);
-}
+  async #planUnremove({ files, folders, path }: ChangeStep & { readonly kind: 'remove' }) {
+    const another = (at: string) => new FileSystemError('exists', `There is another '${at}' now.`);
+    const missing: (readonly [KeptFile, Uint8Array])[] = [];
+    for (const file of files) {
+      const now = await this.#fileAt(file.path);
+      if (now === undefined) missing.push([file, this.#contentOf(file)]);
+      else if (now.digest !== file.content) throw another(file.path);
+    }
+    const there = await this.files.info(path);
+    if (there !== undefined && folders.includes(path) && there.kind !== 'folder') throw another(path);
+    return async () => {
+      for (const [file, bytes] of missing)
+        await this.files.write(file.path, bytes, { replaces: 'absent', mode: file.mode });
+      for (const folder of folders) await this.#makeFolder(folder);
+    };
+  }
 
-/** Folders that are no longer empty stay. */
-async function removeEmpty(files: FileSystem, folders: readonly string[]): Promise<void> {
-  for (const folder of folders.toReversed()) {
-    try {
-      await files.remove(folder);
-    } catch (error) {
-      const isLeft = error instanceof FileSystemError && ['missing', 'not-empty'].includes(error.problem);
-      if (!isLeft) throw error;
+  /** A file system creates folders only for files, so this writes a file and removes it. */
+  async #makeFolder(folder: string): Promise<void> {
+    if ((await this.files.info(folder)) !== undefined) return;
+    const draft = posix.join(folder, '.undone.tmp');
+    await this.files.write(draft, encodeText(''), { replaces: 'absent' });
+    await this.files.remove(draft);
+  }
+
+  /** Folders that are no longer empty stay. */
+  async #removeEmpty(folders: readonly string[]): Promise<void> {
+    for (const folder of folders.toReversed()) {
+      try {
+        await this.files.remove(folder);
+      } catch (error) {
+        const isLeft = error instanceof FileSystemError && ['missing', 'not-empty'].includes(error.problem);
+        if (!isLeft) throw error;
+      }
     }
   }
-}
 
-async function fileAt(
-  files: FileSystem,
-  path: string,
-): Promise<{ readonly digest: string; readonly stamp: string } | undefined> {
-  const info = await infoAt(files, path);
-  if (info === undefined) return undefined;
-  if (info.kind !== 'file') throw changedSince(path);
-  const { bytes, stamp } = await files.read(path);
-  return { digest: contentDigest(bytes), stamp };
-}
-
-/** If a parent folder has become a file, the path has changed. */
-async function infoAt(files: FileSystem, path: string) {
-  try {
-    return await files.info(path);
-  } catch (error) {
-    throw error instanceof FileSystemError && error.problem === 'kind' ? changedSince(path) : error;
+  async #fileAt(path: string) {
+    const info = await this.files.info(path).catch((error: unknown) => {
+      // If a parent folder has become a file, the path has changed.
+      throw error instanceof FileSystemError && error.problem === 'kind' ? changedSince(path) : error;
+    });
+    if (info === undefined) return undefined;
+    if (info.kind !== 'file') throw changedSince(path);
+    const { bytes, stamp } = await this.files.read(path);
+    return { digest: contentDigest(bytes), stamp };
   }
-}
 
-function contentIn({ path, content }: KeptFile, contentOf: ContentOf): Uint8Array {
-  const bytes = contentOf(content);
-  if (bytes !== undefined) return bytes;
-  throw new FileSystemError('failed', `It cannot be undone: what '${path}' was is not kept any more.`);
+  #contentOf({ path, content }: KeptFile): Uint8Array {
+    const bytes = this.journal.contentOf(content);
+    if (bytes !== undefined) return bytes;
+    throw new FileSystemError('failed', `It cannot be undone: what '${path}' was is not kept any more.`);
+  }
 }
 
 function changedSince(path: string): FileSystemError {
@@ -542,16 +491,15 @@ const MOST_CHANGES = 1_000;
 
 /** A journal of changes, the newest last; the oldest are removed if there are too many. */
 class ChangeJournal {
-  readonly #storage: JournalStorage;
-  readonly #mostBytes: number;
   readonly #entries = new Map<number, Entry>();
   #last = 0;
   /** Approximate bytes of stored contents; may include contents that are no longer referenced. */
   #bytes = 0;
 
-  constructor(storage: JournalStorage, mostBytes: number) {
-    this.#storage = storage;
-    this.#mostBytes = mostBytes;
+  constructor(
+    private readonly storage: JournalStorage,
+    private readonly mostBytes: number,
+  ) {
     for (const line of storage.lines()) this.#read(line);
     this.#removeOldest();
   }
@@ -588,22 +536,22 @@ class ChangeJournal {
   /** Removes a change that left everything as it was; removes the oldest changes if there are too many. */
   settle(id: number | undefined): void {
     if (id !== undefined && isNothing(this.stepsOf(id))) this.remove(id);
-    if (this.#bytes > this.#mostBytes || this.#entries.size > MOST_CHANGES) this.#removeOldest();
+    if (this.#bytes > this.mostBytes || this.#entries.size > MOST_CHANGES) this.#removeOldest();
   }
 
   /** Stores a content; record a step with its digest next, before anything else happens. */
   keep(bytes: Uint8Array): string {
     this.#bytes += bytes.length;
-    return this.#storage.keep(bytes);
+    return this.storage.keep(bytes);
   }
 
   contentOf(digest: string): Uint8Array | undefined {
-    return this.#storage.read(digest);
+    return this.storage.read(digest);
   }
 
   #write(line: object): void {
     const text = JSON.stringify(line);
-    this.#storage.add(text);
+    this.storage.add(text);
     this.#read(text);
   }
 
@@ -620,33 +568,29 @@ class ChangeJournal {
         ...known,
         steps: known.steps.map((one, index) => (index === failed ? undefined : one)),
       });
-    if (isRecord(step))
-      this.#entries.set(id, {
-        id,
-        about: String(about),
-        at: String(at),
-        steps: [...(known?.steps ?? []), step as unknown as ChangeStep],
-      });
+    if (!isRecord(step)) return;
+    const steps = [...(known?.steps ?? []), step as unknown as ChangeStep];
+    this.#entries.set(id, { id, about: String(about), at: String(at), steps });
   }
 
   /** Removes unreferenced contents, and the oldest changes if there are too many. */
   #removeOldest(): void {
-    const sizes = this.#storage.sizes();
+    const sizes = this.storage.sizes();
     const entries = [...this.#entries.values()].sort((one, other) => one.id - other.id);
     const named = (): Set<string> => new Set(entries.flatMap(({ steps }) => steps.flatMap(contentsOf)));
     const total = (): number => [...named()].reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0);
     const count = entries.length;
     // Down to half, so that this is not necessary again soon.
-    const isMuch = total() > this.#mostBytes;
-    while (entries.length > MOST_CHANGES || (isMuch && entries.length > 1 && total() > this.#mostBytes / 2))
+    const isMuch = total() > this.mostBytes;
+    while (entries.length > MOST_CHANGES || (isMuch && entries.length > 1 && total() > this.mostBytes / 2))
       entries.shift();
     const kept = named();
-    for (const digest of sizes.keys()) if (!kept.has(digest)) this.#storage.forget(digest);
+    for (const digest of sizes.keys()) if (!kept.has(digest)) this.storage.forget(digest);
     this.#bytes = total();
-    if (entries.length === count && this.#storage.lines().length <= 2 * MOST_CHANGES) return;
+    if (entries.length === count && this.storage.lines().length <= 2 * MOST_CHANGES) return;
     for (const id of this.#entries.keys())
       if (!entries.some((entry) => entry.id === id)) this.#entries.delete(id);
-    this.#storage.replace(
+    this.storage.replace(
       entries.flatMap(({ id, about, at, steps }) =>
         steps.flatMap((step) => (step === undefined ? [] : [JSON.stringify({ id, about, at, step })])),
       ),
@@ -679,7 +623,7 @@ function contentsOf(step: ChangeStep | undefined): readonly string[] {
 
 /** The hash that identifies a content. */
 function contentDigest(bytes: Uint8Array): string {
-  return nodeCrypto().createHash('sha256').update(bytes).digest('hex');
+  return nodeCrypto().hash('sha256', bytes);
 }
 
 /** Stores the lines of a journal and the contents that they reference, in memory. */
@@ -748,7 +692,7 @@ class FolderJournalStorage extends JournalStorage {
   }
 
   override replace(lines: readonly string[]): void {
-    const draft = `${this.#log}.${nodeCrypto().randomUUID()}.tmp`;
+    const draft = `${this.#log}.${crypto.randomUUID()}.tmp`;
     writeDurably(draft, 'wx', lines.map((line) => `${line}\n`).join(''));
     renameSync(draft, this.#log);
   }
@@ -757,7 +701,7 @@ class FolderJournalStorage extends JournalStorage {
     const digest = contentDigest(bytes);
     const path = join(this.#contents, digest);
     if (existsSync(path)) return digest;
-    const draft = `${path}.${nodeCrypto().randomUUID()}.tmp`;
+    const draft = `${path}.${crypto.randomUUID()}.tmp`;
     writeDurably(draft, 'wx', bytes);
     renameSync(draft, path);
     return digest;

@@ -79,7 +79,7 @@ function numbered(
 
 function imageResult(path: string, bytes: Uint8Array, mimeType: string): ToolResult {
   const text = `${path}: ${mimeType}, ${bytes.length} bytes`;
-  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  const data = viewOf(bytes).toString('base64');
   return new ToolResult({
     forLLM: text,
     content: [
@@ -93,7 +93,7 @@ const PIECE_BYTES = 1024 * 1024;
 
 /** Reads a large file in pieces up to the requested lines. It gets no version, because it cannot be edited. */
 async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolResult> {
-  const { path, fromLine, lines: most, limits } = wanted;
+  const { path, fromLine, lines: most } = wanted;
   const decoder = new TextDecoder();
   const found: string[] = [];
   let [line, left, stamp, size, from] = [1, '', '', Number.POSITIVE_INFINITY, 0];
@@ -116,7 +116,7 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
     if (found.length < most && line >= fromLine) found.push(left);
     line += 1;
   }
-  const shown = numbered(found, { ...wanted, limits });
+  const shown = numbered(found, wanted);
   const about = `${path}: ${size} bytes, too large to be read whole or edited`;
   if (shown.length === 0) return toolResult(`${about}; there is no line ${fromLine}`);
   const last = fromLine + shown.length - 1;
@@ -215,7 +215,12 @@ function startsWith(bytes: Uint8Array, start: readonly number[]): boolean {
 
 /** A short hash of a file's content: 12 characters that a model can repeat. */
 export function fileVersion(bytes: Uint8Array): string {
-  return nodeCrypto().createHash('sha256').update(bytes).digest('hex').slice(0, 12);
+  return nodeCrypto().hash('sha256', bytes).slice(0, 12);
+}
+
+/** The same memory with the methods of a buffer. */
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 export function encodeText(text: string): Uint8Array {
@@ -247,10 +252,7 @@ interface FileSelection {
   readonly signal?: AbortSignal;
 }
 
-interface FileSearch extends FileSelection, LineQuery {
-  readonly context: number;
-  /** The most matching lines to return. */
-  readonly most: number;
+interface FileSearch extends FileSelection, LineQuery, LineSearch {
   /** When to stop, by `performance.now()`. */
   readonly until: number;
 }
@@ -554,7 +556,7 @@ function whereIs(
   const bytesOf = Buffer.from(needed);
   const anyCase = new RegExp(escapePattern(needed), 'iu');
   return (bytes, search) => {
-    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const view = viewOf(bytes);
     const isThere = ignoresCase ? anyCase.test(view.toString()) : view.indexOf(bytesOf) >= 0;
     return isThere ? find(bytes, search) : [];
   };
@@ -609,7 +611,7 @@ function stopped(find: LineFinder): LineFinder {
 function findText(wanted: Buffer): LineFinder {
   const text = wanted.toString();
   return (bytes, search) => {
-    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const view = viewOf(bytes);
     if (view.indexOf(wanted) < 0 || hasZero(bytes)) return [];
     return linesWhere(view, search, (line) => line.includes(text));
   };
@@ -618,8 +620,7 @@ function findText(wanted: Buffer): LineFinder {
 function findPattern(pattern: RegExp): LineFinder {
   return (bytes, search) => {
     if (hasZero(bytes)) return [];
-    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    return linesWhere(view, search, (line) =>
+    return linesWhere(viewOf(bytes), search, (line) =>
       pattern.test(line.length > MOST_MATCHED_CHARACTERS ? line.slice(0, MOST_MATCHED_CHARACTERS) : line),
     );
   };

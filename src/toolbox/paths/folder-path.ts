@@ -92,6 +92,15 @@ export function readBroughtFile(path: string, folder: string): BroughtText {
   }
 }
 
+/** The result of work with files; `undefined` if the system refuses it. */
+export function ifPossible<Value>(work: () => Value): Value | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether an absolute path is inside of a folder, by its text; false for the folder itself. */
 export function isWithin(path: string, folder: string): boolean {
   return pathWithin(path, folder) !== undefined;

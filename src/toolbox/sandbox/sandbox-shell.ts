@@ -23,7 +23,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { listOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
-import { foldedPath, isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
+import { foldedPath, ifPossible, isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
 import { globLiteral, globMatcher, globReaches, PATH_PATTERN } from '../paths/glob.js';
 import type { CommandShell } from '../shell/command-shell.js';
 import {
@@ -101,11 +101,7 @@ function withoutLinks(pattern: string): string {
 }
 
 function realPath(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return undefined;
-  }
+  return ifPossible(() => realpathSync.native(path));
 }
 
 /** By relative path. */
@@ -154,11 +150,7 @@ function closedAt(found: string, how: ClosedPath['how'], given: readonly GivenPa
 }
 
 function entriesOf(folder: string): readonly Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return [];
-  }
+  return ifPossible(() => readdirSync(folder, { withFileTypes: true })) ?? [];
 }
 
 /** How many running commands need a path that was created for them. */
@@ -188,18 +180,13 @@ function protect(root: string, name: string): ClosedPath & { readonly release: (
     made.set(path, left);
     if (left > 0) return;
     made.delete(path);
-    removeEmpty(path, isFolder);
+    // It may be no longer empty, or have been removed.
+    ifPossible(() => {
+      if (isFolder) rmdirSync(path);
+      else if (lstatSync(path).size === 0) rmSync(path);
+    });
   };
   return { path, how: 'unwritable', isFolder, release: isMade ? release : () => {} };
-}
-
-function removeEmpty(path: string, isFolder: boolean): void {
-  try {
-    if (isFolder) rmdirSync(path);
-    else if (lstatSync(path).size === 0) rmSync(path);
-  } catch {
-    // It is no longer empty, or has been removed.
-  }
 }
 
 /** Options of {@link sandboxShell}. */

@@ -14,7 +14,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../../core/contract/ports.js';
 import { checkOptions, warnAuthor } from '../../core/errors/author-fault.js';
 import { onAbort } from '../../core/kernel/async.js';
-import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
   COUNT,
   either,
@@ -27,7 +26,7 @@ import {
   type RulesOf,
   required,
 } from '../../core/kernel/options.js';
-import { folderPath, isWithin } from '../paths/folder-path.js';
+import { folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -176,7 +175,7 @@ export class LocalShell extends CommandShell {
   }
 
   override start({ command, folder, signal, timeoutMs, onOutput }: CommandRequest): RunningCommand {
-    const mark = nodeCrypto().randomUUID();
+    const mark = crypto.randomUUID();
     const output = new StoredOutput(this.#outputCharacters);
     const begun = performance.now();
     const cwd = this.folderAt(folder);
@@ -258,15 +257,6 @@ function resolvePath(path: string): { readonly path: string; readonly isFolder: 
     }
   }
   return { path: at || '/', isFolder };
-}
-
-/** `undefined` if it throws. */
-function ifPossible<T>(work: () => T): T | undefined {
-  try {
-    return work();
-  } catch {
-    return undefined;
-  }
 }
 
 /** Ends a process group and all marked processes: first with SIGTERM, then with SIGKILL. */
