@@ -130,18 +130,20 @@ function needsTsx(path: string, error: unknown): boolean {
 
 /** Registers the project's `tsx`, before the first import, because Node caches a failure. */
 async function registerTsx(folder: string): Promise<void> {
-  let tsx: string;
+  let path: string;
   try {
-    tsx = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
+    path = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
   } catch {
     // Without tsx, Node strips the types itself, and the advice follows if that is not enough.
     return;
   }
-  try {
-    const { register } = (await import(pathToFileURL(tsx).href)) as { readonly register: () => unknown };
-    register();
-  } catch (error) {
+  const tsx = await import(pathToFileURL(path).href).catch((error: unknown) => {
     throw new UserFault(`tsx is installed and cannot be loaded: ${reasonOf(error)}`, 1);
+  });
+  try {
+    tsx.register();
+  } catch {
+    // Jest has no such hooks, because it compiles TypeScript itself.
   }
 }
 

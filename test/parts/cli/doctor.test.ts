@@ -177,12 +177,15 @@ describe('toolwright doctor', () => {
   });
 
   test('a TypeScript module whose project has a tsx that fails', async () => {
-    using project = smallProject({
-      'app.ts': 'export const config: object = {};',
-      'node_modules/tsx/package.json': '{"type": "module", "exports": {"./esm/api": "./api.js"}}',
-      'node_modules/tsx/api.js': "throw new Error('esbuild is of another platform\\nInstall it again')",
-    });
-    rmSync(join(project.folder, 'tsconfig.json'));
+    using project = smallProject({ 'app.ts': 'export const config: object = {};' });
+    // The folder is a link to the packages of the repository.
+    for (const path of ['tsconfig.json', 'node_modules']) rmSync(join(project.folder, path));
+    const manifest = { type: 'module', exports: { './esm/api': './api.js' } };
+    project.write('node_modules/tsx/package.json', JSON.stringify(manifest));
+    project.write(
+      'node_modules/tsx/api.js',
+      "throw new Error('esbuild is of another platform\\nInstall it again')",
+    );
     expect(await problemsIn(project, '--module', 'app.ts')).toEqual([
       'tsx is installed and cannot be loaded: esbuild is of another platform',
     ]);
