@@ -71,71 +71,47 @@ function defaultOutFile(folder: string, toolFiles: readonly string[], files: rea
  * Reports import cycles. The generated file imports the files of its classes. If one of them imports the generated
  * file, it may run first, when the class does not exist yet.
  */
-function reportCycles(drafts: readonly ClassDraft[], outFile: string, scan: ProjectScan): void {
+function reportCycles(drafts: readonly ClassDraft[], outFile: string, { view, faults }: ProjectScan): void {
   const names = new Map<string | undefined, string>();
   for (const { reference } of drafts)
     if (!names.has(reference.origin.file))
       names.set(reference.origin.file, reference.origin.localName ?? reference.name);
-  for (const file of scan.view.projectFiles()) {
+  for (const file of view.projectFiles()) {
     const name = names.get(file.path);
-    if (name !== undefined) reportImports({ file, name, outFile }, scan);
+    if (name === undefined) continue;
+    for (const node of loadingStatements(file)) {
+      const specifier = node.moduleSpecifier?.text ?? '';
+      if (!leadsTo(outFile, node, view)) continue;
+      faults.push({
+        ...lineOf(node, view),
+        where: name,
+        problem: `stands in a file that imports the generated file ('${specifier}'), which imports ${name}: a cycle, in which a class may be used before it exists`,
+        fix: `${name} in a file of its own, and the import of '${posix.basename(specifier)}' only where the tools are discovered`,
+      });
+    }
   }
-}
-
-interface DescribedFile {
-  readonly file: SourceText;
-  /** The name of its first class. */
-  readonly name: string;
-  readonly outFile: string;
-}
-
-function reportImports({ file, name, outFile }: DescribedFile, { view, faults }: ProjectScan): void {
-  for (const node of loadedModules(file, view)) {
-    const specifier = node.moduleSpecifier?.text ?? '';
-    if (!leadsTo(outFile, { file, node, specifier }, view)) continue;
-    faults.push({
-      ...lineOf(node, view),
-      where: name,
-      problem: `stands in a file that imports the generated file ('${specifier}'), which imports ${name}: a cycle, in which a class may be used before it exists`,
-      fix: `${name} in a file of its own, and the import of '${posix.basename(specifier)}' only where the tools are discovered`,
-    });
-  }
-}
-
-interface Loading {
-  readonly file: SourceText;
-  readonly node: SyntaxNode;
-  readonly specifier: string;
 }
 
 /** Works even if the file does not exist; a mapped path can be resolved only if it does. */
-function leadsTo(outFile: string, { file, node, specifier }: Loading, view: CompilerView): boolean {
+function leadsTo(outFile: string, node: SyntaxNode, view: CompilerView): boolean {
+  const { moduleSpecifier: named } = node;
+  const specifier = named?.text ?? '';
   const wanted = withoutEnding(outFile);
   if (/^\.\.?\//.test(specifier))
-    return withoutEnding(posix.join(posix.dirname(file.path), specifier)) === wanted;
-  if (node.moduleSpecifier === undefined) return false;
+    return withoutEnding(posix.join(posix.dirname(view.fileOf(node).path), specifier)) === wanted;
   if (posix.basename(withoutEnding(specifier)) !== posix.basename(wanted)) return false;
-  const symbol = view.symbolAt(node.moduleSpecifier);
+  const symbol = named && view.symbolAt(named);
   return symbol !== undefined && view.declaringFiles(symbol).includes(outFile);
 }
 
 /** Statements that load another module; type-only imports do not. */
-function loadedModules(file: SourceText, view: CompilerView): readonly SyntaxNode[] {
-  const { ImportDeclaration, ExportDeclaration } = view.syntaxKinds;
-  const found: SyntaxNode[] = [];
-  file.node.forEachChild((node) => {
-    const isLoading = node.kind === ImportDeclaration || node.kind === ExportDeclaration;
-    // Reads the text, because compilers represent type-only imports in different ways.
-    const isOfTypes = /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/;
-    if (
-      isLoading &&
-      node.moduleSpecifier !== undefined &&
-      !isOfTypes.test(file.text.slice(startOf(node, file.text)))
-    )
-      found.push(node);
-    return undefined;
-  });
-  return found;
+function loadingStatements({ node, text }: SourceText): readonly SyntaxNode[] {
+  // Reads the text, because compilers represent type-only imports in different ways.
+  const isOfTypes = /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/;
+  return (node.statements ?? []).filter(
+    (statement) =>
+      statement.moduleSpecifier !== undefined && !isOfTypes.test(text.slice(startOf(statement, text))),
+  );
 }
 
 function withoutEnding(path: string): string {

@@ -1,4 +1,4 @@
-import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/load-compiler.js';
+import { type CompilerView, lineAt, type SymbolHandle, type SyntaxNode } from '../compiler/load-compiler.js';
 import type { CodeReference, WrittenSchema } from '../types/type-walk.js';
 
 /** The content of the generated file for a class. */
@@ -62,7 +62,7 @@ export interface ProjectScan {
 /** The place of a node, for people. */
 export function lineOf(node: SyntaxNode, view: CompilerView): Pick<Finding, 'file' | 'line'> {
   const { path, text } = view.fileOf(node);
-  return { file: path, line: text.slice(0, startOf(node, text)).split('\n').length };
+  return { file: path, line: lineAt(text, startOf(node, text)) };
 }
 
 /** Where a node starts in its file, after comments and spaces. */

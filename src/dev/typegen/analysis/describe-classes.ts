@@ -20,6 +20,9 @@ import {
   definedParts,
   fault,
   hasFlag,
+  hasModifier,
+  isClass,
+  type TypePlace,
   type TypeProblem,
   type TypeWalk,
   type Written,
@@ -37,8 +40,7 @@ import {
 
 /** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
-  reportGenericToolsets(scan);
-  const toolsets = findToolsets(scan.view).flatMap((node) => describeToolset(node, scan) ?? []);
+  const toolsets = findToolsets(scan).flatMap((node) => describeToolset(node, scan) ?? []);
   const data: Described[] = [];
   // A DTO class may add further ones.
   for (const [node, symbol] of scan.dataClasses) data.push(describeData(node, symbol, scan));
@@ -49,21 +51,6 @@ export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
     scan,
   );
   return [...toolsets, ...data, ...services].map(({ draft }) => draft);
-}
-
-/** The type parameters of generic classes with `@Toolset` are unknown. */
-function reportGenericToolsets({ view, faults }: ProjectScan): void {
-  for (const node of view.projectFiles().flatMap((file) => classesIn(file.node, view))) {
-    if ((node.typeParameters ?? []).length === 0 || isAbstract(node, view)) continue;
-    if (!knownDecorators(node, view).some(({ role }) => role === 'toolset')) continue;
-    const name = node.name?.text ?? 'default';
-    faults.push({
-      ...lineOf(node, view),
-      where: name,
-      problem: 'is a generic toolset, and nothing says what its type parameters are',
-      fix: `abstract class ${name}<…> without @Toolset, and @Toolset() class … extends ${name}<Order>`,
-    });
-  }
 }
 
 interface Described {
@@ -106,16 +93,12 @@ function toolMethods(
   { view }: ProjectScan,
 ): readonly { readonly node: SyntaxNode; readonly name: string }[] {
   const methods = new Map<string, SyntaxNode>();
-  for (const member of ancestorsOf(node, view).flatMap((item) => item.members ?? [])) {
-    const name = member.name?.text;
-    const isNamed =
-      member.name?.kind === view.syntaxKinds.Identifier ||
-      member.name?.kind === view.syntaxKinds.StringLiteral;
-    const isStatic = (member.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.StaticKeyword);
-    if (member.kind !== view.syntaxKinds.MethodDeclaration || name === undefined || !isNamed || isStatic)
-      continue;
-    if (knownDecorators(member, view).some(({ role }) => role === 'tool' || role === 'served'))
-      methods.set(name, member);
+  const { Identifier, StringLiteral, MethodDeclaration } = view.syntaxKinds;
+  for (const member of membersOf(node, view)) {
+    const { kind, text = '' } = member.name ?? {};
+    const isNamed = kind === Identifier || kind === StringLiteral;
+    if (member.kind !== MethodDeclaration || !isNamed || hasModifier(member, view, 'StaticKeyword')) continue;
+    if (isToolMethod(member, view)) methods.set(text, member);
   }
   return [...methods].map(([name, method]) => ({ name, node: method }));
 }
@@ -152,19 +135,14 @@ function describeServices(
   return described;
 }
 
-/** The parameters of a constructor, and which of them are classes of the project. */
-interface ConstructorDraft {
-  readonly dependencies: readonly (CodeReference | undefined)[];
-  readonly classes: readonly SyntaxNode[];
-}
-
 /**
  * The classes of a constructor's parameters, so that they can be injected without emitted metadata. Parameters that are
  * not classes (interfaces, tokens) need `@inject`.
  */
-function describeConstructor(node: SyntaxNode, scan: ProjectScan): ConstructorDraft {
-  const creation = constructorOf(ancestorsOf(node, scan.view), scan.view);
-  const found = (creation?.parameters ?? []).map((parameter) => dependencyOf(parameter, scan));
+function describeConstructor(node: SyntaxNode, scan: ProjectScan) {
+  const found = (constructorOf(node, scan.view)?.parameters ?? []).map((parameter) =>
+    dependencyOf(parameter, scan),
+  );
   return {
     dependencies: found.map((item) => item?.reference),
     classes: found.flatMap((item) => item?.node ?? []),
@@ -181,11 +159,9 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
   if (allDecorators(parameter, view).length > 0) return undefined;
   const [type, second] = definedParts({ view }, view.typeAt(parameter));
   const symbol = type && second === undefined ? view.symbolOf(type) : undefined;
-  if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return undefined;
-  const node = view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
-  if (node === undefined) return undefined;
-  const reference = classReference(node, view);
-  if (reference === undefined) return undefined;
+  const node = isClass(symbol, view) ? classDeclaration(symbol, view) : undefined;
+  const reference = node && classReference(node, view);
+  if (node === undefined || reference === undefined) return undefined;
   // Declarations of a package lack `@inject`, so its classes' own dependencies are unknown.
   return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
 }
@@ -194,13 +170,23 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
  * Classes with own or inherited tools, sorted by file and line. Tools of abstract and generic classes belong to the
  * classes that extend them.
  */
-function findToolsets(view: CompilerView): readonly SyntaxNode[] {
+function findToolsets({ view, faults }: ProjectScan): readonly SyntaxNode[] {
   return view
     .projectFiles()
     .flatMap((file) => classesIn(file.node, view))
-    .filter(
-      (node) => isToolset(node, view) && !isAbstract(node, view) && (node.typeParameters ?? []).length === 0,
-    );
+    .filter((node) => {
+      if (hasModifier(node, view, 'AbstractKeyword')) return false;
+      if ((node.typeParameters ?? []).length === 0) return isToolset(node, view);
+      const name = node.name?.text ?? 'default';
+      if (hasRole(node, view, 'toolset'))
+        faults.push({
+          ...lineOf(node, view),
+          where: name,
+          problem: 'is a generic toolset, and nothing says what its type parameters are',
+          fix: `abstract class ${name}<…> without @Toolset, and @Toolset() class … extends ${name}<Order>`,
+        });
+      return false;
+    });
 }
 
 /** Classes at the top level of a file or namespace; classes within functions are ignored. */
@@ -218,18 +204,11 @@ function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] 
 }
 
 function isToolset(node: SyntaxNode, view: CompilerView): boolean {
-  if (knownDecorators(node, view).some(({ role }) => role === 'toolset')) return true;
-  return ancestorsOf(node, view).some((item) =>
-    (item.members ?? []).some(
-      (member) =>
-        allDecorators(member, view).length > 0 &&
-        knownDecorators(member, view).some(({ role }) => role === 'tool' || role === 'served'),
-    ),
-  );
+  return hasRole(node, view, 'toolset') || membersOf(node, view).some((member) => isToolMethod(member, view));
 }
 
-function isAbstract(node: SyntaxNode, view: CompilerView): boolean {
-  return (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
+function isToolMethod(member: SyntaxNode, view: CompilerView): boolean {
+  return hasRole(member, view, 'tool') || hasRole(member, view, 'served');
 }
 
 const AS_DATA =
@@ -241,64 +220,56 @@ const AS_DATA =
  */
 function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
   const { view } = scan;
-  const node = view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+  const { name } = symbol;
+  const node = classDeclaration(symbol, view);
   if (node === undefined) return { kind: 'structural' };
-  const classes = ancestorsOf(node, view);
-  const isDto = classes.some((item) =>
-    (item.members ?? []).some(
-      (member) =>
-        member.kind === view.syntaxKinds.PropertyDeclaration && allDecorators(member, view).length > 0,
-    ),
+  const members = membersOf(node, view);
+  const { PropertyDeclaration, MethodDeclaration } = view.syntaxKinds;
+  const isDto = members.some(
+    (member) => member.kind === PropertyDeclaration && allDecorators(member, view).length > 0,
   );
-  const methods = classes.flatMap((item) => methodNames(item, { view }));
-  const name = symbol.name;
-  if (!isDto && methods.length > 0) {
-    return {
-      kind: 'fault',
-      problem: `is the class ${name}, which has methods (${methods[0]}) and so is more than data`,
-      fix: AS_DATA,
-    };
-  }
+  const method = members.find(
+    (member) => member.kind === MethodDeclaration && !hasModifier(member, view, 'StaticKeyword'),
+  );
+  const refused = (problem: string, fix = AS_DATA): ClassReference => ({
+    kind: 'fault',
+    problem: `is the class ${name}, ${problem}`,
+    fix,
+  });
+  if (!isDto && method !== undefined)
+    return refused(`which has methods (${method.name?.text ?? '[…]'}) and so is more than data`);
   if ((node.typeParameters ?? []).length > 0) return { kind: 'structural' };
-  const needed = needsArguments(classes, scan);
-  if (needed)
-    return { kind: 'fault', problem: `is the class ${name}, whose constructor ${needed}`, fix: AS_DATA };
+  if (hasModifier(node, view, 'AbstractKeyword'))
+    return refused('whose constructor cannot be called, because it is abstract');
+  if (needsArguments(node, view)) return refused('whose constructor works with arguments');
   const reference = classReference(node, view);
   if (reference === undefined && view.fileOf(node).isDeclaration) return { kind: 'structural' };
-  if (reference === undefined) {
-    return {
-      kind: 'fault',
-      problem: `is the class ${name}, which is not exported`,
-      fix: `export class ${name}`,
-    };
-  }
+  if (reference === undefined) return refused('which is not exported', `export class ${name}`);
   scan.dataClasses.set(node, symbol);
   return { kind: 'reference', reference };
 }
 
 /** Instances are created without arguments, so a constructor that uses arguments would fail. */
-function needsArguments(classes: readonly SyntaxNode[], { view }: ProjectScan): string | undefined {
-  const abstract = classes.at(-1)?.modifiers?.some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
-  if (abstract) return 'cannot be called, because it is abstract';
-  const creation = constructorOf(classes, view);
-  const wants = (creation?.parameters ?? []).some(
-    ({ questionToken, initializer, dotDotDotToken }) => !questionToken && !initializer && !dotDotDotToken,
-  );
-  return wants && (creation?.body?.statements ?? []).length > 0 ? 'works with arguments' : undefined;
+function needsArguments(node: SyntaxNode, view: CompilerView): boolean {
+  const { parameters = [], body } = constructorOf(node, view) ?? {};
+  const isNeeded = ({ questionToken, initializer, dotDotDotToken }: SyntaxNode) =>
+    !questionToken && !initializer && !dotDotDotToken;
+  return parameters.some(isNeeded) && (body?.statements ?? []).length > 0;
 }
 
 /** The constructor that runs: the class's own, or that of the nearest base class. */
-function constructorOf(classes: readonly SyntaxNode[], view: ProjectScan['view']): SyntaxNode | undefined {
-  return classes
-    .flatMap((item) => item.members ?? [])
-    .findLast(({ kind, body }) => kind === view.syntaxKinds.Constructor && body !== undefined);
+function constructorOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
+  return membersOf(node, view).findLast(
+    ({ kind, body }) => kind === view.syntaxKinds.Constructor && body !== undefined,
+  );
 }
 
 /** The symbol of a class declaration; `export default class` may have no name to look up. */
 function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle | undefined {
   if (node.name !== undefined) return view.symbolAt(node.name);
   const module = view.symbolAt(view.fileOf(node).node);
-  return module && view.exportsOf(module).find((item) => view.declarations(item).includes(node));
+  const exported = module && exportOf(view.exportsOf(module), node, view);
+  return exported && view.unalias(exported);
 }
 
 /**
@@ -317,56 +288,38 @@ function classReference(node: SyntaxNode, view: CompilerView): CodeReference | u
 function exportedClass(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
   const file = view.fileOf(node);
   const module = view.symbolAt(file.node);
-  const symbol = classSymbol(node, view);
-  if (module === undefined) return undefined;
-  const exported = view.exportsOf(module).find((item) => {
-    const target = view.unalias(item);
-    return target === symbol || view.declarations(target).includes(node);
-  });
-  if (exported === undefined) return undefined;
-  return new CodeReference(exported.name, { file: file.path, localName: node.name?.text });
+  const exported = module && exportOf(view.exportsOf(module), node, view);
+  return exported && new CodeReference(exported.name, { file: file.path, localName: node.name?.text });
+}
+
+/** The export that is a class. */
+function exportOf(
+  exports: readonly SymbolHandle[],
+  node: SyntaxNode,
+  view: CompilerView,
+): SymbolHandle | undefined {
+  return exports.find((item) => view.declarations(view.unalias(item)).includes(node));
 }
 
 /** A class that a package exports, from the first import in the project that leads to it. */
 function packageExport(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
-  for (const { specifier, module } of importedPackages(view)) {
-    // Avoids resolving most aliases, because each is a request to the compiler.
-    const exported = view
-      .exportsOf(module)
-      .filter(({ name }) => name === node.name?.text || name === 'default')
-      .find((item) => view.declarations(view.unalias(item)).includes(node));
-    if (exported === undefined) continue;
-    return new CodeReference(exported.name, { package: specifier, localName: node.name?.text });
-  }
-  return undefined;
-}
-
-interface ImportedPackage {
-  readonly specifier: string;
-  readonly module: SymbolHandle;
-}
-
-const known = new WeakMap<CompilerView, readonly ImportedPackage[]>();
-
-function importedPackages(view: CompilerView): readonly ImportedPackage[] {
-  const before = known.get(view);
-  if (before !== undefined) return before;
-  const specifiers = new Map<string, SyntaxNode>();
-  for (const { node, text } of view.projectFiles()) {
+  const localName = node.name?.text;
+  const seen = new Set<string>();
+  for (const file of view.projectFiles()) {
     // Earlier generated files must not influence the result.
-    if (text.startsWith(GENERATED_MARK)) continue;
-    for (const { moduleSpecifier } of node.statements ?? []) {
-      const name = moduleSpecifier?.text;
-      if (moduleSpecifier === undefined || name === undefined || name.startsWith('.')) continue;
-      if (!specifiers.has(name)) specifiers.set(name, moduleSpecifier);
+    if (file.text.startsWith(GENERATED_MARK)) continue;
+    for (const { moduleSpecifier } of file.node.statements ?? []) {
+      const specifier = moduleSpecifier?.text ?? '';
+      if (moduleSpecifier === undefined || specifier.startsWith('.') || seen.has(specifier)) continue;
+      seen.add(specifier);
+      const module = view.symbolAt(moduleSpecifier);
+      // Avoids resolving most aliases, because each is a request to the compiler.
+      const isCandidate = ({ name }: SymbolHandle) => name === localName || name === 'default';
+      const exported = module && exportOf(view.exportsOf(module).filter(isCandidate), node, view);
+      if (exported !== undefined) return new CodeReference(exported.name, { package: specifier, localName });
     }
   }
-  const packages = [...specifiers].flatMap(([specifier, node]) => {
-    const module = view.symbolAt(node);
-    return module === undefined ? [] : [{ specifier, module }];
-  });
-  known.set(view, packages);
-  return packages;
+  return undefined;
 }
 
 /** Starts a walk over the types of a method or class. */
@@ -412,15 +365,6 @@ function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place
   return { ...lineOf(place.node, scan.view), where: place.where, path, problem, fix: fix ?? place.fix };
 }
 
-/** The methods of a class; with methods, it is more than data. */
-function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>): readonly string[] {
-  const { MethodDeclaration, StaticKeyword } = view.syntaxKinds;
-  return (declaration.members ?? [])
-    .filter((member) => member.kind === MethodDeclaration)
-    .filter(({ modifiers = [] }) => !modifiers.some(({ kind }) => kind === StaticKeyword))
-    .map(({ name }) => name?.text ?? '[…]');
-}
-
 /** A decorator of this package, under whatever name it is used. */
 interface KnownDecorator {
   readonly role: DecoratorRole;
@@ -443,13 +387,16 @@ const DECLARING_FILE =
  * not by name: they may be aliased, re-exported, or be in a namespace or a constant.
  */
 function knownDecorators(node: SyntaxNode, view: CompilerView): readonly KnownDecorator[] {
-  return allDecorators(node, view).flatMap((decorator) => {
-    const called = decorator.expression;
-    const isCall = called?.kind === view.syntaxKinds.CallExpression;
-    const callee = isCall ? called?.expression : called;
+  return allDecorators(node, view).flatMap(({ expression }) => {
+    const isCall = expression?.kind === view.syntaxKinds.CallExpression;
+    const callee = isCall ? expression?.expression : expression;
     const role = callee && roleOf(callee, view);
-    return role === undefined ? [] : [{ role, argument: isCall ? called?.arguments?.[0] : undefined }];
+    return role === undefined ? [] : [{ role, argument: isCall ? expression?.arguments?.[0] : undefined }];
   });
+}
+
+function hasRole(node: SyntaxNode, view: CompilerView, role: DecoratorRole): boolean {
+  return knownDecorators(node, view).some((decorator) => decorator.role === role);
 }
 
 /** All decorators, including those of other packages. */
@@ -458,18 +405,14 @@ function allDecorators(node: SyntaxNode, view: CompilerView): readonly SyntaxNod
 }
 
 function roleOf(callee: SyntaxNode, view: CompilerView): DecoratorRole | undefined {
-  const symbol = view.symbolAt(nameNode(callee, view));
+  const isAccess = callee.kind === view.syntaxKinds.PropertyAccessExpression;
+  const symbol = view.symbolAt((isAccess && callee.name) || callee);
   if (symbol === undefined) return undefined;
   const named = roleByFiles(view.declaringFiles(view.unalias(symbol)));
   if (named !== undefined) return named;
   // `const Action = Tool`: its type is still the decorator's.
   const type = view.symbolOf(view.typeAt(callee));
   return type && roleByFiles(view.declaringFiles(type));
-}
-
-function nameNode(callee: SyntaxNode, view: CompilerView): SyntaxNode {
-  const isAccess = callee.kind === view.syntaxKinds.PropertyAccessExpression;
-  return isAccess && callee.name ? callee.name : callee;
 }
 
 function roleByFiles(files: readonly string[]): DecoratorRole | undefined {
@@ -569,6 +512,15 @@ function nearestManifest(folder: string, isWanted: (manifest: Manifest) => boole
   return parent === folder ? undefined : nearestManifest(parent, isWanted);
 }
 
+function classDeclaration(symbol: SymbolHandle, view: CompilerView): SyntaxNode | undefined {
+  return view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+}
+
+/** The members of a class, after those of its base classes. */
+function membersOf(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  return ancestorsOf(node, view).flatMap(({ members = [] }) => members);
+}
+
 /** A class declaration and those of its base classes, the base first. */
 function ancestorsOf(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const chain: SyntaxNode[] = [];
@@ -584,8 +536,7 @@ function baseOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
   const clause = (node.heritageClauses ?? []).find(({ token }) => token === view.syntaxKinds.ExtendsKeyword);
   const expression = clause?.types?.[0]?.expression;
   const symbol = expression && view.symbolAt(expression);
-  const declarations = symbol ? view.declarations(view.unalias(symbol)) : [];
-  return declarations.find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+  return symbol && classDeclaration(view.unalias(symbol), view);
 }
 
 /** Whether Node loads the compiled form of a TypeScript file as an ES module. */
@@ -616,33 +567,24 @@ function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
   const comment = commentOf(view, node);
   const walk = openWalk(scan, 'in');
   const isExplicit = optionOf(decorator?.argument, 'parameters', view) !== undefined;
-  const typed = typedParameters(found, scan).map((typedParameter) => ({
-    ...typedParameter,
-    isExplicit,
-    comment: comment?.params.get(typedParameter.node.name?.text ?? ''),
-    parts: partComments(typedParameter.node.name?.text ?? '', comment),
-  }));
-  const parameters = typed.map((parameter, index) => {
-    const draft = describeParameter(parameter, walk);
+  const described = typedParameters(found, view).map(({ node, type }, index) => {
+    const named = node.name?.text ?? '';
+    const texts = { comment: comment?.params.get(named), parts: partComments(named, comment) };
+    const draft = describeParameter({ node, type, isExplicit, ...texts }, walk);
     const label = draft.name ?? `#${index}`;
-    reportWalk(walk, scan, { node: parameter.node, where: `${where}, parameter ${label}`, fix: FIX });
-    return draft;
+    reportWalk(walk, scan, { node, where: `${where}, parameter ${label}`, fix: FIX });
+    return { node, draft };
   });
-  reportNameless({ where, typed, parameters }, scan);
-  reportUnknownParams({ node, where, comment, typed }, scan);
-  for (const tag of comment?.tags.filter((item) => VALUE_TAGS.has(item.name)) ?? [])
-    scan.warnings.push({
-      ...lineOf(node, view),
-      where,
-      problem: `its comment has a @${tag.name} that belongs to no parameter`,
-      fix: `@${tag.name} behind the words of a @param`,
-    });
+  if (!isExplicit) reportNameless(where, described, scan);
+  const names = new Set(described.map((parameter) => parameter.node.name?.text));
+  for (const finding of comment ? commentFindings(comment, names) : [])
+    scan.warnings.push({ ...lineOf(node, view), where, ...finding });
   const isServed = decorators.some(({ role }) => role === 'served');
   const hasOutput = isServed || optionOf(decorator?.argument, 'output', view) !== undefined;
   return {
     name,
     description: descriptionOf(comment),
-    parameters,
+    parameters: described.map(({ draft }) => draft),
     output: hasOutput ? undefined : outputOf(found, comment, scan),
     definitions: walk.definitions,
   };
@@ -650,23 +592,19 @@ function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
 
 /** Reports destructured parameters, which have no name for the model; a parameter for all arguments needs no name. */
 function reportNameless(
-  of: {
-    readonly where: string;
-    readonly typed: readonly Pick<TypedParameter, 'node' | 'isExplicit'>[];
-    readonly parameters: readonly ParameterDraft[];
-  },
+  where: string,
+  described: readonly { readonly node: SyntaxNode; readonly draft: ParameterDraft }[],
   { view, faults }: ProjectScan,
 ): void {
-  const isOnly = of.parameters.filter(({ inject }) => inject === undefined).length === 1;
-  for (const [index, { node, isExplicit }] of of.typed.entries()) {
-    const draft = of.parameters[index];
-    if (draft?.name !== undefined || draft?.inject !== undefined || isExplicit) continue;
-    const described = draft?.schema?.instanceOf;
-    const isProjectClass = described instanceof CodeReference && Object.keys(described.origin).length > 0;
+  const isOnly = described.filter(({ draft }) => draft.inject === undefined).length === 1;
+  for (const [index, { node, draft }] of described.entries()) {
+    if (draft.name !== undefined || draft.inject !== undefined) continue;
+    const instance = draft.schema?.instanceOf;
+    const isProjectClass = instance instanceof CodeReference && Object.keys(instance.origin).length > 0;
     if ((isOnly && isProjectClass) || isNamedByDecorator(node, view)) continue;
     faults.push({
       ...lineOf(node, view),
-      where: `${of.where}, parameter #${index}`,
+      where: `${where}, parameter #${index}`,
       problem: 'is destructured, so that it has no name to offer',
       fix: '@Args() before it where it takes all arguments; otherwise a name, or @Param({ name })',
     });
@@ -674,7 +612,7 @@ function reportNameless(
 }
 
 /** Also true if another package's decorator fills the parameter. */
-function isNamedByDecorator(node: SyntaxNode, view: ProjectScan['view']): boolean {
+function isNamedByDecorator(node: SyntaxNode, view: CompilerView): boolean {
   const known = knownDecorators(node, view);
   return (
     allDecorators(node, view).length > known.length ||
@@ -682,42 +620,39 @@ function isNamedByDecorator(node: SyntaxNode, view: ProjectScan['view']): boolea
   );
 }
 
-/** Reports a `@param` without a parameter of that name, usually after a renaming. */
-function reportUnknownParams(
-  of: {
-    readonly node: SyntaxNode;
-    readonly where: string;
-    readonly comment: DocComment | undefined;
-    readonly typed: readonly Pick<TypedParameter, 'node'>[];
-  },
-  scan: ProjectScan,
-): void {
-  const names = new Set(of.typed.map(({ node }) => node.name?.text));
+/** A `@param` without a parameter of that name, usually after a renaming, and tags that belong to no parameter. */
+function commentFindings(
+  { params, tags }: DocComment,
+  names: ReadonlySet<string | undefined>,
+): readonly Pick<Finding, 'problem' | 'fix'>[] {
   // A destructured parameter may have any name in the comment.
-  if (names.has(undefined)) return;
-  for (const param of of.comment?.params.keys() ?? []) {
-    if (names.has(param.split(/[.[]/)[0])) continue;
-    scan.warnings.push({
-      ...lineOf(of.node, scan.view),
-      where: of.where,
+  const unknown = names.has(undefined)
+    ? []
+    : [...params.keys()].filter((param) => !names.has(param.split(/[.[]/)[0]));
+  return [
+    ...unknown.map((param) => ({
       problem: `its comment describes a parameter ${param}, which it does not have`,
       fix: `@param with one of ${[...names].join(', ') || 'its parameters (there are none)'}`,
-    });
-  }
+    })),
+    ...tags
+      .filter(({ name }) => VALUE_TAGS.has(name))
+      .map(({ name }) => ({
+        problem: `its comment has a @${name} that belongs to no parameter`,
+        fix: `@${name} behind the words of a @param`,
+      })),
+  ];
 }
 
 function descriptionOf(comment: DocComment | undefined): string | undefined {
   const deprecated = comment?.tags.find(({ name }) => name === 'deprecated');
-  const text = [comment?.summary ?? '', deprecated ? `Deprecated: ${deprecated.text}` : ''].filter(
-    (item) => item !== '',
-  );
-  return text.length === 0 ? undefined : text.join('\n\n');
+  const texts = [comment?.summary, deprecated && `Deprecated: ${deprecated.text}`];
+  return texts.filter(Boolean).join('\n\n') || undefined;
 }
 
 /** The parameters, with their types in the class that owns the tool. */
 function typedParameters(
   found: FoundMethod,
-  { view }: ProjectScan,
+  view: CompilerView,
 ): readonly Pick<TypedParameter, 'node' | 'type'>[] {
   const nodes = (found.node.parameters ?? []).filter((item) => item.name?.text !== 'this');
   const signature = found.isInherited ? signatureOf(found, view) : undefined;
@@ -729,10 +664,7 @@ function typedParameters(
 }
 
 /** The signature of a method, with the type arguments of the class that owns it; `undefined` if it is overloaded. */
-function signatureOf(
-  { node, name, owner }: FoundMethod,
-  view: ProjectScan['view'],
-): SignatureHandle | undefined {
+function signatureOf({ node, name, owner }: FoundMethod, view: CompilerView): SignatureHandle | undefined {
   const member = view.propertiesOf(owner.type).find((item) => item.name === name);
   const isSame = member !== undefined && view.declarations(member).includes(node);
   const [signature, second] = isSame ? view.callSignatures(view.typeOfSymbol(member)) : [];
@@ -747,8 +679,7 @@ function outputOf(
   const type = resultType(found, scan.view);
   if (type === undefined) return undefined;
   const walk = openWalk(scan, 'out');
-  const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
-  const schema = describeResult({ type, node: found.node.type, words: returns?.text }, walk);
+  const schema = describeResult({ type, node: found.node.type }, walk);
   // If the result's type cannot be described, the tool works without it.
   for (const item of walk.faults.splice(0)) walk.warnings.push(item);
   const hasFault = walk.warnings.length > 0;
@@ -757,44 +688,34 @@ function outputOf(
     where: `${found.owner.name}.${found.name}, its result`,
     fix: '@Tool({ output: false }), or a schema as `output`',
   });
-  return hasFault ? undefined : schema;
+  if (hasFault || schema === undefined) return undefined;
+  const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
+  const definitions = walk.definitions.size === 0 ? {} : { $defs: Object.fromEntries(walk.definitions) };
+  return { ...schema, ...(returns?.text ? { description: returns.text } : {}), ...definitions };
 }
 
 /** The type of the annotation; for generic classes, that of the compiler. */
-function resultType(found: FoundMethod, view: ProjectScan['view']): TypeHandle | undefined {
+function resultType(found: FoundMethod, view: CompilerView): TypeHandle | undefined {
   const { node, isInherited } = found;
   if (!isInherited && node.type !== undefined) return view.typeFromNode(node.type);
   const signature = signatureOf(found, view);
   return signature && view.returnType(signature);
 }
 
-/** The declared result of a method. */
-interface DeclaredResult {
-  readonly type: TypeHandle;
-  /** The type annotation, if there is one. */
-  readonly node?: SyntaxNode;
-  /** The text of `@returns`. */
-  readonly words?: string;
-}
-
 /**
  * The schema of a method's resolved or generated value. `undefined` if nothing is returned, the type is unknown, or the
  * value is a result for the model (`ToolResult`, content parts, an `Error`).
  */
-function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): WrittenSchema | undefined {
-  const settled = settledType({ type, node }, walk);
+function describeResult(declared: DeclaredType, walk: TypeWalk): WrittenSchema | undefined {
+  const settled = settledType(declared, walk);
   if (settled === undefined || admitsUndefined(walk, settled.type)) return undefined;
   if (definedParts(walk, settled.type).some((part) => saysNothingOfOutput(part, walk))) return undefined;
   const schema = writeSchema({ ...settled, path: '' }, walk);
-  if (Object.keys(schema).length === 0) return undefined;
-  const definitions = walk.definitions.size === 0 ? {} : { $defs: Object.fromEntries(walk.definitions) };
-  return { ...schema, ...(words ? { description: words } : {}), ...definitions };
+  return Object.keys(schema).length === 0 ? undefined : schema;
 }
 
-interface TypeAndNode {
-  readonly type: TypeHandle;
-  readonly node?: SyntaxNode;
-}
+/** A type, with its annotation if there is one. */
+type DeclaredType = Omit<TypePlace, 'path'>;
 
 /** The index of the type argument that is the final value. */
 const WRAPPERS: ReadonlyMap<string, number> = new Map([
@@ -807,7 +728,7 @@ const WRAPPERS: ReadonlyMap<string, number> = new Map([
   ['AsyncIterator', 1],
 ]);
 
-function settledType({ type, node }: TypeAndNode, walk: TypeWalk): TypeAndNode | undefined {
+function settledType({ type, node }: DeclaredType, walk: TypeWalk): DeclaredType | undefined {
   const symbol = walk.view.symbolOf(type);
   const position = symbol && isStandardSymbol(symbol, walk) ? WRAPPERS.get(symbol.name) : undefined;
   if (position === undefined) return { type, node };
@@ -882,7 +803,7 @@ function withComments(written: Written, { node, comment }: TypedParameter, walk:
 function injectionOf(
   type: TypeHandle,
   decorators: readonly KnownDecorator[],
-  view: ProjectScan['view'],
+  view: CompilerView,
 ): ParameterDraft['inject'] {
   if (decorators.some(({ role }) => role === 'context')) return 'context';
   if (decorators.length > 0) return undefined;
@@ -893,9 +814,9 @@ function injectionOf(
   return symbol?.name === 'AbortSignal' && isStandardSymbol(symbol, { view }) ? 'signal' : undefined;
 }
 
-function isContext(type: TypeHandle, view: ProjectScan['view']): boolean {
+function isContext(type: TypeHandle, view: CompilerView): boolean {
   const symbol = view.symbolOf(type);
-  if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return false;
+  if (!isClass(symbol, view)) return false;
   if (symbol.name === 'ToolContext' && view.declaringFiles(symbol).some(isOwnFile)) return true;
   return view.baseTypes(type).some((base) => isContext(base, view));
 }

@@ -28,8 +28,8 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
   if (CLASSIC_VERSIONS.includes(minor))
     return { ok: true, compiler: classicCompiler(require('typescript') as ClassicApi) };
   const dialect = NATIVE_DIALECTS.get(minor);
-  const parts = dialect && (await loadParts(require, dialect));
-  if (parts !== undefined) return { ok: true, compiler: nativeCompiler({ version, ...parts }) };
+  const compiler = dialect && (await loadNative(require, dialect, version));
+  if (compiler !== undefined) return { ok: true, compiler };
   const working = [...CLASSIC_VERSIONS, ...NATIVE_DIALECTS.keys()]
     .join(', ')
     .replace(/, (?=[^,]+$)/, ' and ');
@@ -39,177 +39,113 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
   };
 }
 
-/** `undefined` if the package's API differs from that of its version. */
-async function loadParts(
+/** `undefined` if the package's API differs from that of its version: a nightly build may have an older one. */
+async function loadNative(
   require: NodeJS.Require,
   dialect: NativeDialect,
-): Promise<Omit<NativeParts, 'version'> | undefined> {
+  version: string,
+): Promise<Compiler | undefined> {
   let paths: readonly string[];
   try {
-    paths = [dialect.api, dialect.syntax].map((name) => require.resolve(name));
+    paths = dialect.modules.map((name) => require.resolve(name));
   } catch {
     return undefined;
   }
-  const [module, syntax] = (await Promise.all(paths.map((path) => import(pathToFileURL(path).href)))) as [
-    NativeModule,
-    NativeSyntax,
-  ];
-  return dialect.understands(module) ? { dialect, module, syntax } : undefined;
+  const [main, syntax] = await Promise.all(paths.map((path) => import(pathToFileURL(path).href)));
+  const api = { ...main, ...syntax } as NativeModule;
+  return dialect.method in Object(api.API?.prototype) ? nativeCompiler({ version, dialect, api }) : undefined;
 }
 
-/** The parts of the native compiler: two modules of a package, and the dialect of its version. */
+/** The native compiler: the API of its package, and the dialect of its version. */
 interface NativeParts {
   readonly version: string;
   readonly dialect: NativeDialect;
-  readonly module: NativeModule;
-  readonly syntax: NativeSyntax;
+  readonly api: NativeModule;
 }
 
 /** A compiler for TypeScript 7, which runs in a separate process and answers over a pipe. */
-function nativeCompiler(parts: NativeParts): Compiler {
-  const { version, dialect, module } = parts;
-  let api: NativeApi | undefined;
+function nativeCompiler({ version, dialect, api }: NativeParts): Compiler {
+  let running: NativeApi | undefined;
   let opened: OpenedProject | undefined;
   return {
     version,
     open(path) {
-      api ??= new module.API({ cwd: posix.dirname(path) });
-      opened = dialect.open(api, path, opened);
+      running ??= new api.API({ cwd: posix.dirname(path) });
+      opened = dialect.open(running, path, opened);
       const { project } = opened;
       if (project === undefined) throw new Error(`TypeScript ${version} opened no project at ${path}`);
-      const mapped = mappedFolders(project.options);
-      return cachedView(viewOf(parts, project, { project: path, roots: project.roots, mapped }));
+      return nativeView(api, path, project);
     },
     close() {
-      api?.close();
-      api = undefined;
+      running?.close();
+      running = undefined;
       opened = undefined;
     },
   };
 }
 
-function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots): CompilerView {
-  const { module, syntax, version } = parts;
-  const { program } = project;
+function nativeView(api: NativeModule, path: string, project: NativeProject): CompilerView {
+  const { program, checker, roots, options } = project;
   const names = program.getSourceFileNames();
   // Handles contain normalized paths: in lower case if the file system ignores case.
   const nameOf = new Map(
     names.flatMap((name) => [[name.toLowerCase(), name] as const, [name, name] as const]),
   );
-  const spelt = (path: string) => nameOf.get(path) ?? nameOf.get(path.toLowerCase()) ?? path;
-  const read = (name: string): SourceText[] => {
-    const file = program.getSourceFile(name);
-    return file === undefined ? [] : [sourceText(file)];
-  };
-  return {
-    version,
-    options: project.options,
-    folder: posix.dirname(roots.project),
-    syntaxKinds: syntax.SyntaxKind,
-    typeFlags: module.TypeFlags,
-    objectFlags: module.ObjectFlags,
-    symbolFlags: module.SymbolFlags,
+  const spelt = (file: string) => nameOf.get(file) ?? nameOf.get(file.toLowerCase()) ?? file;
+  return viewOf({
+    api,
+    path,
+    roots,
+    options,
     problems: () =>
       [...program.getConfigFileParsingDiagnostics(), ...program.getSyntacticDiagnostics()].map((problem) =>
         describe(problem, program.getSourceFile(problem.fileName ?? '')),
       ),
-    projectFiles: () =>
-      names
-        .filter((name) => isOwnSource(name, roots))
-        .flatMap(read)
-        .sort((one, other) => (one.path < other.path ? -1 : 1)),
-    fileOf: (node) => sourceText(fileOf(node)),
-    ...checkerPart(parts, project, spelt),
-  };
-}
-
-function checkerPart(
-  { module, syntax }: NativeParts,
-  { checker }: NativeProject,
-  spelt: (path: string) => string,
-): CheckerPart {
-  const { withTypes, ...questions } = batchedQuestions(checker, syntax.SyntaxKind);
-  const isReference = (type: TypeHandle) =>
-    ((type.objectFlags ?? 0) & (module.ObjectFlags.Reference ?? 0)) !== 0;
-  return {
-    ...questions,
-    declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
-    unalias: (symbol) =>
-      symbol.flags & (module.SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
-    declarations: (symbol) => (symbol as NativeSymbol).declarations.flatMap((node) => node.resolve() ?? []),
-    declaringFiles: (symbol) => (symbol as NativeSymbol).declarations.map(({ path }) => spelt(path)),
-    exportsOf: (symbol) => checker.getExportsOfModule(symbol),
-    symbolOf: (type) => (type as NativeType).getSymbol(),
-    aliasOf: (type) => (type as NativeType).getAliasSymbol(),
-    constituents: (type) => (type as NativeType).getTypes() ?? [],
-    literalOf: (type) => (type as NativeType).value,
-    templateOf: (type) => {
-      const template = type as NativeType;
-      return { texts: template.texts ?? [], types: template.getTypes() ?? [] };
-    },
-    isArray: (type) => isReference(type) && checker.isArrayType(type),
-    isTuple: (type) => isReference(type) && checker.isTupleType(type),
-    tupleElements(type) {
-      const flags = targetOf(type as NativeType).elementFlags ?? [];
-      return checker.getTypeArguments(type).map((element, index) => ({
-        type: element,
-        role: tupleRole(flags[index] ?? 0, module.ElementFlags),
-      }));
-    },
-    typeArguments: (type) =>
-      (type as NativeType).target === undefined ? [] : checker.getTypeArguments(type),
-    propertiesOf: (type) => withTypes(checker.getPropertiesOfType(type)),
-    baseTypes: (type) => checker.getBaseTypes(targetOf(type as NativeType)),
-    indexesOf: (type) =>
-      checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.valueType })),
-    callSignatures: (type) => checker.getSignaturesOfType(type, module.SignatureKind.Call),
-    parametersOf: (signature) => withTypes((signature as NativeSignature).getParameters()),
-    returnType: (signature) => checker.getReturnTypeOfSignature(signature) ?? checker.getAnyType(),
-    textOf: (type) => checker.typeToString(type),
-  };
-}
-
-function targetOf(type: NativeType): NativeType {
-  return type.target === undefined ? type : type.getTarget();
+    files: (isWanted) => names.filter(isWanted).flatMap((name) => program.getSourceFile(name) ?? []),
+    answers: answersOf(checker, api, {
+      ...batchedAnswers(checker, api.SyntaxKind),
+      declarations: (symbol) => (symbol as NativeSymbol).declarations.flatMap((node) => node.resolve() ?? []),
+      declaringFiles: (symbol) => (symbol as NativeSymbol).declarations.map(({ path }) => spelt(path)),
+      aliasOf: (type) => (type as NativeType).getAliasSymbol(),
+      constituents: (type) => (type as NativeType).getTypes() ?? [],
+      literalOf: (type) => (type as NativeType).value,
+      targetOf: (type: NativeType) => (type.target === undefined ? type : type.getTarget()),
+      indexesOf: (type) =>
+        checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.valueType })),
+    }),
+  });
 }
 
 function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | undefined): string {
   if (fileName === undefined) return text;
   // A broken tsconfig.json is not a file of the program.
   if (file === undefined) return `${fileName}: ${text}`;
-  return `${fileName}:${file.text.slice(0, pos).split('\n').length}: ${text}`;
+  return `${fileName}:${lineAt(file.text, pos)}: ${text}`;
 }
 
-/** Frequent requests, with variants that need fewer messages. */
-interface BatchedQuestions
-  extends Pick<CompilerView, 'prepare' | 'symbolAt' | 'typeAt' | 'typeFromNode' | 'typeOfSymbol'> {
-  /** Requests the types of the symbols, and returns the symbols. */
-  withTypes(symbols: readonly NativeSymbol[]): readonly NativeSymbol[];
-}
-
-/** Combines requests, because each request to TypeScript 7 is a message to another process. */
-function batchedQuestions(checker: NativeChecker, kinds: Numbers): BatchedQuestions {
-  const types = new WeakMap<object, NativeType | undefined>();
-  const symbols = new WeakMap<object, NativeSymbol | undefined>();
+/** Combines frequent requests, because each request to TypeScript 7 is a message to another process. */
+function batchedAnswers(checker: NativeChecker, kinds: Numbers) {
+  const types = new WeakMap<object, TypeHandle | undefined>();
+  const symbols = new WeakMap<object, SymbolHandle | undefined>();
   // A node that cannot have a type: the classic API returns `any` for it.
-  const orAny = (type: NativeType | undefined) => type ?? checker.getAnyType();
+  const orAny = (type: TypeHandle | undefined) => type ?? checker.getAnyType();
   return {
-    prepare(node) {
-      const { typed, named } = askedNodes(node, kinds);
+    prepare(root: SyntaxNode) {
+      const { typed, named } = askedNodes(root, kinds);
       const typesFound = typed.length > 0 ? checker.getTypeAtLocation(typed) : [];
       const symbolsFound = named.length > 0 ? checker.getSymbolAtLocation(named) : [];
       for (const [index, node] of typed.entries()) types.set(node, typesFound[index]);
       for (const [index, node] of named.entries()) symbols.set(node, symbolsFound[index]);
     },
-    withTypes(of) {
+    withTypes(of: readonly SymbolHandle[]) {
       const found = of.length > 0 ? checker.getTypeOfSymbol(of) : [];
       for (const [index, symbol] of of.entries()) types.set(symbol, found[index]);
       return of;
     },
-    symbolAt: (node) => symbols.get(node) ?? checker.getSymbolAtLocation(node),
-    typeAt: (node) => orAny(types.get(node) ?? checker.getTypeAtLocation(node)),
-    typeFromNode: (node) => orAny(types.get(node) ?? checker.getTypeFromTypeNode(node)),
-    typeOfSymbol: (symbol) => orAny(types.get(symbol) ?? checker.getTypeOfSymbol(symbol)),
+    symbolAt: (node: SyntaxNode) => symbols.get(node) ?? checker.getSymbolAtLocation(node),
+    typeAt: (node: SyntaxNode) => orAny(types.get(node) ?? checker.getTypeAtLocation(node)),
+    typeFromNode: (node: SyntaxNode) => orAny(types.get(node) ?? checker.getTypeFromTypeNode(node)),
+    typeOfSymbol: (symbol: SymbolHandle) => orAny(types.get(symbol) ?? checker.getTypeOfSymbol(symbol)),
   };
 }
 
@@ -254,18 +190,8 @@ function calledName({ expression }: SyntaxNode, kinds: Numbers): readonly Syntax
 }
 
 /** The used part of TypeScript 7's API. */
-interface NativeModule {
+interface NativeModule extends CompilerNumbers {
   readonly API: new (options: { readonly cwd: string }) => NativeApi;
-  readonly TypeFlags: Readonly<Record<string, number>>;
-  readonly ObjectFlags: Readonly<Record<string, number>>;
-  readonly SymbolFlags: Readonly<Record<string, number>>;
-  readonly ElementFlags: Readonly<Record<string, number>>;
-  readonly SignatureKind: { readonly Call: number };
-}
-
-/** The syntax part of the same API. */
-interface NativeSyntax {
-  readonly SyntaxKind: Readonly<Record<string, number>>;
 }
 
 /** A running compiler; each version is called in its own way. */
@@ -296,19 +222,17 @@ interface OpenedProject {
 
 /** Differences between versions of TypeScript 7. */
 interface NativeDialect {
-  /** The module specifiers of the package's API. */
-  readonly api: string;
-  readonly syntax: string;
-  /** Whether the API has what is used here; a nightly build may have an older API. */
-  understands(module: Partial<NativeModule>): boolean;
+  /** The module specifiers of the package's API: the compiler and the syntax. */
+  readonly modules: readonly string[];
+  /** The method that opens projects. */
+  readonly method: string;
   /** Opens the current project from disk; the previous one is closed. */
   open(api: NativeApi, path: string, before: OpenedProject | undefined): OpenedProject;
 }
 
 const DIALECT_7_0: NativeDialect = {
-  api: 'typescript/unstable/sync',
-  syntax: 'typescript/unstable/ast',
-  understands: ({ API }) => 'updateSnapshot' in Object(API?.prototype),
+  modules: ['typescript/unstable/sync', 'typescript/unstable/ast'],
+  method: 'updateSnapshot',
   open(api, path, before) {
     const compiler = api as Api70;
     const emptied = before && compiler.updateSnapshot({ fileChanges: { invalidateAll: true } });
@@ -329,9 +253,8 @@ const DIALECT_7_0: NativeDialect = {
 };
 
 const DIALECT_7_1: NativeDialect = {
-  api: 'typescript/sync',
-  syntax: 'typescript/ast',
-  understands: ({ API }) => 'createSnapshot' in Object(API?.prototype),
+  modules: ['typescript/sync', 'typescript/ast'],
+  method: 'createSnapshot',
   open(api, path, before) {
     // Updating the previous snapshot would keep old options of an extended tsconfig.json.
     const snapshot = (api as Api71).createSnapshot({
@@ -370,12 +293,11 @@ interface Api70 extends NativeApi {
 }
 
 interface Snapshot70 extends NativeSnapshot {
-  getProject(path: string): (Asked & Project70) | undefined;
-}
-
-interface Project70 {
-  readonly rootFiles: readonly string[];
-  readonly compilerOptions: ProjectOptions;
+  getProject(
+    path: string,
+  ):
+    | (Asked & { readonly rootFiles: readonly string[]; readonly compilerOptions: ProjectOptions })
+    | undefined;
 }
 
 interface Api71 extends NativeApi {
@@ -386,11 +308,9 @@ interface Api71 extends NativeApi {
 }
 
 interface Snapshot71 extends NativeSnapshot {
-  getConfiguredProject(path: string): (Asked & Project71) | undefined;
-}
-
-interface Project71 {
-  readonly parsedCommandLine: { readonly fileNames: readonly string[]; readonly options: ProjectOptions };
+  getConfiguredProject(
+    path: string,
+  ): (Asked & { readonly parsedCommandLine: Pick<ClassicConfig, 'fileNames' | 'options'> }) | undefined;
 }
 
 type FileChanges = { readonly invalidateAll: true } | { readonly changed: readonly string[] };
@@ -419,36 +339,24 @@ interface NativeSymbol extends SymbolHandle {
   readonly declarations: readonly NativeNodeHandle[];
 }
 
-interface NativeType extends TypeHandle {
+interface NativeType extends CompilerType {
   readonly value?: string | number | boolean | bigint;
-  readonly texts?: readonly string[];
-  readonly elementFlags?: readonly number[];
-  /** The handle of the generic type, if there is one. */
-  readonly target?: number;
-  getSymbol(): NativeSymbol | undefined;
-  getAliasSymbol(): NativeSymbol | undefined;
-  getTypes(): readonly NativeType[] | undefined;
-  getTarget(): NativeType;
+  getAliasSymbol(): SymbolHandle | undefined;
+  getTypes(): readonly TypeHandle[] | undefined;
+  getTarget(): CompilerType;
 }
 
-interface NativeSignature {
-  getParameters(): readonly NativeSymbol[];
-}
-
-interface NativeChecker extends CommonChecker<NativeType, NativeSymbol> {
-  getSymbolAtLocation(node: SyntaxNode): NativeSymbol | undefined;
-  getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeSymbol | undefined)[];
-  getTypeAtLocation(node: SyntaxNode): NativeType | undefined;
-  getTypeAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeType | undefined)[];
-  getTypeFromTypeNode(node: SyntaxNode): NativeType | undefined;
-  getTypeOfSymbol(symbol: SymbolHandle): NativeType | undefined;
-  getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (NativeType | undefined)[];
-  getAnyType(): NativeType;
+interface NativeChecker extends CommonChecker {
+  getSymbolAtLocation(node: SyntaxNode): SymbolHandle | undefined;
+  getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (SymbolHandle | undefined)[];
+  getTypeAtLocation(node: SyntaxNode): TypeHandle | undefined;
+  getTypeAtLocation(nodes: readonly SyntaxNode[]): readonly (TypeHandle | undefined)[];
+  getTypeFromTypeNode(node: SyntaxNode): TypeHandle | undefined;
+  getTypeOfSymbol(symbol: SymbolHandle): TypeHandle | undefined;
+  getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (TypeHandle | undefined)[];
   getIndexInfosOfType(
     type: TypeHandle,
-  ): readonly { readonly keyType: NativeType; readonly valueType: NativeType }[];
-  getSignaturesOfType(type: TypeHandle, kind: number): readonly NativeSignature[];
-  getReturnTypeOfSignature(signature: object): NativeType | undefined;
+  ): readonly { readonly keyType: TypeHandle; readonly valueType: TypeHandle }[];
 }
 
 /** A compiler with the classic API: TypeScript 5.9 and 6.0. */
@@ -464,19 +372,18 @@ export function classicCompiler(api: ClassicApi): Compiler {
       };
       const config = api.getParsedCommandLineOfConfigFile(project, {}, host);
       complaints.push(...(config?.errors ?? []));
-      const compilerOptions = config?.options ?? {};
+      const { options = {}, fileNames = [] } = config ?? {};
       program = api.createProgram({
-        rootNames: config?.fileNames ?? [],
-        options: compilerOptions,
+        rootNames: fileNames,
+        options,
         projectReferences: config?.projectReferences,
         // As in editors and TypeScript 7: referenced projects need not be built.
-        host: { ...api.createCompilerHost(compilerOptions), useSourceOfProjectReferenceRedirect: () => true },
+        host: { ...api.createCompilerHost(options), useSourceOfProjectReferenceRedirect: () => true },
         oldProgram: program,
       });
       complaints.push(...program.getSyntacticDiagnostics());
       const problems = complaints.map((item) => describeClassic(api, item));
-      const roots = { project, roots: config?.fileNames ?? [], mapped: mappedFolders(compilerOptions) };
-      return cachedView(classicView({ api, program, problems, roots, options: compilerOptions }));
+      return classicView({ api, program, problems, path: project, roots: fileNames, options });
     },
     close: () => {
       program = undefined;
@@ -484,80 +391,38 @@ export function classicCompiler(api: ClassicApi): Compiler {
   };
 }
 
-interface Opened {
+interface ClassicProject extends Pick<OpenedView, 'path' | 'roots' | 'options'> {
   readonly api: ClassicApi;
   readonly program: ClassicProgram;
   readonly problems: readonly string[];
-  readonly roots: ProjectRoots;
-  readonly options: ProjectOptions;
 }
 
-function classicView({ api, program, problems, roots, options }: Opened): CompilerView {
+function classicView({ api, program, problems, ...project }: ClassicProject): CompilerView {
   const checker = program.getTypeChecker();
-  return {
-    version: api.version,
-    options,
-    folder: posix.dirname(roots.project),
-    syntaxKinds: api.SyntaxKind,
-    typeFlags: api.TypeFlags,
-    objectFlags: api.ObjectFlags,
-    symbolFlags: api.SymbolFlags,
+  return viewOf({
+    ...project,
+    api,
     problems: () => problems,
-    projectFiles: () =>
-      program
-        .getSourceFiles()
-        .filter(({ fileName }) => isOwnSource(fileName, roots))
-        .map(sourceText)
-        .sort((a, b) => (a.path < b.path ? -1 : 1)),
-    fileOf: (node) => sourceText(fileOf(node)),
-    ...classicCheckerPart(api, checker),
-  };
-}
-
-function classicCheckerPart(
-  api: ClassicApi,
-  checker: ReturnType<ClassicProgram['getTypeChecker']>,
-): CheckerPart {
-  return {
-    // Nothing to prepare: the checker runs in this process.
-    prepare: () => {},
-    symbolAt: (node) => checker.getSymbolAtLocation(node),
-    typeAt: (node) => checker.getTypeAtLocation(node),
-    typeFromNode: (node) => checker.getTypeFromTypeNode(node),
-    typeOfSymbol: (symbol) => checker.getTypeOfSymbol(symbol),
-    declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
-    unalias: (symbol) =>
-      symbol.flags & (api.SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
-    declarations: (symbol) => (symbol as ClassicSymbol).declarations ?? [],
-    declaringFiles: (symbol) =>
-      ((symbol as ClassicSymbol).declarations ?? []).map((node) => fileOf(node).fileName),
-    exportsOf: (symbol) => checker.getExportsOfModule(symbol),
-    symbolOf: (type) => (type as ClassicType).symbol,
-    aliasOf: (type) => (type as ClassicType).aliasSymbol,
-    constituents: (type) => (type as ClassicType).types ?? [],
-    literalOf,
-    templateOf: (type) => {
-      const { texts = [], types = [] } = type as ClassicType;
-      return { texts, types };
-    },
-    isArray: (type) => checker.isArrayType(type),
-    isTuple: (type) => checker.isTupleType(type),
-    tupleElements(type) {
-      const flags = (type as ClassicType).target?.elementFlags ?? [];
-      return checker
-        .getTypeArguments(type)
-        .map((element, index) => ({ type: element, role: tupleRole(flags[index] ?? 0, api.ElementFlags) }));
-    },
-    typeArguments: (type) => checker.getTypeArguments(type),
-    propertiesOf: (type) => checker.getPropertiesOfType(type),
-    baseTypes: (type) => checker.getBaseTypes((type as ClassicType).target ?? type),
-    indexesOf: (type) =>
-      checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.type })),
-    callSignatures: (type) => checker.getSignaturesOfType(type, api.SignatureKind.Call),
-    parametersOf: (signature) => (signature as ClassicSignature).parameters,
-    returnType: (signature) => checker.getReturnTypeOfSignature(signature),
-    textOf: (type) => checker.typeToString(type),
-  };
+    files: (isWanted) => program.getSourceFiles().filter(({ fileName }) => isWanted(fileName)),
+    answers: answersOf(checker, api, {
+      // Nothing to prepare: the checker runs in this process.
+      prepare: () => {},
+      withTypes: (symbols) => symbols,
+      symbolAt: (node) => checker.getSymbolAtLocation(node),
+      typeAt: (node) => checker.getTypeAtLocation(node),
+      typeFromNode: (node) => checker.getTypeFromTypeNode(node),
+      typeOfSymbol: (symbol) => checker.getTypeOfSymbol(symbol),
+      declarations: (symbol) => (symbol as ClassicSymbol).declarations ?? [],
+      declaringFiles: (symbol) =>
+        ((symbol as ClassicSymbol).declarations ?? []).map((node) => fileOf(node).fileName),
+      aliasOf: (type) => (type as ClassicType).aliasSymbol,
+      constituents: (type) => (type as ClassicType).types ?? [],
+      literalOf,
+      targetOf: (type: ClassicType) => type.target ?? type,
+      indexesOf: (type) =>
+        checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.type })),
+    }),
+  });
 }
 
 function literalOf(type: object): string | number | boolean | bigint | undefined {
@@ -570,18 +435,12 @@ function literalOf(type: object): string | number | boolean | bigint | undefined
 function describeClassic(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiagnostic): string {
   const text = api.flattenDiagnosticMessageText(messageText, ' ');
   if (file === undefined) return text;
-  return `${file.fileName}:${file.text.slice(0, start).split('\n').length}: ${text}`;
+  return `${file.fileName}:${lineAt(file.text, start)}: ${text}`;
 }
 
 /** The used part of the classic compiler API (`typescript` 5.9 and 6.0), whose types TypeScript 7 does not have. */
-export interface ClassicApi {
+export interface ClassicApi extends CompilerNumbers {
   readonly version: string;
-  readonly SyntaxKind: Readonly<Record<string, number>>;
-  readonly TypeFlags: Readonly<Record<string, number>>;
-  readonly ObjectFlags: Readonly<Record<string, number>>;
-  readonly SymbolFlags: Readonly<Record<string, number>>;
-  readonly ElementFlags: Readonly<Record<string, number>>;
-  readonly SignatureKind: { readonly Call: number };
   readonly sys: object;
   getParsedCommandLineOfConfigFile(path: string, options: object, host: object): ClassicConfig | undefined;
   createCompilerHost(options: object): object;
@@ -615,12 +474,10 @@ interface ClassicProgram {
   getSyntacticDiagnostics(): readonly ClassicDiagnostic[];
 }
 
-interface ClassicType extends TypeHandle {
-  readonly symbol?: ClassicSymbol;
-  readonly aliasSymbol?: ClassicSymbol;
-  readonly types?: readonly ClassicType[];
-  readonly texts?: readonly string[];
-  readonly target?: ClassicType & { readonly elementFlags?: readonly number[] };
+interface ClassicType extends CompilerType {
+  readonly aliasSymbol?: SymbolHandle;
+  readonly types?: readonly TypeHandle[];
+  readonly target?: ClassicType;
   readonly value?: string | number | { readonly negative: boolean; readonly base10Value: string };
   readonly intrinsicName?: string;
 }
@@ -629,20 +486,14 @@ interface ClassicSymbol extends SymbolHandle {
   readonly declarations?: readonly SyntaxNode[];
 }
 
-interface ClassicSignature {
-  readonly parameters: readonly ClassicSymbol[];
-}
-
-interface ClassicChecker extends CommonChecker<ClassicType, ClassicSymbol> {
-  getSymbolAtLocation(node: SyntaxNode): ClassicSymbol | undefined;
-  getTypeAtLocation(node: SyntaxNode): ClassicType;
-  getTypeFromTypeNode(node: SyntaxNode): ClassicType;
-  getTypeOfSymbol(symbol: SymbolHandle): ClassicType;
+interface ClassicChecker extends CommonChecker {
+  getSymbolAtLocation(node: SyntaxNode): SymbolHandle | undefined;
+  getTypeAtLocation(node: SyntaxNode): TypeHandle;
+  getTypeFromTypeNode(node: SyntaxNode): TypeHandle;
+  getTypeOfSymbol(symbol: SymbolHandle): TypeHandle;
   getIndexInfosOfType(
     type: TypeHandle,
-  ): readonly { readonly keyType: ClassicType; readonly type: ClassicType }[];
-  getSignaturesOfType(type: TypeHandle, kind: number): readonly ClassicSignature[];
-  getReturnTypeOfSignature(signature: SignatureHandle): ClassicType;
+  ): readonly { readonly keyType: TypeHandle; readonly type: TypeHandle }[];
 }
 
 /** A file of the project. */
@@ -686,10 +537,21 @@ interface TupleElement {
 /** The numbers of named flags and kinds. They differ between compilers. */
 type Numbers = Readonly<Record<string, number>>;
 
-/** Requests to the type checker. */
-interface CheckerPart {
+/** The numbers of a compiler's API. */
+interface CompilerNumbers {
+  readonly SyntaxKind: Numbers;
+  readonly TypeFlags: Numbers;
+  readonly ObjectFlags: Numbers;
+  readonly SymbolFlags: Numbers;
+  readonly ElementFlags: Numbers;
+  readonly SignatureKind: { readonly Call: number };
+}
+
+/** Questions about one node, symbol, type or signature. */
+interface Answers {
   /** Announces requests for types and names below a node, so that they can be sent together. */
   prepare(node: SyntaxNode): void;
+  fileOf(node: SyntaxNode): SourceText;
   symbolAt(node: SyntaxNode): SymbolHandle | undefined;
   typeAt(node: SyntaxNode): TypeHandle;
   typeFromNode(node: SyntaxNode): TypeHandle;
@@ -721,25 +583,84 @@ interface CheckerPart {
   textOf(type: TypeHandle): string;
 }
 
+/** The used part of a type in both compilers. */
+interface CompilerType extends TypeHandle {
+  readonly texts?: readonly string[];
+  readonly elementFlags?: readonly number[];
+  /** The generic type, if there is one. */
+  readonly target?: unknown;
+  getSymbol(): SymbolHandle | undefined;
+}
+
 /** Requests that both compilers answer in the same way. */
-interface CommonChecker<Type extends TypeHandle, Named extends SymbolHandle> {
-  getDeclaredTypeOfSymbol(symbol: SymbolHandle): Type;
-  getAliasedSymbol(symbol: SymbolHandle): Named;
-  getExportsOfModule(symbol: SymbolHandle): readonly Named[];
+interface CommonChecker {
+  getDeclaredTypeOfSymbol(symbol: SymbolHandle): TypeHandle;
+  getAliasedSymbol(symbol: SymbolHandle): SymbolHandle;
+  getExportsOfModule(symbol: SymbolHandle): readonly SymbolHandle[];
   isArrayType(type: TypeHandle): boolean;
   isTupleType(type: TypeHandle): boolean;
-  getTypeArguments(type: TypeHandle): readonly Type[];
-  getPropertiesOfType(type: TypeHandle): readonly Named[];
-  getBaseTypes(type: TypeHandle): readonly Type[];
+  getTypeArguments(type: TypeHandle): readonly TypeHandle[];
+  getPropertiesOfType(type: TypeHandle): readonly SymbolHandle[];
+  getBaseTypes(type: TypeHandle): readonly TypeHandle[];
+  getSignaturesOfType(type: TypeHandle, kind: number): readonly SignatureHandle[];
+  getReturnTypeOfSignature(signature: SignatureHandle): TypeHandle | undefined;
+  getAnyType(): TypeHandle;
   typeToString(type: TypeHandle): string;
+}
+
+/** The answers that differ between the compilers. */
+interface OwnAnswers
+  extends Pick<Answers, 'prepare' | 'symbolAt' | 'typeAt' | 'typeFromNode' | 'typeOfSymbol'>,
+    Pick<
+      Answers,
+      'declarations' | 'declaringFiles' | 'aliasOf' | 'constituents' | 'literalOf' | 'indexesOf'
+    > {
+  /** Requests the types of the symbols, and returns the symbols. */
+  withTypes(symbols: readonly SymbolHandle[]): readonly SymbolHandle[];
+  /** The generic type of a type, or the type itself. */
+  targetOf(type: TypeHandle): CompilerType;
+}
+
+function answersOf(
+  checker: CommonChecker,
+  { ObjectFlags, SymbolFlags, ElementFlags, SignatureKind }: CompilerNumbers,
+  { withTypes, targetOf, ...own }: OwnAnswers,
+): Answers {
+  const isReference = (type: TypeHandle) => ((type.objectFlags ?? 0) & (ObjectFlags.Reference ?? 0)) !== 0;
+  return {
+    ...own,
+    fileOf: (node) => sourceText(fileOf(node)),
+    declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
+    unalias: (symbol) =>
+      symbol.flags & (SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
+    exportsOf: (symbol) => checker.getExportsOfModule(symbol),
+    symbolOf: (type) => (type as CompilerType).getSymbol(),
+    templateOf: (type) => ({ texts: (type as CompilerType).texts ?? [], types: own.constituents(type) }),
+    isArray: (type) => isReference(type) && checker.isArrayType(type),
+    isTuple: (type) => isReference(type) && checker.isTupleType(type),
+    tupleElements(type) {
+      const flags = targetOf(type).elementFlags ?? [];
+      return checker
+        .getTypeArguments(type)
+        .map((element, index) => ({ type: element, role: tupleRole(flags[index] ?? 0, ElementFlags) }));
+    },
+    typeArguments: (type) =>
+      (type as CompilerType).target === undefined ? [] : checker.getTypeArguments(type),
+    propertiesOf: (type) => withTypes(checker.getPropertiesOfType(type)),
+    baseTypes: (type) => checker.getBaseTypes(targetOf(type)),
+    callSignatures: (type) => checker.getSignaturesOfType(type, SignatureKind.Call),
+    parametersOf: (signature) =>
+      withTypes((signature as { getParameters(): readonly SymbolHandle[] }).getParameters()),
+    returnType: (signature) => checker.getReturnTypeOfSignature(signature) ?? checker.getAnyType(),
+    textOf: (type) => checker.typeToString(type),
+  };
 }
 
 /**
  * What the analysis needs from a compiler: the common part of the classic API (TypeScript 5.9, 6.0) and the API of
  * TypeScript 7. Flags and syntax kinds are looked up by name.
  */
-export interface CompilerView extends CheckerPart {
-  readonly version: string;
+export interface CompilerView extends Answers {
   readonly options: ProjectOptions;
   /** The folder of tsconfig.json, absolute, with `/`. */
   readonly folder: string;
@@ -751,7 +672,6 @@ export interface CompilerView extends CheckerPart {
   projectFiles(): readonly SourceText[];
   /** What the compiler could not read: a missing or broken tsconfig.json, syntax errors. */
   problems(): readonly string[];
-  fileOf(node: SyntaxNode): SourceText;
 }
 
 /** The used part of a syntax tree node. Both compilers have these fields; which of them are set depends on the kind. */
@@ -801,6 +721,11 @@ interface SourceFile extends SyntaxNode {
 /** Converts a file for the analysis. */
 function sourceText(file: SourceFile): SourceText {
   return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
+}
+
+/** The number of the line of a position. */
+export function lineAt(text: string, pos: number): number {
+  return text.slice(0, pos).split('\n').length;
 }
 
 /** The file of a node. */
@@ -857,40 +782,45 @@ function folderOf(target: string): string {
   return isFolder ? target : posix.dirname(target);
 }
 
-/** Requests about one node, symbol, type or signature; their answers never change while the view is open. */
-const QUESTIONS = [
-  'fileOf',
-  'symbolAt',
-  'typeAt',
-  'typeFromNode',
-  'typeOfSymbol',
-  'declaredType',
-  'unalias',
-  'declarations',
-  'declaringFiles',
-  'exportsOf',
-  'symbolOf',
-  'aliasOf',
-  'constituents',
-  'templateOf',
-  'isArray',
-  'isTuple',
-  'tupleElements',
-  'typeArguments',
-  'propertiesOf',
-  'baseTypes',
-  'indexesOf',
-  'callSignatures',
-  'parametersOf',
-  'returnType',
-] as const satisfies readonly (keyof CompilerView)[];
+/** A project as a compiler has opened it. */
+interface OpenedView {
+  readonly api: CompilerNumbers;
+  /** tsconfig.json, absolute, with `/`. */
+  readonly path: string;
+  /** The files that it lists or includes. */
+  readonly roots: readonly string[];
+  readonly options: ProjectOptions;
+  readonly answers: Answers;
+  problems(): readonly string[];
+  files(isWanted: (path: string) => boolean): readonly SourceFile[];
+}
 
 /** A view with a cache, because every request to TypeScript 7 is a message to another process. */
-function cachedView(view: CompilerView): CompilerView {
-  const remembered = QUESTIONS.map((name) => [name, remember(view[name] as Question)] as const);
-  let files: ReturnType<CompilerView['projectFiles']> | undefined;
-  const projectFiles = () => (files ??= view.projectFiles());
-  return { ...view, ...Object.fromEntries(remembered), projectFiles };
+function viewOf({ api, path, roots, options, answers, problems, files }: OpenedView): CompilerView {
+  const folder = posix.dirname(path);
+  const folders = [folder, ...mappedFolders(options)];
+  // Other packages of a workspace generate for their own sources.
+  const isOwnSource = (file: string): boolean => {
+    if (/\.d\.[cm]?ts$/.test(file) || file.includes('/node_modules/')) return false;
+    return roots.includes(file) || folders.some((own) => file.startsWith(`${own}/`));
+  };
+  let sources: readonly SourceText[] | undefined;
+  const readSources = () =>
+    files(isOwnSource)
+      .map(sourceText)
+      .sort((one, other) => (one.path < other.path ? -1 : 1));
+  const remembered = Object.entries(answers).map(([name, ask]) => [name, remember(ask as Question)]);
+  return {
+    options,
+    folder,
+    syntaxKinds: api.SyntaxKind,
+    typeFlags: api.TypeFlags,
+    objectFlags: api.ObjectFlags,
+    symbolFlags: api.SymbolFlags,
+    problems,
+    projectFiles: () => (sources ??= readSources()),
+    ...(Object.fromEntries(remembered) as Answers),
+  };
 }
 
 type Question = (about: object) => unknown;
@@ -904,26 +834,6 @@ function remember(ask: Question): Question {
     answers.set(about, { answer });
     return answer;
   };
-}
-
-/** A project as described by its tsconfig.json. */
-interface ProjectRoots {
-  /** tsconfig.json, absolute, with `/`. */
-  readonly project: string;
-  /** The files that it lists or includes. */
-  readonly roots: readonly string[];
-  /** Folders of libraries that it maps to their sources. */
-  readonly mapped: readonly string[];
-}
-
-/**
- * Whether a source belongs to the project: listed by tsconfig.json, or imported from its folder or that of a mapped
- * library. Other packages of a workspace generate for their own sources.
- */
-function isOwnSource(path: string, { project, roots, mapped }: ProjectRoots): boolean {
-  if (/\.d\.[cm]?ts$/.test(path) || path.includes('/node_modules/')) return false;
-  if (roots.includes(path)) return true;
-  return [posix.dirname(project), ...mapped].some((folder) => path.startsWith(`${folder}/`));
 }
 
 /** The role of a tuple element, from the compiler's flags. */

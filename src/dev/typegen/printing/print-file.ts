@@ -86,7 +86,7 @@ function definitionsOf(definitions: ReadonlyMap<string, WrittenSchema>): object 
 class ImportList {
   readonly #of: ImportingFile;
   readonly #taken: Set<string>;
-  readonly #names = new Map<string, string>();
+  /** The names of each imported module, with those that they have in the file. */
   readonly #modules = new Map<string, Map<string, string>>();
 
   constructor(of: ImportingFile & { readonly taken: readonly string[] }) {
@@ -99,16 +99,14 @@ class ImportList {
     const { name, origin } = reference;
     const module = origin.package ?? (origin.file && relativeSpecifier(origin.file, this.#of));
     if (module === undefined) return name;
-    const key = JSON.stringify([module, name]);
-    const known = this.#names.get(key);
+    const names = this.#modules.get(module) ?? new Map<string, string>();
+    const known = names.get(name);
     if (known !== undefined) return known;
     const isUsable = name !== 'default' && isIdentifier(name);
     const wanted = isUsable ? name : (origin.localName ?? defaultName(origin.file));
     const local = freeName(wanted, (taken) => this.#taken.has(taken));
     this.#taken.add(local);
-    this.#names.set(key, local);
-    const ofModule = this.#modules.get(module) ?? new Map<string, string>();
-    this.#modules.set(module, ofModule.set(name, local));
+    this.#modules.set(module, names.set(name, local));
     return local;
   }
 
@@ -169,72 +167,25 @@ interface ValuePlace {
 
 /** A value as TypeScript: on one line if it fits, otherwise one line per entry. */
 function printValue(value: unknown, place: ValuePlace): string {
-  const flat = flatText(value, { room: WIDTH - place.taken, nameOf: place.nameOf });
-  if (flat !== undefined) return flat;
-  if (Array.isArray(value)) return printList(value, place);
-  if (isPlain(value)) return printRecord(value, place);
-  return flatText(value, { room: Number.POSITIVE_INFINITY, nameOf: place.nameOf }) ?? '';
-}
-
-function printList(values: readonly unknown[], place: ValuePlace): string {
+  const flat = flatText(value, place.nameOf);
   const indent = `${place.indent}  `;
-  const lines = values.map(
-    (value) => `${indent}${printValue(value, { ...place, indent, taken: indent.length + 1 })},\n`,
-  );
-  return `[\n${lines.join('')}${place.indent}]`;
-}
-
-function printRecord(record: Readonly<Record<string, unknown>>, place: ValuePlace): string {
-  const indent = `${place.indent}  `;
-  const lines = entriesOf(record).map(([key, value]) => {
-    const name = printKey(key);
-    const taken = indent.length + name.length + 3;
-    return `${indent}${name}: ${printValue(value, { ...place, indent, taken })},\n`;
-  });
+  const lineOf = (key: string, item: unknown) =>
+    `${indent}${key}${printValue(item, { ...place, indent, taken: indent.length + key.length + 1 })},\n`;
+  if (flat.length + place.taken <= WIDTH) return flat;
+  if (Array.isArray(value)) return `[\n${value.map((item) => lineOf('', item)).join('')}${place.indent}]`;
+  if (!isPlain(value)) return flat;
+  const lines = entriesOf(value).map(([key, item]) => lineOf(`${printKey(key)}: `, item));
   return `{\n${lines.join('')}${place.indent}}`;
 }
 
-interface FlatPlace {
-  /** Remaining characters of the line. */
-  readonly room: number;
-  readonly nameOf: NameOf;
-}
-
-/** The value on one line; `undefined` as soon as it is too long. */
-function flatText(value: unknown, place: FlatPlace): string | undefined {
-  if (value instanceof CodeReference) return fitting(place.nameOf(value), place);
-  if (Array.isArray(value)) {
-    return flatParts(
-      value.map((item) => ['', item] as const),
-      { ...place, open: '[', close: ']' },
-    );
-  }
-  if (typeof value === 'string') return fitting(printText(value), place);
-  if (!isPlain(value)) return fitting(String(value), place);
-  const entries = entriesOf(value);
-  if (entries.length === 0) return fitting('{}', place);
-  return flatParts(
-    entries.map(([key, item]) => [`${printKey(key)}: `, item] as const),
-    { ...place, open: '{ ', close: ' }' },
-  );
-}
-
-function flatParts(
-  parts: readonly (readonly [string, unknown])[],
-  { open, close, ...place }: FlatPlace & { readonly open: string; readonly close: string },
-): string | undefined {
-  let text = open;
-  for (const [index, [key, value]] of parts.entries()) {
-    text += `${index > 0 ? ', ' : ''}${key}`;
-    const flat = flatText(value, { ...place, room: place.room - text.length });
-    if (flat === undefined) return undefined;
-    text += flat;
-  }
-  return fitting(`${text}${close}`, place);
-}
-
-function fitting(text: string, { room }: FlatPlace): string | undefined {
-  return text.length <= room ? text : undefined;
+/** A value on one line. */
+function flatText(value: unknown, nameOf: NameOf): string {
+  if (value instanceof CodeReference) return nameOf(value);
+  if (typeof value === 'string') return printText(value);
+  if (Array.isArray(value)) return `[${value.map((item) => flatText(item, nameOf)).join(', ')}]`;
+  if (!isPlain(value)) return String(value);
+  const entries = entriesOf(value).map(([key, item]) => `${printKey(key)}: ${flatText(item, nameOf)}`);
+  return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
 }
 
 function entriesOf(record: Readonly<Record<string, unknown>>): readonly (readonly [string, unknown])[] {

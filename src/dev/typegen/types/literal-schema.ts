@@ -1,7 +1,14 @@
 import { BIGINT_DIGITS } from '../../../tools/schema/value-type.js';
 import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from '../compiler/load-compiler.js';
 import { commentOf } from './finish-schema.js';
-import { CodeReference, hasFlag, type TypeWalk, type Written, type WrittenSchema } from './type-walk.js';
+import {
+  CodeReference,
+  hasFlag,
+  isUnion,
+  type TypeWalk,
+  type Written,
+  type WrittenSchema,
+} from './type-walk.js';
 
 const BIGINT = new CodeReference('BigInt');
 
@@ -163,11 +170,8 @@ function partOf(type: TypeHandle, walk: TypeWalk): string {
   const literal = walk.view.literalOf(type);
   if (literal !== undefined) return escapeText(String(literal));
   if (!hasFlag(walk, type, 'Union')) return ANY;
-  return `(?:${walk.view
-    .constituents(type)
-    .map((part) => partOf(part, walk))
-    .sort()
-    .join('|')})`;
+  const parts = walk.view.constituents(type).map((part) => partOf(part, walk));
+  return `(?:${parts.sort().join('|')})`;
 }
 
 function escapeText(text: string): string {
@@ -201,16 +205,20 @@ function partsOf(node: SyntaxNode, walk: TypeWalk): readonly DeclaredPart[] {
   if (node.kind === view.syntaxKinds.ParenthesizedType && node.type) return partsOf(node.type, walk);
   const alias = aliasDeclaration(view, node);
   const type = view.typeFromNode(node);
-  const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
-  if (alias?.type !== undefined && isUnion) return partsOf(alias.type, walk);
+  if (alias?.type !== undefined && isUnion(walk, type)) return partsOf(alias.type, walk);
   if (hasFlag(walk, type, 'Union'))
     return byValue(view.constituents(type), walk).map((part) => ({ type: part }));
   return [{ type, node }];
 }
 
 function byValue(types: readonly TypeHandle[], walk: TypeWalk): readonly TypeHandle[] {
-  const keyed = types.map((type) => ({ type, key: sortKey(type, walk) }));
-  return keyed.sort((a, b) => compareKeys(a.key, b.key)).map(({ type }) => type);
+  return sortedBy(types, (type) => sortKey(type, walk));
+}
+
+/** Sorts by keys whose parts count from left to right. */
+export function sortedBy<Item>(items: readonly Item[], keyOf: (item: Item) => SortKey): readonly Item[] {
+  const keyed = items.map((item) => ({ item, key: keyOf(item) }));
+  return keyed.sort((one, other) => compareKeys(one.key, other.key)).map(({ item }) => item);
 }
 
 type SortKey = readonly (string | number)[];

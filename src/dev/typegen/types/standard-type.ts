@@ -97,14 +97,13 @@ const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWri
   ...named(['Promise', 'PromiseLike'], refused('is a promise, which JSON cannot carry')),
   ['RegExp', refused('is a regular expression, which JSON cannot carry')],
   ['Error', refused('is an error, which JSON cannot carry')],
-  ['WeakMap', refused('is a WeakMap, which JSON cannot carry')],
-  ['WeakSet', refused('is a WeakSet, which JSON cannot carry')],
   ...BUFFERS.map(
     (name) => [name, refused(`is an ${name}, which JSON cannot carry; a Uint8Array can be`)] as const,
   ),
-  ...['ReadableStream', 'Blob', 'File', 'FormData', 'Request', 'Response', 'Headers'].map(
-    (name) => [name, refused(`is a ${name}, which JSON cannot carry`)] as const,
-  ),
+  ...[
+    ...['WeakMap', 'WeakSet', 'ReadableStream', 'Blob', 'File'],
+    ...['FormData', 'Request', 'Response', 'Headers'],
+  ].map((name) => [name, refused(`is a ${name}, which JSON cannot carry`)] as const),
 ]);
 
 /** The schema of a type of the language or of Node with a form of its own; `undefined` for other types. */
@@ -114,8 +113,7 @@ export function standardType(place: TypePlace, walk: TypeWalk): Written | undefi
   if (symbol !== undefined && writers.has(symbol.name) && isStandardSymbol(symbol, walk)) {
     return writers.get(symbol.name)?.(place, walk);
   }
-  const mapped = mappedStandardType(place.type, walk);
-  return mapped === undefined ? undefined : writers.get(mapped)?.(place, walk);
+  return writers.get(mappedStandardType(place.type, walk) ?? '')?.(place, walk);
 }
 
 /** Recognizes a mapped `Date` and the like: a typical `DeepPartial<Date>` maps the methods, but means a `Date`. */

@@ -68,18 +68,39 @@ export function hasFlag(
   return names.some((name) => (type.flags & (view.typeFlags[name] ?? 0)) !== 0);
 }
 
+/** Whether a node has one of the named modifiers. */
+export function hasModifier(
+  { modifiers = [] }: SyntaxNode,
+  { syntaxKinds }: CompilerView,
+  ...names: readonly string[]
+): boolean {
+  return modifiers.some(({ kind }) => names.some((name) => kind === syntaxKinds[name]));
+}
+
+export function isClass(
+  symbol: SymbolHandle | undefined,
+  { symbolFlags }: CompilerView,
+): symbol is SymbolHandle {
+  return symbol !== undefined && (symbol.flags & (symbolFlags.Class ?? 0)) !== 0;
+}
+
 /** The types of a union, or the type itself; without `undefined`, which JSON lacks. */
 export function definedParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
-  const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
-  const parts = isUnion ? walk.view.constituents(type) : [type];
-  return parts.filter((part) => !hasFlag(walk, part, 'Undefined', 'Void'));
+  return allParts(walk, type).filter((part) => !hasFlag(walk, part, 'Undefined', 'Void'));
 }
 
 /** Whether a type includes `undefined`. */
 export function admitsUndefined(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): boolean {
-  if (hasFlag(walk, type, 'Undefined', 'Void')) return true;
-  const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
-  return isUnion && definedParts(walk, type).length < walk.view.constituents(type).length;
+  return allParts(walk, type).some((part) => hasFlag(walk, part, 'Undefined', 'Void'));
+}
+
+function allParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
+  return isUnion(walk, type) ? walk.view.constituents(type) : [type];
+}
+
+/** Whether a type has alternatives that its author wrote. */
+export function isUnion(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): boolean {
+  return hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
 }
 
 /** Records a fault; returns a placeholder schema. */

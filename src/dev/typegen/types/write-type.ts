@@ -19,6 +19,7 @@ import {
   literalDefault,
   literalSchema,
   orderedPath,
+  sortedBy,
   templatePattern,
 } from './literal-schema.js';
 import { isStandardSymbol, standardType } from './standard-type.js';
@@ -28,6 +29,8 @@ import {
   definedParts,
   fault,
   hasFlag,
+  hasModifier,
+  isClass,
   type OpenType,
   type TypePlace,
   TypeWalk,
@@ -67,25 +70,28 @@ function isReporting(node: SyntaxNode, type: TypeHandle, walk: TypeWalk): boolea
   return typeKey(walk, walk.view.typeFromNode(node)) === typeKey(walk, type);
 }
 
+/** Types with one schema, by their flags. */
+const PLAIN: readonly (readonly [flags: readonly string[], schema: WrittenSchema])[] = [
+  [['Null'], { type: 'null' }],
+  [['String', 'StringMapping'], { type: 'string' }],
+  [['Number', 'Enum'], { type: 'number' }],
+  [['Boolean'], { type: 'boolean' }],
+  [['NonPrimitive'], { type: 'object' }],
+];
+
+const LITERALS = ['StringLiteral', 'NumberLiteral', 'BigIntLiteral', 'BooleanLiteral'];
+
 function writeOne(place: TypePlace, walk: TypeWalk): Written {
   const { type } = place;
-  const { view } = walk;
   if (hasFlag(walk, type, 'Any', 'Unknown')) return writeAny(place, walk);
-  if (hasFlag(walk, type, 'Null')) return { schema: { type: 'null' } };
-  if (hasFlag(walk, type, 'StringLiteral', 'NumberLiteral', 'BigIntLiteral', 'BooleanLiteral')) {
-    return literalSchema([type], walk);
-  }
-  if (hasFlag(walk, type, 'String', 'StringMapping')) return { schema: { type: 'string' } };
-  if (hasFlag(walk, type, 'Number', 'Enum')) return { schema: { type: 'number' } };
-  if (hasFlag(walk, type, 'Boolean')) return { schema: { type: 'boolean' } };
+  if (hasFlag(walk, type, ...LITERALS)) return literalSchema([type], walk);
+  const plain = PLAIN.find(([flags]) => hasFlag(walk, type, ...flags));
+  if (plain !== undefined) return { schema: plain[1] };
   if (hasFlag(walk, type, 'BigInt')) return literalSchema([], walk);
-  if (hasFlag(walk, type, 'TemplateLiteral')) {
+  if (hasFlag(walk, type, 'TemplateLiteral'))
     return { schema: { type: 'string', pattern: templatePattern(type, walk) } };
-  }
-  if (hasFlag(walk, type, 'NonPrimitive')) return { schema: { type: 'object' } };
   if (hasFlag(walk, type, 'Intersection')) return writeIntersection(place, walk);
-  if (hasFlag(walk, type, 'Object')) return writeObjectType(place, walk);
-  return unsayable(place, walk, view.textOf(type));
+  return hasFlag(walk, type, 'Object') ? writeObjectType(place, walk) : unsayable(place, walk);
 }
 
 function writeAny({ type, path }: TypePlace, walk: TypeWalk): Written {
@@ -118,14 +124,14 @@ const BRANDED: ReadonlySet<string> = new Set([
   ...['Set', 'ReadonlySet', 'Map', 'ReadonlyMap'],
 ]);
 
-function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Written {
+function unsayable({ type, path }: TypePlace, walk: TypeWalk): Written {
   if (hasFlag(walk, type, 'Never')) return fault(walk, path, { problem: 'is never: no value fits it' });
   if (hasFlag(walk, type, 'ESSymbol', 'UniqueESSymbol')) {
     if (walk.direction === 'out') return { schema: { type: 'string' } };
     return fault(walk, path, { problem: 'is a symbol, which JSON does not have' });
   }
   return fault(walk, path, {
-    problem: `is ${text}, a generic type that is not resolved here`,
+    problem: `is ${walk.view.textOf(type)}, a generic type that is not resolved here`,
     fix: 'a concrete type, or a class that extends the generic one with concrete types',
   });
 }
@@ -138,34 +144,27 @@ function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWa
   const [only, second] = branches;
   const union =
     only !== undefined && second === undefined ? only : { schema: anyOf(branches.map(settleSchema)) };
-  if (!parts.some(isNull)) return union;
-  return { ...union, schema: orNull(union.schema) };
+  return parts.some(isNull) ? { ...union, schema: orNull(union.schema) } : union;
 }
 
+/** One branch for all literals, one for all big integers, one for `boolean`, and one for each other part. */
 function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: TypeWalk): readonly Written[] {
-  const isBigInt = (type: TypeHandle) => typeof walk.view.literalOf(type) === 'bigint';
-  const truths = ordered.filter(({ type }) => hasFlag(walk, type, 'BooleanLiteral'));
-  const isBoolean = truths.length === 2;
-  const isLiteral = ({ type }: DeclaredPart) =>
-    walk.view.literalOf(type) !== undefined &&
-    !isBigInt(type) &&
-    !(isBoolean && hasFlag(walk, type, 'BooleanLiteral'));
-  const literals = ordered.filter(isLiteral);
-  const digits = ordered.filter(({ type }) => isBigInt(type));
-  const branches: Written[] = [];
-  for (const part of ordered) {
-    if (part === literals[0]) branches.push(literalSchema(typesOf(literals), walk));
-    else if (part === digits[0]) branches.push(literalSchema(typesOf(digits), walk));
-    else if (isBoolean && part === truths[0]) branches.push({ schema: { type: 'boolean' } });
-    else if (!literals.includes(part) && !digits.includes(part) && !(isBoolean && truths.includes(part))) {
-      branches.push(walk.write({ ...part, path: place.path }));
-    }
-  }
-  return branches;
-}
-
-function typesOf(parts: readonly DeclaredPart[]): readonly TypeHandle[] {
-  return parts.map(({ type }) => type);
+  const isTruth = ({ type }: DeclaredPart) => hasFlag(walk, type, 'BooleanLiteral');
+  const isBoolean = ordered.filter(isTruth).length === 2;
+  const kindOf = (part: DeclaredPart) => {
+    if (isBoolean && isTruth(part)) return 'boolean';
+    const literal = walk.view.literalOf(part.type);
+    if (literal === undefined) return part;
+    return typeof literal === 'bigint' ? 'bigint' : 'literal';
+  };
+  return Array.from(Map.groupBy(ordered, kindOf), ([kind, parts]) => {
+    if (kind === 'boolean') return { schema: { type: 'boolean' } };
+    if (typeof kind === 'object') return walk.write({ ...kind, path: place.path });
+    return literalSchema(
+      parts.map(({ type }) => type),
+      walk,
+    );
+  });
 }
 
 /** The same key for the same type, with or without `undefined`. */
@@ -202,12 +201,9 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
     return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
   }
   if (walk.direction === 'out' && isIterable(type, walk)) return { schema: {} };
-  const symbol = view.symbolOf(type);
-  const isClass = symbol !== undefined && (symbol.flags & (view.symbolFlags.Class ?? 0)) !== 0;
+  const symbol = hasFlag(walk, type, 'Intersection') ? undefined : view.symbolOf(type);
   return guarded({ key, type, path }, walk, () =>
-    isClass && !hasFlag(walk, type, 'Intersection')
-      ? writeClassType(place, walk)
-      : writeProperties(place, walk),
+    isClass(symbol, view) ? writeClassType(symbol, place, walk) : writeProperties(place, walk),
   );
 }
 
@@ -224,15 +220,13 @@ const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
  * A class. In results, it is described as `JSON.stringify` writes it. In arguments, instances are created, so it must
  * be plain data.
  */
-function writeClassType(place: TypePlace, walk: TypeWalk): Written {
-  const symbol = walk.view.symbolOf(place.type);
+function writeClassType(symbol: SymbolHandle, place: TypePlace, walk: TypeWalk): Written {
   if (walk.direction === 'out') {
     const written = writeProperties(place, walk);
     // If an instance has no JSON fields, its class determines whether a text or an error is written.
     const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
     return isEmpty ? { schema: {} } : written;
   }
-  if (symbol === undefined) return writeProperties(place, walk);
   const of = walk.classReference(symbol);
   if (of.kind === 'fault') return fault(walk, place.path, of);
   if (of.kind === 'structural') return writeProperties(place, walk);
@@ -248,11 +242,11 @@ function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Written {
 }
 
 function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
-  const { syntaxKinds } = walk.view;
-  if (node.kind === syntaxKinds.ArrayType) return node.elementType;
-  if (node.kind === syntaxKinds.TypeOperator) return node.type && itemNode(node.type, walk);
-  if (node.kind === syntaxKinds.ParenthesizedType) return node.type && itemNode(node.type, walk);
-  return node.kind === syntaxKinds.TypeReference ? node.typeArguments?.[0] : undefined;
+  const { ArrayType, TypeOperator, ParenthesizedType, TypeReference } = walk.view.syntaxKinds;
+  if (node.kind === ArrayType) return node.elementType;
+  if (node.kind === TypeOperator || node.kind === ParenthesizedType)
+    return node.type && itemNode(node.type, walk);
+  return node.kind === TypeReference ? node.typeArguments?.[0] : undefined;
 }
 
 /** A tuple. Elements after a rest element may have any of the following types: JSON Schema cannot be more exact. */
@@ -278,13 +272,11 @@ function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Written {
 }
 
 function elementNodes(node: SyntaxNode | undefined, walk: TypeWalk): readonly (SyntaxNode | undefined)[] {
-  const { syntaxKinds } = walk.view;
-  if (node?.kind === syntaxKinds.TypeOperator) return elementNodes(node?.type, walk);
-  if (node?.kind !== syntaxKinds.TupleType) return [];
+  const { TypeOperator, TupleType, NamedTupleMember, OptionalType } = walk.view.syntaxKinds;
+  if (node?.kind === TypeOperator) return elementNodes(node?.type, walk);
+  if (node?.kind !== TupleType) return [];
   return (node?.elements ?? []).map((element) =>
-    element.kind === syntaxKinds.NamedTupleMember || element.kind === syntaxKinds.OptionalType
-      ? element.type
-      : element,
+    element.kind === NamedTupleMember || element.kind === OptionalType ? element.type : element,
   );
 }
 
@@ -305,10 +297,9 @@ function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): 
   const { type, path } = place;
   const { view } = walk;
   const symbol = view.symbolOf(type);
-  const isClass = ((symbol?.flags ?? 0) & (view.symbolFlags.Class ?? 0)) !== 0;
-  if (isClass && walk.direction === 'in') {
+  if (isClass(symbol, view) && walk.direction === 'in') {
     return fault(walk, path, {
-      problem: `is the class ${symbol?.name}, which extends a list; JSON has plain lists only`,
+      problem: `is the class ${symbol.name}, which extends a list; JSON has plain lists only`,
       fix: 'the type of the list itself: string[]',
     });
   }
@@ -511,16 +502,13 @@ function initializerOf(
  * in a class, they are on the prototype.
  */
 function isHidden(declaration: SyntaxNode, { view, direction }: TypeWalk): boolean {
-  const { PrivateKeyword, ProtectedKeyword, PrivateIdentifier, GetAccessor } = view.syntaxKinds;
-  const { InterfaceDeclaration, ObjectLiteralExpression } = view.syntaxKinds;
+  const { PrivateIdentifier, GetAccessor, InterfaceDeclaration, ObjectLiteralExpression } = view.syntaxKinds;
   if (declaration.name?.kind === PrivateIdentifier) return true;
   if (declaration.kind === GetAccessor) {
     const within = declaration.parent?.kind;
     return within !== InterfaceDeclaration && (direction === 'in' || within !== ObjectLiteralExpression);
   }
-  return (declaration.modifiers ?? []).some(
-    ({ kind }) => kind === PrivateKeyword || kind === ProtectedKeyword,
-  );
+  return hasModifier(declaration, view, 'PrivateKeyword', 'ProtectedKeyword');
 }
 
 /** Index signatures: `Record<string, T>`, `[key: \`x-${string}\`]: T`. `propertyNames` applies to all keys. */
@@ -547,8 +535,7 @@ function indexSchema(
 
 /** Sorted, because each compiler has its own order. */
 function byPattern(indexes: readonly IndexFacts[], walk: TypeWalk): readonly IndexFacts[] {
-  const keyed = indexes.map((index) => ({ index, pattern: templatePattern(index.key, walk) }));
-  return keyed.sort((a, b) => (a.pattern < b.pattern ? -1 : 1)).map(({ index }) => index);
+  return sortedBy(indexes, ({ key }) => [templatePattern(key, walk)]);
 }
 
 /**
@@ -618,15 +605,9 @@ function hasObjectFlag(type: TypeHandle, name: string, { view }: TypeWalk): bool
 }
 
 function byDeclaration(symbols: readonly SymbolHandle[], { view }: TypeWalk): readonly string[] {
-  const placed = symbols.map((symbol) => {
+  const placed = sortedBy(symbols, (symbol) => {
     const [node] = view.declarations(symbol);
-    return { name: symbol.name, file: node ? orderedPath(view.fileOf(node)) : '\uffff', pos: node?.pos ?? 0 };
+    return [node ? orderedPath(view.fileOf(node)) : '\uffff', node?.pos ?? 0, symbol.name];
   });
-  placed.sort((a, b) => compareTexts(a.file, b.file) || a.pos - b.pos || compareTexts(a.name, b.name));
   return placed.map(({ name }) => name);
-}
-
-function compareTexts(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
