@@ -40,7 +40,14 @@ import { DiskFileSystem, fileTools, JournaledFileSystem } from '../../toolbox/fi
 import { isWithin } from '../../toolbox/paths/folder-path.js';
 import type { PermissionMode, PermissionRule, Permissions } from '../../toolbox/permissions/index.js';
 import { PERMISSIONS_OPTIONS } from '../../toolbox/permissions/permissions.js';
-import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  type LineValues,
+  STRING,
+  UserFault,
+} from './command.js';
 import { askAll, ChatPrinter, TerminalLines } from './terminal.js';
 
 interface AgentTalkParts {
@@ -265,10 +272,9 @@ class AgentTalk {
 
   async #command(line: string): Promise<void> {
     const [name = '', ...words] = line.slice(1).split(/\s+/);
-    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     try {
-      if (command === undefined) this.#report(`there is no /${name}; /help lists the commands`);
-      else await this[command.method](words);
+      if (Object.hasOwn(COMMANDS, name)) await this[name as keyof typeof COMMANDS](words);
+      else this.#report(`there is no /${name}; /help lists the commands`);
     } catch (error) {
       this.#report(errorMessage(error));
     }
@@ -279,9 +285,9 @@ class AgentTalk {
   }
 
   help(): void {
-    for (const [name, { about }] of Object.entries(COMMANDS))
+    const commands = { ...COMMANDS, exit: 'ends; the session can be continued' };
+    for (const [name, about] of Object.entries(commands))
       this.#parts.environment.out(`/${name.padEnd(12)} ${about}\n`);
-    this.#parts.environment.out(`/${'exit'.padEnd(12)} ends; the session can be continued\n`);
   }
 
   tools(): void {
@@ -306,17 +312,15 @@ class AgentTalk {
       const changes = files.changes();
       if (changes.length === 0) environment.out('nothing was changed\n');
       for (const { at, about } of changes) environment.out(`${at} ${visibleLine(about)}\n`);
-      return;
-    }
-    if (word === 'skip') {
+    } else if (word === 'skip') {
       const left = files.forget();
       this.#report(left === undefined ? 'nothing was changed' : `left as it is: ${left.about}`);
-      return;
-    }
-    if (word !== undefined) {
-      this.#report('/undo, /undo list or /undo skip');
-      return;
-    }
+    } else if (word === undefined) await this.#undoLast();
+    else this.#report('/undo, /undo list or /undo skip');
+  }
+
+  async #undoLast(): Promise<void> {
+    const { files, environment, id, folder, sessions } = this.#parts;
     let undone: Awaited<ReturnType<JournaledFileSystem['undo']>>;
     try {
       undone = await files.undo();
@@ -330,7 +334,6 @@ class AgentTalk {
       return;
     }
     const about = `${undone.about} (${undone.paths.join(', ')})`;
-    const { id, folder, sessions } = this.#parts;
     const known = sessions.read(id);
     sessions.note({ id, folder, title: known?.title ?? '', undone: [...(known?.undone ?? []), about] });
     environment.out(`undone: ${visibleLine(about)}\n`);
@@ -361,63 +364,60 @@ function unanswered({ id, kind, tool, message }: PendingCall): Answer {
   return { id, outcome: 'done', result: failedResult('OutcomeUnknown', known).toJSON() };
 }
 
-const COMMANDS: Readonly<
-  Record<string, { readonly about: string; readonly method: 'help' | 'tools' | 'cost' | 'undo' | 'yes' }>
-> = {
-  help: { about: 'lists the commands', method: 'help' },
-  tools: { about: 'lists the tools', method: 'tools' },
-  cost: { about: 'what the session has spent', method: 'cost' },
-  undo: { about: 'takes the last change of files back; /undo list, /undo skip', method: 'undo' },
-  yes: { about: 'lists the yeses that stand; /yes revoke <id>', method: 'yes' },
+/** The commands of a session, each a method of {@link AgentTalk}. */
+const COMMANDS = {
+  help: 'lists the commands',
+  tools: 'lists the tools',
+  cost: 'what the session has spent',
+  undo: 'takes the last change of files back; /undo list, /undo skip',
+  yes: 'lists the yeses that stand; /yes revoke <id>',
 };
 
 const OPTIONS = {
-  model: { type: 'string' },
-  url: { type: 'string' },
-  offline: { type: 'boolean' },
-  config: { type: 'string' },
-  session: { type: 'string' },
-  continue: { type: 'boolean' },
-  sessions: { type: 'boolean' },
-  mode: { type: 'string' },
-  sandbox: { type: 'string' },
-  interactive: { type: 'boolean' },
-} as const;
+  model: STRING,
+  url: STRING,
+  offline: FLAG,
+  config: STRING,
+  session: STRING,
+  continue: FLAG,
+  sessions: FLAG,
+  mode: STRING,
+  sandbox: STRING,
+  interactive: FLAG,
+};
 
 type AgentArguments = LineValues<typeof OPTIONS>;
 
 /** `toolwright agent [folder]`: an assistant on the terminal that works in a folder. */
-export const agentCommand: Command = {
-  async run(args, environment) {
-    const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
-    if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
-    const sessions = new AgentSessions((sentence) =>
-      environment.error(`toolwright: ${visibleLine(sentence)}\n`),
-    );
-    if (values.sessions) {
-      for (const { id, folder, used, title } of sessions.list()) {
-        const time = used.slice(0, 16).replace('T', ' ');
-        environment.out(`${id}  ${time}  ${visibleLine(folder)}  ${visibleLine(title)}\n`);
-      }
-      return 0;
+export const agentCommand: Command = async (args, environment) => {
+  const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+  if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
+  const sessions = new AgentSessions((sentence) =>
+    environment.error(`toolwright: ${visibleLine(sentence)}\n`),
+  );
+  if (values.sessions) {
+    for (const { id, folder, used, title } of sessions.list()) {
+      const time = used.slice(0, 16).replace('T', ' ');
+      environment.out(`${id}  ${time}  ${visibleLine(folder)}  ${visibleLine(title)}\n`);
     }
+    return 0;
+  }
+  try {
+    const config = readConfig(values.config, environment);
+    const folder = folderOf(positionals[0], { config, environment });
+    const id = sessionOf(values, { sessions, folder });
+    const close = sessions.open(id, folder);
     try {
-      const config = readConfig(values.config, environment);
-      const folder = folderOf(positionals[0], { config, environment });
-      const id = sessionOf(values, { sessions, folder });
-      const close = sessions.open(id, folder);
-      try {
-        return await talk(values, { id, folder, config, sessions, environment });
-      } finally {
-        close();
-      }
-    } catch (fault) {
-      const isUnavailable = fault instanceof ToolwrightError && fault.name === 'SandboxUnavailable';
-      if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError || isUnavailable))
-        throw fault;
-      throw new UserFault(fault.message, 1);
+      return await talk(values, { id, folder, config, sessions, environment });
+    } finally {
+      close();
     }
-  },
+  } catch (fault) {
+    const isUnavailable = fault instanceof ToolwrightError && fault.name === 'SandboxUnavailable';
+    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError || isUnavailable))
+      throw fault;
+    throw new UserFault(fault.message, 1);
+  }
 };
 
 /** From the command line, then from the file, whose paths start at its own folder. */
@@ -593,10 +593,8 @@ function openRoot(root: string, path = COMMAND): DiskFileSystem {
 /** Skills of the user and of the folder. Skills of the folder are only text for the model, so they need no trust. */
 function skillsOf({ skills }: NamedConfig['options'], folder: string): Pick<AgentOptions, 'skills'> {
   if (skills !== undefined) return {};
-  const { XDG_CONFIG_HOME } = process.env;
-  const home = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir(), '.config');
   const ofFolder = join(folder, '.toolwright', 'skills');
-  const there = [join(home, 'toolwright', 'skills'), ofFolder].filter(existsSync);
+  const there = [join(userFolder('XDG_CONFIG_HOME', '.config'), 'skills'), ofFolder].filter(existsSync);
   // An untrusted link could make other folders of the user count as skills.
   if (there.includes(ofFolder) && !isWithin(realpathSync.native(ofFolder), folder))
     throw new UserFault(`${ofFolder} is a link that leads out of the folder: remove it`, 1);
@@ -659,21 +657,23 @@ interface AgentSession {
   readonly undone: readonly string[];
 }
 
-type FoundSession =
-  | { readonly status: 'known'; readonly session: AgentSession }
-  | { readonly status: 'missing' }
-  | { readonly status: 'broken'; readonly path: string; readonly why: string };
+/** A session; or, if its file is unreadable, why. Both are absent if there is no file. */
+interface FoundSession {
+  readonly session?: AgentSession;
+  readonly fault?: string;
+}
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** Folder for data that belongs to this user and to no project. */
 function stateFolder(): string {
-  const { XDG_STATE_HOME } = process.env;
-  const home =
-    XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME)
-      ? XDG_STATE_HOME
-      : join(homedir(), '.local', 'state');
-  return join(home, 'toolwright');
+  return userFolder('XDG_STATE_HOME', '.local', 'state');
+}
+
+/** The folder of this package in a folder of the user (XDG Base Directory). */
+function userFolder(variable: string, ...path: readonly string[]): string {
+  const named = process.env[variable] ?? '';
+  return join(isAbsolute(named) ? named : join(homedir(), ...path), 'toolwright');
 }
 
 /** The sessions of this user, each in a folder of its own with access for this user only. */
@@ -698,10 +698,10 @@ export class AgentSessions {
     }
     return ids
       .flatMap((id) => {
-        const found = ID.test(id) ? this.#find(id) : { status: 'missing' as const };
-        if (found.status === 'broken')
-          this.#warn(`${found.path} cannot be read: ${found.why}; --session ${id} goes on with it`);
-        return found.status === 'known' ? [found.session] : [];
+        const { session, fault } = ID.test(id) ? this.#find(id) : {};
+        if (fault !== undefined)
+          this.#warn(`${this.#fileOf(id)} cannot be read: ${fault}; --session ${id} goes on with it`);
+        return session ?? [];
       })
       .filter((session) => folder === undefined || session.folder === folder)
       .sort((one, other) => (one.used < other.used ? 1 : -1));
@@ -709,23 +709,20 @@ export class AgentSessions {
 
   /** A session; `undefined` if it does not exist. */
   read(id: string): AgentSession | undefined {
-    const found = this.#find(id);
-    return found.status === 'known' ? found.session : undefined;
+    return this.#find(id).session;
   }
 
   #find(id: string): FoundSession {
-    const path = this.#fileOf(id);
     try {
-      const session: unknown = JSON.parse(readFileSync(path, 'utf8'));
-      const { folder, used, title = '', undone } = isRecord(session) ? session : {};
+      const stored: unknown = JSON.parse(readFileSync(this.#fileOf(id), 'utf8'));
+      const { folder, used, title = '', undone } = isRecord(stored) ? stored : {};
       if (typeof folder !== 'string' || typeof used !== 'string')
-        return { status: 'broken', path, why: 'it is not what a session is kept as' };
+        return { fault: 'it is not what a session is kept as' };
       const reverted = Array.isArray(undone) ? undone.map(String) : [];
-      return { status: 'known', session: { id, folder, used, title: String(title), undone: reverted } };
+      return { session: { id, folder, used, title: String(title), undone: reverted } };
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
-      return isMissing ? { status: 'missing' } : { status: 'broken', path, why: errorMessage(error) };
+      const { code = '' } = error as NodeJS.ErrnoException;
+      return ['ENOENT', 'ENOTDIR'].includes(code) ? {} : { fault: errorMessage(error) };
     }
   }
 
@@ -749,15 +746,18 @@ export class AgentSessions {
     const place = this.placeOf(id);
     const lock = join(place, 'lock');
     this.#withLock(id, () => {
-      const found = this.#find(id);
-      const known = found.status === 'known' ? found.session : undefined;
+      const { session: known, fault } = this.#find(id);
       if (known !== undefined && known.folder !== folder)
         throw new UserFault(`the session ${id} is over ${known.folder}: toolwright agent ${known.folder}`, 1);
-      refuseHeld(lock, id);
+      const holder = readHolder(lock);
+      // The lock of a crashed process is ignored.
+      if (holder !== process.pid && isAlive(holder))
+        throw new UserFault(`the session ${id} is open in process ${holder}`, 1);
       mkdirSync(place, { recursive: true, mode: 0o700 });
       writeFileSync(lock, String(process.pid), { mode: 0o600 });
-      const title = found.status === 'broken' ? this.#renameBroken(found) : '';
-      this.note({ id, folder, title: known?.title ?? title, undone: known?.undone ?? [] });
+      if (fault !== undefined) this.#renameBroken(id, fault);
+      const title = fault === undefined ? '' : '(title lost)';
+      this.note({ id, folder, title, undone: [], ...known });
     });
     return () =>
       this.#withLock(id, () => {
@@ -769,11 +769,11 @@ export class AgentSessions {
   }
 
   /** Renames an unreadable session file; the conversation in its store is intact. */
-  #renameBroken({ path, why }: FoundSession & { readonly status: 'broken' }): string {
+  #renameBroken(id: string, fault: string): void {
+    const path = this.#fileOf(id);
     const renamed = `${path}.broken-${Date.now()}`;
     renameSync(path, renamed);
-    this.#warn(`${path} cannot be read, and is kept as ${basename(renamed)}: ${why}`);
-    return '(title lost)';
+    this.#warn(`${path} cannot be read, and is kept as ${basename(renamed)}: ${fault}`);
   }
 
   /** Runs `work` while no other process opens or closes the same session. */
@@ -788,8 +788,8 @@ export class AgentSessions {
   }
 
   /** Stores the session's data. */
-  note({ id, ...known }: Omit<AgentSession, 'used'>): void {
-    const session = { ...known, used: new Date().toISOString() };
+  note({ id, folder, title, undone }: Omit<AgentSession, 'used'>): void {
+    const session = { folder, title, undone, used: new Date().toISOString() };
     const path = this.#fileOf(id);
     // Written to a draft first, so that a crash leaves the old file intact.
     writeFileSync(`${path}.draft`, `${JSON.stringify(session, null, 2)}\n`, { mode: 0o600 });
@@ -802,13 +802,6 @@ function unusable(folder: string, error: unknown): UserFault {
     `sessions are kept in ${folder} (XDG_STATE_HOME says where), and it cannot be used: ${errorMessage(error)}`,
     1,
   );
-}
-
-/** Throws if a running process holds the lock; a lock of a crashed process is ignored. */
-function refuseHeld(lock: string, id: string): void {
-  const holder = readHolder(lock);
-  if (holder !== process.pid && isAlive(holder))
-    throw new UserFault(`the session ${id} is open in process ${holder}`, 1);
 }
 
 function readHolder(path: string): number {

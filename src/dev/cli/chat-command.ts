@@ -6,7 +6,15 @@ import { notesOf } from '../../run/call/result-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
-import { type Command, type CommandEnvironment, type LineValues, readLine, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  type LineValues,
+  readLine,
+  STRING,
+  UserFault,
+} from './command.js';
 import {
   jsonObject,
   type OpenModule,
@@ -18,30 +26,28 @@ import {
 import { askAll, ChatPrinter, TerminalLines } from './terminal.js';
 
 const CHAT_OPTIONS = {
-  model: { type: 'string' },
-  offline: { type: 'boolean' },
-  data: { type: 'string' },
-} as const;
+  model: STRING,
+  offline: FLAG,
+  data: STRING,
+};
 
 type ChatOptions = LineValues<typeof CHAT_OPTIONS>;
 
 /** `toolwright chat <module>`: a conversation with the tools of a module, on the terminal. */
-export const chatCommand: Command = {
-  async run(args, environment) {
-    const { name, values } = readLine(
-      args,
-      CHAT_OPTIONS,
-      'chat takes one module: toolwright chat dist/tools.js',
-    );
-    const data = values.data === undefined ? undefined : jsonObject('--data', values.data);
-    return withModule(name, environment, async (module) => {
-      const registry = requiredRegistry(name, module);
-      const config = { ...(await modelOf(name, module, values)), tools: registry };
-      const scope = await scopeOfModule(module, data);
-      await new TerminalChat({ config, scope, registry, environment }).talk();
-      return 0;
-    });
-  },
+export const chatCommand: Command = async (args, environment) => {
+  const { name, values } = readLine(
+    args,
+    CHAT_OPTIONS,
+    'chat takes one module: toolwright chat dist/tools.js',
+  );
+  const data = values.data === undefined ? undefined : jsonObject('--data', values.data);
+  return withModule(name, environment, async (module) => {
+    const registry = requiredRegistry(name, module);
+    const config = { ...(await modelOf(name, module, values)), tools: registry };
+    const scope = await scopeOfModule(module, data);
+    await new TerminalChat({ config, scope, registry, environment }).talk();
+    return 0;
+  });
 };
 
 /** The provider and model: the module's own, or the offline provider. */
@@ -165,52 +171,50 @@ class TerminalChat {
 }
 
 const CALL_OPTIONS = {
-  data: { type: 'string' },
-  json: { type: 'boolean' },
-  yes: { type: 'boolean' },
-} as const;
+  data: STRING,
+  json: FLAG,
+  yes: FLAG,
+};
 
 /** `toolwright call <module> <tool> [arguments]`: one call, through the same pipeline as a model's call. */
-export const callCommand: Command = {
-  async run(args, environment) {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      options: CALL_OPTIONS,
-      allowPositionals: true,
-    });
-    const [name, tool, written = '{}', fourth] = positionals;
-    if (name === undefined || tool === undefined || fourth !== undefined)
-      throw new UserFault(
-        'call takes a module, a tool and its arguments: toolwright call dist/tools.js find_orders \'{"limit":5}\'',
+export const callCommand: Command = async (args, environment) => {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: CALL_OPTIONS,
+    allowPositionals: true,
+  });
+  const [name, tool, written = '{}', fourth] = positionals;
+  if (name === undefined || tool === undefined || fourth !== undefined)
+    throw new UserFault(
+      'call takes a module, a tool and its arguments: toolwright call dist/tools.js find_orders \'{"limit":5}\'',
+    );
+  const data = values.data === undefined ? undefined : jsonObject('--data', values.data);
+  return withModule(name, environment, async (module) => {
+    const tools = requiredRegistry(name, module);
+    if (tools.get(tool) === undefined)
+      throw new UserFault(`there is no tool '${tool}'; there are ${tools.list().join(', ')}`);
+    const call = { id: 'call_1', name: tool, arguments: written };
+    const replies = [{ content: '', toolCalls: [call], finishReason: 'tool_calls' as const }];
+    // Replaces the model of a run: it makes the call and then ends the run.
+    const provider: LLMProvider = {
+      chat: async () => replies.shift() ?? { content: 'Done.', toolCalls: [], finishReason: 'stop' },
+    };
+    const scope = await scopeOfModule(module, data);
+    const conversation = new Conversation({ provider, model: 'command line', tools, scope });
+    try {
+      const record = await makeCall(conversation, { approvesAll: values.yes === true, environment });
+      const { result, status } = record;
+      for (const note of notesOf(record)) environment.error(`toolwright: ${visibleLine(note)}\n`);
+      environment.out(
+        values.json
+          ? `${JSON.stringify({ status, ...result.toJSON() })}\n`
+          : `${visibleText(result.forLLM)}\n`,
       );
-    const data = values.data === undefined ? undefined : jsonObject('--data', values.data);
-    return withModule(name, environment, async (module) => {
-      const tools = requiredRegistry(name, module);
-      if (tools.get(tool) === undefined)
-        throw new UserFault(`there is no tool '${tool}'; there are ${tools.list().join(', ')}`);
-      const call = { id: 'call_1', name: tool, arguments: written };
-      const replies = [{ content: '', toolCalls: [call], finishReason: 'tool_calls' as const }];
-      // Replaces the model of a run: it makes the call and then ends the run.
-      const provider: LLMProvider = {
-        chat: async () => replies.shift() ?? { content: 'Done.', toolCalls: [], finishReason: 'stop' },
-      };
-      const scope = await scopeOfModule(module, data);
-      const conversation = new Conversation({ provider, model: 'command line', tools, scope });
-      try {
-        const record = await makeCall(conversation, { approvesAll: values.yes === true, environment });
-        const { result, status } = record;
-        for (const note of notesOf(record)) environment.error(`toolwright: ${visibleLine(note)}\n`);
-        environment.out(
-          values.json
-            ? `${JSON.stringify({ status, ...result.toJSON() })}\n`
-            : `${visibleText(result.forLLM)}\n`,
-        );
-        return result.isError ? 1 : 0;
-      } finally {
-        await conversation.close();
-      }
-    });
-  },
+      return result.isError ? 1 : 0;
+    } finally {
+      await conversation.close();
+    }
+  });
 };
 
 interface Calling {

@@ -1,5 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { missingPackage } from '../../core/kernel/missing-package.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
 
 /** The environment of a command. */
 export interface CommandEnvironment {
@@ -16,11 +17,8 @@ export interface CommandEnvironment {
   readonly signal?: AbortSignal;
 }
 
-/** A subcommand, loaded only when it is called. */
-export interface Command {
-  /** Returns the exit code: 0, or 1 if what was checked has faults. */
-  run(args: readonly string[], environment: CommandEnvironment): Promise<number>;
-}
+/** A subcommand; returns the exit code: 0, or 1 if what was checked has faults. */
+export type Command = (args: readonly string[], environment: CommandEnvironment) => Promise<number>;
 
 /** A mistake of the user: one line and exit code 2, or 1 if files are at fault. */
 export class UserFault extends Error {
@@ -31,6 +29,10 @@ export class UserFault extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** An option with a value, and one without. */
+export const STRING = { type: 'string' } as const;
+export const FLAG = { type: 'boolean' } as const;
 
 /** Options of a command line, as `parseArgs` takes them. */
 type LineOptions = NonNullable<ParseArgsConfig['options']>;
@@ -81,6 +83,38 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 export function installAdvice(error: unknown): string | undefined {
   const name = missingPackage(error);
   return name === undefined ? undefined : `the package ${name} is not installed: npm install ${name}`;
+}
+
+/** What a check has found. A problem contains its fix; advice is no reason to fail. */
+export interface Finding {
+  readonly state: 'ok' | 'problem' | 'advice';
+  readonly text: string;
+}
+
+export function ok(text: string): Finding {
+  return { state: 'ok', text };
+}
+
+export function problem(text: string): Finding {
+  return { state: 'problem', text };
+}
+
+export function advice(text: string): Finding {
+  return { state: 'advice', text };
+}
+
+/** Prints findings, a line for each or as JSON; returns the exit code. */
+export function printFindings(
+  findings: readonly Finding[],
+  { out }: Pick<CommandEnvironment, 'out'>,
+  isJson = false,
+): 0 | 1 {
+  const lines = findings.map(
+    ({ state, text }) =>
+      `${state.padEnd('problem'.length)}  ${visibleLine(text.replace(/\s*\n\s*/g, ' '))}\n`,
+  );
+  out(isJson ? `${JSON.stringify(findings)}\n` : lines.join(''));
+  return findings.some(({ state }) => state === 'problem') ? 1 : 0;
 }
 
 /** Rows with aligned columns: the first `texts` columns are text, the others numbers. A cell wider than `widest` shifts its row. */

@@ -21,43 +21,41 @@ const PORT = '4747';
  * `toolwright dev <module>`: `toolwright inspect`, restarted whenever a source of the folder changes, with the schemas
  * generated again before. The page shows the tools, the runs and a chat.
  */
-export const devCommand: Command = {
-  async run(args, environment) {
-    const { name, values } = readInspectLine('dev', args);
-    const { folder } = environment;
-    const path = modulePath(name, folder);
-    const { port = PORT, tests = 'test', recordings = tests } = values;
-    // Tried here: if `inspect` failed, this command would wait until a file changes.
-    const attempt = createServer().listen(Number(port), '127.0.0.1');
-    await once(attempt, 'listening').catch(refusePort(port));
-    await once(attempt.close(), 'close');
-    const over = new AbortController();
-    onEnd(environment, () => over.abort());
-    // A wrong option is not repaired by a change of a file.
-    const onMistake = () => over.abort();
-    const inspector = new InspectorProcess([...args, '--port', port], { environment, onMistake });
-    const compiler = await compilerOf(environment);
-    // The inspector writes there.
-    const written = [tests, recordings].map((one) => resolve(folder, one));
-    try {
-      await watchProject([folder, dirname(path)], {
-        signal: over.signal,
-        isSource: (file) => SOURCE.test(file),
-        isIgnored: (one) =>
-          basename(one) === 'node_modules' ||
-          ((OUTPUT.test(basename(one)) || written.includes(one)) && !isWithin(path, one)),
-        onChange() {
-          const watched = updateSchemas(compiler, environment);
-          inspector.restart();
-          return watched;
-        },
-      });
-    } finally {
-      compiler?.close();
-      await inspector.end();
-    }
-    return inspector.exitCode;
-  },
+export const devCommand: Command = async (args, environment) => {
+  const { name, values } = readInspectLine('dev', args);
+  const { folder } = environment;
+  const path = modulePath(name, folder);
+  const { port = PORT, tests = 'test', recordings = tests } = values;
+  // Tried here: if `inspect` failed, this command would wait until a file changes.
+  const attempt = createServer().listen(Number(port), '127.0.0.1');
+  await once(attempt, 'listening').catch(refusePort(port));
+  await once(attempt.close(), 'close');
+  const over = new AbortController();
+  onEnd(environment, () => over.abort());
+  // A wrong option is not repaired by a change of a file.
+  const onMistake = () => over.abort();
+  const inspector = new InspectorProcess([...args, '--port', port], { environment, onMistake });
+  const compiler = await compilerOf(environment);
+  // The inspector writes there.
+  const written = [tests, recordings].map((one) => resolve(folder, one));
+  try {
+    await watchProject([folder, dirname(path)], {
+      signal: over.signal,
+      isSource: (file) => SOURCE.test(file),
+      isIgnored: (one) =>
+        basename(one) === 'node_modules' ||
+        ((OUTPUT.test(basename(one)) || written.includes(one)) && !isWithin(path, one)),
+      onChange() {
+        const watched = updateSchemas(compiler, environment);
+        inspector.restart();
+        return watched;
+      },
+    });
+  } finally {
+    compiler?.close();
+    await inspector.end();
+  }
+  return inspector.exitCode;
 };
 
 const SOURCE = /(\.[cm]?[jt]sx?|(^|[/\\])tsconfig[^/\\]*\.json)$/;

@@ -10,12 +10,21 @@ import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { oldNode } from '../../core/kernel/node-version.js';
-import { visibleLine } from '../../core/kernel/visible-text.js';
 import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { type Compiler, loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { generate } from '../typegen/generate.js';
-import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  type Finding,
+  type LineValues,
+  ok,
+  printFindings,
+  problem,
+  STRING,
+  UserFault,
+} from './command.js';
 import {
   type GenerateTarget,
   readIfThere,
@@ -27,30 +36,20 @@ import { NO_TOOLS, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 import { packageManifest } from './package-manifest.js';
 
-/** The result of a check; the text of a problem contains its fix. */
-interface Diagnosis {
-  readonly state: 'ok' | 'problem';
-  readonly text: string;
-}
-
-const OPTIONS = { ...TARGET_OPTIONS, store: { type: 'string' }, module: { type: 'string' } } as const;
+const OPTIONS = { ...TARGET_OPTIONS, store: STRING, module: STRING };
 
 type DoctorOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright doctor`: checks the requirements of the package, and prints a line for each check. */
-export const doctorCommand: Command = {
-  async run(args, environment) {
-    const { values } = parseArgs({ args: [...args], options: OPTIONS });
-    let exitCode = 0;
-    for await (const { state, text } of examine(values, environment)) {
-      environment.out(`${state.padEnd('problem'.length)}  ${visibleLine(text.replace(/\s*\n\s*/g, ' '))}\n`);
-      if (state === 'problem') exitCode = 1;
-    }
-    return exitCode;
-  },
+export const doctorCommand: Command = async (args, environment) => {
+  const { values } = parseArgs({ args: [...args], options: OPTIONS });
+  let exitCode = 0;
+  for await (const finding of examine(values, environment))
+    exitCode = printFindings([finding], environment) || exitCode;
+  return exitCode;
 };
 
-async function* examine(values: DoctorOptions, environment: CommandEnvironment): AsyncGenerator<Diagnosis> {
+async function* examine(values: DoctorOptions, environment: CommandEnvironment): AsyncGenerator<Finding> {
   const { folder } = environment;
   yield examineNode();
   yield* examineProject(values, folder);
@@ -59,20 +58,12 @@ async function* examine(values: DoctorOptions, environment: CommandEnvironment):
   if (values.store !== undefined) yield* examineStore(values.store, { tools, environment });
 }
 
-function ok(text: string): Diagnosis {
-  return { state: 'ok', text };
-}
-
-function problem(text: string): Diagnosis {
-  return { state: 'problem', text };
-}
-
-function examineNode(): Diagnosis {
+function examineNode(): Finding {
   const old = oldNode();
   return old === undefined ? ok(`Node ${process.versions.node}`) : problem(`${old}: install it`);
 }
 
-async function* examineProject(values: DoctorOptions, folder: string): AsyncGenerator<Diagnosis> {
+async function* examineProject(values: DoctorOptions, folder: string): AsyncGenerator<Finding> {
   if (values.project === undefined && !existsSync(join(folder, 'tsconfig.json')))
     return yield ok(`no tsconfig.json in ${folder}: TypeScript is not looked at`);
   const target = readTarget(values, folder);
@@ -88,7 +79,7 @@ async function* examineProject(values: DoctorOptions, folder: string): AsyncGene
 }
 
 /** Checks the decorator settings and the generated file; one of them is enough. */
-function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Diagnosis> {
+function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Finding> {
   const view = compiler.open(target.project);
   const [broken] = view.problems();
   if (broken !== undefined) return yield problem(broken);
@@ -122,7 +113,7 @@ function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: strin
 }
 
 /** Checks installed peers; all peers are optional. */
-function* examinePeers(folder: string): Generator<Diagnosis> {
+function* examinePeers(folder: string): Generator<Finding> {
   const { peerDependencies } = packageManifest();
   const fitting: string[] = [];
   for (const [name, range] of Object.entries(peerDependencies)) {
@@ -171,7 +162,7 @@ function numbersOf(version: string): readonly number[] {
 async function* examineModule(
   name: string | undefined,
   folder: string,
-): AsyncGenerator<Diagnosis, NamedTools | undefined> {
+): AsyncGenerator<Finding, NamedTools | undefined> {
   if (name === undefined) return undefined;
   try {
     const { exports, close } = await openModule(name, folder, 'operator');
@@ -196,7 +187,7 @@ async function* examineModule(
 const ENGINE_WITHIN_MS = 5_000;
 
 /** Checks whether the engine of a module works: its driver or its broker may be missing. */
-async function* examineEngine(engine: unknown): AsyncGenerator<Diagnosis> {
+async function* examineEngine(engine: unknown): AsyncGenerator<Finding> {
   const { name = 'the engine', check } = Object(engine) as Partial<JobEngine>;
   if (!JOB_ENGINE.accepts(engine) || check === undefined) return;
   try {
@@ -221,7 +212,7 @@ interface StorePlace {
   readonly environment: CommandEnvironment;
 }
 
-async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Diagnosis> {
+async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Finding> {
   try {
     const store = await openStore(name, environment);
     try {
@@ -242,7 +233,7 @@ const MOST_JOBS = 1000;
 /** Workers check all unfinished jobs about once a minute. */
 const QUIET_MS = 150_000;
 
-async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Diagnosis> {
+async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Finding> {
   const unfinished = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: MOST_JOBS });
   if (unfinished.length === 0) return yield ok('no unfinished jobs');
   yield ok(`unfinished: ${jobsText(unfinished)}`);

@@ -20,9 +20,9 @@ import {
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { type Completion, type CompletionBlock, complete } from '../../run/loop/complete.js';
 import { historyFaults } from '../../run/loop/given-history.js';
-import { type Checker, createChecker } from '../../tools/checking/checker.js';
+import { createChecker } from '../../tools/checking/checker.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
-import { alignedRows, type Command, type CommandEnvironment, UserFault } from './command.js';
+import { alignedRows, type Command, type CommandEnvironment, FLAG, STRING, UserFault } from './command.js';
 import {
   type ModuleSettings,
   type OpenModule,
@@ -93,67 +93,65 @@ interface CaseSource {
 export function readCases({ file, folder, names }: CaseSource): readonly EvalCase[] {
   const path = resolve(folder, file);
   if (!existsSync(path)) throw new UserFault(`there is no file ${file}`, 1);
-  const ids = new Set<string>();
-  const cases = readFileSync(path, 'utf8')
-    .split('\n')
-    .flatMap((text, index) => {
-      if (text.trim() === '') return [];
-      const read = readCase(text, names);
-      const problem = typeof read === 'string' ? read : undefined;
-      if (typeof read === 'string') throw new UserFault(`${file}:${index + 1}: ${problem}`, 1);
-      const found = { ...read, id: read.id ?? ownId(read.messages, ids) };
-      if (ids.has(found.id))
-        throw new UserFault(`${file}:${index + 1}: there is another case '${found.id}'`, 1);
-      ids.add(found.id);
-      return [found];
-    });
-  if (cases.length === 0) throw new UserFault(`${file} has no cases`, 1);
-  return cases;
+  const cases = new Map<string, EvalCase>();
+  for (const [index, text] of readFileSync(path, 'utf8').split('\n').entries()) {
+    if (text.trim() === '') continue;
+    try {
+      const { id: named, ...read } = readCase(text, names);
+      const id = named ?? ownId(read.messages, cases);
+      if (cases.has(id)) throw new UserFault(`there is another case '${id}'`);
+      cases.set(id, { ...read, id });
+    } catch (error) {
+      if (!(error instanceof UserFault)) throw error;
+      throw new UserFault(`${file}:${index + 1}: ${error.message}`, 1);
+    }
+  }
+  if (cases.size === 0) throw new UserFault(`${file} has no cases`, 1);
+  return [...cases.values()];
 }
 
 type ReadCase = Omit<EvalCase, 'id'> & { readonly id?: string };
 
-/** A case, or its fault. */
-function readCase(text: string, names: readonly string[]): ReadCase | string {
+/** @throws UserFault with the first mistake. */
+function readCase(text: string, names: readonly string[]): ReadCase {
   const written = parsedJson(text);
-  if (!isRecord(written)) return 'a case is a JSON object on one line';
-  const fault = firstFault(written, CASE);
-  if (fault !== undefined) return fault;
+  if (!isRecord(written)) throw new UserFault('a case is a JSON object on one line');
+  checkFields(written, CASE);
   const { id, prompt, messages, expect } = written as unknown as WrittenCase;
   if ((prompt === undefined) === (messages === undefined))
-    return 'a case has a prompt or messages, and not both';
+    throw new UserFault('a case has a prompt or messages, and not both');
   const asked = messages ?? [{ role: 'user' as const, content: prompt ?? '' }];
   const [wrong] = historyFaults(asked, 'refuse');
-  if (wrong !== undefined) return wrong.problem;
+  if (wrong !== undefined) throw new UserFault(wrong.problem);
   const calls = callsOf(expect);
-  if (typeof calls === 'string') return calls;
-  const problem = calls.map((call) => callFault(call, names)).find((found) => found !== undefined);
-  return problem ?? { messages: asked, calls, id };
+  for (const call of calls) checkCall(call, names);
+  return { messages: asked, calls, id };
 }
 
-/** The expected calls, or why they are invalid. */
-function callsOf(expect: WrittenExpectation): readonly ExpectedCall[] | string {
-  const { tool, tools, noTool, arguments: args } = expect;
-  if ([tool, tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)
-    return 'expect has one of tool, tools and noTool: true';
-  if (tool === undefined && args !== undefined)
-    return 'expect has arguments, but no tool; write them to each of tools';
-  if (noTool) return [];
+function callsOf(expect: WrittenExpectation): readonly ExpectedCall[] {
+  const { tool, tools = [], noTool, arguments: args } = expect;
+  if ([tool, expect.tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)
+    throw new UserFault('expect has one of tool, tools and noTool: true');
   if (tool !== undefined) return [args === undefined ? { tool } : { tool, arguments: args }];
-  if (tools?.length === 0) return 'expect.tools is empty; write noTool: true';
-  const calls = (tools ?? []).map((call) => (typeof call === 'string' ? { tool: call } : call));
-  const fault = calls.map((call) => firstFault(call, EXPECTED_CALL)).find((found) => found !== undefined);
-  return fault ?? calls;
+  if (args !== undefined)
+    throw new UserFault('expect has arguments, but no tool; write them to each of tools');
+  if (!noTool && tools.length === 0) throw new UserFault('expect.tools is empty; write noTool: true');
+  const calls = tools.map((call) => (typeof call === 'string' ? { tool: call } : call));
+  for (const call of calls) checkFields(call, EXPECTED_CALL);
+  return calls;
 }
 
-function callFault({ tool, arguments: args }: ExpectedCall, names: readonly string[]): string | undefined {
-  if (names.includes(tool)) return matcherFault(args, 'arguments');
-  const near = misspeltName(tool, names);
-  return `there is no tool '${tool}'${near === undefined ? '' : ` (did you mean '${near}'?)`}`;
+function checkCall({ tool, arguments: args }: ExpectedCall, names: readonly string[]): void {
+  if (!names.includes(tool)) {
+    const near = misspeltName(tool, names);
+    const meant = near === undefined ? '' : ` (did you mean '${near}'?)`;
+    throw new UserFault(`there is no tool '${tool}'${meant}`);
+  }
+  checkMatchers(args, 'arguments');
 }
 
 /** The id of a case without one: its last question, with a number if another case has the same. */
-function ownId(messages: readonly Message[], taken: ReadonlySet<string>): string {
+function ownId(messages: readonly Message[], taken: ReadonlyMap<string, EvalCase>): string {
   const last = messages.findLast(({ role }) => role === 'user');
   const text = typeof last?.content === 'string' ? last.content : JSON.stringify(last?.content ?? 'case');
   let id = text;
@@ -193,24 +191,18 @@ function isMatcher(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && Object.keys(value).some((key) => key.startsWith('$'));
 }
 
-/** The first fault of a value. */
-function firstFault(given: unknown, table: OptionTable): string | undefined {
+function checkFields(given: unknown, table: OptionTable, path = ''): void {
   const [fault] = optionFaults(given, table);
-  return fault && `${fault.problem}; write ${fault.fix}`;
+  if (fault !== undefined) throw new UserFault(`${path}${fault.problem}; write ${fault.fix}`);
 }
 
-/** The first fault of a matcher within an expected value. */
-function matcherFault(value: unknown, path: string): string | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
+/** Checks the matchers within an expected value. */
+function checkMatchers(value: unknown, path: string): void {
+  if (typeof value !== 'object' || value === null) return;
   if (isMatcher(value)) {
-    const table = MATCHERS.find(([name]) => name in value)?.[1] ?? NO_MATCHER;
-    const fault = firstFault(value, table);
-    if (fault !== undefined) return `${path}: ${fault}`;
-    return matcherFault(value.$oneOf, path);
-  }
-  return Object.entries(value)
-    .map(([key, part]) => matcherFault(part, `${path}.${key}`))
-    .find((found) => found !== undefined);
+    checkFields(value, MATCHERS.find(([name]) => name in value)?.[1] ?? NO_MATCHER, `${path}: `);
+    checkMatchers(value.$oneOf, path);
+  } else for (const [key, part] of Object.entries(value)) checkMatchers(part, `${path}.${key}`);
 }
 
 function compiles(pattern: string): boolean {
@@ -225,28 +217,16 @@ function compiles(pattern: string): boolean {
 /** The first difference from the expected value; fields of objects that are not expected are ignored. */
 export function valueDifference(expected: unknown, given: unknown, path: string): string | undefined {
   if (isMatcher(expected)) return matcherDifference(expected, given, path);
-  if (Array.isArray(expected)) {
-    if (!Array.isArray(given)) return mismatch(expected, given, path);
-    if (expected.length !== given.length)
-      return `${path}: expected ${expected.length} items, got ${given.length}`;
-    return firstOf(expected.map((item, index) => [item, given[index], `${path}[${index}]`]));
-  }
-  if (isRecord(expected)) {
-    if (!isRecord(given)) return mismatch(expected, given, path);
-    return firstOf(
-      Object.keys(expected).map((key) => [
-        expected[key],
-        Object.hasOwn(given, key) ? given[key] : undefined,
-        `${path}.${key}`,
-      ]),
-    );
-  }
-  return expected === given ? undefined : mismatch(expected, given, path);
-}
-
-function firstOf(parts: readonly (readonly [unknown, unknown, string])[]): string | undefined {
-  for (const [expected, given, path] of parts) {
-    const difference = valueDifference(expected, given, path);
+  if (typeof expected !== 'object' || expected === null)
+    return expected === given ? undefined : mismatch(expected, given, path);
+  const isList = Array.isArray(expected);
+  if (isList !== Array.isArray(given) || typeof given !== 'object' || given === null)
+    return mismatch(expected, given, path);
+  if (isList && Array.isArray(given) && expected.length !== given.length)
+    return `${path}: expected ${expected.length} items, got ${given.length}`;
+  for (const [key, part] of Object.entries(expected)) {
+    const field = Object.hasOwn(given, key) ? (given as Readonly<Record<string, unknown>>)[key] : undefined;
+    const difference = valueDifference(part, field, isList ? `${path}[${key}]` : `${path}.${key}`);
     if (difference !== undefined) return difference;
   }
   return undefined;
@@ -277,11 +257,9 @@ function shown(value: unknown): string {
 }
 
 /** `toolwright eval <module> <cases>`: checks whether a model chooses the right tools with the right arguments. */
-export const evalCommand: Command = {
-  async run(args, environment) {
-    const options = readOptions(args);
-    return withModule(options.module, environment, (module) => evaluate(options, module, environment));
-  },
+export const evalCommand: Command = async (args, environment) => {
+  const options = readOptions(args);
+  return withModule(options.module, environment, (module) => evaluate(options, module, environment));
 };
 
 interface EvalOptions extends AskOptions {
@@ -298,14 +276,14 @@ function readOptions(args: readonly string[]): EvalOptions {
   const { values, positionals } = parseArgs({
     args: [...args],
     options: {
-      url: { type: 'string' },
-      model: { type: 'string' },
-      runs: { type: 'string' },
-      concurrency: { type: 'string' },
-      min: { type: 'string' },
-      out: { type: 'string' },
-      baseline: { type: 'string' },
-      accept: { type: 'boolean' },
+      url: STRING,
+      model: STRING,
+      runs: STRING,
+      concurrency: STRING,
+      min: STRING,
+      out: STRING,
+      baseline: STRING,
+      accept: FLAG,
     },
     allowPositionals: true,
   });
@@ -341,9 +319,7 @@ async function evaluate(
   const registry = requiredRegistry(options.module, module);
   const settings = settingsOfModule(module);
   const cases = readCases({ file: options.cases, folder, names: registry.list() });
-  const baselineName = options.baseline ?? beside(options.cases, 'baseline');
-  const isNeeded = options.baseline !== undefined && !options.accept;
-  const baseline = readBaseline(baselineName, { folder, isNeeded });
+  const baseline = readBaseline(options, folder);
   const model = modelOf(options, settings);
   const ask = await createAsk(options, { settings, registry, model, signal: environment.signal });
   const run = { model, cases: await runCases(cases, { ...options, ask, environment }) };
@@ -357,7 +333,10 @@ async function evaluate(
   if (!isWorse && !isUnanswered) {
     // Nothing that changes from run to run, so that the file can be committed.
     const counts = run.cases.map(({ id, passed, runs }) => ({ id, passed, runs }));
-    writeJson(resolve(folder, baselineName), { model, cases: counts });
+    writeJson(resolve(folder, options.baseline ?? beside(options.cases, 'baseline')), {
+      model,
+      cases: counts,
+    });
   }
   const isBelow = share < options.min;
   if (isBelow) {
@@ -394,18 +373,13 @@ function hasPassed({ passed, runs }: CaseCount): boolean {
   return passed * 2 > runs;
 }
 
-interface BaselinePlace {
-  readonly folder: string;
-  /** Given by the user, so it must exist. */
-  readonly isNeeded: boolean;
-}
-
-/** Reads the run to compare with. */
-function readBaseline(name: string, { folder, isNeeded }: BaselinePlace): Baseline | undefined {
+/** Reads the run to compare with; one that the user has named must exist. */
+function readBaseline({ cases, baseline, accept }: EvalOptions, folder: string): Baseline | undefined {
+  const name = baseline ?? beside(cases, 'baseline');
   const file = resolve(folder, name);
   if (!existsSync(file)) {
-    if (isNeeded) throw new UserFault(`there is no baseline ${name}; --accept makes it`, 1);
-    return undefined;
+    if (baseline === undefined || accept) return undefined;
+    throw new UserFault(`there is no baseline ${name}; --accept makes it`, 1);
   }
   const read = parsedJson(readFileSync(file, 'utf8'));
   if (!isRecord(read) || !Array.isArray(read.cases) || !read.cases.every(isCount))
@@ -426,21 +400,17 @@ function writeJson(file: string, value: unknown): void {
 /** The cases that became better or worse. */
 function compareRuns(baseline: Baseline | undefined, run: EvalRun): RunComparison {
   const before = new Map(baseline?.cases.map((one) => [one.id, one]));
-  const changed = run.cases.flatMap((now) => {
-    const old = before.get(now.id);
-    if (old === undefined || hasPassed(old) === hasPassed(now)) return [];
-    return [
-      {
-        isBetter: hasPassed(now),
-        line: `${cut(now.id.replace(/\s+/g, ' '), 60)} (${ratio(old)}, now ${ratio(now)})`,
-      },
-    ];
-  });
+  const changed = (isBetter: boolean) =>
+    run.cases.flatMap((now) => {
+      const old = before.get(now.id);
+      if (old === undefined || hasPassed(old) === isBetter || hasPassed(now) !== isBetter) return [];
+      return [`${shownId(now)} (${ratio(old)}, now ${ratio(now)})`];
+    });
   const now = new Set(run.cases.map(({ id }) => id));
   return {
     baseline,
-    worse: changed.filter(({ isBetter }) => !isBetter).map(({ line }) => line),
-    better: changed.filter(({ isBetter }) => isBetter).map(({ line }) => line),
+    worse: changed(false),
+    better: changed(true),
     added: run.cases.filter(({ id }) => !before.has(id)).length,
     gone: [...before.keys()].filter((id) => !now.has(id)).length,
   };
@@ -448,6 +418,10 @@ function compareRuns(baseline: Baseline | undefined, run: EvalRun): RunCompariso
 
 function cut(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+function shownId({ id }: CaseCount): string {
+  return cut(id.replace(/\s+/g, ' '), 60);
 }
 
 function ratio({ passed, runs }: CaseCount): string {
@@ -468,9 +442,7 @@ function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandEnvir
   const imperfect = run.cases.filter(({ passed, runs }) => passed < runs);
   if (imperfect.length > 0) out('\n');
   for (const one of imperfect)
-    out(
-      `${hasPassed(one) ? 'flaky' : 'FAILED'} ${ratio(one)} ${cut(one.id.replace(/\s+/g, ' '), 60)}\n    ${one.difference}\n`,
-    );
+    out(`${hasPassed(one) ? 'flaky' : 'FAILED'} ${ratio(one)} ${shownId(one)}\n    ${one.difference}\n`);
   for (const line of comparisonLines(run, comparison)) out(`${line}\n`);
 }
 
@@ -534,7 +506,7 @@ async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
   const provider = await providerOf(options, settings);
   const { systemPrompt, llmOptions } = settings;
   const definitions = registry.toProviderDefs();
-  const check: ReplyCheck = createReplyCheck(definitions);
+  const check = createReplyCheck(definitions);
   const tools = definitions.map((definition) => definition.function);
   return async ({ messages, calls }) => {
     const reply = await complete({ provider, model, llmOptions, signal }, { messages, tools, systemPrompt });
@@ -611,18 +583,15 @@ type ReplyCheck = (reply: Completion, expected: readonly ExpectedCall[]) => stri
 
 /** Compares arguments as the tool would receive them: parsed, repaired if that is unambiguous, and validated. */
 function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
-  const schemas = new Map(definitions.map(({ function: offered }) => [offered.name, offered.parameters]));
-  const checkers = new Map<string, Checker>();
-  const checkerOf = (name: string): Checker | undefined => {
-    const schema = schemas.get(name);
-    if (schema === undefined) return undefined;
-    const checker = checkers.get(name) ?? createChecker(schema, { fillDefaults: false });
-    checkers.set(name, checker);
-    return checker;
-  };
+  const checkers = new Map(
+    definitions.map(({ function: { name, parameters } }) => [
+      name,
+      createChecker(parameters, { fillDefaults: false }),
+    ]),
+  );
   const read = (call: MadeCall): ReadCall => {
     const { name } = call;
-    const check = checkerOf(name);
+    const check = checkers.get(name);
     if (check === undefined) return { name, problem: `${name} is not a tool` };
     const args = readArguments(call.arguments);
     if (!args.ok) return { name, problem: `${name}: ${args.message}` };

@@ -23,7 +23,14 @@ import {
 } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
-import { type Command, type CommandEnvironment, type LineValues, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  type LineValues,
+  STRING,
+  UserFault,
+} from './command.js';
 import { type Watched, watchProject } from './watch-project.js';
 
 /** The project, and the file to generate. */
@@ -43,25 +50,23 @@ interface GenerateOptions extends GenerateTarget {
 }
 
 /** `toolwright generate`: reads the project's types and writes, or checks, the generated file. */
-export const generateCommand: Command = {
-  async run(args, environment) {
-    const options = readOptions(args, environment);
-    const loaded = await loadCompiler(dirname(options.project));
-    if (!loaded.ok) throw new UserFault(loaded.problem, 1);
-    const { compiler } = loaded;
-    try {
-      if (!options.watch) return generateOnce(compiler, options, environment).exitCode;
-      await watchProject([dirname(options.project)], {
-        signal: environment.signal,
-        isSource: (path) => /(\.[cm]?tsx?|tsconfig[^/\\]*\.json)$/.test(path),
-        isIgnored: (path) => /^(node_modules|\.git)$/.test(basename(path)),
-        onChange: () => generateAgain(compiler, options, environment),
-      });
-      return 0;
-    } finally {
-      compiler.close();
-    }
-  },
+export const generateCommand: Command = async (args, environment) => {
+  const options = readOptions(args, environment);
+  const loaded = await loadCompiler(dirname(options.project));
+  if (!loaded.ok) throw new UserFault(loaded.problem, 1);
+  const { compiler } = loaded;
+  try {
+    if (!options.watch) return generateOnce(compiler, options, environment).exitCode;
+    await watchProject([dirname(options.project)], {
+      signal: environment.signal,
+      isSource: (path) => /(\.[cm]?tsx?|tsconfig[^/\\]*\.json)$/.test(path),
+      isIgnored: (path) => /^(node_modules|\.git)$/.test(basename(path)),
+      onChange: () => generateAgain(compiler, options, environment),
+    });
+    return 0;
+  } finally {
+    compiler.close();
+  }
 };
 
 /** Generates, and prints errors: the next change may fix them. */
@@ -83,9 +88,9 @@ function readOptions(args: readonly string[], { folder }: CommandEnvironment): G
     args: [...args],
     options: {
       ...TARGET_OPTIONS,
-      check: { type: 'boolean', default: false },
-      watch: { type: 'boolean', short: 'w', default: false },
-      strict: { type: 'boolean', default: false },
+      check: { ...FLAG, default: false },
+      watch: { ...FLAG, short: 'w', default: false },
+      strict: { ...FLAG, default: false },
     },
   });
   const { check, watch, strict } = values;
@@ -95,10 +100,10 @@ function readOptions(args: readonly string[], { folder }: CommandEnvironment): G
 
 /** Options that identify the file. */
 export const TARGET_OPTIONS = {
-  project: { type: 'string', short: 'p' },
-  out: { type: 'string', short: 'o' },
-  'import-ending': { type: 'string' },
-} as const;
+  project: { ...STRING, short: 'p' },
+  out: { ...STRING, short: 'o' },
+  'import-ending': STRING,
+};
 
 type TargetOptions = LineValues<typeof TARGET_OPTIONS>;
 
@@ -146,28 +151,22 @@ function generateOnce(
   const view = compiler.open(project);
   if (isTerminal) error('\u001b[2K');
   const libraries = outerLibraries(view);
+  const failed = (text: string, generated?: Generated): Outcome => {
+    error(text);
+    return { exitCode: 1, libraries, outFile: generated?.outFile };
+  };
   const problems = view.problems();
-  if (problems.length > 0) {
-    error(`${problems.map((problem) => `toolwright: ${problem}`).join('\n')}\n`);
-    return { exitCode: 1, libraries };
-  }
-  if (view.projectFiles().length === 0) {
-    error(
-      `toolwright: ${shownPath(project, folder)} has no source files of its own; --project names the one that has\n`,
-    );
-    return { exitCode: 1, libraries };
-  }
+  if (problems.length > 0) return failed(problems.map((problem) => `toolwright: ${problem}\n`).join(''));
+  const config = shownPath(project, folder);
+  if (view.projectFiles().length === 0)
+    return failed(`toolwright: ${config} has no source files of its own; --project names the one that has\n`);
   const generated = generate({ view, folder: dirname(project), outFile, ending });
   const { faults, warnings } = generated;
-  if (faults.length > 0 || (strict && warnings.length > 0)) {
-    error(describeFindings(strict ? [...faults, ...warnings] : faults, folder));
-    return { exitCode: 1, libraries, outFile: generated.outFile };
-  }
+  if (faults.length > 0 || (strict && warnings.length > 0))
+    return failed(describeFindings(strict ? [...faults, ...warnings] : faults, folder), generated);
   for (const warning of warnings) error(`warning: ${describeFindings([warning], folder)}`);
   if (generated.tools === 0) {
-    error(
-      `toolwright: nothing was generated, because ${shownPath(project, folder)} has no exported class with a @Tool method\n`,
-    );
+    error(`toolwright: nothing was generated, because ${config} has no exported class with a @Tool method\n`);
     // A project whose first tool is not written yet must build; an old file would describe classes that are gone.
     return { exitCode: existsSync(generated.outFile) ? 1 : 0, libraries };
   }
@@ -277,8 +276,8 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Two versions of a file. */
-interface FileStates {
+/** A file, before and after a change. */
+export interface FileEdit {
   readonly path: string;
   readonly before: string;
   readonly after: string;
@@ -288,7 +287,7 @@ interface FileStates {
 const MOST_EDITS = 2_000;
 
 /** A diff of two texts in the format of `diff -u`. */
-export function unifiedDiff({ path, before, after }: FileStates): string {
+export function unifiedDiff({ path, before, after }: FileEdit): string {
   const patch = structuredPatch(path, path, endedText(before), endedText(after), undefined, undefined, {
     context: 3,
     maxEditLength: MOST_EDITS,

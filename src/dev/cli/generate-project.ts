@@ -61,7 +61,7 @@ export async function generateProject(
     isTerminal: false,
   };
   try {
-    const exitCode = await generateCommand.run(generateFlags(options), environment);
+    const exitCode = await generateCommand(generateFlags(options), environment);
     if (exitCode === 0) return said.trimEnd();
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;

@@ -5,7 +5,7 @@ import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { unifiedDiff } from './generate-command.js';
+import { type FileEdit, unifiedDiff } from './generate-command.js';
 import { generateProject } from './generate-project.js';
 
 /** A plugin to add to a configuration file in code. */
@@ -164,21 +164,19 @@ function print(value: unknown): string {
 }
 
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
-export const initCommand: Command = {
-  async run(args, environment) {
-    parseArgs({ args: [...args], options: {} });
-    const { folder, out } = environment;
-    const project = await readProject(folder);
-    const { edits, notes } = planInit(project, folder);
-    for (const edit of edits) {
-      writeFileSync(join(folder, edit.path), restoreLineEnds(edit, folder));
-      out(unifiedDiff(edit).replace(' (generated now)', ''));
-    }
-    if (edits.length + notes.length === 0) out('The configuration is complete; nothing was changed.\n');
-    for (const note of notes) out(`\n${note}\n`);
-    await generateFirst(project.tsconfig, environment);
-    return 0;
-  },
+export const initCommand: Command = async (args, environment) => {
+  parseArgs({ args: [...args], options: {} });
+  const { folder, out } = environment;
+  const project = await readProject(folder);
+  const { edits, notes } = planInit(project, folder);
+  for (const edit of edits) {
+    writeFileSync(join(folder, edit.path), restoreLineEnds(edit, folder));
+    out(unifiedDiff(edit).replace(' (generated now)', ''));
+  }
+  if (edits.length + notes.length === 0) out('The configuration is complete; nothing was changed.\n');
+  for (const note of notes) out(`\n${note}\n`);
+  await generateFirst(project.tsconfig, environment);
+  return 0;
 };
 
 /** Edits are computed with `\n`; restores the file's own line endings. */
@@ -209,14 +207,6 @@ function generateLine(tsconfig: string): string {
   return `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
 }
 
-/** A file of the project, before and after. */
-interface FileEdit {
-  /** Relative to the project's folder. */
-  readonly path: string;
-  readonly before: string;
-  readonly after: string;
-}
-
 /** The plan: files that can be changed safely, and instructions for the rest. */
 interface InitPlan {
   readonly edits: readonly FileEdit[];
@@ -245,8 +235,7 @@ function planInit(project: FoundProject, folder: string): InitPlan {
   for (const path of bundlers) planBundler(draft, path);
   planJest(draft);
   planNext(draft);
-  if (bundlers.length === 0 && !draft.files.has(NEST))
-    change(draft, 'package.json', (text) => generateBefore('build', text, draft));
+  if (bundlers.length === 0 && !draft.files.has(NEST)) generateBefore('build', draft);
   const edits = [...draft.files]
     .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
     .filter(({ before, after }) => before !== after);
@@ -268,10 +257,15 @@ function planTsconfig({ files, notes, tsconfig }: Draft, folder: string): void {
   };
   const config = { compilerOptions, ...(isThere('src') && { include: ['src'] }) };
   files.set(tsconfig, `${JSON.stringify(config, undefined, 2)}\n`);
-  if (valueAt(readJson(files.get('package.json') ?? ''), ['type']) !== 'module')
+  if (manifestValue(files, 'type') !== 'module')
     notes.push(
       'package.json has no "type": "module", so that the compiler writes CommonJS, without top-level await. For ES modules, run: npm pkg set type=module',
     );
+}
+
+/** A value in package.json. */
+function manifestValue(files: Draft['files'], ...path: JsonPath): unknown {
+  return valueAt(readJson(files.get('package.json') ?? ''), path);
 }
 
 function change({ files }: Draft, path: string, edit: (text: string) => string): void {
@@ -352,7 +346,7 @@ const TRANSFORMED: JestSetting = {
 
 function planJest(draft: Draft): void {
   const { files } = draft;
-  const inManifest = valueAt(readJson(files.get('package.json') ?? ''), ['jest']) !== undefined;
+  const inManifest = manifestValue(files, 'jest') !== undefined;
   const path = inManifest
     ? 'package.json'
     : [...files.keys()].find((name) => name.startsWith('jest.config.'));
@@ -388,9 +382,8 @@ function planJestSetting({ files, notes }: Draft, path: string, setting: JestSet
 
 /** Nest's watcher starts an application again if the plugin writes the file after the first compilation. */
 function planNestWatch(draft: Draft): void {
-  const scripts = valueAt(readJson(draft.files.get('package.json') ?? ''), ['scripts']);
-  if (draft.files.has(NEST) && valueAt(scripts, ['start:dev']) !== undefined)
-    change(draft, 'package.json', (text) => generateBefore('start:dev', text, draft));
+  if (draft.files.has(NEST) && manifestValue(draft.files, 'scripts', 'start:dev') !== undefined)
+    generateBefore('start:dev', draft);
 }
 
 /** Makes Next load the package from `node_modules`: its bundler would resolve every optional package. */
@@ -400,7 +393,7 @@ const EXTERNAL = "serverExternalPackages: ['toolwright'],";
 function planNext(draft: Draft): void {
   const { files, notes } = draft;
   if (!isNext(draft)) return;
-  change(draft, 'package.json', (text) => generateBefore('dev', text, draft));
+  generateBefore('dev', draft);
   const path = [...files.keys()].find((name) => name.startsWith('next.config.'));
   const text = path === undefined ? '' : (files.get(path) ?? '');
   if (/\bserverExternalPackages\b[^\]]*\btoolwright\b/.test(text)) return;
@@ -410,29 +403,27 @@ function planNext(draft: Draft): void {
 }
 
 function isNext({ files }: Draft): boolean {
-  const manifest = readJson(files.get('package.json') ?? '');
   return ['dependencies', 'devDependencies'].some(
-    (group) => valueAt(manifest, [group, 'next']) !== undefined,
+    (group) => manifestValue(files, group, 'next') !== undefined,
   );
 }
 
 /** `predev` for `dev`, and so on. */
-function generateBefore(name: 'build' | 'dev' | 'start:dev', text: string, draft: Draft): string {
-  const { notes, tsconfig } = draft;
+function generateBefore(name: 'build' | 'dev' | 'start:dev', draft: Draft): void {
+  const { files, notes, tsconfig } = draft;
   const command = generateLine(tsconfig);
-  const scripts = valueAt(readJson(text), ['scripts']);
-  const [own, before] = [name, `pre${name}`].map((script) => valueAt(scripts, [script]));
-  if ([own, before].some((script) => String(script ?? '').includes('toolwright generate'))) return text;
+  const [own, before] = [name, `pre${name}`].map((script) => manifestValue(files, 'scripts', script));
+  if ([own, before].some((script) => String(script ?? '').includes('toolwright generate'))) return;
   if (typeof own !== 'string') {
     notes.push(`package.json has no ${name} script. Whenever you have changed a tool, run: npx ${command}`);
-    return text;
+    return;
   }
   const script = typeof before === 'string' && before !== '' ? `${command} && ${before}` : command;
   if (name === 'build')
     notes.push(
       `npm run build now runs ${command} first. If your compiler watches files, also run: npx ${command} --watch`,
     );
-  return setValue(text, ['scripts', `pre${name}`], script);
+  change(draft, 'package.json', (text) => setValue(text, ['scripts', `pre${name}`], script));
 }
 
 /** The facts about a project that the plan needs. */

@@ -3,7 +3,15 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
-import { type Command, type CommandEnvironment, type LineValues, readLine, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  type LineValues,
+  readLine,
+  STRING,
+  UserFault,
+} from './command.js';
 import {
   type OpenModule,
   openModule,
@@ -16,30 +24,28 @@ import { personOf } from './runs-command.js';
 import { endAsked } from './worker-command.js';
 
 const OPTIONS = {
-  port: { type: 'string' },
-  store: { type: 'string' },
-  tests: { type: 'string' },
-  recordings: { type: 'string' },
-  by: { type: 'string' },
-  'allow-in-production': { type: 'boolean' },
-} as const;
+  port: STRING,
+  store: STRING,
+  tests: STRING,
+  recordings: STRING,
+  by: STRING,
+  'allow-in-production': FLAG,
+};
 
 type InspectOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright inspect <module>`: serves a page about the tools of a module until it is stopped. */
-export const inspectCommand: Command = {
-  async run(args, environment) {
-    const { name, values } = readInspectLine('inspect', args);
-    const ended = endAsked(environment);
-    const opened = await begin(name, values, environment);
-    environment.out(`${opened.url}\n`);
-    environment.error(
-      `toolwright: ${counted(opened.count, 'tool')} of ${name}: open the address above; Ctrl-C ends\n`,
-    );
-    await ended;
-    await opened.close();
-    return 0;
-  },
+export const inspectCommand: Command = async (args, environment) => {
+  const { name, values } = readInspectLine('inspect', args);
+  const ended = endAsked(environment);
+  const opened = await begin(name, values, environment);
+  environment.out(`${opened.url}\n`);
+  environment.error(
+    `toolwright: ${counted(opened.count, 'tool')} of ${name}: open the address above; Ctrl-C ends\n`,
+  );
+  await ended;
+  await opened.close();
+  return 0;
 };
 
 /** Reads the line of `inspect` or `dev`; both refuse production. */

@@ -12,32 +12,30 @@ import {
   type ToolsetPlan,
 } from '../../tools/discovery/plan-toolset.js';
 import { type StrictNote, strictSchema } from '../../tools/schema/strict/strict-schema.js';
-import { alignedRows, type Command, type CommandEnvironment, readLine, UserFault } from './command.js';
+import { alignedRows, type Command, type CommandEnvironment, FLAG, readLine, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule } from './open-module.js';
 
 /**
  * `toolwright list <module>`: the tools of a module, as `toolwright mcp` serves them; with `--strict` their strict
  * forms, with `--schema` the JSON for a provider.
  */
-export const listCommand: Command = {
-  async run(args, environment) {
-    const { name, values } = readLine(
-      args,
-      { strict: { type: 'boolean' }, schema: { type: 'boolean' } },
-      'list takes one module: toolwright list dist/main.js',
-    );
-    if (values.strict && values.schema) throw new UserFault('--strict and --schema: write one of them');
-    return withModule(name, environment, (module) => {
-      if (values.schema) {
-        const schemas = requiredRegistry(name, module).getDefinitions();
-        environment.out(`${JSON.stringify(schemas, null, 2)}\n`);
-        return 0;
-      }
-      const found = toolsOfModule(module.exports);
-      if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-      return print(listTools(found), values.strict ? printStrict : printTools, environment);
-    });
-  },
+export const listCommand: Command = async (args, environment) => {
+  const { name, values } = readLine(
+    args,
+    { strict: FLAG, schema: FLAG },
+    'list takes one module: toolwright list dist/main.js',
+  );
+  if (values.strict && values.schema) throw new UserFault('--strict and --schema: write one of them');
+  return withModule(name, environment, (module) => {
+    if (values.schema) {
+      const schemas = requiredRegistry(name, module).getDefinitions();
+      environment.out(`${JSON.stringify(schemas, null, 2)}\n`);
+      return 0;
+    }
+    const found = toolsOfModule(module.exports);
+    if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+    return print(listTools(found), values.strict ? printStrict : printTools, environment);
+  });
 };
 
 type ToolPrinter = (tools: readonly ListedTool[], environment: CommandEnvironment) => void;

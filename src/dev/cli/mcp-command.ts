@@ -5,11 +5,23 @@ import { parseArgs } from 'node:util';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
-import { visibleLine } from '../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
 import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
-import { type Command, type CommandEnvironment, onEnd, readLine, UserFault } from './command.js';
+import {
+  advice,
+  type Command,
+  type CommandEnvironment,
+  type Finding,
+  FLAG,
+  ok,
+  onEnd,
+  printFindings,
+  problem,
+  readLine,
+  STRING,
+  UserFault,
+} from './command.js';
 import { modulePath, requiredRegistry, withModule } from './open-module.js';
 
 interface McpOptions {
@@ -22,38 +34,36 @@ interface McpOptions {
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
  */
-export const mcpCommand: Command = {
-  async run(args, environment) {
-    const [first, ...rest] = args;
-    if (first === 'check') return checkMcp(rest, environment);
-    if (first === 'server-json') return writeServerJson(rest, environment);
-    const options = readOptions(args);
-    const output = keepStandardOutput();
-    return withModule(options.module, environment, async (module) => {
-      // After the module, so that a missing module is reported before a missing package.
-      const { createMcpServer } = await import('../../surfaces/mcp/index.js');
-      const registry = visibleTools(requiredRegistry(options.module, module), options);
-      const mcp = createMcpServer(registry, {
-        ...identityOf(options, environment.folder),
-        onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
-      });
-      const connection = mcp.stdio({ output });
-      environment.error(`toolwright: ${counted(registry.count(), 'tool')} of ${options.module} over stdio\n`);
-      onEnd(environment, () => void connection.close());
-      await connection.closed;
-      await mcp.close();
-      return 0;
+export const mcpCommand: Command = async (args, environment) => {
+  const [first, ...rest] = args;
+  if (first === 'check') return checkMcp(rest, environment);
+  if (first === 'server-json') return writeServerJson(rest, environment);
+  const options = readOptions(args);
+  const output = keepStandardOutput();
+  return withModule(options.module, environment, async (module) => {
+    // After the module, so that a missing module is reported before a missing package.
+    const { createMcpServer } = await import('../../surfaces/mcp/index.js');
+    const registry = visibleTools(requiredRegistry(options.module, module), options);
+    const mcp = createMcpServer(registry, {
+      ...identityOf(options, environment.folder),
+      onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
     });
-  },
+    const connection = mcp.stdio({ output });
+    environment.error(`toolwright: ${counted(registry.count(), 'tool')} of ${options.module} over stdio\n`);
+    onEnd(environment, () => void connection.close());
+    await connection.closed;
+    await mcp.close();
+    return 0;
+  });
 };
 
 function readOptions(args: readonly string[]): McpOptions {
   const { name: module, values } = readLine(
     args,
     {
-      name: { type: 'string' },
-      allow: { type: 'string', multiple: true },
-      deny: { type: 'string', multiple: true },
+      name: STRING,
+      allow: { ...STRING, multiple: true },
+      deny: { ...STRING, multiple: true },
     },
     'mcp takes one module: toolwright mcp dist/tools.js',
   );
@@ -107,7 +117,7 @@ const REGISTRY_NAME = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/;
 async function writeServerJson(args: readonly string[], environment: CommandEnvironment): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { name: { type: 'string' }, url: { type: 'string' } },
+    options: { name: STRING, url: STRING },
   });
   const manifest = manifestIn(environment.folder);
   if (manifest === undefined) throw new UserFault('there is no package.json here that can be read', 1);
@@ -162,12 +172,6 @@ function repositoryOf(repository: unknown): string | undefined {
     : `https://github.com/${short}`;
 }
 
-/** A finding. A `problem` prevents hosts from connecting or directories from listing the server; `advice` does not. */
-interface Finding {
-  readonly state: 'ok' | 'problem' | 'advice';
-  readonly text: string;
-}
-
 type Json = Readonly<Record<string, unknown>>;
 
 /**
@@ -177,7 +181,7 @@ type Json = Readonly<Record<string, unknown>>;
 async function checkMcp(args: readonly string[], environment: CommandEnvironment): Promise<number> {
   const { name: target, values } = readLine(
     args,
-    { token: { type: 'string' }, json: { type: 'boolean' } },
+    { token: STRING, json: FLAG },
     'mcp check takes one address or module: toolwright mcp check https://api.example.org/mcp',
   );
   const isAddress = /^https?:\/\//.test(target);
@@ -187,15 +191,13 @@ async function checkMcp(args: readonly string[], environment: CommandEnvironment
     const failed = await withModule(target, environment, (module) => {
       const registry = requiredRegistry(target, module);
       findings.push(...toolFindings(registry.tools().map((tool) => listedTool(tool, false))));
-      for (const { where, problem, fix } of allAppFaults(registry))
-        findings.push({ state: 'problem', text: `${where}: ${problem} (${fix})` });
+      for (const fault of allAppFaults(registry))
+        findings.push(problem(`${fault.where}: ${fault.problem} (${fault.fix})`));
       return 0;
     });
     if (failed !== 0) return failed;
   }
-  if (values.json) environment.out(`${JSON.stringify(findings)}\n`);
-  else for (const { state, text } of findings) environment.out(`${state.padEnd(7)}  ${visibleLine(text)}\n`);
-  return findings.some(({ state }) => state === 'problem') ? 1 : 0;
+  return printFindings(findings, environment, values.json);
 }
 
 const MAX_NAME = 64;
@@ -205,16 +207,10 @@ const MAX_INSTRUCTIONS = 512;
 /** Requirements of the directories for every tool (Claude: connector review; ChatGPT: apps and plugins). */
 function toolFindings(tools: readonly unknown[]): readonly Finding[] {
   const findings = tools.filter(isRecord).flatMap(({ name, title, description, annotations }) => {
-    const {
-      title: inner,
-      readOnlyHint,
-      destructiveHint,
-      openWorldHint,
-    } = isRecord(annotations) ? annotations : {};
-    const tool = `the tool ${String(name)}`;
+    const { title: inner, readOnlyHint, destructiveHint, openWorldHint } = recordOf(annotations);
     const found: Finding[] = [];
-    const must = (holds: boolean, text: string, state: Finding['state'] = 'problem') =>
-      holds || found.push({ state, text: `${tool} ${text}` });
+    const must = (holds: boolean, text: string, create = problem) =>
+      holds || found.push(create(`the tool ${String(name)} ${text}`));
     must(String(name).length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters: shorten it`);
     must(Boolean(description), 'has no description: say what it does, and when to use it');
     must(Boolean(title ?? inner), "has no title: annotations: { title: 'Cancel an order' }");
@@ -225,13 +221,13 @@ function toolFindings(tools: readonly unknown[]): readonly Finding[] {
     must(
       [readOnlyHint, destructiveHint, openWorldHint].every((hint) => hint !== undefined),
       'lacks one of the hints that ChatGPT requires: annotations: { readOnly, destructive, openWorld }',
-      'advice',
+      advice,
     );
     return found;
   });
   return findings.length > 0
     ? findings
-    : [{ state: 'ok', text: `${counted(tools.length, 'tool')}: what directories ask of them is there` }];
+    : [ok(`${counted(tools.length, 'tool')}: what directories ask of them is there`)];
 }
 
 interface Answer {
@@ -282,10 +278,7 @@ function jsonIn(text: string): Json {
 async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Finding> {
   const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
   if (url.protocol !== 'https:' && !isLocal)
-    yield {
-      state: 'problem',
-      text: `${url} is not an HTTPS address: Claude and ChatGPT connect to no other`,
-    };
+    yield problem(`${url} is not an HTTPS address: Claude and ChatGPT connect to no other`);
   const probe = new Probe(url, token);
   let first: Answer;
   try {
@@ -295,22 +288,21 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
       clientInfo: { name: 'toolwright', version: '1' },
     });
   } catch (error) {
-    yield { state: 'problem', text: `${url} cannot be reached: ${reasonOf(error)}` };
+    yield problem(`${url} cannot be reached: ${reasonOf(error)}`);
     return;
   }
   const { status, headers, message } = first;
   const result = isRecord(message.result) ? message.result : undefined;
   if (status === 401) yield* checkSignIn(url, headers.get('www-authenticate'));
   else if (result === undefined)
-    yield { state: 'problem', text: `${url} answers initialize with ${status}: ${problemIn(message)}` };
+    yield problem(`${url} answers initialize with ${status}: ${problemIn(message)}`);
   else {
-    yield { state: 'ok', text: `connects ${token === undefined ? 'without a token' : 'with the token'}` };
+    yield ok(`connects ${token === undefined ? 'without a token' : 'with the token'}`);
     const { instructions } = result;
     if (typeof instructions === 'string' && instructions.length > MAX_INSTRUCTIONS)
-      yield {
-        state: 'advice',
-        text: `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
-      };
+      yield advice(
+        `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
+      );
     await probe.send('notifications/initialized');
     yield* checkList(probe);
     if (token === undefined && (await readJson(metadataAddresses(url)[0] as URL)) !== undefined)
@@ -338,7 +330,7 @@ async function* checkList(probe: Probe): AsyncGenerator<Finding> {
     const { status, message } = await probe.send('tools/list', { cursor });
     const { result } = message;
     if (!isRecord(result) || !Array.isArray(result.tools)) {
-      yield { state: 'problem', text: `tools/list answers ${status}: ${problemIn(message)}` };
+      yield problem(`tools/list answers ${status}: ${problemIn(message)}`);
       return;
     }
     tools.push(...result.tools);
@@ -359,18 +351,14 @@ function appUriOf(tool: unknown): string | undefined {
 async function checkApp(probe: Probe, uri: string): Promise<Finding> {
   const { message } = await probe.send('resources/read', { uri });
   const { contents } = recordOf(message.result);
-  if (!Array.isArray(contents))
-    return { state: 'problem', text: `the view ${uri} cannot be read: ${problemIn(message)}` };
+  if (!Array.isArray(contents)) return problem(`the view ${uri} cannot be read: ${problemIn(message)}`);
   const { mimeType, text, blob } = recordOf(contents[0]);
   if (mimeType !== APP_MIME_TYPE)
-    return {
-      state: 'problem',
-      text: `the view ${uri} is ${String(mimeType)}, and hosts show ${APP_MIME_TYPE}`,
-    };
+    return problem(`the view ${uri} is ${String(mimeType)}, and hosts show ${APP_MIME_TYPE}`);
   const html = typeof blob === 'string' ? Buffer.from(blob, 'base64').toString() : String(text);
   return /^\s*<!doctype html>/i.test(html)
-    ? { state: 'ok', text: `the view ${uri} can be read` }
-    : { state: 'advice', text: `the view ${uri} does not begin with <!doctype html>, as MCP Apps require` };
+    ? ok(`the view ${uri} can be read`)
+    : advice(`the view ${uri} does not begin with <!doctype html>, as MCP Apps require`);
 }
 
 /** At the path of the server, and at the root (RFC 9728, section 3.1). */
@@ -379,48 +367,43 @@ function metadataAddresses(url: URL): readonly URL[] {
   return [new URL(`${path}${url.pathname === '/' ? '' : url.pathname}`, url), new URL(path, url)];
 }
 
-async function readJson(url: URL | string): Promise<Json | undefined> {
-  try {
-    const response = await fetch(url, { headers: { accept: 'application/json' } });
-    const value: unknown = response.ok ? await response.json() : undefined;
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+/** The JSON object at the first address that has one. */
+async function readJson(...addresses: readonly (URL | string)[]): Promise<Json | undefined> {
+  for (const address of addresses)
+    try {
+      const response = await fetch(address, { headers: { accept: 'application/json' } });
+      const value: unknown = response.ok ? await response.json() : undefined;
+      if (isRecord(value)) return value;
+    } catch {
+      // Tries the next one.
+    }
+  return undefined;
 }
 
 /** Follows the sign-in of hosts from 401 towards a token, as far as possible without an account. */
 async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<Finding> {
   if (challenge !== null && !/^Bearer\b/i.test(challenge))
-    yield { state: 'problem', text: 'WWW-Authenticate does not begin with Bearer' };
+    yield problem('WWW-Authenticate does not begin with Bearer');
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? [];
   if (challenge !== null && named === undefined)
-    yield {
-      state: 'problem',
-      text: 'WWW-Authenticate names no resource_metadata: hosts have to guess where it is',
-    };
+    yield problem('WWW-Authenticate names no resource_metadata: hosts have to guess where it is');
   const addresses = named === undefined ? metadataAddresses(url) : [new URL(named)];
-  let resource: Json | undefined;
-  for (const address of addresses) resource ??= await readJson(address);
+  const resource = await readJson(...addresses);
   if (resource === undefined) {
     const places = addresses.join(' and ');
-    yield {
-      state: 'problem',
-      text: `there is no metadata of the protected resource at ${places} (RFC 9728)`,
-    };
+    yield problem(`there is no metadata of the protected resource at ${places} (RFC 9728)`);
     return;
   }
   if (String(resource.resource).replace(/\/$/, '') !== url.href.replace(/\/$/, ''))
-    yield {
-      state: 'problem',
-      text: `the metadata is that of ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
-    };
+    yield problem(
+      `the metadata is that of ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
+    );
   const [issuer] = Array.isArray(resource.authorization_servers) ? resource.authorization_servers : [];
   if (typeof issuer !== 'string') {
-    yield { state: 'problem', text: 'the metadata names no authorization server' };
+    yield problem('the metadata names no authorization server');
     return;
   }
-  yield { state: 'ok', text: `the metadata of the protected resource names ${issuer}` };
+  yield ok(`the metadata of the protected resource names ${issuer}`);
   yield* checkAuthorizationServer(issuer);
 }
 
@@ -432,38 +415,25 @@ async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Finding
     `${origin}/.well-known/openid-configuration${path}`,
     `${origin}${path}/.well-known/openid-configuration`,
   ];
-  let metadata: Json | undefined;
-  for (const address of addresses) metadata ??= await readJson(address);
+  const metadata = await readJson(...addresses);
   if (metadata === undefined) {
-    yield {
-      state: 'problem',
-      text: `there is no metadata of the authorization server at ${addresses.join(', ')}`,
-    };
+    yield problem(`there is no metadata of the authorization server at ${addresses.join(', ')}`);
     return;
   }
   if (metadata.issuer !== issuer)
-    yield {
-      state: 'problem',
-      text: `the authorization server calls itself ${String(metadata.issuer)}, not ${issuer}`,
-    };
+    yield problem(`the authorization server calls itself ${String(metadata.issuer)}, not ${issuer}`);
   if (!includes(metadata.code_challenge_methods_supported, 'S256'))
-    yield {
-      state: 'problem',
-      text: 'the authorization server does not announce PKCE with S256, which every host needs',
-    };
+    yield problem('the authorization server does not announce PKCE with S256, which every host needs');
   const hasDocuments =
     metadata.client_id_metadata_document_supported === true &&
     includes(metadata.token_endpoint_auth_methods_supported, 'none');
-  const registers = typeof metadata.registration_endpoint === 'string';
-  const ways = [
-    ...(hasDocuments ? ['a client metadata document'] : []),
-    ...(registers ? ['dynamic registration'] : []),
-  ];
+  const documentWay = hasDocuments ? ['a client metadata document'] : [];
+  const registrationWay = typeof metadata.registration_endpoint === 'string' ? ['dynamic registration'] : [];
   for (const [host, documents] of HOSTS) {
-    const way = (documents ? ways : ways.filter((one) => one === 'dynamic registration'))[0];
+    const [way] = [...(documents ? documentWay : []), ...registrationWay];
     yield way === undefined
-      ? { state: 'advice', text: `${host} needs a client id that you register by hand and enter there` }
-      : { state: 'ok', text: `${host} registers by ${way}` };
+      ? advice(`${host} needs a client id that you register by hand and enter there`)
+      : ok(`${host} registers by ${way}`);
   }
 }
 

@@ -162,7 +162,7 @@ export async function runCommandLine(
       environment.out(ownHelp(command));
       return 0;
     }
-    return await (await command.load()).run(rest, environment);
+    return await (await command.load())(rest, environment);
   } catch (error) {
     const fault = userFault(error, command);
     if (fault === undefined) throw error;

@@ -28,29 +28,31 @@ import {
   alignedRows,
   type Command,
   type CommandEnvironment,
+  FLAG,
   type LineValues,
   oneOfValues,
+  STRING,
   UserFault,
 } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
 /** Flags of an answer. */
-export const ANSWER_FLAGS = {
-  to: { type: 'string' },
-  approve: { type: 'boolean' },
-  refuse: { type: 'boolean' },
-  arguments: { type: 'string' },
-  remember: { type: 'string' },
-  until: { type: 'string' },
-  module: { type: 'string' },
-  value: { type: 'string' },
-  result: { type: 'string' },
-  done: { type: 'string' },
-  'not-done': { type: 'boolean' },
-  reason: { type: 'string' },
-  by: { type: 'string' },
-} as const;
+const ANSWER_FLAGS = {
+  to: STRING,
+  approve: FLAG,
+  refuse: FLAG,
+  arguments: STRING,
+  remember: STRING,
+  until: STRING,
+  module: STRING,
+  value: STRING,
+  result: STRING,
+  done: STRING,
+  'not-done': FLAG,
+  reason: STRING,
+  by: STRING,
+};
 
 type AnswerOptions = LineValues<typeof ANSWER_FLAGS>;
 
@@ -64,7 +66,7 @@ interface AnswerCall {
 }
 
 /** `toolwright runs answer`: if there are several answers to a question, the first is accepted, and the others fail. */
-export async function answerRun(call: AnswerCall): Promise<number> {
+async function answerRun(call: AnswerCall): Promise<number> {
   const { store, options, run } = call;
   const { runId, state } = run;
   const id = questionOf(run, options.to);
@@ -112,41 +114,44 @@ function checkPerson(
 }
 
 /** A parsed answer and its destination. */
-interface EnteringAnswer extends AnswerCall, Pick<Question, 'id'> {
+interface EnteringAnswer extends AnswerCall {
+  /** The id of the pending call. */
+  readonly id: string;
   readonly conversationId: string | undefined;
   readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
 }
 
-async function enter(
-  { store, say, run: { runId }, id, conversationId, content }: EnteringAnswer,
-  checking: CheckingModule | undefined,
-): Promise<number> {
+async function enter(call: EnteringAnswer, checking: CheckingModule | undefined): Promise<number> {
+  const { store, say, run, id, conversationId, content } = call;
+  const { runId } = run;
   const tools = checking?.tools === undefined ? {} : { tools: checking.tools };
   if (conversationId !== undefined) {
-    const checkStillWaits = async () => {
-      const now = await store.read(runId);
-      if (now !== undefined) checkWaits(now, id);
-    };
     try {
       await checkAnswers({ conversationId, content, store, config: tools });
     } catch (error) {
       // Another answer may have been accepted first; then the error names who gave it.
-      await checkStillWaits();
+      await checkStillWaits(call);
       throw error;
     }
-    await enterAnswers({ runId, conversationId, content, store }, checkStillWaits);
+    await enterAnswers({ runId, conversationId, content, store }, () => checkStillWaits(call));
     say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
     return 0;
   }
   const { kind: _, answers, ...said } = content;
-  const answer = () => answerStoredRun({ store, runId }, answers, { ...said, ...tools });
-  const left = await answerInTurn({ store, runId, id }, answer);
+  const left = await answerInTurn(call, () =>
+    answerStoredRun({ store, runId }, answers, { ...said, ...tools }),
+  );
   const rest =
     left.length === 0
       ? 'a worker goes on with it'
       : `it still waits for ${left.map((item) => item.id).join(', ')}`;
   say(`${runId}: ${rest}`);
   return 0;
+}
+
+async function checkStillWaits({ store, run, id }: EnteringAnswer): Promise<void> {
+  const now = await store.read(run.runId);
+  if (now !== undefined) checkWaits(now, id);
 }
 
 /** The id of the call to answer. */
@@ -210,26 +215,17 @@ function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
   return isAnswered ? {} : undefined;
 }
 
-/** The pending call to answer. */
-interface Question {
-  readonly store: OpenStore;
-  readonly runId: string;
-  readonly id: string;
-}
-
 /** How long to wait for a process that holds the run only to store an answer. */
 const PATIENCE_MS = 3_000;
 const PAUSE_MS = 50;
 
 /** Answers when no other process holds the run, unless that process has answered the same question. */
-async function answerInTurn<Left>(question: Question, answer: () => Promise<Left>): Promise<Left> {
-  const { store, runId, id } = question;
+async function answerInTurn<Left>(call: EnteringAnswer, answer: () => Promise<Left>): Promise<Left> {
   for (const since = performance.now(); ; await pause(PAUSE_MS)) {
     try {
       return await answer();
     } catch (error) {
-      const run = await store.read(runId);
-      if (run !== undefined) checkWaits(run, id);
+      await checkStillWaits(call);
       const isClaimed = ToolwrightError.is(error) && error.name === 'RunClaimed';
       if (!isClaimed || performance.now() - since > PATIENCE_MS) throw error;
     }
@@ -321,21 +317,21 @@ interface RunsCall {
 }
 
 const OPTIONS = {
-  store: { type: 'string' },
-  status: { type: 'string' },
-  limit: { type: 'string' },
-  after: { type: 'string' },
-  json: { type: 'boolean' },
+  store: STRING,
+  status: STRING,
+  limit: STRING,
+  after: STRING,
+  json: FLAG,
   ...ANSWER_FLAGS,
-  'on-unknown': { type: 'string' },
-} as const;
+  'on-unknown': STRING,
+};
 
 type RunsOptions = LineValues<typeof OPTIONS>;
 
 /** A part of the command. */
 interface RunsPart {
   /** What its argument names. */
-  readonly to?: 'the id of the run' | 'the id of the approval' | 'the id of the schedule' | 'the module';
+  readonly to?: string;
   /** Its options in addition to `--store`. */
   readonly takes: readonly (keyof RunsOptions)[];
   run(call: RunsCall): Promise<number>;
@@ -351,47 +347,67 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
     takes: Object.keys(ANSWER_FLAGS) as (keyof typeof ANSWER_FLAGS)[],
     run: async (call) => answerRun({ ...call, run: await readRun(call) }),
   },
-  cancel: { to: RUN, takes: ['reason'], run: cancel },
+  cancel: {
+    to: RUN,
+    takes: ['reason'],
+    run: async (call) => {
+      const { store, named: runId, options } = call;
+      const isCancelled = await cancelRun({ store, runId, reason: options.reason });
+      return sayOutcome(call, isCancelled, ['cancelled', 'it had ended before']);
+    },
+  },
   recover: { to: 'the module', takes: ['on-unknown'], run: recover },
   approvals: { takes: ['json'], run: listApprovals },
-  revoke: { to: 'the id of the approval', takes: [], run: revokeApproval },
+  revoke: {
+    to: 'the id of the approval',
+    takes: [],
+    run: async (call) => {
+      const isRevoked = await call.store.approvals.revokeApproval(call.named);
+      return sayOutcome(call, isRevoked, ['revoked', 'it does not stand']);
+    },
+  },
   schedules: { takes: ['json'], run: listSchedules },
-  unschedule: { to: 'the id of the schedule', takes: [], run: cancelSchedule },
+  unschedule: {
+    to: 'the id of the schedule',
+    takes: [],
+    run: async (call) => {
+      const isCancelled = await call.store.schedules.cancelSchedule(call.named);
+      return sayOutcome(call, isCancelled, ['cancelled', 'there is no such schedule']);
+    },
+  },
 };
 
 /** `toolwright runs`: lists and answers the runs of a store, and manages its standing approvals and schedules. */
-export const runsCommand: Command = {
-  async run(args, environment) {
-    const { values: options, positionals } = parseArgs({
-      args: [...args],
-      options: OPTIONS,
-      allowPositionals: true,
-    });
-    const [name = '', named = '', ...more] = positionals;
-    const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
-    if (part === undefined)
-      throw new UserFault(
-        `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
-      );
-    checkLine(name, part, { options, given: part.to === undefined ? positionals.slice(1) : more });
-    if (part.to !== undefined && named === '')
-      throw new UserFault(
-        `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
-      );
-    const store = await openStore(options.store, environment);
-    const say = (line: string) => environment.out(`${visibleLine(line)}\n`);
-    try {
-      return await part.run({ store, options, named, say, environment });
-    } catch (error) {
-      // A refusal of the store or the run is the answer to the user.
-      const isAnswer = error instanceof UserFault || ToolwrightError.is(error) || hasCode(error);
-      if (!isAnswer) throw error;
-      const line = errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' ');
-      throw new UserFault(line, error instanceof UserFault ? error.exitCode : 1);
-    } finally {
-      await store.close();
-    }
-  },
+export const runsCommand: Command = async (args, environment) => {
+  const { values: options, positionals } = parseArgs({
+    args: [...args],
+    options: OPTIONS,
+    allowPositionals: true,
+  });
+  const [name = '', named = '', ...more] = positionals;
+  const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
+  if (part === undefined)
+    throw new UserFault(
+      `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
+    );
+  checkLine(name, part, { options, given: part.to === undefined ? positionals.slice(1) : more });
+  if (part.to !== undefined && named === '')
+    throw new UserFault(
+      `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
+    );
+  const store = await openStore(options.store, environment);
+  const say = (line: string) => environment.out(`${visibleLine(line)}\n`);
+  try {
+    return await part.run({ store, options, named, say, environment });
+  } catch (error) {
+    // A refusal of the store or the run is the answer to the user.
+    const isAnswer = error instanceof UserFault || ToolwrightError.is(error) || hasCode(error);
+    if (!isAnswer) throw error;
+    const line = errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' ');
+    throw new UserFault(line, error instanceof UserFault ? error.exitCode : 1);
+  } finally {
+    await store.close();
+  }
 };
 
 /** The options and further arguments on the command line. */
@@ -510,12 +526,6 @@ async function listApprovals(call: RunsCall): Promise<number> {
   return 0;
 }
 
-async function revokeApproval({ store, named, say }: RunsCall): Promise<number> {
-  const isRevoked = await store.approvals.revokeApproval(named);
-  say(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}`);
-  return isRevoked ? 0 : 1;
-}
-
 /** Lists prompts that enter conversations later. */
 async function listSchedules(call: RunsCall): Promise<number> {
   sayItems(call, await call.store.schedules.listSchedules({ limit: 1_000 }), {
@@ -533,17 +543,13 @@ function timingOf(timing: ScheduleTiming): string {
   return timing.kind === 'every' ? `every ${timing.everyMs} ms` : `${timing.cron} ${timing.timeZone}`;
 }
 
-async function cancelSchedule({ store, named, say }: RunsCall): Promise<number> {
-  const isCancelled = await store.schedules.cancelSchedule(named);
-  say(`${named}: ${isCancelled ? 'cancelled' : 'there is no such schedule'}`);
-  return isCancelled ? 0 : 1;
-}
-
-async function cancel({ store, named: runId, options, say }: RunsCall): Promise<number> {
-  const { reason } = options;
-  const isCancelled = await cancelRun({ store, runId, reason });
-  say(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}`);
-  return isCancelled ? 0 : 1;
+function sayOutcome(
+  { named, say }: RunsCall,
+  isDone: boolean,
+  [done, notDone]: readonly [string, string],
+): 0 | 1 {
+  say(`${named}: ${isDone ? done : notDone}`);
+  return isDone ? 0 : 1;
 }
 
 async function recover({ store, named, options, say, environment }: RunsCall): Promise<number> {

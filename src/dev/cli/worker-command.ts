@@ -27,7 +27,7 @@ import {
 import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import { type Command, type CommandEnvironment, onEnd, readLine, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, onEnd, readLine, STRING, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 
@@ -42,28 +42,26 @@ interface Work {
 const KEEP_ALIVE_MS = 2 ** 30;
 
 /** `toolwright worker <module>`: processes waiting work until it is stopped. */
-export const workerCommand: Command = {
-  async run(args, environment) {
-    const { name, values } = readLine(
-      args,
-      { store: { type: 'string' } },
-      'worker takes one module: toolwright worker dist/app.module.js',
-    );
-    const over = new AbortController();
-    const { signal = over.signal } = environment;
-    // Listen to signals before the worker starts, because turns run as soon as it does.
-    const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
-    try {
-      const { what, drain } = await beginWork({ name, store: values.store }, environment);
-      environment.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
-      environment.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
-      await drain();
-    } finally {
-      over.abort();
-    }
-    environment.error('toolwright: drained\n');
-    return 0;
-  },
+export const workerCommand: Command = async (args, environment) => {
+  const { name, values } = readLine(
+    args,
+    { store: STRING },
+    'worker takes one module: toolwright worker dist/app.module.js',
+  );
+  const over = new AbortController();
+  const { signal = over.signal } = environment;
+  // Listen to signals before the worker starts, because turns run as soon as it does.
+  const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
+  try {
+    const { what, drain } = await beginWork({ name, store: values.store }, environment);
+    environment.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
+    environment.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
+    await drain();
+  } finally {
+    over.abort();
+  }
+  environment.error('toolwright: drained\n');
+  return 0;
 };
 
 /** Resolves with what requested the end; keeps the process alive until then. A second signal ends it immediately. */
