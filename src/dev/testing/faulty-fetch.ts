@@ -171,8 +171,7 @@ export function randomFrom(seed: number): () => number {
 
 async function before(fault: FetchFault, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
-  if (fault.kind === 'reset')
-    throw new TypeError('fetch failed', { cause: socketError('read ECONNRESET', 'ECONNRESET') });
+  if (fault.kind === 'reset') throw failedFetch('fetch failed', 'ECONNRESET', 'read ECONNRESET');
   if (fault.kind !== 'slow') return;
   let timer: NodeJS.Timeout | undefined;
   const pause = new Promise<void>((resolve) => {
@@ -185,8 +184,14 @@ async function before(fault: FetchFault, signal?: AbortSignal): Promise<void> {
   }
 }
 
-function socketError(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code });
+/** An error of the socket, as `fetch` reports it. */
+function failedFetch(message: string, code: string, reason: string): TypeError {
+  return new TypeError(message, { cause: Object.assign(new Error(reason), { code }) });
+}
+
+/** A connection that is lost in the middle of a body. */
+export function lostConnection(): TypeError {
+  return failedFetch('terminated', 'UND_ERR_SOCKET', 'other side closed');
 }
 
 function refusal({ status, retryAfter, body }: FaultOf<'status'>): Response {
@@ -238,10 +243,7 @@ function cutAfter(body: ReadableStream<Uint8Array>, bytes: number): ReadableStre
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
     if (left === 0) {
       await reader.cancel();
-      controller.error(
-        new TypeError('terminated', { cause: socketError('other side closed', 'UND_ERR_SOCKET') }),
-      );
-      return;
+      return controller.error(lostConnection());
     }
     const { done, value } = await reader.read();
     if (done) return controller.close();

@@ -45,6 +45,11 @@ function expectSent(bench: Bench, ...texts: readonly string[]): void {
   }
 }
 
+/** Checks that the model received a text at any place. */
+function expectContained(bench: Bench, text: string, what: string): void {
+  expectThat(indexOfText(bench.lastSent, text) >= 0, `the model is not sent ${what}`);
+}
+
 async function expectAttached(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
   const reply = await bench.reply({ calls: CALLS });
   const history = historyAfter(reply, ({ id }) =>
@@ -55,20 +60,14 @@ async function expectAttached(bench: Bench, part: ContentPart & { readonly data:
   await askNext(bench, history);
   expectSent(bench, 'See here');
   expectSent(bench, 'Sunny');
-  expectThat(
-    indexOfText(bench.lastSent, part.data) >= 0,
-    `the model is not sent the ${part.type} of the result`,
-  );
+  expectContained(bench, part.data, `the ${part.type} of the result`);
 }
 
 async function expectShown(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
   const content = [{ type: 'text', text: 'What is this?' }, part];
   await bench.reply({ text: 'Done' }, { messages: [{ role: 'user', content }] });
   expectSent(bench, 'What is this?');
-  expectThat(
-    indexOfText(bench.lastSent, part.data) >= 0,
-    `the model is not sent the ${part.type} of a user message`,
-  );
+  expectContained(bench, part.data, `the ${part.type} of a user message`);
 }
 
 /** A reply with a call whose arguments are this text. */
@@ -92,14 +91,8 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
     async run(bench) {
       await bench.reply({ text: 'Done' });
       for (const { function: tool } of SAMPLE_TOOLS) expectSent(bench, tool.name);
-      expectThat(
-        indexOfText(bench.lastSent, LOOK_UP.function.description) >= 0,
-        'the model is not sent the description of a tool',
-      );
-      expectThat(
-        indexOfText(bench.lastSent, 'Name of the city') >= 0,
-        'the model is not sent the parameters of a tool',
-      );
+      expectContained(bench, LOOK_UP.function.description, 'the description of a tool');
+      expectContained(bench, 'Name of the city', 'the parameters of a tool');
       await bench.reply({ text: 'Done' }, { tools: undefined });
       expectThat(
         indexOfText(bench.lastSent, name) < 0,
@@ -217,10 +210,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
     needs: ['sent'],
     async run(bench) {
       await askNext(bench, historyAfter(replyWith(`{"city":"Oslo","days":${DIGITS}}`)));
-      expectThat(
-        indexOfText(bench.lastSent, DIGITS) >= 0,
-        `the model is not sent the digits ${DIGITS} of an earlier call`,
-      );
+      expectContained(bench, DIGITS, `the digits ${DIGITS} of an earlier call`);
     },
   },
   {
@@ -438,8 +428,7 @@ export const SETTING_CASES: readonly CaseDraft[] = [
     needs: ['sent', 'response-format'],
     async run(bench) {
       await expectTold(bench, [{}, { responseFormat: FORMAT }]);
-      const place = indexOfText(bench.lastSent, 'degrees_in_oslo');
-      expectThat(place >= 0, 'the model is not sent the schema of its reply');
+      expectContained(bench, 'degrees_in_oslo', 'the schema of its reply');
     },
   },
 ];

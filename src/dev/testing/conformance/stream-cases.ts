@@ -1,6 +1,6 @@
 import type { LLMResponse, LLMStreamPart } from '../../../core/contract/llm-provider.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
-import { randomFrom } from '../faulty-fetch.js';
+import { lostConnection, randomFrom } from '../faulty-fetch.js';
 import { type Bench, type CaseDraft, inPieces, LOOK_UP, type ReplyDraft } from './bench.js';
 import { errorOf, expectSame, expectThat, failureIn } from './expectations.js';
 import type { Route } from './provider-backend.js';
@@ -241,10 +241,4 @@ async function readUntilAborted(
     if (type === 'response') return;
     if (type === 'text-delta') controller.abort();
   }
-}
-
-/** A lost connection, as `fetch` reports it. */
-function lostConnection(): Error {
-  const cause = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
-  return new TypeError('terminated', { cause });
 }

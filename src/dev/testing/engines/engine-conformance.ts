@@ -33,12 +33,8 @@ export interface JobEngineBackend {
   readonly patienceMs?: number;
 }
 
-/** A case before it is bound to an engine. */
-interface EngineCase {
-  readonly title: string;
-  readonly needsProcess?: true;
-  run(bench: EngineBench): Promise<void>;
-}
+/** Cases before they are bound to an engine, by title. */
+type EngineCases = Readonly<Record<string, (bench: EngineBench) => Promise<void>>>;
 
 /** A job that a handler received, and when. */
 interface Handled {
@@ -67,6 +63,14 @@ class EngineBench {
     const engine = await this.backend.open(this.queue);
     this.#engines.add(engine);
     return engine;
+  }
+
+  async openTwo(): Promise<readonly [JobEngine, JobEngine]> {
+    return [await this.open(), await this.open()];
+  }
+
+  async openThree(): Promise<readonly [JobEngine, JobEngine, JobEngine]> {
+    return [...(await this.openTwo()), await this.open()];
   }
 
   job(changes: Partial<Job> = {}): Job {
@@ -146,185 +150,170 @@ function expectEqual(actual: unknown, expected: unknown, rule: string): void {
   );
 }
 
+function idsOf({ handled }: EngineBench): string[] {
+  return handled.map(({ job }) => job.id);
+}
+
+/** The number of each attempt, and whether it is the last. */
+function attemptsOf({ handled }: EngineBench): readonly unknown[] {
+  return handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
+}
+
 /** Cases about failing jobs. */
-const ATTEMPT_CASES: readonly EngineCase[] = [
-  {
-    title: 'tries a job again that failed, after the pause of `backoff`, and counts its attempts',
-    async run(bench) {
-      const engine = await bench.open();
-      const all = new Countdown(3);
-      await bench.work(engine, async (_job, { attempt }) => {
-        all.count();
-        if (attempt < 3) throw new Error(`attempt ${attempt}`);
-      });
-      await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
-      await bench.within(all.done, 'a job that failed is tried again');
-      const attempts = bench.handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
-      expectEqual(
-        attempts,
-        [1, 2, 3].map((attempt) => [attempt, false]),
-        'attempts',
-      );
-      const pauses = bench.handled.slice(1).map(({ at }, index) => at - (bench.handled[index]?.at ?? 0));
-      expectThat(
-        pauses.every((ms) => ms > 590),
-        `pauses of 600 ms were ${pauses.join(' and ')} ms`,
-      );
-    },
+const ATTEMPT_CASES: EngineCases = {
+  'tries a job again that failed, after the pause of `backoff`, and counts its attempts': async (bench) => {
+    const engine = await bench.open();
+    const all = new Countdown(3);
+    await bench.work(engine, async (_job, { attempt }) => {
+      all.count();
+      if (attempt < 3) throw new Error(`attempt ${attempt}`);
+    });
+    await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
+    await bench.within(all.done, 'a job that failed is tried again');
+    expectEqual(
+      attemptsOf(bench),
+      [1, 2, 3].map((attempt) => [attempt, false]),
+      'attempts',
+    );
+    const pauses = bench.handled.slice(1).map(({ at }, index) => at - (bench.handled[index]?.at ?? 0));
+    expectThat(
+      pauses.every((ms) => ms > 590),
+      `pauses of 600 ms were ${pauses.join(' and ')} ms`,
+    );
   },
-  {
-    title: 'keeps a job whose attempts are used up, lists it with its error, and tries it no more',
-    async run(bench) {
-      const [engine, other] = [await bench.open(), await bench.open()];
-      const all = new Countdown(3);
-      const worker = await bench.work(engine, async ({ id }) => {
-        all.count();
-        if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
-      });
-      const job = bench.job({ id: 'dead:1' });
-      await engine.enqueue(job, { attempts: 2 });
-      await engine.enqueue(bench.job({ id: 'fine' }));
-      await bench.within(all.done, 'jobs are run');
-      await worker.close();
-      const dead = await other.deadJobs();
-      expectEqual(dead.length, 1, 'dead jobs');
-      expectEqual(dead[0]?.job, job, 'the dead job');
-      expectEqual(dead[0]?.attempts, 2, 'its attempts');
-      expectThat(
-        dead[0]?.error.includes('the mail of dead:1 is lost') ?? false,
-        `its error is ${dead[0]?.error}`,
-      );
-      expectEqual(await other.deadJobs({ limit: 0 }), [], 'no more dead jobs than were asked for');
-      const isLast = bench.handled
-        .filter(({ job: { id } }) => id === job.id)
-        .map(({ attempt }) => attempt.isLast);
-      expectEqual(isLast, [false, true], 'which attempt is the last');
-    },
+  'keeps a job whose attempts are used up, lists it with its error, and tries it no more': async (bench) => {
+    const [engine, other] = await bench.openTwo();
+    const all = new Countdown(3);
+    const worker = await bench.work(engine, async ({ id }) => {
+      all.count();
+      if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
+    });
+    const job = bench.job({ id: 'dead:1' });
+    await engine.enqueue(job, { attempts: 2 });
+    await engine.enqueue(bench.job({ id: 'fine' }));
+    await bench.within(all.done, 'jobs are run');
+    await worker.close();
+    const dead = await other.deadJobs();
+    expectEqual(dead.length, 1, 'dead jobs');
+    expectEqual(dead[0]?.job, job, 'the dead job');
+    expectEqual(dead[0]?.attempts, 2, 'its attempts');
+    expectThat(
+      dead[0]?.error.includes('the mail of dead:1 is lost') ?? false,
+      `its error is ${dead[0]?.error}`,
+    );
+    expectEqual(await other.deadJobs({ limit: 0 }), [], 'no more dead jobs than were asked for');
+    const isLast = bench.handled
+      .filter(({ job: { id } }) => id === job.id)
+      .map(({ attempt }) => attempt.isLast);
+    expectEqual(isLast, [false, true], 'which attempt is the last');
   },
-  {
-    title: 'tries a job once where nothing is said of attempts',
-    async run(bench) {
-      const engine = await bench.open();
-      const all = new Countdown(2);
-      await bench.work(engine, async ({ id }) => {
-        all.count();
-        if (id === 'fails') throw new Error('It fails');
-      });
-      await engine.enqueue(bench.job({ id: 'fails' }));
-      await engine.enqueue(bench.job({ id: 'other' }));
-      await bench.within(all.done, 'jobs are run');
-      expectEqual(
-        bench.handled.map(({ job }) => job.id),
-        ['fails', 'other'],
-        'attempts',
-      );
-    },
+  'tries a job once where nothing is said of attempts': async (bench) => {
+    const engine = await bench.open();
+    const all = new Countdown(2);
+    await bench.work(engine, async ({ id }) => {
+      all.count();
+      if (id === 'fails') throw new Error('It fails');
+    });
+    await engine.enqueue(bench.job({ id: 'fails' }));
+    await engine.enqueue(bench.job({ id: 'other' }));
+    await bench.within(all.done, 'jobs are run');
+    expectEqual(idsOf(bench), ['fails', 'other'], 'attempts');
   },
-  {
-    title: 'gives a job to a worker again whose handler gave it back, and uses up none of its attempts',
-    async run(bench) {
-      const [engine, other] = [await bench.open(), await bench.open()];
-      const all = new Countdown(3);
-      const handle: JobHandler = async (_job, { attempt, giveBack }) => {
-        all.count();
-        if (attempt === 3) return;
-        await giveBack();
-        if (attempt === 1) throw new Error('how it ends counts for nothing');
-      };
-      const workers = [await bench.work(engine, handle), await bench.work(other, handle)];
-      await engine.enqueue(bench.job());
-      await bench.within(all.done, 'a job that was given back is given to a worker again');
-      await Promise.all(workers.map((worker) => worker.close()));
-      const attempts = bench.handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
-      expectEqual(
-        attempts,
-        [1, 2, 3].map((attempt) => [attempt, true]),
-        'attempts',
-      );
-      expectEqual(await engine.deadJobs(), [], 'dead jobs');
-    },
+  'gives a job to a worker again whose handler gave it back, and uses up none of its attempts': async (
+    bench,
+  ) => {
+    const [engine, other] = await bench.openTwo();
+    const all = new Countdown(3);
+    const handle: JobHandler = async (_job, { attempt, giveBack }) => {
+      all.count();
+      if (attempt === 3) return;
+      await giveBack();
+      if (attempt === 1) throw new Error('how it ends counts for nothing');
+    };
+    const workers = [await bench.work(engine, handle), await bench.work(other, handle)];
+    await engine.enqueue(bench.job());
+    await bench.within(all.done, 'a job that was given back is given to a worker again');
+    await Promise.all(workers.map((worker) => worker.close()));
+    expectEqual(
+      attemptsOf(bench),
+      [1, 2, 3].map((attempt) => [attempt, true]),
+      'attempts',
+    );
+    expectEqual(await engine.deadJobs(), [], 'dead jobs');
   },
-  {
-    title: 'returns a job with a `delay` no earlier than that, runs others meanwhile, and uses up no attempt',
-    async run(bench) {
-      const engine = await bench.open();
-      const [all, many] = [new Countdown(4), 12];
-      await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
-        all.count();
-        if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
-      });
-      await engine.enqueue(bench.job({ id: 'returned' }));
-      await engine.enqueue(bench.job({ id: 'other' }));
-      await engine.enqueue(bench.job({ id: 'another' }));
-      await bench.within(all.done, 'all jobs are run');
-      const [first, , , last] = bench.handled;
-      const order = ['returned', 'other', 'another', 'returned'];
-      expectEqual(
-        bench.handled.map(({ job }) => job.id),
-        order,
-        'the order of jobs',
-      );
-      expectEqual(
-        [last?.attempt.attempt, last?.attempt.isLast],
-        [2, true],
-        'the attempt after it was returned',
-      );
-      const waited = (last?.at ?? 0) - (first?.at ?? 0);
-      expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
-      const often = new Countdown(many);
-      const handle: JobHandler = async (_job, { attempt, giveBack }) => {
-        if (attempt < many) await giveBack({ delay: 1 });
-        often.count();
-      };
-      await bench.work(engine, handle, { queue: 'returned' });
-      await engine.enqueue(bench.job(), { queue: 'returned' });
-      await bench.within(often.done, 'a job that was returned often is run again');
-      expectEqual(await engine.deadJobs(), [], 'dead jobs');
-    },
+  'returns a job with a `delay` no earlier than that, runs others meanwhile, and uses up no attempt': async (
+    bench,
+  ) => {
+    const engine = await bench.open();
+    const [all, many] = [new Countdown(4), 12];
+    await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
+      all.count();
+      if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
+    });
+    await engine.enqueue(bench.job({ id: 'returned' }));
+    await engine.enqueue(bench.job({ id: 'other' }));
+    await engine.enqueue(bench.job({ id: 'another' }));
+    await bench.within(all.done, 'all jobs are run');
+    const [first, , , last] = bench.handled;
+    const order = ['returned', 'other', 'another', 'returned'];
+    expectEqual(idsOf(bench), order, 'the order of jobs');
+    expectEqual(
+      [last?.attempt.attempt, last?.attempt.isLast],
+      [2, true],
+      'the attempt after it was returned',
+    );
+    const waited = (last?.at ?? 0) - (first?.at ?? 0);
+    expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
+    const often = new Countdown(many);
+    const handle: JobHandler = async (_job, { attempt, giveBack }) => {
+      if (attempt < many) await giveBack({ delay: 1 });
+      often.count();
+    };
+    await bench.work(engine, handle, { queue: 'returned' });
+    await engine.enqueue(bench.job(), { queue: 'returned' });
+    await bench.within(often.done, 'a job that was returned often is run again');
+    expectEqual(await engine.deadJobs(), [], 'dead jobs');
   },
-  {
-    title: 'tries a dead job again that is revived, as often as a new one, and revives no other',
-    async run(bench) {
-      const [engine, other] = [await bench.open(), await bench.open()];
-      const [all, again, fine] = [new Countdown(3), new Countdown(2), new Countdown(1)];
-      let isRevived = false;
-      const handle: JobHandler = async ({ id }) => {
-        (isRevived ? again : all).count();
-        if (id === 'fine') return fine.count();
-        throw new Error(`the mail of ${id} is lost`);
-      };
-      const worker = await bench.work(engine, handle);
-      const job = bench.job({ id: 'dead:1' });
-      const [options, ended, waiting] = [{ attempts: 2 }, bench.job({ id: 'fine' }), bench.job()];
-      await engine.enqueue(job, options);
-      await engine.enqueue(ended);
-      await bench.within(all.done, 'jobs are run');
-      await worker.close();
-      await engine.enqueue(waiting, { delay: 3_600_000 });
-      for (const left of [ended, waiting, bench.job()])
-        expectEqual(await other.revive(left), false, 'a job that is not dead is revived');
-      const ids = [ended.id, waiting.id, job.id];
-      const dead = await other.deadJobs({ jobIds: ids });
-      expectEqual(
-        dead.map(({ job: { id } }) => id),
-        [job.id],
-        'which of the ids are dead',
-      );
-      expectEqual(await other.deadJobs({ jobIds: [ended.id] }), [], 'whether a job is dead that is not');
-      isRevived = true;
-      const revived = { ...job, revivals: 1 };
-      expectEqual(await other.revive(revived, options), true, 'a dead job is revived');
-      expectEqual(await other.revive(job, options), false, 'a job is revived twice');
-      expectEqual(await engine.deadJobs(), [], 'dead jobs after the last was revived');
-      const reviver = await bench.work(other, handle);
-      await bench.within(again.done, 'a job that was revived is tried as often as a new one');
-      await reviver.close();
-      const [lost] = await engine.deadJobs();
-      expectEqual(lost?.job, revived, 'the job that is dead again, as it was revived');
-      expectEqual((await engine.deadJobs()).length, 1, 'dead jobs');
-    },
+  'tries a dead job again that is revived, as often as a new one, and revives no other': async (bench) => {
+    const [engine, other] = await bench.openTwo();
+    const [all, again, fine] = [new Countdown(3), new Countdown(2), new Countdown(1)];
+    let isRevived = false;
+    const handle: JobHandler = async ({ id }) => {
+      (isRevived ? again : all).count();
+      if (id === 'fine') return fine.count();
+      throw new Error(`the mail of ${id} is lost`);
+    };
+    const worker = await bench.work(engine, handle);
+    const job = bench.job({ id: 'dead:1' });
+    const [options, ended, waiting] = [{ attempts: 2 }, bench.job({ id: 'fine' }), bench.job()];
+    await engine.enqueue(job, options);
+    await engine.enqueue(ended);
+    await bench.within(all.done, 'jobs are run');
+    await worker.close();
+    await engine.enqueue(waiting, { delay: 3_600_000 });
+    for (const left of [ended, waiting, bench.job()])
+      expectEqual(await other.revive(left), false, 'a job that is not dead is revived');
+    const ids = [ended.id, waiting.id, job.id];
+    const dead = await other.deadJobs({ jobIds: ids });
+    expectEqual(
+      dead.map(({ job: { id } }) => id),
+      [job.id],
+      'which of the ids are dead',
+    );
+    expectEqual(await other.deadJobs({ jobIds: [ended.id] }), [], 'whether a job is dead that is not');
+    isRevived = true;
+    const revived = { ...job, revivals: 1 };
+    expectEqual(await other.revive(revived, options), true, 'a dead job is revived');
+    expectEqual(await other.revive(job, options), false, 'a job is revived twice');
+    expectEqual(await engine.deadJobs(), [], 'dead jobs after the last was revived');
+    const reviver = await bench.work(other, handle);
+    await bench.within(again.done, 'a job that was revived is tried as often as a new one');
+    await reviver.close();
+    const [lost] = await engine.deadJobs();
+    expectEqual(lost?.job, revived, 'the job that is dead again, as it was revived');
+    expectEqual((await engine.deadJobs()).length, 1, 'dead jobs');
   },
-];
+};
 
 const BACKEND = optionTable<JobEngineBackend>('jobEngineConformance', {
   open: required(FUNCTION),
@@ -351,15 +340,18 @@ export interface JobEngineCase {
  */
 export function jobEngineConformance(backend: JobEngineBackend): readonly JobEngineCase[] {
   checkOptions(backend, BACKEND);
-  return [...DELIVERY_CASES, ...QUEUE_CASES, ...ATTEMPT_CASES, ...CANCEL_CASES]
-    .filter(({ needsProcess }) => !needsProcess || backend.startWorker !== undefined)
-    .map((draft) => ({ title: draft.title, run: () => runCase(backend, draft) }));
+  const cases = {
+    ...DELIVERY_CASES,
+    ...(backend.startWorker && PROCESS_CASES),
+    ...{ ...QUEUE_CASES, ...ATTEMPT_CASES, ...CANCEL_CASES },
+  };
+  return Object.entries(cases).map(([title, run]) => ({ title, run: () => runCase(backend, run) }));
 }
 
-async function runCase(backend: JobEngineBackend, draft: EngineCase): Promise<void> {
+async function runCase(backend: JobEngineBackend, run: EngineCases[string]): Promise<void> {
   const bench = new EngineBench(backend);
   try {
-    await draft.run(bench);
+    await run(bench);
   } finally {
     await bench.close();
   }
@@ -385,243 +377,205 @@ export async function holdJobs(engine: JobEngine): Promise<void> {
   });
 }
 
-const idsOf = ({ handled }: EngineBench): string[] => handled.map(({ job }) => job.id);
-
 /** Cases about which jobs run, on which worker, in which order, and when. */
-const DELIVERY_CASES: readonly EngineCase[] = [
-  {
-    title: 'gives a job to a worker on another connection as it was enqueued',
-    async run(bench) {
-      const [sender, receiver] = [await bench.open(), await bench.open()];
-      const job = bench.job({
-        runId: 'run:1',
-        arguments: { text: 'äö "quoted" 😀 \u0000 \ud800', empty: null },
-      });
-      const given = new Countdown(1);
-      await sender.enqueue(job);
-      await bench.work(receiver, async () => given.count());
-      await bench.within(given.done, 'a job that waits is run');
-      expectEqual(bench.handled[0]?.job, job, 'the job is the one that was enqueued');
-    },
+const DELIVERY_CASES: EngineCases = {
+  'gives a job to a worker on another connection as it was enqueued': async (bench) => {
+    const [sender, receiver] = await bench.openTwo();
+    const job = bench.job({
+      runId: 'run:1',
+      arguments: { text: 'äö "quoted" 😀 \u0000 \ud800', empty: null },
+    });
+    const given = new Countdown(1);
+    await sender.enqueue(job);
+    await bench.work(receiver, async () => given.count());
+    await bench.within(given.done, 'a job that waits is run');
+    expectEqual(bench.handled[0]?.job, job, 'the job is the one that was enqueued');
   },
-  {
-    title: 'runs a job once, however often it is enqueued by its id, also after it has ended',
-    async run(bench) {
-      const [sender, other] = [await bench.open(), await bench.open()];
-      const job = bench.job();
-      const last = bench.job({ id: 'last' });
-      const [first, all] = [new Countdown(1), new Countdown(2)];
-      await Promise.all([sender.enqueue(job), other.enqueue(job), sender.enqueue(job)]);
-      const worker = await bench.work(other, async () => {
-        first.count();
+  'runs a job once, however often it is enqueued by its id, also after it has ended': async (bench) => {
+    const [sender, other] = await bench.openTwo();
+    const job = bench.job();
+    const last = bench.job({ id: 'last' });
+    const [first, all] = [new Countdown(1), new Countdown(2)];
+    await Promise.all([sender.enqueue(job), other.enqueue(job), sender.enqueue(job)]);
+    const worker = await bench.work(other, async () => {
+      first.count();
+      all.count();
+    });
+    await bench.within(first.done, 'a job is run');
+    // `close` resolves after the worker has reported the end of its job.
+    await worker.close();
+    await bench.work(other, async () => all.count());
+    await other.enqueue(job);
+    await sender.enqueue(last);
+    await bench.within(all.done, 'a job is run');
+    expectEqual(idsOf(bench), [job.id, last.id], 'jobs that were run');
+  },
+  'takes any text for an id': async (bench) => {
+    const [sender, receiver] = await bench.openTwo();
+    const ids = ['7', 'a:b:c', 'äö/%?', 'x'.repeat(200), crypto.randomUUID()];
+    const all = new Countdown(ids.length);
+    for (const id of ids) await sender.enqueue(bench.job({ id }));
+    await bench.work(receiver, async () => all.count());
+    await bench.within(all.done, 'jobs of any id are run');
+    expectEqual(idsOf(bench).sort(), [...ids].sort(), 'ids of the jobs that were run');
+  },
+  'shares jobs among workers, each job for one of them': async (bench) => {
+    const [sender, one, other] = await bench.openThree();
+    const jobs = Array.from({ length: 40 }, () => bench.job());
+    const all = new Countdown(jobs.length);
+    // On a slow machine, a worker may lose its lease, and the job starts again: ignore later attempts.
+    const handle: JobHandler = async (_job, { attempt }) => {
+      if (attempt === 1) all.count();
+    };
+    await bench.work(one, handle, { concurrency: 3 });
+    await bench.work(other, handle, { concurrency: 3 });
+    await Promise.all(jobs.map((job) => sender.enqueue(job)));
+    await bench.within(all.done, 'all jobs are run');
+    const first = bench.handled.filter(({ attempt }) => attempt.attempt === 1);
+    expectEqual(first.map(({ job }) => job.id).sort(), jobs.map(({ id }) => id).sort(), 'jobs that were run');
+  },
+  'runs as many jobs at the same time as `concurrency` says, and no more': async (bench) => {
+    const engine = await bench.open();
+    const [meeting, all] = [new Countdown(3), new Countdown(7)];
+    let [running, most] = [0, 0];
+    await bench.work(
+      engine,
+      async () => {
+        running += 1;
+        most = Math.max(most, running);
+        meeting.count();
+        await bench.within(meeting.done, 'three jobs run at the same time');
+        await new Promise((resolve) => setImmediate(resolve));
+        running -= 1;
         all.count();
-      });
-      await bench.within(first.done, 'a job is run');
-      // `close` resolves after the worker has reported the end of its job.
-      await worker.close();
-      await bench.work(other, async () => all.count());
-      await other.enqueue(job);
-      await sender.enqueue(last);
-      await bench.within(all.done, 'a job is run');
-      expectEqual(idsOf(bench), [job.id, last.id], 'jobs that were run');
-    },
+      },
+      { concurrency: 3 },
+    );
+    for (let count = 0; count < 7; count += 1) await engine.enqueue(bench.job());
+    await bench.within(all.done, 'all jobs are run');
+    expectEqual(most, 3, 'jobs at the same time');
   },
-  {
-    title: 'takes any text for an id',
-    async run(bench) {
-      const [sender, receiver] = [await bench.open(), await bench.open()];
-      const ids = ['7', 'a:b:c', 'äö/%?', 'x'.repeat(200), crypto.randomUUID()];
-      const all = new Countdown(ids.length);
-      for (const id of ids) await sender.enqueue(bench.job({ id }));
-      await bench.work(receiver, async () => all.count());
-      await bench.within(all.done, 'jobs of any id are run');
-      expectEqual(idsOf(bench).sort(), [...ids].sort(), 'ids of the jobs that were run');
-    },
+  'runs jobs of a higher number of `priority` after those of a lower one': async (bench) => {
+    const engine = await bench.open();
+    const all = new Countdown(4);
+    const order: readonly [string, number | undefined][] = [
+      ['late', 9],
+      ['middle', 3],
+      ['first', undefined],
+      ['soon', 1],
+    ];
+    for (const [id, priority] of order)
+      await engine.enqueue(bench.job({ id }), priority === undefined ? {} : { priority });
+    await bench.work(engine, async () => all.count());
+    await bench.within(all.done, 'all jobs are run');
+    expectEqual(idsOf(bench), ['first', 'soon', 'middle', 'late'], 'the order of jobs');
   },
-  {
-    title: 'shares jobs among workers, each job for one of them',
-    async run(bench) {
-      const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
-      const jobs = Array.from({ length: 40 }, () => bench.job());
-      const all = new Countdown(jobs.length);
-      // On a slow machine, a worker may lose its lease, and the job starts again: ignore later attempts.
-      const handle: JobHandler = async (_job, { attempt }) => {
-        if (attempt === 1) all.count();
-      };
-      await bench.work(one, handle, { concurrency: 3 });
-      await bench.work(other, handle, { concurrency: 3 });
-      await Promise.all(jobs.map((job) => sender.enqueue(job)));
-      await bench.within(all.done, 'all jobs are run');
-      const first = bench.handled.filter(({ attempt }) => attempt.attempt === 1);
-      expectEqual(
-        first.map(({ job }) => job.id).sort(),
-        jobs.map(({ id }) => id).sort(),
-        'jobs that were run',
-      );
-    },
+  'runs a job with a `delay` no earlier than that, and others before it': async (bench) => {
+    const engine = await bench.open();
+    const all = new Countdown(2);
+    await bench.work(engine, async () => all.count());
+    const since = performance.now();
+    await engine.enqueue(bench.job({ id: 'later' }), { delay: 700 });
+    await engine.enqueue(bench.job({ id: 'now' }));
+    await bench.within(all.done, 'all jobs are run');
+    expectEqual(idsOf(bench), ['now', 'later'], 'the order of jobs');
+    const waited = (bench.handled[1]?.at ?? 0) - since;
+    // Clocks have a resolution of a millisecond.
+    expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
   },
-  {
-    title: 'runs as many jobs at the same time as `concurrency` says, and no more',
-    async run(bench) {
-      const engine = await bench.open();
-      const [meeting, all] = [new Countdown(3), new Countdown(7)];
-      let [running, most] = [0, 0];
-      await bench.work(
-        engine,
-        async () => {
-          running += 1;
-          most = Math.max(most, running);
-          meeting.count();
-          await bench.within(meeting.done, 'three jobs run at the same time');
-          await new Promise((resolve) => setImmediate(resolve));
-          running -= 1;
-          all.count();
-        },
-        { concurrency: 3 },
-      );
-      for (let count = 0; count < 7; count += 1) await engine.enqueue(bench.job());
-      await bench.within(all.done, 'all jobs are run');
-      expectEqual(most, 3, 'jobs at the same time');
-    },
+  'drains a worker that is closed, and leaves what has not begun to others': async (bench) => {
+    const [sender, one, other] = await bench.openThree();
+    const [begun, all] = [new Countdown(1), new Countdown(1)];
+    const gate = Promise.withResolvers<void>();
+    let hasEnded = false;
+    const worker = await bench.work(one, async () => {
+      begun.count();
+      await gate.promise;
+      hasEnded = true;
+    });
+    await sender.enqueue(bench.job());
+    await bench.within(begun.done, 'a job is run');
+    const closed = worker.close().then(() => hasEnded);
+    const left: Job = bench.job({ id: 'left' });
+    await sender.enqueue(left);
+    gate.resolve();
+    expectEqual(
+      await bench.within(closed, 'a worker closes'),
+      true,
+      'the job had ended when its worker was closed',
+    );
+    await bench.work(other, async () => all.count());
+    await bench.within(all.done, 'what was left is run by another worker');
+    expectEqual(bench.handled.at(-1)?.job, left, 'the job that was left');
   },
-  {
-    title: 'runs jobs of a higher number of `priority` after those of a lower one',
-    async run(bench) {
-      const engine = await bench.open();
-      const all = new Countdown(4);
-      const order: readonly [string, number | undefined][] = [
-        ['late', 9],
-        ['middle', 3],
-        ['first', undefined],
-        ['soon', 1],
-      ];
-      for (const [id, priority] of order)
-        await engine.enqueue(bench.job({ id }), priority === undefined ? {} : { priority });
-      await bench.work(engine, async () => all.count());
-      await bench.within(all.done, 'all jobs are run');
-      expectEqual(idsOf(bench), ['first', 'soon', 'middle', 'late'], 'the order of jobs');
-    },
+  'tells news on other connections, whole and in order, until the listening ends': async (bench) => {
+    const [sender, listener] = await bench.openTwo();
+    const received: unknown[] = [];
+    const all = new Countdown(3);
+    const endBroken = await listener.subscribe(() => {
+      throw new Error('a listener that throws');
+    });
+    const end = await listener.subscribe((news) => {
+      received.push(news);
+      all.count();
+    });
+    const updates = [{ percent: 10 }, 'ä'.repeat(20_000), null];
+    for (const update of updates) await sender.publish({ type: 'progress', jobId: 'a:b', update });
+    await bench.within(all.done, 'news is heard');
+    const expected = updates.map((update) => ({ type: 'progress', jobId: 'a:b', update }));
+    expectEqual(received, expected, 'what was heard');
+    await end();
+    await endBroken();
+    const last = new Countdown(1);
+    await listener.subscribe(() => last.count());
+    await sender.publish({ type: 'end', jobId: 'a:b' });
+    await bench.within(last.done, 'news is heard');
+    expectEqual(received.length, 3, 'what was heard after the listening had ended');
   },
-  {
-    title: 'runs a job with a `delay` no earlier than that, and others before it',
-    async run(bench) {
-      const engine = await bench.open();
-      const all = new Countdown(2);
-      await bench.work(engine, async () => all.count());
-      const since = performance.now();
-      await engine.enqueue(bench.job({ id: 'later' }), { delay: 700 });
-      await engine.enqueue(bench.job({ id: 'now' }));
-      await bench.within(all.done, 'all jobs are run');
-      expectEqual(idsOf(bench), ['now', 'later'], 'the order of jobs');
-      const waited = (bench.handled[1]?.at ?? 0) - since;
-      // Clocks have a resolution of a millisecond.
-      expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
-    },
+};
+
+/** Cases about crashed workers. */
+const PROCESS_CASES: EngineCases = {
+  'gives the job of a worker that was killed to another one': async (bench) => {
+    const engine = await bench.open();
+    const [held, again] = [new Countdown(1), new Countdown(1)];
+    await engine.subscribe((news) => {
+      if (news.type === 'progress' && news.update === 'held') held.count();
+    });
+    const process = await bench.backend.startWorker?.(bench.queue);
+    const job = bench.job();
+    await engine.enqueue(job);
+    await bench.within(held.done, 'the process takes the job');
+    await process?.kill();
+    await bench.work(engine, async () => again.count());
+    await bench.within(again.done, 'the job is given to another worker');
+    expectEqual(idsOf(bench), [job.id], 'jobs that were run');
+    expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
+    expectEqual(await engine.deadJobs(), [], 'dead jobs');
   },
-  {
-    title: 'drains a worker that is closed, and leaves what has not begun to others',
-    async run(bench) {
-      const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
-      const [begun, all] = [new Countdown(1), new Countdown(1)];
-      const gate = Promise.withResolvers<void>();
-      let hasEnded = false;
-      const worker = await bench.work(one, async () => {
-        begun.count();
-        await gate.promise;
-        hasEnded = true;
-      });
-      await sender.enqueue(bench.job());
-      await bench.within(begun.done, 'a job is run');
-      const closed = worker.close().then(() => hasEnded);
-      const left: Job = bench.job({ id: 'left' });
-      await sender.enqueue(left);
-      gate.resolve();
-      expectEqual(
-        await bench.within(closed, 'a worker closes'),
-        true,
-        'the job had ended when its worker was closed',
-      );
-      await bench.work(other, async () => all.count());
-      await bench.within(all.done, 'what was left is run by another worker');
-      expectEqual(bench.handled.at(-1)?.job, left, 'the job that was left');
-    },
-  },
-  {
-    title: 'tells news on other connections, whole and in order, until the listening ends',
-    async run(bench) {
-      const [sender, listener] = [await bench.open(), await bench.open()];
-      const received: unknown[] = [];
-      const all = new Countdown(3);
-      const endBroken = await listener.subscribe(() => {
-        throw new Error('a listener that throws');
-      });
-      const end = await listener.subscribe((news) => {
-        received.push(news);
-        all.count();
-      });
-      const updates = [{ percent: 10 }, 'ä'.repeat(20_000), null];
-      for (const update of updates) await sender.publish({ type: 'progress', jobId: 'a:b', update });
-      await bench.within(all.done, 'news is heard');
-      const expected = updates.map((update) => ({ type: 'progress', jobId: 'a:b', update }));
-      expectEqual(received, expected, 'what was heard');
-      await end();
-      await endBroken();
-      const last = new Countdown(1);
-      await listener.subscribe(() => last.count());
-      await sender.publish({ type: 'end', jobId: 'a:b' });
-      await bench.within(last.done, 'news is heard');
-      expectEqual(received.length, 3, 'what was heard after the listening had ended');
-    },
-  },
-  {
-    title: 'gives the job of a worker that was killed to another one',
-    needsProcess: true,
-    async run(bench) {
-      const engine = await bench.open();
-      const [held, again] = [new Countdown(1), new Countdown(1)];
-      await engine.subscribe((news) => {
-        if (news.type === 'progress' && news.update === 'held') held.count();
-      });
-      const process = await bench.backend.startWorker?.(bench.queue);
-      const job = bench.job();
-      await engine.enqueue(job);
-      await bench.within(held.done, 'the process takes the job');
-      await process?.kill();
-      await bench.work(engine, async () => again.count());
-      await bench.within(again.done, 'the job is given to another worker');
-      expectEqual(idsOf(bench), [job.id], 'jobs that were run');
-      expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
-      expectEqual(await engine.deadJobs(), [], 'dead jobs');
-    },
-  },
-];
+};
 
 /** Cases about separate queues. */
-const QUEUE_CASES: readonly EngineCase[] = [
-  {
-    title: 'gives jobs of a `queue` to workers of that queue, and to no others',
-    async run(bench) {
-      const [sender, plain, mail] = [await bench.open(), await bench.open(), await bench.open()];
-      const ids = ['plain-1', 'mail-1', 'plain-2', 'mail-2'];
-      const taken: string[] = [];
-      const all = new Countdown(ids.length);
-      const noting = (queue: string) => async (job: Job) => {
-        taken.push(`${job.id} in ${queue}`);
-        all.count();
-      };
-      for (const id of ids)
-        await sender.enqueue(bench.job({ id }), id.startsWith('mail') ? { queue: 'mail' } : {});
-      await bench.work(plain, noting('plain'));
-      await bench.work(mail, noting('mail'), { queue: 'mail' });
-      await bench.within(all.done, 'all jobs are run');
-      expectEqual(taken.sort(), ids.map((id) => `${id} in ${id.split('-')[0]}`).sort(), 'who ran which job');
-    },
+const QUEUE_CASES: EngineCases = {
+  'gives jobs of a `queue` to workers of that queue, and to no others': async (bench) => {
+    const [sender, plain, mail] = await bench.openThree();
+    const ids = ['plain-1', 'mail-1', 'plain-2', 'mail-2'];
+    const taken: string[] = [];
+    const all = new Countdown(ids.length);
+    const noting = (queue: string) => async (job: Job) => {
+      taken.push(`${job.id} in ${queue}`);
+      all.count();
+    };
+    for (const id of ids)
+      await sender.enqueue(bench.job({ id }), id.startsWith('mail') ? { queue: 'mail' } : {});
+    await bench.work(plain, noting('plain'));
+    await bench.work(mail, noting('mail'), { queue: 'mail' });
+    await bench.within(all.done, 'all jobs are run');
+    expectEqual(taken.sort(), ids.map((id) => `${id} in ${id.split('-')[0]}`).sort(), 'who ran which job');
   },
-  {
-    title:
-      'cancels, lists and revives jobs of a `queue` on connections that never used it, and closes its workers',
-    async run(bench) {
-      const [sender, worker, other] = [await bench.open(), await bench.open(), await bench.open()];
+  'cancels, lists and revives jobs of a `queue` on connections that never used it, and closes its workers':
+    async (bench) => {
+      const [sender, worker, other] = await bench.openThree();
       const [waiting, dead, running] = [bench.job(), bench.job(), bench.job()];
       const [options, begun, failed] = [{ queue: 'mail' }, new Countdown(1), new Countdown(1)];
       await sender.enqueue(waiting, { ...options, delay: 3_600_000 });
@@ -655,39 +609,29 @@ const QUEUE_CASES: readonly EngineCase[] = [
       await bench.within(again.done, 'a job that was revived is run');
       expectEqual(bench.handled.at(-1)?.job.id, dead.id, 'the job that was run');
     },
-  },
-];
+};
 
 /** Cases about cancelled jobs in every state. */
-const CANCEL_CASES: readonly EngineCase[] = [
-  {
-    title: 'takes a job out that waits, when it is cancelled on another connection',
-    async run(bench) {
-      const [sender, other] = [await bench.open(), await bench.open()];
-      const [waiting, delayed] = [bench.job(), bench.job()];
-      await sender.enqueue(waiting);
-      await sender.enqueue(delayed, { delay: 300 });
-      expectEqual(await other.cancel(waiting.id), true, 'a job that waits is cancelled');
-      expectEqual(await other.cancel(delayed.id, 'no more'), true, 'a delayed job is cancelled');
-      expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
-      const done = new Countdown(1);
-      await bench.work(sender, async () => done.count());
-      // Later than the cancelled job would have run.
-      await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
-      await bench.within(done.done, 'a job is run');
-      expectEqual(
-        bench.handled.map(({ job }) => job.id),
-        ['last'],
-        'jobs that were run',
-      );
-      expectEqual(await sender.deadJobs(), [], 'dead jobs');
-    },
+const CANCEL_CASES: EngineCases = {
+  'takes a job out that waits, when it is cancelled on another connection': async (bench) => {
+    const [sender, other] = await bench.openTwo();
+    const [waiting, delayed] = [bench.job(), bench.job()];
+    await sender.enqueue(waiting);
+    await sender.enqueue(delayed, { delay: 300 });
+    expectEqual(await other.cancel(waiting.id), true, 'a job that waits is cancelled');
+    expectEqual(await other.cancel(delayed.id, 'no more'), true, 'a delayed job is cancelled');
+    expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
+    const done = new Countdown(1);
+    await bench.work(sender, async () => done.count());
+    // Later than the cancelled job would have run.
+    await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
+    await bench.within(done.done, 'a job is run');
+    expectEqual(idsOf(bench), ['last'], 'jobs that were run');
+    expectEqual(await sender.deadJobs(), [], 'dead jobs');
   },
-  {
-    title:
-      'aborts the signal of a job that runs, when it is cancelled on another connection, and tries it no more',
-    async run(bench) {
-      const [worker, other] = [await bench.open(), await bench.open()];
+  'aborts the signal of a job that runs, when it is cancelled on another connection, and tries it no more':
+    async (bench) => {
+      const [worker, other] = await bench.openTwo();
       const [begun, done] = [new Countdown(1), new Countdown(1)];
       const aborted = Promise.withResolvers<unknown>();
       await bench.work(worker, async ({ id }, { signal }) => {
@@ -705,20 +649,12 @@ const CANCEL_CASES: readonly EngineCase[] = [
       expectEqual(reason.message, 'the shop is closed', 'the reason of the signal');
       await other.enqueue(bench.job({ id: 'next' }));
       await bench.within(done.done, 'the next job is run');
-      expectEqual(
-        bench.handled.map((handled) => handled.job.id),
-        [job.id, 'next'],
-        'jobs that were run',
-      );
+      expectEqual(idsOf(bench), [job.id, 'next'], 'jobs that were run');
       expectEqual(await other.deadJobs(), [], 'dead jobs');
       expectEqual(await other.cancel(job.id), false, 'a job that has ended is cancelled');
     },
+  'cancels no job that it does not know': async (bench) => {
+    const engine = await bench.open();
+    expectEqual(await engine.cancel('nobody'), false, 'a job that is not known is cancelled');
   },
-  {
-    title: 'cancels no job that it does not know',
-    async run(bench) {
-      const engine = await bench.open();
-      expectEqual(await engine.cancel('nobody'), false, 'a job that is not known is cancelled');
-    },
-  },
-];
+};

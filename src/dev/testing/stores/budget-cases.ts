@@ -4,11 +4,10 @@ import {
   type BudgetLedger,
   NO_AMOUNTS,
 } from '../../../core/contract/budget-ledger.js';
-import { checkOptions } from '../../../core/errors/author-fault.js';
-import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../../core/kernel/options.js';
+import { optionTable } from '../../../core/kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { LEASE_MS, openedCases } from './store-bench.js';
+import { casesOf, LEASE_MS, type OpenedCases, openedCases, suiteRules } from './store-bench.js';
 
 /** An empty ledger under test. */
 export interface OpenedLedger {
@@ -28,10 +27,10 @@ export interface BudgetLedgerConformanceOptions {
   readonly open: () => OpenedLedger | Promise<OpenedLedger>;
 }
 
-const OPTIONS = optionTable<BudgetLedgerConformanceOptions>('budgetLedgerConformance', {
-  name: required(FILLED_TEXT),
-  open: required({ ...FUNCTION, fix: '() => ({ ledger: new MyRunStore().budgets, advance: (ms) => … })' }),
-});
+const OPTIONS = optionTable<BudgetLedgerConformanceOptions>(
+  'budgetLedgerConformance',
+  suiteRules('{ ledger: new MyRunStore().budgets, advance: (ms) => … }'),
+);
 
 const DAY = 86_400_000;
 const tenant: BudgetAccount = { key: 'tenant:t', limits: { tokens: 100 } };
@@ -63,148 +62,112 @@ class LedgerBench {
   }
 }
 
-interface LedgerCase {
-  readonly title: string;
-  run(bench: LedgerBench): Promise<void>;
-}
-
-const CASES: readonly LedgerCase[] = [
-  {
-    title: 'reserve gives up to the limit and no more, and says what is left',
-    async run(bench) {
-      expectSame('the first', await bench.reserve('a', 60), 'reserved');
-      expectSame('one too large', await bench.reserve('b', 41), 'tenant:t tokens 40');
-      expectSame('one that fits', await bench.reserve('c', 40), 'reserved');
-      expectSame('what is held', await bench.held(), [0, 100]);
-      expectSame('one more', await bench.reserve('d', 1), 'tenant:t tokens 0');
-    },
+const CASES: OpenedCases<LedgerBench> = {
+  'reserve gives up to the limit and no more, and says what is left': async (bench) => {
+    expectSame('the first', await bench.reserve('a', 60), 'reserved');
+    expectSame('one too large', await bench.reserve('b', 41), 'tenant:t tokens 40');
+    expectSame('one that fits', await bench.reserve('c', 40), 'reserved');
+    expectSame('what is held', await bench.held(), [0, 100]);
+    expectSame('one more', await bench.reserve('d', 1), 'tenant:t tokens 0');
   },
-  {
-    title: 'reserve takes from all accounts or from none',
-    async run(bench) {
-      const small: BudgetAccount = { key: 'user:u', limits: { tokens: 5 } };
-      expectSame('both', await bench.reserve('a', 10, [tenant, small]), 'user:u tokens 5');
-      expectSame('the larger one', await bench.held(), [0, 0]);
-      expectSame('both again', await bench.reserve('b', 5, [tenant, small]), 'reserved');
-      expectSame('the smaller one', await bench.held(small), [0, 5]);
-    },
+  'reserve takes from all accounts or from none': async (bench) => {
+    const small: BudgetAccount = { key: 'user:u', limits: { tokens: 5 } };
+    expectSame('both', await bench.reserve('a', 10, [tenant, small]), 'user:u tokens 5');
+    expectSame('the larger one', await bench.held(), [0, 0]);
+    expectSame('both again', await bench.reserve('b', 5, [tenant, small]), 'reserved');
+    expectSame('the smaller one', await bench.held(small), [0, 5]);
   },
-  {
-    title: 'reserve counts each part for itself, and one without a limit never',
-    async run({ ledger }) {
-      const accounts = [{ key: 'k', limits: { calls: 1, cost: 3_000_000_000_000 } }];
-      const amounts = { tokens: 1e12, cost: 2_999_999_999_999, calls: 1, steps: 7, timeMs: 0 };
-      const first = await ledger.reserve({ id: 'a', accounts, amounts, leaseMs: LEASE_MS });
-      const second = await ledger.reserve({ id: 'b', accounts, amounts, leaseMs: LEASE_MS });
-      expectSame('the first', first, { status: 'reserved' });
-      expectSame('the second', second, { status: 'spent', key: 'k', part: 'cost', left: 1 });
-      expectSame('what is reserved', (await ledger.balance({ key: 'k' })).reserved, amounts);
-    },
+  'reserve counts each part for itself, and one without a limit never': async ({ ledger }) => {
+    const accounts = [{ key: 'k', limits: { calls: 1, cost: 3_000_000_000_000 } }];
+    const amounts = { tokens: 1e12, cost: 2_999_999_999_999, calls: 1, steps: 7, timeMs: 0 };
+    const first = await ledger.reserve({ id: 'a', accounts, amounts, leaseMs: LEASE_MS });
+    const second = await ledger.reserve({ id: 'b', accounts, amounts, leaseMs: LEASE_MS });
+    expectSame('the first', first, { status: 'reserved' });
+    expectSame('the second', second, { status: 'spent', key: 'k', part: 'cost', left: 1 });
+    expectSame('what is reserved', (await ledger.balance({ key: 'k' })).reserved, amounts);
   },
-  {
-    title: 'reserve made again is the same reservation',
-    async run(bench) {
-      for (const round of [1, 2]) expectSame(`time ${round}`, await bench.reserve('a', 80), 'reserved');
-      expectSame('what is held', await bench.held(), [0, 80]);
-    },
+  'reserve made again is the same reservation': async (bench) => {
+    for (const round of [1, 2]) expectSame(`time ${round}`, await bench.reserve('a', 80), 'reserved');
+    expectSame('what is held', await bench.held(), [0, 80]);
   },
-  {
-    title: 'settle gives the rest back, counts more than was reserved, and counts once',
-    async run(bench) {
-      await bench.reserve('a', 80);
-      expectSame('settling', await bench.ledger.settle('a', tokens(30)), true);
-      expectSame('again', await bench.ledger.settle('a', tokens(30)), false);
-      expectSame('what was never reserved', await bench.ledger.settle('x', tokens(30)), false);
-      expectSame('what is held', await bench.held(), [30, 0]);
-      await bench.reserve('b', 70);
-      await bench.ledger.settle('b', tokens(90));
-      expectSame('what is held then', await bench.held(), [120, 0]);
-      expectSame('one more', await bench.reserve('c', 0), 'tenant:t tokens 0');
-    },
+  'settle gives the rest back, counts more than was reserved, and counts once': async (bench) => {
+    await bench.reserve('a', 80);
+    expectSame('settling', await bench.ledger.settle('a', tokens(30)), true);
+    expectSame('again', await bench.ledger.settle('a', tokens(30)), false);
+    expectSame('what was never reserved', await bench.ledger.settle('x', tokens(30)), false);
+    expectSame('what is held', await bench.held(), [30, 0]);
+    await bench.reserve('b', 70);
+    await bench.ledger.settle('b', tokens(90));
+    expectSame('what is held then', await bench.held(), [120, 0]);
+    expectSame('one more', await bench.reserve('c', 0), 'tenant:t tokens 0');
   },
-  {
-    title: 'a reservation of a dead process runs out, and is counted where it is settled late',
-    async run(bench) {
-      await bench.reserve('a', 100);
-      expectSame('while it holds', await bench.reserve('b', 1), 'tenant:t tokens 0');
-      await bench.advance(LEASE_MS);
-      expectSame('when it has run out', await bench.reserve('b', 60), 'reserved');
-      expectSame('settling it late', await bench.ledger.settle('a', tokens(50)), true);
-      expectSame('what is held', await bench.held(), [50, 60]);
-    },
+  'a reservation of a dead process runs out, and is counted where it is settled late': async (bench) => {
+    await bench.reserve('a', 100);
+    expectSame('while it holds', await bench.reserve('b', 1), 'tenant:t tokens 0');
+    await bench.advance(LEASE_MS);
+    expectSame('when it has run out', await bench.reserve('b', 60), 'reserved');
+    expectSame('settling it late', await bench.ledger.settle('a', tokens(50)), true);
+    expectSame('what is held', await bench.held(), [50, 60]);
   },
-  {
-    title: 'renewReservation lengthens one, and is refused where it is settled',
-    async run(bench) {
-      await bench.reserve('a', 100);
-      await bench.advance(LEASE_MS / 2);
-      expectSame('renewing', await bench.ledger.renewReservation('a', LEASE_MS), true);
-      await bench.advance(LEASE_MS / 2 + 60_000);
-      expectSame('what is held', await bench.held(), [0, 100]);
-      await bench.ledger.settle('a', tokens(1));
-      expectSame('renewing what is settled', await bench.ledger.renewReservation('a', LEASE_MS), false);
-    },
+  'renewReservation lengthens one, and is refused where it is settled': async (bench) => {
+    await bench.reserve('a', 100);
+    await bench.advance(LEASE_MS / 2);
+    expectSame('renewing', await bench.ledger.renewReservation('a', LEASE_MS), true);
+    await bench.advance(LEASE_MS / 2 + 60_000);
+    expectSame('what is held', await bench.held(), [0, 100]);
+    await bench.ledger.settle('a', tokens(1));
+    expectSame('renewing what is settled', await bench.ledger.renewReservation('a', LEASE_MS), false);
   },
-  {
-    title: 'balance of an account with windows begins anew with each',
-    async run(bench) {
-      const daily = { ...tenant, windowMs: DAY };
-      await bench.reserve('a', 100, [daily]);
-      await bench.ledger.settle('a', tokens(100));
-      expectSame('the same day', await bench.reserve('b', 1, [daily]), 'tenant:t tokens 0');
-      expectSame('another window of the key', await bench.held({ ...tenant, windowMs: 2 * DAY }), [0, 0]);
-      expectSame('the key without windows', await bench.held(), [0, 0]);
-      await bench.advance(DAY);
-      expectSame('the next day', await bench.reserve('c', 100, [daily]), 'reserved');
-    },
+  'balance of an account with windows begins anew with each': async (bench) => {
+    const daily = { ...tenant, windowMs: DAY };
+    await bench.reserve('a', 100, [daily]);
+    await bench.ledger.settle('a', tokens(100));
+    expectSame('the same day', await bench.reserve('b', 1, [daily]), 'tenant:t tokens 0');
+    expectSame('another window of the key', await bench.held({ ...tenant, windowMs: 2 * DAY }), [0, 0]);
+    expectSame('the key without windows', await bench.held(), [0, 0]);
+    await bench.advance(DAY);
+    expectSame('the next day', await bench.reserve('c', 100, [daily]), 'reserved');
   },
-  {
-    title: 'keys are told apart whatever is in them',
-    async run(bench) {
-      const keys = ['', ' ', 'k', 'K', '__proto__', "'); --", 'a b', 'ä', '👩‍🚀', '0 0 k'];
-      for (const [index, key] of keys.entries()) {
-        const account = { key, limits: { tokens: 100 } };
-        expectSame(JSON.stringify(key), await bench.reserve(`r${index}`, index + 1, [account]), 'reserved');
-      }
-      for (const [index, key] of keys.entries())
-        expectSame(JSON.stringify(key), await bench.held({ key, limits: {} }), [0, index + 1]);
-    },
+  'keys are told apart whatever is in them': async (bench) => {
+    const keys = ['', ' ', 'k', 'K', '__proto__', "'); --", 'a b', 'ä', '👩‍🚀', '0 0 k'];
+    for (const [index, key] of keys.entries()) {
+      const account = { key, limits: { tokens: 100 } };
+      expectSame(JSON.stringify(key), await bench.reserve(`r${index}`, index + 1, [account]), 'reserved');
+    }
+    for (const [index, key] of keys.entries())
+      expectSame(JSON.stringify(key), await bench.held({ key, limits: {} }), [0, index + 1]);
   },
-  {
-    title: 'reserve never gives more than there is where many reserve at the same moment',
-    async run(bench) {
-      for (let round = 0; round < 10; round += 1) {
-        const key = `round ${round}`;
-        const accounts = [{ key, limits: { tokens: 100 } }];
-        const outcomes = await Promise.all(
-          Array.from({ length: 12 }, async (_, index) => {
-            const ledger = index % 2 === 0 ? bench.ledger : bench.other;
-            const id = `${key} ${index}`;
-            const outcome = await ledger.reserve({ id, accounts, amounts: tokens(30), leaseMs: LEASE_MS });
-            if (outcome.status === 'reserved' && index % 3 === 0) await ledger.settle(id, tokens(30));
-            return outcome.status;
-          }),
-        );
-        expectSame('those who got some', outcomes.filter((status) => status === 'reserved').length, 3);
-        const { spent, reserved } = await bench.other.balance({ key });
-        expectSame('what is held', spent.tokens + reserved.tokens, 90);
-      }
-    },
+  'reserve never gives more than there is where many reserve at the same moment': async (bench) => {
+    for (let round = 0; round < 10; round += 1) {
+      const key = `round ${round}`;
+      const accounts = [{ key, limits: { tokens: 100 } }];
+      const outcomes = await Promise.all(
+        Array.from({ length: 12 }, async (_, index) => {
+          const ledger = index % 2 === 0 ? bench.ledger : bench.other;
+          const id = `${key} ${index}`;
+          const outcome = await ledger.reserve({ id, accounts, amounts: tokens(30), leaseMs: LEASE_MS });
+          if (outcome.status === 'reserved' && index % 3 === 0) await ledger.settle(id, tokens(30));
+          return outcome.status;
+        }),
+      );
+      expectSame('those who got some', outcomes.filter((status) => status === 'reserved').length, 3);
+      const { spent, reserved } = await bench.other.balance({ key });
+      expectSame('what is held', spent.tokens + reserved.tokens, 90);
+    }
   },
-  {
-    title: 'removeOlderThan forgets accounts that nobody has touched, and reservations that have run out',
-    async run(bench) {
-      await bench.reserve('a', 10);
-      await bench.ledger.settle('a', tokens(10));
-      await bench.reserve('b', 10);
-      expectSame('too early', await bench.ledger.removeOlderThan(LEASE_MS), 0);
-      await bench.advance(3 * LEASE_MS);
-      expectSame('accounts forgotten', await bench.ledger.removeOlderThan(LEASE_MS), 1);
-      expectSame('what is held', await bench.held(), [0, 0]);
-      expectSame('settling what is forgotten', await bench.ledger.settle('b', tokens(1)), false);
-    },
+  'removeOlderThan forgets accounts that nobody has touched, and reservations that have run out': async (
+    bench,
+  ) => {
+    await bench.reserve('a', 10);
+    await bench.ledger.settle('a', tokens(10));
+    await bench.reserve('b', 10);
+    expectSame('too early', await bench.ledger.removeOlderThan(LEASE_MS), 0);
+    await bench.advance(3 * LEASE_MS);
+    expectSame('accounts forgotten', await bench.ledger.removeOlderThan(LEASE_MS), 1);
+    expectSame('what is held', await bench.held(), [0, 0]);
+    expectSame('settling what is forgotten', await bench.ledger.settle('b', tokens(1)), false);
   },
-];
+};
 
 /**
  * The contract of `BudgetLedger` as cases for any test runner: limits, refunds, reservations of crashed processes,
@@ -230,9 +193,7 @@ const CASES: readonly LedgerCase[] = [
  * ```
  */
 export function budgetLedgerConformance(options: BudgetLedgerConformanceOptions): readonly ConformanceCase[] {
-  checkOptions(options, OPTIONS);
-  return openedCases(
-    options,
-    CASES.map(({ title, run }) => ({ title, run: (opened) => run(new LedgerBench(opened)) })),
+  return openedCases(options, OPTIONS, () =>
+    casesOf(CASES, (opened: OpenedLedger) => new LedgerBench(opened)),
   );
 }

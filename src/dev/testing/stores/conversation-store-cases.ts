@@ -1,9 +1,8 @@
 import type { ConversationStore, ConversationTurn } from '../../../core/contract/conversation-store.js';
-import { checkOptions } from '../../../core/errors/author-fault.js';
-import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../../core/kernel/options.js';
+import { optionTable } from '../../../core/kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
+import { ODD_TEXT, type OpenedCases, openedCases, suiteRules } from './store-bench.js';
 
 /** An empty store for an assistant's conversations. */
 export interface OpenedConversationStore {
@@ -21,10 +20,10 @@ export interface ConversationStoreConformanceOptions {
   readonly open: () => OpenedConversationStore | Promise<OpenedConversationStore>;
 }
 
-const OPTIONS = optionTable<ConversationStoreConformanceOptions>('conversationStoreConformance', {
-  name: required(FILLED_TEXT),
-  open: required({ ...FUNCTION, fix: '() => ({ store: new MyConversationStore() })' }),
-});
+const OPTIONS = optionTable<ConversationStoreConformanceOptions>(
+  'conversationStoreConformance',
+  suiteRules('{ store: new MyConversationStore() }'),
+);
 
 /** Unusual ids that an assistant accepts. */
 const ODD_NAMES = ['c', 'C', 'c.', 'c-', 'c_', 'c~', 'constructor', '1', '01', 'a:b', 'a@b', 'x'.repeat(128)];
@@ -42,96 +41,76 @@ async function messagesOf(store: ConversationStore, id = 'c1') {
   return (await store.load(id))?.messages;
 }
 
-const CASES: readonly OpenedCase<OpenedConversationStore>[] = [
-  {
-    title: 'load gives nothing for a conversation that was never kept',
-    async run({ store }) {
-      expectSame('load', await store.load('c1'), undefined);
-      await store.append('c1', turn('t1'));
-      expectSame('load of another', await store.load('constructor'), undefined);
-    },
+const CASES: OpenedCases<OpenedConversationStore> = {
+  'load gives nothing for a conversation that was never kept': async ({ store }) => {
+    expectSame('load', await store.load('c1'), undefined);
+    await store.append('c1', turn('t1'));
+    expectSame('load of another', await store.load('constructor'), undefined);
   },
-  {
-    title: 'load gives all messages of all turns in order, and what the last turn was',
-    async run({ store, other = store }) {
-      expectSame('append', await store.append('c1', turn('t1')), true);
-      const second = { ...turn('t2', 't1'), finishReason: 'length' } as const;
-      expectSame('append', await store.append('c1', second), true);
-      const { turnId, finishReason, messages } = (await other.load('c1')) ?? {};
-      expectSame('the last turn', [turnId, finishReason], ['t2', 'length']);
-      expectSame('the messages', messages, [...turn('t1').messages, ...second.messages]);
-    },
+  'load gives all messages of all turns in order, and what the last turn was': async ({
+    store,
+    other = store,
+  }) => {
+    expectSame('append', await store.append('c1', turn('t1')), true);
+    const second = { ...turn('t2', 't1'), finishReason: 'length' } as const;
+    expectSame('append', await store.append('c1', second), true);
+    const { turnId, finishReason, messages } = (await other.load('c1')) ?? {};
+    expectSame('the last turn', [turnId, finishReason], ['t2', 'length']);
+    expectSame('the messages', messages, [...turn('t1').messages, ...second.messages]);
   },
-  {
-    title: 'append keeps texts, and what a reply has beside its text, as they are',
-    async run({ store, other = store }) {
-      const providerItems = { 'maker/m': { blocks: [{ n: 1.5, text: ODD_TEXT }], none: null } };
-      const messages = [
-        { role: 'user', content: ODD_TEXT },
-        { role: 'assistant', content: 'seen', reasoning: ODD_TEXT, providerItems },
-      ] as const;
-      await store.append('c1', { ...turn('t1'), messages });
-      await store.append('c1', turn('t2', 't1'));
-      expectSame('the messages', await messagesOf(other), [...messages, ...turn('t2').messages]);
-    },
+  'append keeps texts, and what a reply has beside its text, as they are': async ({
+    store,
+    other = store,
+  }) => {
+    const providerItems = { 'maker/m': { blocks: [{ n: 1.5, text: ODD_TEXT }], none: null } };
+    const messages = [
+      { role: 'user', content: ODD_TEXT },
+      { role: 'assistant', content: 'seen', reasoning: ODD_TEXT, providerItems },
+    ] as const;
+    await store.append('c1', { ...turn('t1'), messages });
+    await store.append('c1', turn('t2', 't1'));
+    expectSame('the messages', await messagesOf(other), [...messages, ...turn('t2').messages]);
   },
-  {
-    title: 'append keeps the owner of the first turn',
-    async run({ store, other = store }) {
-      const owner = { user: ODD_TEXT, roles: [7] };
-      await store.append('c1', { ...turn('t1'), owner });
-      await store.append('c1', turn('t2', 't1'));
-      expectSame('the owner', (await other.load('c1'))?.owner, owner);
-    },
+  'append keeps the owner of the first turn': async ({ store, other = store }) => {
+    const owner = { user: ODD_TEXT, roles: [7] };
+    await store.append('c1', { ...turn('t1'), owner });
+    await store.append('c1', turn('t2', 't1'));
+    expectSame('the owner', (await other.load('c1'))?.owner, owner);
   },
-  {
-    title: 'append tells conversations apart whatever they are called',
-    async run({ store, other = store }) {
-      for (const [index, name] of ODD_NAMES.entries())
-        expectSame(JSON.stringify(name), await store.append(name, turn(`t${index}`)), true);
-      for (const [index, name] of ODD_NAMES.entries())
-        expectSame(JSON.stringify(name), (await other.load(name))?.turnId, `t${index}`);
-    },
+  'append tells conversations apart whatever they are called': async ({ store, other = store }) => {
+    for (const [index, name] of ODD_NAMES.entries())
+      expectSame(JSON.stringify(name), await store.append(name, turn(`t${index}`)), true);
+    for (const [index, name] of ODD_NAMES.entries())
+      expectSame(JSON.stringify(name), (await other.load(name))?.turnId, `t${index}`);
   },
-  {
-    title: 'append takes a turn only after the one that it names, and nothing of any other',
-    async run({ store }) {
-      expectSame('one after none', await store.append('c1', turn('t2', 't1')), false);
-      expectSame('load', await store.load('c1'), undefined);
-      await store.append('c1', turn('t1'));
-      for (const after of [undefined, 't0', 'T1'])
-        expectSame(`one after ${after}`, await store.append('c1', turn('t2', after)), false);
-      expectSame('the messages', await messagesOf(store), turn('t1').messages);
-    },
+  'append takes a turn only after the one that it names, and nothing of any other': async ({ store }) => {
+    expectSame('one after none', await store.append('c1', turn('t2', 't1')), false);
+    expectSame('load', await store.load('c1'), undefined);
+    await store.append('c1', turn('t1'));
+    for (const after of [undefined, 't0', 'T1'])
+      expectSame(`one after ${after}`, await store.append('c1', turn('t2', after)), false);
+    expectSame('the messages', await messagesOf(store), turn('t1').messages);
   },
-  {
-    title: 'append takes one of the turns that come at the same moment',
-    async run({ store, other = store }) {
-      for (let round = 0; round < 10; round += 1) {
-        const id = `c${round}`;
-        const stores = [store, other, store, other];
-        const first = await Promise.all(stores.map((one, index) => one.append(id, turn(`a${index}`))));
-        expectSame('how many began it', first.filter(Boolean).length, 1);
-        const begun = `a${first.indexOf(true)}`;
-        const second = await Promise.all(
-          stores.map((one, index) => one.append(id, turn(`b${index}`, begun))),
-        );
-        expectSame('how many went on', second.filter(Boolean).length, 1);
-        const said = [...turn(begun).messages, ...turn(`b${second.indexOf(true)}`).messages];
-        for (const one of [store, other]) expectSame('the messages', await messagesOf(one, id), said);
-      }
-    },
+  'append takes one of the turns that come at the same moment': async ({ store, other = store }) => {
+    for (let round = 0; round < 10; round += 1) {
+      const id = `c${round}`;
+      const stores = [store, other, store, other];
+      const first = await Promise.all(stores.map((one, index) => one.append(id, turn(`a${index}`))));
+      expectSame('how many began it', first.filter(Boolean).length, 1);
+      const begun = `a${first.indexOf(true)}`;
+      const second = await Promise.all(stores.map((one, index) => one.append(id, turn(`b${index}`, begun))));
+      expectSame('how many went on', second.filter(Boolean).length, 1);
+      const said = [...turn(begun).messages, ...turn(`b${second.indexOf(true)}`).messages];
+      for (const one of [store, other]) expectSame('the messages', await messagesOf(one, id), said);
+    }
   },
-  {
-    title: 'load gives what does not change when the conversation goes on',
-    async run({ store }) {
-      await store.append('c1', turn('t1'));
-      const before = await store.load('c1');
-      await store.append('c1', turn('t2', 't1'));
-      expectSame('what was loaded before', before?.messages, turn('t1').messages);
-    },
+  'load gives what does not change when the conversation goes on': async ({ store }) => {
+    await store.append('c1', turn('t1'));
+    const before = await store.load('c1');
+    await store.append('c1', turn('t2', 't1'));
+    expectSame('what was loaded before', before?.messages, turn('t1').messages);
   },
-];
+};
 
 /**
  * The contract of `ConversationStore` as cases for any test runner: the order of turns, one winner among concurrent
@@ -151,6 +130,5 @@ const CASES: readonly OpenedCase<OpenedConversationStore>[] = [
 export function conversationStoreConformance(
   options: ConversationStoreConformanceOptions,
 ): readonly ConformanceCase[] {
-  checkOptions(options, OPTIONS);
-  return openedCases(options, CASES);
+  return openedCases(options, OPTIONS, () => CASES);
 }

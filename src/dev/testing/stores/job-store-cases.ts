@@ -2,11 +2,18 @@ import type { ConversationLog, NewInboxEntry } from '../../../core/contract/conv
 import type { Job } from '../../../core/contract/job-engine.js';
 import type { JobStore, StoredJob } from '../../../core/contract/job-store.js';
 import type { StoredResult } from '../../../core/contract/run-state.js';
-import { checkOptions } from '../../../core/errors/author-fault.js';
-import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../../core/kernel/options.js';
+import { optionTable } from '../../../core/kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { expectRefused, LEASE_MS, MINUTE, ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
+import {
+  expectRefused,
+  LEASE_MS,
+  MINUTE,
+  ODD_TEXT,
+  type OpenedCases,
+  openedCases,
+  suiteRules,
+} from './store-bench.js';
 
 /** An empty job store under test. */
 export interface OpenedJobStore {
@@ -28,10 +35,10 @@ export interface JobStoreConformanceOptions {
   readonly open: () => OpenedJobStore | Promise<OpenedJobStore>;
 }
 
-const OPTIONS = optionTable<JobStoreConformanceOptions>('jobStoreConformance', {
-  name: required(FILLED_TEXT),
-  open: required({ ...FUNCTION, fix: '() => ({ jobs: new MyRunStore().jobs, advance: (ms) => … })' }),
-});
+const OPTIONS = optionTable<JobStoreConformanceOptions>(
+  'jobStoreConformance',
+  suiteRules('{ jobs: new MyRunStore().jobs, advance: (ms) => … }'),
+);
 
 const RESULT: StoredResult = { forLLM: 'sent', silent: false, isError: false, async: false };
 const JOB_OPTIONS = { attempts: 3, backoff: { type: 'fixed', delay: 5 } } as const;
@@ -68,66 +75,61 @@ function entryOf(text: string, { key = 'completion a', conversationId = 'c1' } =
   return { conversationId, key, content, onlyKnown: true };
 }
 
-const CASES: readonly OpenedCase<OpenedJobStore>[] = [
-  {
-    title: 'addJob keeps a job once, and job gives it as it was added',
-    async run({ jobs, other = jobs }) {
-      const job = sampleJob('a:1');
-      expectSame('adding', await jobs.addJob(job, JOB_OPTIONS), true);
-      expectSame('adding again', await other.addJob({ ...job, tool: 'other' }, {}), false);
-      const { addedAt, changedAt, ...kept } = (await other.job('a:1')) ?? {};
-      expectSame('job', kept, { job, options: JOB_OPTIONS, status: 'waiting', attempt: 0 });
-      expectSame('changedAt', changedAt, addedAt);
-      expectSame('another', await jobs.job('b'), undefined);
-    },
+const CASES: OpenedCases<OpenedJobStore> = {
+  'addJob keeps a job once, and job gives it as it was added': async ({ jobs, other = jobs }) => {
+    const job = sampleJob('a:1');
+    expectSame('adding', await jobs.addJob(job, JOB_OPTIONS), true);
+    expectSame('adding again', await other.addJob({ ...job, tool: 'other' }, {}), false);
+    const { addedAt, changedAt, ...kept } = (await other.job('a:1')) ?? {};
+    expectSame('job', kept, { job, options: JOB_OPTIONS, status: 'waiting', attempt: 0 });
+    expectSame('changedAt', changedAt, addedAt);
+    expectSame('another', await jobs.job('b'), undefined);
   },
-  {
-    title: 'unsentJobs gives what nobody has sent, and what was sent and then was silent',
-    async run({ jobs, advance }) {
-      const unsent = async (): Promise<readonly string[]> => {
-        const query = { olderThanMs: MINUTE, silentForMs: LEASE_MS, limit: 10 };
-        return [...idsOf(await jobs.unsentJobs(query))].sort();
-      };
-      await add(jobs, 'added', 'begun', 'done', 'sent');
-      expectSame('at first', await unsent(), []);
-      await jobs.jobSent('sent');
-      await jobs.beginJob('begun', 1);
-      await jobs.completeJob('done', RESULT);
-      await advance(MINUTE);
-      expectSame('after a while', await unsent(), ['added']);
-      await advance(LEASE_MS);
-      expectSame('after a silence', await unsent(), ['added', 'begun', 'sent']);
-      const all = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: 2 });
-      expectSame('the length of a page', all.length, 2);
-      for (const id of ['added', 'begun', 'sent', 'none']) await jobs.jobSent(id);
-      expectSame('when all were sent', await unsent(), []);
-    },
+  'unsentJobs gives what nobody has sent, and what was sent and then was silent': async ({
+    jobs,
+    advance,
+  }) => {
+    const unsent = async (): Promise<readonly string[]> => {
+      const query = { olderThanMs: MINUTE, silentForMs: LEASE_MS, limit: 10 };
+      return [...idsOf(await jobs.unsentJobs(query))].sort();
+    };
+    await add(jobs, 'added', 'begun', 'done', 'sent');
+    expectSame('at first', await unsent(), []);
+    await jobs.jobSent('sent');
+    await jobs.beginJob('begun', 1);
+    await jobs.completeJob('done', RESULT);
+    await advance(MINUTE);
+    expectSame('after a while', await unsent(), ['added']);
+    await advance(LEASE_MS);
+    expectSame('after a silence', await unsent(), ['added', 'begun', 'sent']);
+    const all = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: 2 });
+    expectSame('the length of a page', all.length, 2);
+    for (const id of ['added', 'begun', 'sent', 'none']) await jobs.jobSent(id);
+    expectSame('when all were sent', await unsent(), []);
   },
-  {
-    title: 'beginJob lets a job begin until it has its result, and knows none that was not added',
-    async run({ jobs, other = jobs }) {
-      expectSame('what was not added', await jobs.beginJob('none', 1), { status: 'missing' });
-      expectSame('its result', await jobs.completeJob('none', RESULT), false);
-      await add(jobs, 'a');
-      expectSame('the first attempt', await jobs.beginJob('a', 1), { status: 'run' });
-      expectSame('the second', await other.beginJob('a', 2), { status: 'run' });
-      expectSame('a late copy of the first', await jobs.beginJob('a', 1), { status: 'run' });
-      expectSame('job', await standing(jobs, 'a'), { status: 'running', attempt: 2 });
-      expectSame('completing', await jobs.completeJob('a', RESULT), true);
-      expectSame('one more', await other.beginJob('a', 3), { status: 'settled', result: RESULT });
-      expectSame('job', await standing(other, 'a'), { status: 'completed', attempt: 2, result: RESULT });
-      await jobs.jobSent('a');
-      expectSame('sent late', await standing(other, 'a'), {
-        status: 'completed',
-        attempt: 2,
-        result: RESULT,
-      });
-    },
+  'beginJob lets a job begin until it has its result, and knows none that was not added': async ({
+    jobs,
+    other = jobs,
+  }) => {
+    expectSame('what was not added', await jobs.beginJob('none', 1), { status: 'missing' });
+    expectSame('its result', await jobs.completeJob('none', RESULT), false);
+    await add(jobs, 'a');
+    expectSame('the first attempt', await jobs.beginJob('a', 1), { status: 'run' });
+    expectSame('the second', await other.beginJob('a', 2), { status: 'run' });
+    expectSame('a late copy of the first', await jobs.beginJob('a', 1), { status: 'run' });
+    expectSame('job', await standing(jobs, 'a'), { status: 'running', attempt: 2 });
+    expectSame('completing', await jobs.completeJob('a', RESULT), true);
+    expectSame('one more', await other.beginJob('a', 3), { status: 'settled', result: RESULT });
+    expectSame('job', await standing(other, 'a'), { status: 'completed', attempt: 2, result: RESULT });
+    await jobs.jobSent('a');
+    expectSame('sent late', await standing(other, 'a'), {
+      status: 'completed',
+      attempt: 2,
+      result: RESULT,
+    });
   },
-  {
-    title:
-      'addJob and completeJob take one of what comes at the same moment, and job gives the result as it was',
-    async run({ jobs, other = jobs }) {
+  'addJob and completeJob take one of what comes at the same moment, and job gives the result as it was':
+    async ({ jobs, other = jobs }) => {
       for (let round = 0; round < 10; round += 1) {
         const id = `job ${round}`;
         const added = await Promise.all([jobs, other].map(async (one) => one.addJob(sampleJob(id), {})));
@@ -143,73 +145,62 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
         expectSame('the result', (await other.job(id))?.result, results[taken.indexOf(true)]);
       }
     },
+  'completeJob lets a conversation hear of the first result, once, and of no other': async ({
+    jobs,
+    other = jobs,
+    conversations,
+  }) => {
+    if (conversations === undefined) return;
+    const content = { kind: 'prompt', content: 'Hi' } as const;
+    await conversations.enter({ conversationId: 'c1', key: 'k', content });
+    await add(jobs, 'a', 'b', 'c');
+    const texts = ['one', 'two', 'three'];
+    const taken = await Promise.all(
+      texts.map(async (text, index) =>
+        (index === 0 ? jobs : other).completeJob('a', { ...RESULT, forLLM: text }, { entry: entryOf(text) }),
+      ),
+    );
+    const wanted = entryOf(texts[taken.indexOf(true)] ?? '').content;
+    const inbox = async () => (await conversations.read('c1'))?.inbox.slice(1);
+    expectSame('the inbox', await inbox(), [{ position: 2, key: 'completion a', content: wanted }]);
+    const same = await jobs.completeJob('b', RESULT, { entry: entryOf('again') });
+    expectSame('a result whose entry has a used key', same, true);
+    const lost = entryOf('lost', { key: 'completion c', conversationId: 'c2' });
+    expectSame('one of no conversation', await jobs.completeJob('c', RESULT, { entry: lost }), true);
+    const none = entryOf('none', { key: 'completion none' });
+    expectSame('one of no job', await jobs.completeJob('none', RESULT, { entry: none }), false);
+    expectSame('how many have entered', (await inbox())?.length, 1);
+    expectSame('the other conversation', await conversations.read('c2'), undefined);
+    expectSame('what is due', await conversations.due(10), ['c1']);
   },
-  {
-    title: 'completeJob lets a conversation hear of the first result, once, and of no other',
-    async run({ jobs, other = jobs, conversations }) {
-      if (conversations === undefined) return;
-      const content = { kind: 'prompt', content: 'Hi' } as const;
-      await conversations.enter({ conversationId: 'c1', key: 'k', content });
-      await add(jobs, 'a', 'b', 'c');
-      const texts = ['one', 'two', 'three'];
-      const taken = await Promise.all(
-        texts.map(async (text, index) =>
-          (index === 0 ? jobs : other).completeJob(
-            'a',
-            { ...RESULT, forLLM: text },
-            { entry: entryOf(text) },
-          ),
-        ),
-      );
-      const wanted = entryOf(texts[taken.indexOf(true)] ?? '').content;
-      const inbox = async () => (await conversations.read('c1'))?.inbox.slice(1);
-      expectSame('the inbox', await inbox(), [{ position: 2, key: 'completion a', content: wanted }]);
-      const same = await jobs.completeJob('b', RESULT, { entry: entryOf('again') });
-      expectSame('a result whose entry has a used key', same, true);
-      const lost = entryOf('lost', { key: 'completion c', conversationId: 'c2' });
-      expectSame('one of no conversation', await jobs.completeJob('c', RESULT, { entry: lost }), true);
-      const none = entryOf('none', { key: 'completion none' });
-      expectSame('one of no job', await jobs.completeJob('none', RESULT, { entry: none }), false);
-      expectSame('how many have entered', (await inbox())?.length, 1);
-      expectSame('the other conversation', await conversations.read('c2'), undefined);
-      expectSame('what is due', await conversations.due(10), ['c1']);
-    },
+  'listJobs gives jobs in pages, the latest change first': async ({ jobs, advance }) => {
+    for (const id of ['a', 'b', 'c', 'd']) {
+      await add(jobs, id);
+      await advance(MINUTE);
+    }
+    await jobs.completeJob('b', RESULT);
+    const first = await jobs.listJobs({ limit: 2 });
+    const second = await jobs.listJobs({ limit: 2, after: first.next });
+    expectSame('the first page', idsOf(first.jobs), ['b', 'd']);
+    expectSame('the second page', [idsOf(second.jobs), second.next], [['c', 'a'], undefined]);
+    expectSame('those that wait', idsOf((await jobs.listJobs({ status: 'waiting' })).jobs), ['d', 'c', 'a']);
+    await expectRefused('a limit of 0', () => jobs.listJobs({ limit: 0 }));
+    await expectRefused('an after that no page gave', () => jobs.listJobs({ after: 'x' }));
   },
-  {
-    title: 'listJobs gives jobs in pages, the latest change first',
-    async run({ jobs, advance }) {
-      for (const id of ['a', 'b', 'c', 'd']) {
-        await add(jobs, id);
-        await advance(MINUTE);
-      }
-      await jobs.completeJob('b', RESULT);
-      const first = await jobs.listJobs({ limit: 2 });
-      const second = await jobs.listJobs({ limit: 2, after: first.next });
-      expectSame('the first page', idsOf(first.jobs), ['b', 'd']);
-      expectSame('the second page', [idsOf(second.jobs), second.next], [['c', 'a'], undefined]);
-      expectSame('those that wait', idsOf((await jobs.listJobs({ status: 'waiting' })).jobs), [
-        'd',
-        'c',
-        'a',
-      ]);
-      await expectRefused('a limit of 0', () => jobs.listJobs({ limit: 0 }));
-      await expectRefused('an after that no page gave', () => jobs.listJobs({ after: 'x' }));
-    },
+  'removeJobsOlderThan forgets jobs that were completed long ago, and no others': async ({
+    jobs,
+    advance,
+  }) => {
+    await add(jobs, 'open', 'old', 'new');
+    await jobs.completeJob('old', RESULT);
+    await advance(2 * LEASE_MS);
+    await jobs.completeJob('new', RESULT);
+    expectSame('forgotten', await jobs.removeJobsOlderThan(LEASE_MS), 1);
+    expectSame('what is left', [...idsOf((await jobs.listJobs()).jobs)].sort(), ['new', 'open']);
+    expectSame('a late beginning', await jobs.beginJob('old', 2), { status: 'missing' });
+    await expectRefused('an age that is not a number', () => jobs.removeJobsOlderThan(Number.NaN));
   },
-  {
-    title: 'removeJobsOlderThan forgets jobs that were completed long ago, and no others',
-    async run({ jobs, advance }) {
-      await add(jobs, 'open', 'old', 'new');
-      await jobs.completeJob('old', RESULT);
-      await advance(2 * LEASE_MS);
-      await jobs.completeJob('new', RESULT);
-      expectSame('forgotten', await jobs.removeJobsOlderThan(LEASE_MS), 1);
-      expectSame('what is left', [...idsOf((await jobs.listJobs()).jobs)].sort(), ['new', 'open']);
-      expectSame('a late beginning', await jobs.beginJob('old', 2), { status: 'missing' });
-      await expectRefused('an age that is not a number', () => jobs.removeJobsOlderThan(Number.NaN));
-    },
-  },
-];
+};
 
 /**
  * The contract of `JobStore` as cases for any test runner: the outbox, attempts, results that are stored once and enter
@@ -237,6 +228,5 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
  * ```
  */
 export function jobStoreConformance(options: JobStoreConformanceOptions): readonly ConformanceCase[] {
-  checkOptions(options, OPTIONS);
-  return openedCases(options, CASES);
+  return openedCases(options, OPTIONS, () => CASES);
 }

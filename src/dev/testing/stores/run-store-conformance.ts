@@ -8,13 +8,14 @@ import {
   type StandingApproval,
   type StoreWithApprovals,
 } from '../../../core/contract/standing-approvals.js';
-import { checkOptions } from '../../../core/errors/author-fault.js';
-import { BOOLEAN, FILLED_TEXT, FUNCTION, optionTable, required } from '../../../core/kernel/options.js';
+import { BOOLEAN, optionTable } from '../../../core/kernel/options.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { SCHEDULE_CASES } from './schedule-cases.js';
 import {
   CheckpointBench,
+  casesOf,
+  eachCase,
   expectRefused,
   expectStatus,
   heldBy,
@@ -22,8 +23,9 @@ import {
   leaseOf,
   MINUTE,
   NO_JSON,
+  ODD_NAMES,
   ODD_TEXT,
-  type OpenedCase,
+  type OpenedCases,
   type OpenedStore,
   openedCases,
   StoreBench,
@@ -31,153 +33,103 @@ import {
   sampleEnd,
   sampleState,
   sampleStep,
+  suiteRules,
   textsOf,
 } from './store-bench.js';
 
 const ODD_TEXTS = ['', '\u0000', '"\'\\', '\u2028', '👩‍🚀', '\ud800', "'); DROP TABLE toolwright_runs; --"];
-const ODD_NAMES = [
-  '',
-  ' ',
-  'r',
-  'R',
-  'r ',
-  '__proto__',
-  'constructor',
-  '1',
-  '01',
-  "a'b",
-  'é',
-  'e\u0301',
-  '\\',
-];
-
 /** Cases of `RunStore`. */
-const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
-  {
-    title: 'load gives nothing for a run that was never kept, and no claim of it holds',
-    async run(bench) {
-      expectSame('load', await bench.store.load('r'), undefined);
-      expectSame('claim', await bench.claim('a'), { status: 'missing' });
-      expectSame('what a claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
-      expectSame('load', await bench.store.load('r'), undefined);
-    },
+const CLAIM_CASES: OpenedCases<StoreBench> = {
+  'load gives nothing for a run that was never kept, and no claim of it holds': async (bench) => {
+    expectSame('load', await bench.store.load('r'), undefined);
+    expectSame('claim', await bench.claim('a'), { status: 'missing' });
+    expectSame('what a claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+    expectSame('load', await bench.store.load('r'), undefined);
   },
-  {
-    title: 'load gives a state back as it was saved, whatever is in its texts',
-    async run(bench) {
-      const state = sampleState('r', 1, ODD_TEXTS);
-      await bench.save(state);
-      expectSame('load', await bench.store.load('r'), state);
-      expectSame('claim', await bench.claim('a'), { status: 'claimed', state });
-    },
+  'load gives a state back as it was saved, whatever is in its texts': async (bench) => {
+    const state = sampleState('r', 1, ODD_TEXTS);
+    await bench.save(state);
+    expectSame('load', await bench.store.load('r'), state);
+    expectSame('claim', await bench.claim('a'), { status: 'claimed', state });
   },
-  {
-    title: 'save keeps what was given and not what became of it, and load gives out copies',
-    async run(bench) {
-      const state = sampleState('r', 1, ['as given']);
-      await bench.save(state);
-      (state.messages as unknown[]).push('changed');
-      const given = await bench.store.load('r');
-      (given?.messages as unknown[] | undefined)?.push('changed');
-      const kept = await bench.store.load('r');
-      expectSame('messages', kept?.messages, [{ role: 'user', content: 'as given' }]);
-    },
+  'save keeps what was given and not what became of it, and load gives out copies': async (bench) => {
+    const state = sampleState('r', 1, ['as given']);
+    await bench.save(state);
+    (state.messages as unknown[]).push('changed');
+    const given = await bench.store.load('r');
+    (given?.messages as unknown[] | undefined)?.push('changed');
+    const kept = await bench.store.load('r');
+    expectSame('messages', kept?.messages, [{ role: 'user', content: 'as given' }]);
   },
-  {
-    title: 'save keeps runs of odd names apart',
-    async run(bench) {
-      for (const name of ODD_NAMES) await bench.save(sampleState(name, 1, [name]));
-      for (const name of ODD_NAMES) {
-        expectSame('load', await bench.store.load(name), sampleState(name, 1, [name]));
-        expectStatus('claim', await bench.claim('a', name), 'claimed');
-      }
-    },
+  'save keeps runs of odd names apart': async (bench) => {
+    for (const name of ['', ' ', ...ODD_NAMES]) await bench.save(sampleState(name, 1, [name]));
+    for (const name of ['', ' ', ...ODD_NAMES]) {
+      expectSame('load', await bench.store.load(name), sampleState(name, 1, [name]));
+      expectStatus('claim', await bench.claim('a', name), 'claimed');
+    }
   },
-  {
-    title: 'claim gives a run to the first, and to nobody else before the lease has ended',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      expectStatus('claim', await bench.claim('a'), 'claimed');
-      for (const who of ['b', 'a']) expectSame('claim', await bench.claim(who), { status: 'taken' });
-      await bench.advance(LEASE_MS - MINUTE);
-      expectSame('claim before the lease has ended', await bench.claim('b'), { status: 'taken' });
-      await bench.advance(MINUTE);
-      const state = sampleState('r', 1);
-      expectSame('claim after the lease has ended', await bench.claim('b'), { status: 'claimed', state });
-    },
+  'claim gives a run to the first, and to nobody else before the lease has ended': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    expectStatus('claim', await bench.claim('a'), 'claimed');
+    for (const who of ['b', 'a']) expectSame('claim', await bench.claim(who), { status: 'taken' });
+    await bench.advance(LEASE_MS - MINUTE);
+    expectSame('claim before the lease has ended', await bench.claim('b'), { status: 'taken' });
+    await bench.advance(MINUTE);
+    const state = sampleState('r', 1);
+    expectSame('claim after the lease has ended', await bench.claim('b'), { status: 'claimed', state });
   },
-  {
-    title: 'claim gives a run to one of many who want it at once, over both connections',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      const outcomes = await Promise.all(
-        Array.from({ length: 20 }, (_, index) =>
-          bench.claim(`c${index}`, 'r', index % 2 === 0 ? bench.store : bench.other),
-        ),
-      );
-      const statuses = outcomes.map(({ status }) => status).sort();
-      expectSame('claims', statuses, ['claimed', ...Array(19).fill('taken')]);
-    },
+  'claim gives a run to one of many who want it at once, over both connections': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        bench.claim(`c${index}`, 'r', index % 2 === 0 ? bench.store : bench.other),
+      ),
+    );
+    const statuses = outcomes.map(({ status }) => status).sort();
+    expectSame('claims', statuses, ['claimed', ...Array(19).fill('taken')]);
   },
-  {
-    title: 'load shows a claimed run as it was before',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.claim('a');
-      expectSame('load', await bench.store.load('r'), sampleState('r', 1));
-    },
+  'load shows a claimed run as it was before': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.claim('a');
+    expectSame('load', await bench.store.load('r'), sampleState('r', 1));
   },
-  {
-    title: 'renew counts a lease from then on',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.claim('a');
-      await bench.advance(LEASE_MS - MINUTE);
-      expectSame('renew', await bench.store.renew(leaseOf('a', 'r', 3 * LEASE_MS)), true);
-      await bench.advance(3 * LEASE_MS - MINUTE);
-      expectSame('claim', await bench.claim('b'), { status: 'taken' });
-      await bench.advance(MINUTE);
-      expectStatus('claim', await bench.claim('b'), 'claimed');
-    },
+  'renew counts a lease from then on': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.claim('a');
+    await bench.advance(LEASE_MS - MINUTE);
+    expectSame('renew', await bench.store.renew(leaseOf('a', 'r', 3 * LEASE_MS)), true);
+    await bench.advance(3 * LEASE_MS - MINUTE);
+    expectSame('claim', await bench.claim('b'), { status: 'taken' });
+    await bench.advance(MINUTE);
+    expectStatus('claim', await bench.claim('b'), 'claimed');
   },
-  {
-    title: 'release frees a run at once, as it was or with its new state',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.claim('a');
-      expectSame('release', await bench.store.release(heldBy('a')), true);
-      expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 1) });
-      expectSame('release', await bench.store.release(heldBy('b'), sampleState('r', 2)), true);
-      expectSame('claim', await bench.claim('c'), { status: 'claimed', state: sampleState('r', 2) });
-    },
+  'release frees a run at once, as it was or with its new state': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.claim('a');
+    expectSame('release', await bench.store.release(heldBy('a')), true);
+    expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 1) });
+    expectSame('release', await bench.store.release(heldBy('b'), sampleState('r', 2)), true);
+    expectSame('claim', await bench.claim('c'), { status: 'claimed', state: sampleState('r', 2) });
   },
-  {
-    title: 'remove forgets a run, and no other',
-    async run(bench) {
-      for (const name of ['r', 's']) await bench.save(sampleState(name, 1));
-      await bench.claim('a');
-      expectSame('remove of another run', await bench.store.remove(heldBy('a', 's')), false);
-      expectSame('remove', await bench.store.remove(heldBy('a')), true);
-      expectSame('load', await bench.store.load('r'), undefined);
-      expectSame('claim', await bench.claim('b'), { status: 'missing' });
-      expectSame('load of the other', await bench.store.load('s'), sampleState('s', 1));
-    },
+  'remove forgets a run, and no other': async (bench) => {
+    for (const name of ['r', 's']) await bench.save(sampleState(name, 1));
+    await bench.claim('a');
+    expectSame('remove of another run', await bench.store.remove(heldBy('a', 's')), false);
+    expectSame('remove', await bench.store.remove(heldBy('a')), true);
+    expectSame('load', await bench.store.load('r'), undefined);
+    expectSame('claim', await bench.claim('b'), { status: 'missing' });
+    expectSame('load of the other', await bench.store.load('s'), sampleState('s', 1));
   },
-  {
-    title: 'release ends a claim, which does nothing any more',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.claim('a');
-      await bench.store.release(heldBy('a'));
-      expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
-      expectSame('revision', await bench.revisionKept(), 1);
-      expectStatus('claim', await bench.claim('b'), 'claimed');
-    },
+  'release ends a claim, which does nothing any more': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.claim('a');
+    await bench.store.release(heldBy('a'));
+    expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
+    expectSame('revision', await bench.revisionKept(), 1);
+    expectStatus('claim', await bench.claim('b'), 'claimed');
   },
-  {
-    title:
-      'claim takes a run from who was late: the old claim does nothing any more and leaves the new one alone',
-    async run(bench) {
+  'claim takes a run from who was late: the old claim does nothing any more and leaves the new one alone':
+    async (bench) => {
       await bench.save(sampleState('r', 1));
       await bench.claim('a');
       await bench.advance(LEASE_MS);
@@ -187,66 +139,50 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
       expectSame('release', await bench.other.release(heldBy('b'), sampleState('r', 2)), true);
       expectSame('revision', await bench.revisionKept(), 2);
     },
+  'renew and release let one who is late, but whom nobody has replaced, go on': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.claim('a');
+    await bench.advance(10 * LEASE_MS);
+    expectSame('renew', await bench.store.renew(leaseOf('a')), true);
+    expectSame('claim', await bench.claim('b'), { status: 'taken' });
+    await bench.advance(10 * LEASE_MS);
+    expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 2)), true);
+    expectSame('revision', await bench.revisionKept(), 2);
   },
-  {
-    title: 'renew and release let one who is late, but whom nobody has replaced, go on',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.claim('a');
-      await bench.advance(10 * LEASE_MS);
-      expectSame('renew', await bench.store.renew(leaseOf('a')), true);
-      expectSame('claim', await bench.claim('b'), { status: 'taken' });
-      await bench.advance(10 * LEASE_MS);
-      expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 2)), true);
-      expectSame('revision', await bench.revisionKept(), 2);
-    },
+  'save takes a later state of a free run, and the same again': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState('r', 2, ['one']));
+    await bench.save(sampleState('r', 2, ['other']));
+    expectSame('load', await bench.store.load('r'), sampleState('r', 2, ['other']));
+    expectStatus('claim', await bench.claim('a'), 'claimed');
   },
-  {
-    title: 'save takes a later state of a free run, and the same again',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.save(sampleState('r', 2, ['one']));
-      await bench.save(sampleState('r', 2, ['other']));
-      expectSame('load', await bench.store.load('r'), sampleState('r', 2, ['other']));
-      expectStatus('claim', await bench.claim('a'), 'claimed');
-    },
+  'save takes no earlier state than is kept': async (bench) => {
+    await bench.save(sampleState('r', 2));
+    await expectRefused('an earlier state', () => bench.save(sampleState('r', 1)), 'RunClaimed');
+    expectSame('revision', await bench.revisionKept(), 2);
   },
-  {
-    title: 'save takes no earlier state than is kept',
-    async run(bench) {
-      await bench.save(sampleState('r', 2));
-      await expectRefused('an earlier state', () => bench.save(sampleState('r', 1)), 'RunClaimed');
-      expectSame('revision', await bench.revisionKept(), 2);
-    },
+  'save takes no state of a claimed run, as long as the lease lasts': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    await bench.claim('a');
+    await expectRefused('a state of a claimed run', () => bench.save(sampleState('r', 2)), 'RunClaimed');
+    expectSame('claim', await bench.claim('b'), { status: 'taken' });
+    expectSame('revision', await bench.revisionKept(), 1);
+    await bench.advance(LEASE_MS);
+    await bench.save(sampleState('r', 2));
+    expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
+    expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 2) });
   },
-  {
-    title: 'save takes no state of a claimed run, as long as the lease lasts',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      await bench.claim('a');
-      await expectRefused('a state of a claimed run', () => bench.save(sampleState('r', 2)), 'RunClaimed');
-      expectSame('claim', await bench.claim('b'), { status: 'taken' });
-      expectSame('revision', await bench.revisionKept(), 1);
-      await bench.advance(LEASE_MS);
-      await bench.save(sampleState('r', 2));
-      expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
-      expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 2) });
-    },
+  'save and release leave a run as it was where the new state is not JSON': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    const broken = { ...sampleState('r', 2), iterations: NO_JSON };
+    await expectRefused('a state that is not JSON', () => bench.save(broken));
+    await bench.claim('a');
+    await expectRefused('a state that is not JSON', () => bench.store.release(heldBy('a'), broken));
+    expectSame('claim', await bench.claim('b'), { status: 'taken' });
+    expectSame('release', await bench.store.release(heldBy('a')), true);
+    expectSame('revision', await bench.revisionKept(), 1);
   },
-  {
-    title: 'save and release leave a run as it was where the new state is not JSON',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      const broken = { ...sampleState('r', 2), iterations: NO_JSON };
-      await expectRefused('a state that is not JSON', () => bench.save(broken));
-      await bench.claim('a');
-      await expectRefused('a state that is not JSON', () => bench.store.release(heldBy('a'), broken));
-      expectSame('claim', await bench.claim('b'), { status: 'taken' });
-      expectSame('release', await bench.store.release(heldBy('a')), true);
-      expectSame('revision', await bench.revisionKept(), 1);
-    },
-  },
-];
+};
 
 /** Options of {@link runStoreConformance}. */
 export interface RunStoreConformanceOptions {
@@ -261,8 +197,7 @@ export interface RunStoreConformanceOptions {
 }
 
 const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
-  name: required(FILLED_TEXT),
-  open: required({ ...FUNCTION, fix: '() => ({ store: new MyRunStore(), advance: (ms) => … })' }),
+  ...suiteRules('{ store: new MyRunStore(), advance: (ms) => … }'),
   checkpoints: BOOLEAN,
   results: BOOLEAN,
 });
@@ -291,48 +226,28 @@ const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
  * ```
  */
 export function runStoreConformance(options: RunStoreConformanceOptions): readonly ConformanceCase[] {
-  checkOptions(options, OPTIONS);
-  const { checkpoints = true, results = false } = options;
-  const cases: OpenedCase<OpenedStore>[] = CLAIM_CASES.map(({ title, run }) => ({
-    title,
-    run: (opened) => run(new StoreBench<RunStore>(opened)),
+  return openedCases(options, OPTIONS, ({ checkpoints = true, results = false }) => ({
+    ...casesOf(CLAIM_CASES, (opened: OpenedStore) => new StoreBench<RunStore>(opened)),
+    ...(results && casesOf(RESULT_CASES, (opened: OpenedStore) => opened as Opened)),
+    ...(checkpoints && checkpointCases()),
   }));
-  if (results)
-    for (const { title, run } of RESULT_CASES)
-      cases.push({ title, run: (opened) => run(opened as OpenedStore<RunStore & StoreWithResults>) });
-  if (checkpoints) cases.push(...checkpointCases());
-  return openedCases(options, cases);
 }
 
-function checkpointCases(): readonly OpenedCase<OpenedStore>[] {
-  const all = [...CHECKPOINT_CASES, ...CONCURRENT_CASES].map(({ title, run }) => ({
-    title,
-    run: (opened: OpenedStore) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>)),
-  }));
-  // These parts of a store are optional.
-  const standing = APPROVAL_CASES.map(({ title, run }) => ({
-    title,
-    run: async ({ store }: OpenedStore) => {
-      if (keepsApprovals(store)) await run({ store });
-    },
-  }));
-  const scheduled = SCHEDULE_CASES.map(({ title, run }) => ({
-    title,
-    run: async (opened: OpenedStore) => {
-      if (keepsSchedules(opened.store)) await run(opened as OpenedStore<RunStore & StoreWithSchedules>);
-    },
-  }));
-  return [...all, ...standing, ...scheduled];
+function checkpointCases(): OpenedCases<OpenedStore> {
+  const cases = { ...STATE_CASES, ...LIST_CASES, ...CONCURRENT_CASES };
+  return {
+    ...casesOf(cases, (opened) => new CheckpointBench(opened as OpenedStore<CheckpointStore>)),
+    // These parts of a store are optional.
+    ...casesOf(APPROVAL_CASES, ({ store }) => (keepsApprovals(store) ? { store } : undefined)),
+    ...casesOf(SCHEDULE_CASES, (opened) =>
+      keepsSchedules(opened.store) ? (opened as OpenedStore<RunStore & StoreWithSchedules>) : undefined,
+    ),
+  };
 }
 
 /** A store with standing approvals. */
 interface OpenedApprovals {
   readonly store: StoreWithApprovals;
-}
-
-interface ApprovalCase {
-  readonly title: string;
-  run(opened: OpenedApprovals): Promise<void>;
 }
 
 function sample(id: string, more: Partial<StandingApproval> = {}): StandingApproval {
@@ -341,55 +256,47 @@ function sample(id: string, more: Partial<StandingApproval> = {}): StandingAppro
 }
 
 /** Cases of `ApprovalStore`. */
-const APPROVAL_CASES: readonly ApprovalCase[] = [
-  {
-    title: 'approvals.findApproval gives the first of the ids that stands, as it was kept',
-    async run({ store: { approvals } }) {
-      const one = sample('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
-      await approvals.addApproval(one);
-      await approvals.addApproval(sample('two'));
-      expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), sample('two'));
-      expectSame('the other', await approvals.findApproval(['one']), one);
-      expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
-      expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
-    },
+const APPROVAL_CASES: OpenedCases<OpenedApprovals> = {
+  'approvals.findApproval gives the first of the ids that stands, as it was kept': async ({
+    store: { approvals },
+  }) => {
+    const one = sample('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
+    await approvals.addApproval(one);
+    await approvals.addApproval(sample('two'));
+    expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), sample('two'));
+    expectSame('the other', await approvals.findApproval(['one']), one);
+    expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
+    expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
   },
-  {
-    title: 'approvals.addApproval replaces one of the same id, and listApprovals has the newest first',
-    async run({ store: { approvals } }) {
-      for (const id of ['a', 'b', 'c']) await approvals.addApproval(sample(id));
-      const again = sample('a', { answeredBy: 'again' });
-      await approvals.addApproval(again);
-      const listed = await approvals.listApprovals();
-      const ids = listed.map(({ id }) => id);
-      expectSame('the ids', ids, ['a', 'c', 'b']);
-      expectSame('the first', listed[0], again);
-      expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
-    },
+  'approvals.addApproval replaces one of the same id, and listApprovals has the newest first': async ({
+    store: { approvals },
+  }) => {
+    for (const id of ['a', 'b', 'c']) await approvals.addApproval(sample(id));
+    const again = sample('a', { answeredBy: 'again' });
+    await approvals.addApproval(again);
+    const listed = await approvals.listApprovals();
+    const ids = listed.map(({ id }) => id);
+    expectSame('the ids', ids, ['a', 'c', 'b']);
+    expectSame('the first', listed[0], again);
+    expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
   },
-  {
-    title: 'approvals.revokeApproval ends one, once',
-    async run({ store: { approvals } }) {
-      await approvals.addApproval(sample('a'));
-      expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
-      expectSame('revoking', await approvals.revokeApproval('a'), true);
-      expectSame('revoking again', await approvals.revokeApproval('a'), false);
-      expectSame('what was found', await approvals.findApproval(['a']), undefined);
-    },
+  'approvals.revokeApproval ends one, once': async ({ store: { approvals } }) => {
+    await approvals.addApproval(sample('a'));
+    expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
+    expectSame('revoking', await approvals.revokeApproval('a'), true);
+    expectSame('revoking again', await approvals.revokeApproval('a'), false);
+    expectSame('what was found', await approvals.findApproval(['a']), undefined);
   },
-  {
-    title: 'approvals of which the time has come are none',
-    async run({ store: { approvals } }) {
-      const stays = sample('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
-      await approvals.addApproval(sample('past', { expiresAt: 0 }));
-      await approvals.addApproval(stays);
-      expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
-      const ids = (await approvals.listApprovals()).map(({ id }) => id);
-      expectSame('the ids', ids, ['stays']);
-      expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
-    },
+  'approvals of which the time has come are none': async ({ store: { approvals } }) => {
+    const stays = sample('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
+    await approvals.addApproval(sample('past', { expiresAt: 0 }));
+    await approvals.addApproval(stays);
+    expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
+    const ids = (await approvals.listApprovals()).map(({ id }) => id);
+    expectSame('the ids', ids, ['stays']);
+    expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
   },
-];
+};
 
 type Opened = OpenedStore<RunStore & StoreWithResults>;
 
@@ -397,77 +304,67 @@ const OWNER = '{"user":"u1"}';
 const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
 
 /** Cases about large results. */
-const RESULT_CASES: readonly OpenedCase<Opened>[] = [
-  {
-    title: 'results.readResult gives a result as it was kept, also through another connection',
-    async run({ store, other = store }) {
-      await store.results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: ODD, lifeMs: MINUTE });
-      await store.results.keepResult({ handle: 'e', runId: 'r', text: '', lifeMs: MINUTE });
-      expectSame('the text', await other.results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), ODD);
-      expectSame('an empty text', await other.results.readResult({ handle: 'e', runId: 'r' }), '');
-    },
+const RESULT_CASES: OpenedCases<Opened> = {
+  'results.readResult gives a result as it was kept, also through another connection': async ({
+    store,
+    other = store,
+  }) => {
+    await store.results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: ODD, lifeMs: MINUTE });
+    await store.results.keepResult({ handle: 'e', runId: 'r', text: '', lifeMs: MINUTE });
+    expectSame('the text', await other.results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), ODD);
+    expectSame('an empty text', await other.results.readResult({ handle: 'e', runId: 'r' }), '');
   },
-  {
-    title: 'results.readResult finds nothing under another run, another owner or another handle',
-    async run({ store: { results } }) {
-      await results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: 'owned', lifeMs: MINUTE });
-      await results.keepResult({ handle: 'f', runId: 'r', text: 'free', lifeMs: MINUTE });
-      const foreign = [
-        { handle: 'h', runId: 'other', owner: OWNER },
-        { handle: 'h', runId: 'r', owner: '{"user":"u2"}' },
-        { handle: 'h', runId: 'r' },
-        { handle: 'f', runId: 'r', owner: OWNER },
-        { handle: 'H', runId: 'r', owner: OWNER },
-      ];
-      for (const key of foreign) expectSame(JSON.stringify(key), await results.readResult(key), undefined);
-      await results.keepResult({ handle: 'h', runId: 'other', text: 'theirs', lifeMs: MINUTE });
-      expectSame('the first', await results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), 'owned');
-    },
+  'results.readResult finds nothing under another run, another owner or another handle': async ({
+    store: { results },
+  }) => {
+    await results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: 'owned', lifeMs: MINUTE });
+    await results.keepResult({ handle: 'f', runId: 'r', text: 'free', lifeMs: MINUTE });
+    const foreign = [
+      { handle: 'h', runId: 'other', owner: OWNER },
+      { handle: 'h', runId: 'r', owner: '{"user":"u2"}' },
+      { handle: 'h', runId: 'r' },
+      { handle: 'f', runId: 'r', owner: OWNER },
+      { handle: 'H', runId: 'r', owner: OWNER },
+    ];
+    for (const key of foreign) expectSame(JSON.stringify(key), await results.readResult(key), undefined);
+    await results.keepResult({ handle: 'h', runId: 'other', text: 'theirs', lifeMs: MINUTE });
+    expectSame('the first', await results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), 'owned');
   },
-  {
-    title: 'results.keepResult replaces what the same run kept under the same handle',
-    async run({ store: { results } }) {
-      await results.keepResult({ handle: 'h', runId: 'r', text: 'one', lifeMs: MINUTE });
-      await results.keepResult({ handle: 'h', runId: 'r', text: 'two', lifeMs: MINUTE });
-      expectSame('the text', await results.readResult({ handle: 'h', runId: 'r' }), 'two');
-    },
+  'results.keepResult replaces what the same run kept under the same handle': async ({
+    store: { results },
+  }) => {
+    await results.keepResult({ handle: 'h', runId: 'r', text: 'one', lifeMs: MINUTE });
+    await results.keepResult({ handle: 'h', runId: 'r', text: 'two', lifeMs: MINUTE });
+    expectSame('the text', await results.readResult({ handle: 'h', runId: 'r' }), 'two');
   },
-  {
-    title: 'results.keepResult with `replaces` replaces only that text, for one of simultaneous callers',
-    async run({ store, other = store }) {
-      const keep = ({ results }: StoreWithResults, text: string, replaces: string | null) =>
-        results.keepResult({ handle: 'h', runId: 'r', text, replaces, lifeMs: MINUTE });
-      expectSame('the first text', await keep(store, 'one', null), true);
-      expectSame('a second first text', await keep(store, 'other', null), false);
-      expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
-      const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
-      expectSame('how many replaced it', both.filter(Boolean).length, 1);
-      const text = await store.results.readResult({ handle: 'h', runId: 'r' });
-      expectSame('the text', text, both[0] ? 'left' : 'right');
-    },
+  'results.keepResult with `replaces` replaces only that text, for one of simultaneous callers': async ({
+    store,
+    other = store,
+  }) => {
+    const keep = ({ results }: StoreWithResults, text: string, replaces: string | null) =>
+      results.keepResult({ handle: 'h', runId: 'r', text, replaces, lifeMs: MINUTE });
+    expectSame('the first text', await keep(store, 'one', null), true);
+    expectSame('a second first text', await keep(store, 'other', null), false);
+    expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
+    const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
+    expectSame('how many replaced it', both.filter(Boolean).length, 1);
+    const text = await store.results.readResult({ handle: 'h', runId: 'r' });
+    expectSame('the text', text, both[0] ? 'left' : 'right');
   },
-  {
-    title: 'results.removeExpiredResults forgets those whose time is over, which are not found before either',
-    async run({ store: { results }, advance }) {
-      await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });
-      await results.keepResult({ handle: 'short', runId: 'r', text: 'short', lifeMs: MINUTE });
-      await advance(10 * MINUTE);
-      expectSame(
-        'the one that is over',
-        await results.readResult({ handle: 'short', runId: 'r' }),
-        undefined,
-      );
-      expectSame('the other one', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
-      expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
-      expectSame('how many were left', await results.removeExpiredResults(), 0);
-      expectSame(
-        'the other one afterwards',
-        await results.readResult({ handle: 'long', runId: 'r' }),
-        'long',
-      );
-    },
+  'results.removeExpiredResults forgets those whose time is over, which are not found before either': async ({
+    store: { results },
+    advance,
+  }) => {
+    await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });
+    await results.keepResult({ handle: 'short', runId: 'r', text: 'short', lifeMs: MINUTE });
+    await advance(10 * MINUTE);
+    expectSame('the one that is over', await results.readResult({ handle: 'short', runId: 'r' }), undefined);
+    expectSame('the other one', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
+    expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
+    expectSame('how many were left', await results.removeExpiredResults(), 0);
+    expectSame('the other one afterwards', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
   },
-];
+};
 
 const ROUNDS = 20;
 
@@ -486,54 +383,45 @@ async function appendInTurn(store: CheckpointStore, runId: string): Promise<read
 }
 
 /** Cases about concurrent operations over two connections. */
-const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
-  {
-    title: 'begin keeps one of two runs that begin with one id at once',
-    async run(bench) {
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const id = `r${round}`;
-        const began = await Promise.allSettled([bench.begin('a', id), bench.begin('b', id, bench.other)]);
-        const statuses = began.map(({ status }) => status).sort();
-        expectSame('the beginnings', statuses, ['fulfilled', 'rejected']);
-        const winner = began[0]?.status === 'fulfilled' ? 'a' : 'b';
-        expectSame('append of who began', await bench.append(heldBy(winner, id), 'one'), true);
-      }
-    },
+const CONCURRENT_CASES: OpenedCases<CheckpointBench> = {
+  'begin keeps one of two runs that begin with one id at once': async (bench) => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const id = `r${round}`;
+      const began = await Promise.allSettled([bench.begin('a', id), bench.begin('b', id, bench.other)]);
+      const statuses = began.map(({ status }) => status).sort();
+      expectSame('the beginnings', statuses, ['fulfilled', 'rejected']);
+      const winner = began[0]?.status === 'fulfilled' ? 'a' : 'b';
+      expectSame('append of who began', await bench.append(heldBy(winner, id), 'one'), true);
+    }
   },
-  {
-    title: 'claimLost gives each lost run to one of many who look for one at once',
-    async run(bench) {
-      for (const runId of ['r', 's', 't']) await bench.begin('a', runId);
-      await bench.advance(LEASE_MS);
-      const taken = await Promise.all(
-        Array.from({ length: 10 }, (_, index) =>
-          bench.claimLost(`c${index}`, index % 2 === 0 ? bench.store : bench.other),
-        ),
-      );
-      expectSame('the runs', runIdsOf(taken), ['r', 's', 't']);
-    },
+  'claimLost gives each lost run to one of many who look for one at once': async (bench) => {
+    for (const runId of ['r', 's', 't']) await bench.begin('a', runId);
+    await bench.advance(LEASE_MS);
+    const taken = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        bench.claimLost(`c${index}`, index % 2 === 0 ? bench.store : bench.other),
+      ),
+    );
+    expectSame('the runs', runIdsOf(taken), ['r', 's', 't']);
   },
-  {
-    title: 'seize shows all that the holder was appended is kept, and the holder keeps nothing after it',
-    async run(bench) {
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const runId = `r${round}`;
-        await bench.begin('a', runId);
-        const lease = { runId, claim: 'b', leaseMs: LEASE_MS, from: 'anybody' } as const;
-        const [appended, taken] = await Promise.all([
-          appendInTurn(bench.store, runId),
-          bench.other.seize(lease),
-        ]);
-        const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
-        expectSame('what who seized it sees', seen, appended);
-        expectSame('what is stored', await bench.done(runId), appended);
-      }
-    },
+  'seize shows all that the holder was appended is kept, and the holder keeps nothing after it': async (
+    bench,
+  ) => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const runId = `r${round}`;
+      await bench.begin('a', runId);
+      const lease = { runId, claim: 'b', leaseMs: LEASE_MS, from: 'anybody' } as const;
+      const [appended, taken] = await Promise.all([
+        appendInTurn(bench.store, runId),
+        bench.other.seize(lease),
+      ]);
+      const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
+      expectSame('what who seized it sees', seen, appended);
+      expectSame('what is stored', await bench.done(runId), appended);
+    }
   },
-  {
-    title:
-      'append, end and release of a replaced holder are refused at the moment of the claim, or kept before it',
-    async run(bench) {
+  'append, end and release of a replaced holder are refused at the moment of the claim, or kept before it':
+    async (bench) => {
       for (let round = 0; round < ROUNDS; round += 1) {
         const runId = `r${round}`;
         await bench.begin('a', runId);
@@ -548,36 +436,29 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
         if (!isEnded) await bench.other.end(heldBy('b', runId), []);
       }
     },
+  'checkpoint goes on from a suspended run for one of two who claim it at once': async (bench) => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const runId = `r${round}`;
+      await bench.save(sampleState(runId, 1));
+      const continueRun = async (store: CheckpointStore, who: string) =>
+        (await bench.claim(who, runId, store)).status === 'claimed' &&
+        (await store.checkpoint(heldBy(who, runId), sampleCheckpoint(runId, [who], 1)));
+      const went = await Promise.all([continueRun(bench.store, 'a'), continueRun(bench.other, 'b')]);
+      expectSame('who goes on', [...went].sort(), [false, true]);
+      expectSame('whose claim holds', await bench.append(heldBy(went[0] ? 'a' : 'b', runId), 'on'), true);
+    }
   },
-  {
-    title: 'checkpoint goes on from a suspended run for one of two who claim it at once',
-    async run(bench) {
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const runId = `r${round}`;
-        await bench.save(sampleState(runId, 1));
-        const continueRun = async (store: CheckpointStore, who: string) =>
-          (await bench.claim(who, runId, store)).status === 'claimed' &&
-          (await store.checkpoint(heldBy(who, runId), sampleCheckpoint(runId, [who], 1)));
-        const went = await Promise.all([continueRun(bench.store, 'a'), continueRun(bench.other, 'b')]);
-        expectSame('who goes on', [...went].sort(), [false, true]);
-        expectSame('whose claim holds', await bench.append(heldBy(went[0] ? 'a' : 'b', runId), 'on'), true);
-      }
-    },
+  'removeOlderThan counts each run once where two forget at once': async (bench) => {
+    for (let index = 0; index < 30; index += 1) await bench.save(sampleState(`r${index}`, 1));
+    await bench.advance(LEASE_MS);
+    const counts = await Promise.all([
+      bench.store.removeOlderThan(LEASE_MS),
+      bench.other.removeOlderThan(LEASE_MS),
+    ]);
+    expectSame('the runs forgotten', counts[0] + counts[1], 30);
+    expectSame('what is left', (await bench.store.list()).runs, []);
   },
-  {
-    title: 'removeOlderThan counts each run once where two forget at once',
-    async run(bench) {
-      for (let index = 0; index < 30; index += 1) await bench.save(sampleState(`r${index}`, 1));
-      await bench.advance(LEASE_MS);
-      const counts = await Promise.all([
-        bench.store.removeOlderThan(LEASE_MS),
-        bench.other.removeOlderThan(LEASE_MS),
-      ]);
-      expectSame('the runs forgotten', counts[0] + counts[1], 30);
-      expectSame('what is left', (await bench.store.list()).runs, []);
-    },
-  },
-];
+};
 
 /** Checks a time from the store: not before another time, and not much later. */
 function expectSoonAfter(what: string, given: number | undefined, before: number): void {
@@ -588,27 +469,25 @@ function expectSoonAfter(what: string, given: number | undefined, before: number
 }
 
 /** Cases about the states of runs. */
-const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
-  {
-    title: 'begin keeps a run, held by who began it',
-    async run(bench) {
-      await bench.store.begin(leaseOf('a'), sampleCheckpoint('r', ['hello']));
-      const kept = await bench.store.read('r');
-      const { createdAt = 0, changedAt, leaseEnd, ...rest } = kept ?? {};
-      expectSame('read', rest, {
-        ...{ runId: 'r', status: 'running', generation: 1, entries: [] },
-        state: sampleCheckpoint('r', ['hello']),
-      });
-      expectSoonAfter('changedAt', changedAt, createdAt);
-      expectSoonAfter('leaseEnd', leaseEnd, createdAt + LEASE_MS);
-      expectSame('load', await bench.store.load('r'), undefined);
-      expectSame('claim', await bench.claim('b'), { status: 'taken' });
-      expectSame('read of another', await bench.store.read('s'), undefined);
-    },
+const STATE_CASES: OpenedCases<CheckpointBench> = {
+  'begin keeps a run, held by who began it': async (bench) => {
+    await bench.store.begin(leaseOf('a'), sampleCheckpoint('r', ['hello']));
+    const kept = await bench.store.read('r');
+    const { createdAt = 0, changedAt, leaseEnd, ...rest } = kept ?? {};
+    expectSame('read', rest, {
+      ...{ runId: 'r', status: 'running', generation: 1, entries: [] },
+      state: sampleCheckpoint('r', ['hello']),
+    });
+    expectSoonAfter('changedAt', changedAt, createdAt);
+    expectSoonAfter('leaseEnd', leaseEnd, createdAt + LEASE_MS);
+    expectSame('load', await bench.store.load('r'), undefined);
+    expectSame('claim', await bench.claim('b'), { status: 'taken' });
+    expectSame('read of another', await bench.store.read('s'), undefined);
   },
-  ...(['running', 'suspended', 'ended'] as const).map((status) => ({
-    title: `begin refuses an id that a ${status} run has`,
-    async run(bench: CheckpointBench) {
+  ...eachCase(
+    ['running', 'suspended', 'ended'] as const,
+    (status) => `begin refuses an id that a ${status} run has`,
+    async (status, bench: CheckpointBench) => {
       await bench.begin('a');
       if (status === 'suspended') await bench.store.release(heldBy('a'), sampleState('r', 1));
       if (status === 'ended') await bench.store.end(heldBy('a'), []);
@@ -616,358 +495,301 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
       await expectRefused('a second beginning', () => bench.begin('b'), 'RunClaimed');
       expectSame('read', await bench.store.read('r'), before);
     },
-  })),
-  {
-    title: 'append adds entries in their order, as they were given',
-    async run(bench) {
-      await bench.begin('a');
-      for (const texts of [['one', 'two'], [], [ODD_TEXT]])
-        expectSame('append', await bench.append(heldBy('a'), ...texts), true);
-      const wanted = ['one', 'two', ODD_TEXT].map(sampleStep);
-      expectSame('entries', (await bench.store.read('r'))?.entries, wanted);
-    },
+  ),
+  'append adds entries in their order, as they were given': async (bench) => {
+    await bench.begin('a');
+    for (const texts of [['one', 'two'], [], [ODD_TEXT]])
+      expectSame('append', await bench.append(heldBy('a'), ...texts), true);
+    const wanted = ['one', 'two', ODD_TEXT].map(sampleStep);
+    expectSame('entries', (await bench.store.read('r'))?.entries, wanted);
   },
-  {
-    title: 'append and end add all entries or none',
-    async run(bench) {
-      await bench.begin('a');
-      const entries = [sampleStep('one'), { ...sampleStep('two'), iterations: NO_JSON }];
-      await expectRefused('an entry that is not JSON', () => bench.store.append(heldBy('a'), entries));
-      await expectRefused('an entry that is not JSON', () => bench.store.end(heldBy('a'), entries));
-      expectSame('entries', await bench.done(), []);
-      expectSame('status', (await bench.store.read('r'))?.status, 'running');
-    },
+  'append and end add all entries or none': async (bench) => {
+    await bench.begin('a');
+    const entries = [sampleStep('one'), { ...sampleStep('two'), iterations: NO_JSON }];
+    await expectRefused('an entry that is not JSON', () => bench.store.append(heldBy('a'), entries));
+    await expectRefused('an entry that is not JSON', () => bench.store.end(heldBy('a'), entries));
+    expectSame('entries', await bench.done(), []);
+    expectSame('status', (await bench.store.read('r'))?.status, 'running');
   },
-  {
-    title: 'claimLost replaces the holder, whose every write is refused and leaves the run alone',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.append(heldBy('a'), 'one');
-      await bench.advance(LEASE_MS);
-      expectStatus('claimLost', await bench.claimLost('b', bench.other), 'claimed');
-      const before = await bench.store.read('r');
-      expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(7).fill(false));
-      expectSame('read', await bench.store.read('r'), before);
-      expectSame('append', await bench.append(heldBy('b'), 'two'), true);
-      expectSame('entries', await bench.done(), ['one', 'two']);
-    },
+  'claimLost replaces the holder, whose every write is refused and leaves the run alone': async (bench) => {
+    await bench.begin('a');
+    await bench.append(heldBy('a'), 'one');
+    await bench.advance(LEASE_MS);
+    expectStatus('claimLost', await bench.claimLost('b', bench.other), 'claimed');
+    const before = await bench.store.read('r');
+    expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(7).fill(false));
+    expectSame('read', await bench.store.read('r'), before);
+    expectSame('append', await bench.append(heldBy('b'), 'two'), true);
+    expectSame('entries', await bench.done(), ['one', 'two']);
   },
-  {
-    title: 'append lets a holder who is late, but whom nobody has replaced, go on',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.advance(10 * LEASE_MS);
-      expectSame('append', await bench.append(heldBy('a'), 'one'), true);
-      expectSame('renew', await bench.store.renew(leaseOf('a')), true);
-      expectStatus('claimLost', await bench.claimLost('b'), 'missing');
-    },
+  'append lets a holder who is late, but whom nobody has replaced, go on': async (bench) => {
+    await bench.begin('a');
+    await bench.advance(10 * LEASE_MS);
+    expectSame('append', await bench.append(heldBy('a'), 'one'), true);
+    expectSame('renew', await bench.store.renew(leaseOf('a')), true);
+    expectStatus('claimLost', await bench.claimLost('b'), 'missing');
   },
-  {
-    title: 'append and all other writes are refused for a run that is not there',
-    async run(bench) {
-      expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(7).fill(false));
-      expectSame('seize', await bench.seize('a', 'anybody'), { status: 'missing' });
-      expectSame('read', await bench.store.read('r'), undefined);
-    },
+  'append and all other writes are refused for a run that is not there': async (bench) => {
+    expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(7).fill(false));
+    expectSame('seize', await bench.seize('a', 'anybody'), { status: 'missing' });
+    expectSame('read', await bench.store.read('r'), undefined);
   },
-  {
-    title: 'claim gives no lost run to who wants a suspended one',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.advance(LEASE_MS);
-      expectSame('claim', await bench.claim('b'), { status: 'lost' });
-      expectSame('append', await bench.append(heldBy('a'), 'one'), true);
-    },
+  'claim gives no lost run to who wants a suspended one': async (bench) => {
+    await bench.begin('a');
+    await bench.advance(LEASE_MS);
+    expectSame('claim', await bench.claim('b'), { status: 'lost' });
+    expectSame('append', await bench.append(heldBy('a'), 'one'), true);
   },
-  {
-    title: 'claimLost gives out the run that was lost first, with what it had done',
-    async run(bench) {
-      await bench.begin('a', 'later');
-      await bench.store.renew(leaseOf('a', 'later', 3 * LEASE_MS));
-      await bench.begin('b', 'first');
-      await bench.append(heldBy('b', 'first'), 'one');
-      await bench.begin('c', 'alive');
-      await bench.save(sampleState('suspended', 1));
-      expectStatus('claimLost', await bench.claimLost('x'), 'missing');
-      await bench.advance(3 * LEASE_MS);
-      await bench.store.renew(leaseOf('c', 'alive'));
-      const first = await bench.claimLost('x');
-      const run = await bench.store.read('first');
-      expectSame('claimLost', first, { status: 'claimed', run });
-      expectSame('what it had done', textsOf(run?.entries ?? []), ['one']);
-      expectSame('generation', run?.generation, 2);
-      const second = await bench.claimLost('y');
-      expectSame('claimLost', second.status === 'claimed' && second.run.runId, 'later');
-      expectSame('claimLost', await bench.claimLost('z'), { status: 'missing' });
-    },
+  'claimLost gives out the run that was lost first, with what it had done': async (bench) => {
+    await bench.begin('a', 'later');
+    await bench.store.renew(leaseOf('a', 'later', 3 * LEASE_MS));
+    await bench.begin('b', 'first');
+    await bench.append(heldBy('b', 'first'), 'one');
+    await bench.begin('c', 'alive');
+    await bench.save(sampleState('suspended', 1));
+    expectStatus('claimLost', await bench.claimLost('x'), 'missing');
+    await bench.advance(3 * LEASE_MS);
+    await bench.store.renew(leaseOf('c', 'alive'));
+    const first = await bench.claimLost('x');
+    const run = await bench.store.read('first');
+    expectSame('claimLost', first, { status: 'claimed', run });
+    expectSame('what it had done', textsOf(run?.entries ?? []), ['one']);
+    expectSame('generation', run?.generation, 2);
+    const second = await bench.claimLost('y');
+    expectSame('claimLost', second.status === 'claimed' && second.run.runId, 'later');
+    expectSame('claimLost', await bench.claimLost('z'), { status: 'missing' });
   },
-  {
-    title: 'release makes a running run suspended, without what it had done',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.append(heldBy('a'), 'one');
-      await bench.advance(MINUTE);
-      expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 1)), true);
-      const { createdAt = 0, changedAt, ...rest } = (await bench.store.read('r')) ?? {};
-      expectSame('read', rest, {
-        ...{ runId: 'r', status: 'suspended', generation: 1, entries: [] },
-        state: sampleState('r', 1),
-      });
-      expectSoonAfter('changedAt', changedAt, createdAt + MINUTE);
-      expectSame('load', await bench.store.load('r'), sampleState('r', 1));
-      expectSame('append', await bench.append(heldBy('a'), 'two'), false);
-    },
+  'release makes a running run suspended, without what it had done': async (bench) => {
+    await bench.begin('a');
+    await bench.append(heldBy('a'), 'one');
+    await bench.advance(MINUTE);
+    expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 1)), true);
+    const { createdAt = 0, changedAt, ...rest } = (await bench.store.read('r')) ?? {};
+    expectSame('read', rest, {
+      ...{ runId: 'r', status: 'suspended', generation: 1, entries: [] },
+      state: sampleState('r', 1),
+    });
+    expectSoonAfter('changedAt', changedAt, createdAt + MINUTE);
+    expectSame('load', await bench.store.load('r'), sampleState('r', 1));
+    expectSame('append', await bench.append(heldBy('a'), 'two'), false);
   },
-  {
-    title: 'checkpoint lets a suspended run go on from there',
-    async run(bench) {
-      await bench.save(sampleState('r', 1));
-      expectStatus('claim', await bench.claim('a'), 'claimed');
-      const checkpoint = sampleCheckpoint('r', ['again'], 1);
-      expectSame('checkpoint', await bench.store.checkpoint(heldBy('a'), checkpoint), true);
-      expectSame('append', await bench.append(heldBy('a'), 'one'), true);
-      const kept = await bench.store.read('r');
-      expectSame('read', [kept?.status, kept?.generation, kept?.state], ['running', 1, checkpoint]);
-      expectSame('entries', await bench.done(), ['one']);
-      expectSame('load', await bench.store.load('r'), undefined);
-    },
+  'checkpoint lets a suspended run go on from there': async (bench) => {
+    await bench.save(sampleState('r', 1));
+    expectStatus('claim', await bench.claim('a'), 'claimed');
+    const checkpoint = sampleCheckpoint('r', ['again'], 1);
+    expectSame('checkpoint', await bench.store.checkpoint(heldBy('a'), checkpoint), true);
+    expectSame('append', await bench.append(heldBy('a'), 'one'), true);
+    const kept = await bench.store.read('r');
+    expectSame('read', [kept?.status, kept?.generation, kept?.state], ['running', 1, checkpoint]);
+    expectSame('entries', await bench.done(), ['one']);
+    expectSame('load', await bench.store.load('r'), undefined);
   },
-  {
-    title: 'checkpoint takes the place of what was kept before',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.append(heldBy('a'), 'one');
-      await bench.store.checkpoint(heldBy('a'), sampleCheckpoint('r', ['on']));
-      expectSame('entries', await bench.done(), []);
-      await bench.append(heldBy('a'), 'two');
-      expectSame('entries', await bench.done(), ['two']);
-    },
+  'checkpoint takes the place of what was kept before': async (bench) => {
+    await bench.begin('a');
+    await bench.append(heldBy('a'), 'one');
+    await bench.store.checkpoint(heldBy('a'), sampleCheckpoint('r', ['on']));
+    expectSame('entries', await bench.done(), []);
+    await bench.append(heldBy('a'), 'two');
+    expectSame('entries', await bench.done(), ['two']);
   },
-  {
-    title: 'claimLost finds a running run at once that its holder gave back',
-    async run(bench) {
-      await bench.begin('a');
-      expectSame('release', await bench.store.release(heldBy('a')), true);
-      expectStatus('claimLost', await bench.claimLost('b'), 'claimed');
-      expectSame('generation', (await bench.store.read('r'))?.generation, 2);
-    },
+  'claimLost finds a running run at once that its holder gave back': async (bench) => {
+    await bench.begin('a');
+    expectSame('release', await bench.store.release(heldBy('a')), true);
+    expectStatus('claimLost', await bench.claimLost('b'), 'claimed');
+    expectSame('generation', (await bench.store.read('r'))?.generation, 2);
   },
-  {
-    title: 'end keeps a run with all that it did, and lets nobody go on with it',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.append(heldBy('a'), 'one');
-      await bench.advance(MINUTE);
-      expectSame('end', await bench.store.end(heldBy('a'), [sampleEnd('done')]), true);
-      const { createdAt = 0, changedAt, entries = [], ...rest } = (await bench.store.read('r')) ?? {};
-      const state = sampleCheckpoint('r');
-      expectSame('read', rest, { runId: 'r', status: 'ended', generation: 1, state });
-      expectSame('entries', textsOf(entries), ['one', 'done']);
-      expectSoonAfter('changedAt', changedAt, createdAt + MINUTE);
-      expectSame('load', await bench.store.load('r'), undefined);
-      expectSame('claim', await bench.claim('b'), { status: 'missing' });
-      await bench.advance(LEASE_MS);
-      expectSame('claimLost', await bench.claimLost('b'), { status: 'missing' });
-      await expectRefused('a state of it', () => bench.save(sampleState('r', 9)), 'RunClaimed');
-    },
+  'end keeps a run with all that it did, and lets nobody go on with it': async (bench) => {
+    await bench.begin('a');
+    await bench.append(heldBy('a'), 'one');
+    await bench.advance(MINUTE);
+    expectSame('end', await bench.store.end(heldBy('a'), [sampleEnd('done')]), true);
+    const { createdAt = 0, changedAt, entries = [], ...rest } = (await bench.store.read('r')) ?? {};
+    const state = sampleCheckpoint('r');
+    expectSame('read', rest, { runId: 'r', status: 'ended', generation: 1, state });
+    expectSame('entries', textsOf(entries), ['one', 'done']);
+    expectSoonAfter('changedAt', changedAt, createdAt + MINUTE);
+    expectSame('load', await bench.store.load('r'), undefined);
+    expectSame('claim', await bench.claim('b'), { status: 'missing' });
+    await bench.advance(LEASE_MS);
+    expectSame('claimLost', await bench.claimLost('b'), { status: 'missing' });
+    await expectRefused('a state of it', () => bench.save(sampleState('r', 9)), 'RunClaimed');
   },
-  {
-    title: 'save takes no state of a run that is under way, held or lost',
-    async run(bench) {
-      await bench.begin('a');
-      for (const ms of [0, LEASE_MS]) {
-        await bench.advance(ms);
-        await expectRefused('a state', () => bench.save(sampleState('r', 9)), 'RunClaimed');
-      }
-      expectSame('append', await bench.append(heldBy('a')), true);
-    },
+  'save takes no state of a run that is under way, held or lost': async (bench) => {
+    await bench.begin('a');
+    for (const ms of [0, LEASE_MS]) {
+      await bench.advance(ms);
+      await expectRefused('a state', () => bench.save(sampleState('r', 9)), 'RunClaimed');
+    }
+    expectSame('append', await bench.append(heldBy('a')), true);
   },
-  {
-    title: 'seize hands over a run of any status, and from its holder where that is wanted',
-    async run(bench) {
-      await bench.begin('a');
-      expectSame('seize', await bench.seize('b', 'nobody'), { status: 'taken' });
-      expectStatus('seize', await bench.seize('b', 'anybody', bench.other), 'claimed');
-      expectSame('append', await bench.append(heldBy('a'), 'one'), false);
-      await bench.advance(LEASE_MS);
-      expectStatus('seize', await bench.seize('c', 'nobody'), 'claimed');
-      expectSame('generation', (await bench.store.read('r'))?.generation, 3);
-      await bench.store.end(heldBy('c'), [sampleEnd('stopped')]);
-      const ended = await bench.seize('d', 'nobody');
-      expectSame('seize', ended.status === 'claimed' && ended.run.status, 'ended');
-      expectSame('append', await bench.append(heldBy('d'), 'two'), true);
-      expectSame('end', await bench.store.end(heldBy('d'), []), true);
-      expectSame('entries', await bench.done(), ['stopped', 'two']);
-    },
+  'seize hands over a run of any status, and from its holder where that is wanted': async (bench) => {
+    await bench.begin('a');
+    expectSame('seize', await bench.seize('b', 'nobody'), { status: 'taken' });
+    expectStatus('seize', await bench.seize('b', 'anybody', bench.other), 'claimed');
+    expectSame('append', await bench.append(heldBy('a'), 'one'), false);
+    await bench.advance(LEASE_MS);
+    expectStatus('seize', await bench.seize('c', 'nobody'), 'claimed');
+    expectSame('generation', (await bench.store.read('r'))?.generation, 3);
+    await bench.store.end(heldBy('c'), [sampleEnd('stopped')]);
+    const ended = await bench.seize('d', 'nobody');
+    expectSame('seize', ended.status === 'claimed' && ended.run.status, 'ended');
+    expectSame('append', await bench.append(heldBy('d'), 'two'), true);
+    expectSame('end', await bench.store.end(heldBy('d'), []), true);
+    expectSame('entries', await bench.done(), ['stopped', 'two']);
   },
-  {
-    title: 'expiredRuns gives the suspended runs that wait for an answer too late, turns apart from others',
-    async run(bench) {
-      const { store } = bench;
-      // The method is optional.
-      if (store.expiredRuns === undefined) return;
-      const expired = async (of: 'turns' | 'others' = 'others', limit = 10) =>
-        store.expiredRuns?.({ of, limit });
-      await bench.save(sampleState('forever', 1));
-      const now = (await store.read('forever'))?.changedAt ?? 0;
-      const waiting = (runId: string, ...inMs: readonly number[]) => ({
-        ...sampleState(runId, 1),
-        pending: inMs.map((ms) => ({
-          ...{ id: `${ms}`, callId: 'call_1', kind: 'approval' as const, tool: 'work', arguments: {} },
-          expiresAt: new Date(now + ms).toISOString(),
-        })),
-      });
-      await bench.save(waiting('later', 3 * LEASE_MS, 2 * LEASE_MS));
-      await bench.save(waiting('first', LEASE_MS, 5 * LEASE_MS));
-      await bench.save({ ...waiting('turn', LEASE_MS), turnOf: 'c' });
-      for (const runId of ['held', 'over', 'on']) {
-        await bench.begin(runId, runId);
-        // A millisecond later, because runs that expire at the same time have no order.
-        await store.release(heldBy(runId, runId), waiting(runId, LEASE_MS + 1));
-        await bench.claim(runId, runId);
-      }
-      await store.end(heldBy('over', 'over'), []);
-      await store.checkpoint(heldBy('on', 'on'), sampleCheckpoint('on'));
-      await store.release(heldBy('on', 'on'));
-      expectSame('at first', [await expired(), await expired('turns')], [[], []]);
-      await bench.advance(LEASE_MS - MINUTE);
-      await store.renew(leaseOf('held', 'held'));
-      await bench.advance(2 * MINUTE);
-      expectSame('what expired', await expired(), [{ runId: 'first' }]);
-      expectSame('the turns', await expired('turns'), [{ runId: 'turn', conversationId: 'c' }]);
-      await bench.advance(LEASE_MS);
-      const all = [{ runId: 'first' }, { runId: 'held' }, { runId: 'later' }];
-      expectSame('what expired then', await expired(), all);
-      expectSame('no more than wanted', await expired('others', 1), all.slice(0, 1));
-    },
+  'expiredRuns gives the suspended runs that wait for an answer too late, turns apart from others': async (
+    bench,
+  ) => {
+    const { store } = bench;
+    // The method is optional.
+    if (store.expiredRuns === undefined) return;
+    const expired = async (of: 'turns' | 'others' = 'others', limit = 10) =>
+      store.expiredRuns?.({ of, limit });
+    await bench.save(sampleState('forever', 1));
+    const now = (await store.read('forever'))?.changedAt ?? 0;
+    const waiting = (runId: string, ...inMs: readonly number[]) => ({
+      ...sampleState(runId, 1),
+      pending: inMs.map((ms) => ({
+        ...{ id: `${ms}`, callId: 'call_1', kind: 'approval' as const, tool: 'work', arguments: {} },
+        expiresAt: new Date(now + ms).toISOString(),
+      })),
+    });
+    await bench.save(waiting('later', 3 * LEASE_MS, 2 * LEASE_MS));
+    await bench.save(waiting('first', LEASE_MS, 5 * LEASE_MS));
+    await bench.save({ ...waiting('turn', LEASE_MS), turnOf: 'c' });
+    for (const runId of ['held', 'over', 'on']) {
+      await bench.begin(runId, runId);
+      // A millisecond later, because runs that expire at the same time have no order.
+      await store.release(heldBy(runId, runId), waiting(runId, LEASE_MS + 1));
+      await bench.claim(runId, runId);
+    }
+    await store.end(heldBy('over', 'over'), []);
+    await store.checkpoint(heldBy('on', 'on'), sampleCheckpoint('on'));
+    await store.release(heldBy('on', 'on'));
+    expectSame('at first', [await expired(), await expired('turns')], [[], []]);
+    await bench.advance(LEASE_MS - MINUTE);
+    await store.renew(leaseOf('held', 'held'));
+    await bench.advance(2 * MINUTE);
+    expectSame('what expired', await expired(), [{ runId: 'first' }]);
+    expectSame('the turns', await expired('turns'), [{ runId: 'turn', conversationId: 'c' }]);
+    await bench.advance(LEASE_MS);
+    const all = [{ runId: 'first' }, { runId: 'held' }, { runId: 'later' }];
+    expectSame('what expired then', await expired(), all);
+    expectSame('no more than wanted', await expired('others', 1), all.slice(0, 1));
   },
-  {
-    title: 'remove forgets a running run',
-    async run(bench) {
-      await bench.begin('a');
-      await bench.append(heldBy('a'), 'one');
-      expectSame('remove', await bench.store.remove(heldBy('a')), true);
-      expectSame('read', await bench.store.read('r'), undefined);
-      await bench.begin('b');
-      const kept = await bench.store.read('r');
-      expectSame('read', [kept?.generation, kept?.entries], [1, []]);
-    },
+  'remove forgets a running run': async (bench) => {
+    await bench.begin('a');
+    await bench.append(heldBy('a'), 'one');
+    expectSame('remove', await bench.store.remove(heldBy('a')), true);
+    expectSame('read', await bench.store.read('r'), undefined);
+    await bench.begin('b');
+    const kept = await bench.store.read('r');
+    expectSame('read', [kept?.generation, kept?.entries], [1, []]);
   },
-];
+};
 
 function ids(runs: readonly RunSummary[]): readonly string[] {
   return runs.map(({ runId }) => runId);
 }
 
 /** Cases about finding and removing runs. */
-const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
-  {
-    title: 'list gives runs by status in pages, the latest change first',
-    async run(bench) {
-      const change = async (work: () => unknown): Promise<void> => {
-        await bench.advance(MINUTE);
-        await work();
-      };
-      for (const runId of ['e1', 'e2', 's1', 'r1', 'r2', 'r3']) await change(() => bench.begin('a', runId));
-      for (const runId of ['e2', 'e1']) await change(() => bench.store.end(heldBy('a', runId), []));
-      await change(() => bench.store.release(heldBy('a', 's1'), sampleState('s1', 1)));
-      await change(() => bench.append(heldBy('a', 'r1'), 'no change of its place'));
-      expectSame('list', ids((await bench.store.list()).runs), ['s1', 'e1', 'e2', 'r3', 'r2', 'r1']);
-      expectSame('ended', ids((await bench.store.list({ status: 'ended' })).runs), ['e1', 'e2']);
-      const first = await bench.store.list({ status: 'running', limit: 2 });
-      expectSame('the first page', ids(first.runs), ['r3', 'r2']);
-      const second = await bench.store.list({ status: 'running', limit: 2, after: first.next ?? '' });
-      expectSame('the second page', [ids(second.runs), second.next], [['r1'], undefined]);
-      const { state: _state, entries: _entries, ...summary } = (await bench.store.read('r1')) ?? {};
-      expectSame('a run in a list', second.runs[0], summary);
-    },
+const LIST_CASES: OpenedCases<CheckpointBench> = {
+  'list gives runs by status in pages, the latest change first': async (bench) => {
+    const change = async (work: () => unknown): Promise<void> => {
+      await bench.advance(MINUTE);
+      await work();
+    };
+    for (const runId of ['e1', 'e2', 's1', 'r1', 'r2', 'r3']) await change(() => bench.begin('a', runId));
+    for (const runId of ['e2', 'e1']) await change(() => bench.store.end(heldBy('a', runId), []));
+    await change(() => bench.store.release(heldBy('a', 's1'), sampleState('s1', 1)));
+    await change(() => bench.append(heldBy('a', 'r1'), 'no change of its place'));
+    expectSame('list', ids((await bench.store.list()).runs), ['s1', 'e1', 'e2', 'r3', 'r2', 'r1']);
+    expectSame('ended', ids((await bench.store.list({ status: 'ended' })).runs), ['e1', 'e2']);
+    const first = await bench.store.list({ status: 'running', limit: 2 });
+    expectSame('the first page', ids(first.runs), ['r3', 'r2']);
+    const second = await bench.store.list({ status: 'running', limit: 2, after: first.next ?? '' });
+    expectSame('the second page', [ids(second.runs), second.next], [['r1'], undefined]);
+    const { state: _state, entries: _entries, ...summary } = (await bench.store.read('r1')) ?? {};
+    expectSame('a run in a list', second.runs[0], summary);
   },
-  {
-    title: 'list gives each run once, page by page, by their ids where they changed at one moment',
-    async run(bench) {
-      const wanted = ['Z', 'a', 'b', 'c', 'd', 'é'];
-      await Promise.all([...wanted].reverse().map((runId) => bench.begin('a', runId)));
-      const found: RunSummary[] = [];
-      let after: string | undefined;
-      do {
-        const page = await bench.store.list({ limit: 1, ...(after === undefined ? {} : { after }) });
-        found.push(...page.runs);
-        after = page.next;
-      } while (after !== undefined && found.length <= wanted.length);
-      expectSame('the runs', [...ids(found)].sort(), wanted);
-      const inOrder = [...found].sort(
-        (one, other) => other.changedAt - one.changedAt || (one.runId < other.runId ? -1 : 1),
-      );
-      expectSame('their order', ids(found), ids(inOrder));
-    },
+  'list gives each run once, page by page, by their ids where they changed at one moment': async (bench) => {
+    const wanted = ['Z', 'a', 'b', 'c', 'd', 'é'];
+    await Promise.all([...wanted].reverse().map((runId) => bench.begin('a', runId)));
+    const found: RunSummary[] = [];
+    let after: string | undefined;
+    do {
+      const page = await bench.store.list({ limit: 1, ...(after === undefined ? {} : { after }) });
+      found.push(...page.runs);
+      after = page.next;
+    } while (after !== undefined && found.length <= wanted.length);
+    expectSame('the runs', [...ids(found)].sort(), wanted);
+    const inOrder = [...found].sort(
+      (one, other) => other.changedAt - one.changedAt || (one.runId < other.runId ? -1 : 1),
+    );
+    expectSame('their order', ids(found), ids(inOrder));
   },
-  ...[{ limit: 0 }, { limit: 1001 }, { limit: 1.5 }, { status: 'lost' }, { after: 'r1' }, { page: 2 }].map(
-    (query) => ({
-      title: `list refuses the query ${JSON.stringify(query)}`,
-      async run(bench: CheckpointBench) {
-        await expectRefused('the query', () => bench.store.list(query as never), 'InvalidOptions');
-      },
-    }),
+  ...eachCase(
+    [{ limit: 0 }, { limit: 1001 }, { limit: 1.5 }, { status: 'lost' }, { after: 'r1' }, { page: 2 }],
+    (query) => `list refuses the query ${JSON.stringify(query)}`,
+    async (query, bench: CheckpointBench) => {
+      await expectRefused('the query', () => bench.store.list(query as never), 'InvalidOptions');
+    },
   ),
-  {
-    title: 'removeOlderThan forgets suspended and ended runs that nobody holds and that changed long ago',
-    async run(bench) {
-      for (const runId of ['running', 'lost', 'ended', 'suspended', 'claimed', 'late'])
-        await bench.begin('a', runId);
-      await bench.append(heldBy('a', 'ended'), 'one');
-      await bench.store.end(heldBy('a', 'ended'), []);
-      for (const runId of ['suspended', 'claimed'])
-        await bench.store.release(heldBy('a', runId), sampleState(runId, 1));
-      await bench.advance(LEASE_MS);
-      await bench.store.renew(leaseOf('a', 'running'));
-      await bench.claim('b', 'claimed');
-      await bench.store.end(heldBy('a', 'late'), []);
-      expectSame('removeOlderThan', await bench.store.removeOlderThan(2 * LEASE_MS), 0);
-      expectSame('removeOlderThan', await bench.store.removeOlderThan(LEASE_MS), 2);
-      const left = [...ids((await bench.store.list()).runs)].sort();
-      expectSame('what is left', left, ['claimed', 'late', 'lost', 'running']);
-    },
+  'removeOlderThan forgets suspended and ended runs that nobody holds and that changed long ago': async (
+    bench,
+  ) => {
+    for (const runId of ['running', 'lost', 'ended', 'suspended', 'claimed', 'late'])
+      await bench.begin('a', runId);
+    await bench.append(heldBy('a', 'ended'), 'one');
+    await bench.store.end(heldBy('a', 'ended'), []);
+    for (const runId of ['suspended', 'claimed'])
+      await bench.store.release(heldBy('a', runId), sampleState(runId, 1));
+    await bench.advance(LEASE_MS);
+    await bench.store.renew(leaseOf('a', 'running'));
+    await bench.claim('b', 'claimed');
+    await bench.store.end(heldBy('a', 'late'), []);
+    expectSame('removeOlderThan', await bench.store.removeOlderThan(2 * LEASE_MS), 0);
+    expectSame('removeOlderThan', await bench.store.removeOlderThan(LEASE_MS), 2);
+    const left = [...ids((await bench.store.list()).runs)].sort();
+    expectSame('what is left', left, ['claimed', 'late', 'lost', 'running']);
   },
-  {
-    title: 'retention removes runs that ended long ago, and none that waits, is under way or is held',
-    async run(bench) {
-      const { retention } = bench.store as Partial<StoreWithRetention>;
-      // The method is optional.
-      if (retention === undefined) return;
-      const remove = (ages: RetentionAges) => retention.call(bench.store, ages);
-      for (const runId of ['running', 'ended', 'suspended', 'late', 'held']) await bench.begin('a', runId);
-      for (const runId of ['ended', 'held']) await bench.store.end(heldBy('a', runId), []);
-      await bench.store.release(heldBy('a', 'suspended'), sampleState('suspended', 1));
-      await bench.advance(LEASE_MS);
-      await bench.store.end(heldBy('a', 'late'), []);
-      await bench.store.seize({ ...leaseOf('b', 'held'), from: 'nobody' });
-      const nothing = { runs: 0, jobs: 0, events: 0, conversations: 0 };
-      expectSame('without an age', await remove({}), nothing);
-      expectSame('too early', await remove({ runs: 2 * LEASE_MS }), nothing);
-      expectSame(
-        'removed',
-        await remove({ runs: LEASE_MS, jobs: LEASE_MS, events: LEASE_MS, conversations: LEASE_MS }),
-        {
-          ...nothing,
-          runs: 1,
-        },
-      );
-      const left = [...ids((await bench.store.list()).runs)].sort();
-      expectSame('what is left', left, ['held', 'late', 'running', 'suspended']);
-      for (const age of [-1, '1', Number.NaN])
-        await expectRefused('the age', () => remove({ runs: age as number }), 'InvalidOptions');
-    },
+  'retention removes runs that ended long ago, and none that waits, is under way or is held': async (
+    bench,
+  ) => {
+    const { retention } = bench.store as Partial<StoreWithRetention>;
+    // The method is optional.
+    if (retention === undefined) return;
+    const remove = (ages: RetentionAges) => retention.call(bench.store, ages);
+    for (const runId of ['running', 'ended', 'suspended', 'late', 'held']) await bench.begin('a', runId);
+    for (const runId of ['ended', 'held']) await bench.store.end(heldBy('a', runId), []);
+    await bench.store.release(heldBy('a', 'suspended'), sampleState('suspended', 1));
+    await bench.advance(LEASE_MS);
+    await bench.store.end(heldBy('a', 'late'), []);
+    await bench.store.seize({ ...leaseOf('b', 'held'), from: 'nobody' });
+    const nothing = { runs: 0, jobs: 0, events: 0, conversations: 0 };
+    expectSame('without an age', await remove({}), nothing);
+    expectSame('too early', await remove({ runs: 2 * LEASE_MS }), nothing);
+    expectSame(
+      'removed',
+      await remove({ runs: LEASE_MS, jobs: LEASE_MS, events: LEASE_MS, conversations: LEASE_MS }),
+      {
+        ...nothing,
+        runs: 1,
+      },
+    );
+    const left = [...ids((await bench.store.list()).runs)].sort();
+    expectSame('what is left', left, ['held', 'late', 'running', 'suspended']);
+    for (const age of [-1, '1', Number.NaN])
+      await expectRefused('the age', () => remove({ runs: age as number }), 'InvalidOptions');
   },
-  ...[null, undefined, Number.NaN, '1000', -1].map((age) => ({
-    title: `removeOlderThan forgets nothing for the age ${String(age)}`,
-    async run(bench: CheckpointBench) {
+  ...eachCase(
+    [null, undefined, Number.NaN, '1000', -1],
+    (age) => `removeOlderThan forgets nothing for the age ${String(age)}`,
+    async (age, bench: CheckpointBench) => {
       await bench.save(sampleState('r', 1));
       const remove = () => bench.store.removeOlderThan(age as number);
       await expectRefused('the age', remove, 'InvalidOptions');
       expectSame('revision', await bench.revisionKept(), 1);
     },
-  })),
-];
-
-/** Cases of `CheckpointStore`: storing, finding and removing runs. */
-const CHECKPOINT_CASES = [...STATE_CASES, ...LIST_CASES];
+  ),
+};

@@ -1,7 +1,7 @@
 import type { RunStore } from '../../../core/contract/run-state.js';
 import type { Schedule, StoreWithSchedules } from '../../../core/contract/schedule-store.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
-import { MINUTE, ODD_TEXT, type OpenedCase, type OpenedStore } from './store-bench.js';
+import { MINUTE, ODD_TEXT, type OpenedCases, type OpenedStore } from './store-bench.js';
 
 type Opened = OpenedStore<RunStore & StoreWithSchedules>;
 
@@ -32,11 +32,9 @@ async function add(
 const idsOf = (schedules: readonly Schedule[]): readonly string[] => schedules.map(({ id }) => id);
 
 /** Cases of `ScheduleStore`. */
-export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
-  {
-    title:
-      'schedules.listSchedules gives what was added as it was, the first to come first, also through another connection',
-    async run(opened) {
+export const SCHEDULE_CASES: OpenedCases<Opened> = {
+  'schedules.listSchedules gives what was added as it was, the first to come first, also through another connection':
+    async (opened) => {
       const { store, other = store } = opened;
       const timing = { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' } as const;
       const late = await add(opened, 'late', { inMs: 3 * HOUR, timing, owner: OWNER });
@@ -56,21 +54,15 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       expectSame('those of nobody', await listed({ owner: { user: 'e' } }), []);
       expectSame('those of no conversation', await listed({ conversationId: 'C' }), []);
     },
+  'schedules.addSchedule changes nothing where one of the same id is kept': async (opened) => {
+    const first = await add(opened, 'a', { inMs: HOUR });
+    const again = await sample(opened, 'a', { inMs: 2 * HOUR, text: 'another' });
+    expectSame('adding again', await opened.store.schedules.addSchedule(again), true);
+    expectSame('adding again beyond the limit', await opened.store.schedules.addSchedule(again, 1), true);
+    expectSame('what is stored', await opened.store.schedules.listSchedules(), [first]);
   },
-  {
-    title: 'schedules.addSchedule changes nothing where one of the same id is kept',
-    async run(opened) {
-      const first = await add(opened, 'a', { inMs: HOUR });
-      const again = await sample(opened, 'a', { inMs: 2 * HOUR, text: 'another' });
-      expectSame('adding again', await opened.store.schedules.addSchedule(again), true);
-      expectSame('adding again beyond the limit', await opened.store.schedules.addSchedule(again, 1), true);
-      expectSame('what is stored', await opened.store.schedules.listSchedules(), [first]);
-    },
-  },
-  {
-    title:
-      'schedules.addSchedule takes no more than there may be of one owner, or of a conversation without one',
-    async run(opened) {
+  'schedules.addSchedule takes no more than there may be of one owner, or of a conversation without one':
+    async (opened) => {
       const { schedules } = opened.store;
       const isTaken = async (id: string, more: Partial<Schedule>) =>
         schedules.addSchedule(await sample(opened, id, more), 2);
@@ -90,11 +82,8 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       for (const id of ['o1', 'o4']) await schedules.cancelSchedule(id);
       expectSame('after one has ended', await isTaken('o3', { owner: OWNER }), true);
     },
-  },
-  {
-    title:
-      'schedules.addSchedule takes no more than there may be, also where several are added at the same moment',
-    async run(opened) {
+  'schedules.addSchedule takes no more than there may be, also where several are added at the same moment':
+    async (opened) => {
       const { store, other = store } = opened;
       const given = await Promise.all(
         Array.from({ length: 12 }, (_, index) => sample(opened, `s${index}`, { owner: OWNER })),
@@ -105,78 +94,67 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       expectSame('how many were taken', taken.filter(Boolean).length, 5);
       expectSame('how many are kept', (await store.schedules.listSchedules()).length, 5);
     },
+  'schedules.cancelSchedule ends one, once': async (opened) => {
+    const { schedules } = opened.store;
+    await add(opened, 'a', {});
+    expectSame('cancelling what is not there', await schedules.cancelSchedule('A'), false);
+    expectSame('cancelling', await schedules.cancelSchedule('a'), true);
+    expectSame('cancelling again', await schedules.cancelSchedule('a'), false);
+    expectSame('what is stored', await schedules.listSchedules(), []);
   },
-  {
-    title: 'schedules.cancelSchedule ends one, once',
-    async run(opened) {
-      const { schedules } = opened.store;
-      await add(opened, 'a', {});
-      expectSame('cancelling what is not there', await schedules.cancelSchedule('A'), false);
-      expectSame('cancelling', await schedules.cancelSchedule('a'), true);
-      expectSame('cancelling again', await schedules.cancelSchedule('a'), false);
-      expectSame('what is stored', await schedules.listSchedules(), []);
-    },
+  'schedules.dueSchedules gives those whose time has come, and when the next one is due': async (opened) => {
+    const { schedules } = opened.store;
+    const empty = await schedules.dueSchedules(10);
+    expectSame('what is due of nothing', [empty.due, empty.nextAt], [[], undefined]);
+    await add(opened, 'b', { inMs: 2 * HOUR });
+    await add(opened, 'a', { inMs: HOUR });
+    await add(opened, 'c', { inMs: 24 * HOUR });
+    const before = await schedules.dueSchedules(10);
+    expectSame('what is due before', before.due, []);
+    expectThat((before.nextAt ?? 0) - before.now > HOUR - MINUTE, 'nextAt is not when the first is due');
+    await opened.advance(3 * HOUR);
+    const after = await schedules.dueSchedules(10);
+    expectSame('what is due', idsOf(after.due), ['a', 'b']);
+    const wait = (after.nextAt ?? 0) - after.now;
+    expectThat(wait > 20 * HOUR && wait <= 21 * HOUR, 'nextAt is not when the next is due');
+    const page = await schedules.dueSchedules(1);
+    expectSame('the first of them', idsOf(page.due), ['a']);
+    expectThat((page.nextAt ?? Number.NaN) <= page.now, 'nextAt does not tell that another one is due');
   },
-  {
-    title: 'schedules.dueSchedules gives those whose time has come, and when the next one is due',
-    async run(opened) {
-      const { schedules } = opened.store;
-      const empty = await schedules.dueSchedules(10);
-      expectSame('what is due of nothing', [empty.due, empty.nextAt], [[], undefined]);
-      await add(opened, 'b', { inMs: 2 * HOUR });
-      await add(opened, 'a', { inMs: HOUR });
-      await add(opened, 'c', { inMs: 24 * HOUR });
-      const before = await schedules.dueSchedules(10);
-      expectSame('what is due before', before.due, []);
-      expectThat((before.nextAt ?? 0) - before.now > HOUR - MINUTE, 'nextAt is not when the first is due');
-      await opened.advance(3 * HOUR);
-      const after = await schedules.dueSchedules(10);
-      expectSame('what is due', idsOf(after.due), ['a', 'b']);
-      const wait = (after.nextAt ?? 0) - after.now;
-      expectThat(wait > 20 * HOUR && wait <= 21 * HOUR, 'nextAt is not when the next is due');
-      const page = await schedules.dueSchedules(1);
-      expectSame('the first of them', idsOf(page.due), ['a']);
-      expectThat((page.nextAt ?? Number.NaN) <= page.now, 'nextAt does not tell that another one is due');
-    },
+  'schedules.moveSchedule moves one that is still due at that time, or ends it': async (opened) => {
+    const { schedules } = opened.store;
+    await add(opened, 'a', { inMs: HOUR });
+    await add(opened, 'b', { inMs: HOUR });
+    await opened.advance(2 * HOUR);
+    const { due, now } = await schedules.dueSchedules(10);
+    const dueAt = due[0]?.dueAt ?? 0;
+    const next = Math.floor(now) + HOUR;
+    expectSame(
+      'moving from another time',
+      await schedules.moveSchedule({ id: 'a', dueAt: dueAt - 1, next }),
+      false,
+    );
+    expectSame('moving what is not there', await schedules.moveSchedule({ id: 'x', dueAt, next }), false);
+    expectSame('moving', await schedules.moveSchedule({ id: 'a', dueAt, next }), true);
+    expectSame('moving again', await schedules.moveSchedule({ id: 'a', dueAt, next: next + 1 }), false);
+    expectSame(
+      'ending from another time',
+      await schedules.moveSchedule({ id: 'b', dueAt: (due[1]?.dueAt ?? 0) + 1 }),
+      false,
+    );
+    expectSame('ending', await schedules.moveSchedule({ id: 'b', dueAt: due[1]?.dueAt ?? 0 }), true);
+    const [left, second] = await schedules.listSchedules();
+    expectSame('what is left', [left?.id, left?.dueAt, second], ['a', next, undefined]);
   },
-  {
-    title: 'schedules.moveSchedule moves one that is still due at that time, or ends it',
-    async run(opened) {
-      const { schedules } = opened.store;
-      await add(opened, 'a', { inMs: HOUR });
-      await add(opened, 'b', { inMs: HOUR });
-      await opened.advance(2 * HOUR);
-      const { due, now } = await schedules.dueSchedules(10);
-      const dueAt = due[0]?.dueAt ?? 0;
-      const next = Math.floor(now) + HOUR;
-      expectSame(
-        'moving from another time',
-        await schedules.moveSchedule({ id: 'a', dueAt: dueAt - 1, next }),
-        false,
-      );
-      expectSame('moving what is not there', await schedules.moveSchedule({ id: 'x', dueAt, next }), false);
-      expectSame('moving', await schedules.moveSchedule({ id: 'a', dueAt, next }), true);
-      expectSame('moving again', await schedules.moveSchedule({ id: 'a', dueAt, next: next + 1 }), false);
-      expectSame(
-        'ending from another time',
-        await schedules.moveSchedule({ id: 'b', dueAt: (due[1]?.dueAt ?? 0) + 1 }),
-        false,
-      );
-      expectSame('ending', await schedules.moveSchedule({ id: 'b', dueAt: due[1]?.dueAt ?? 0 }), true);
-      const [left, second] = await schedules.listSchedules();
-      expectSame('what is left', [left?.id, left?.dueAt, second], ['a', next, undefined]);
-    },
+  'schedules.moveSchedule lets one of several win that move the same one at the same moment': async (
+    opened,
+  ) => {
+    const { store, other = store } = opened;
+    const { dueAt } = await add(opened, 'a', {});
+    const moves = Array.from({ length: 10 }, (_, index) =>
+      (index % 2 ? store : other).schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
+    );
+    const moved = await Promise.all(moves);
+    expectSame('how many moved it', moved.filter(Boolean).length, 1);
   },
-  {
-    title: 'schedules.moveSchedule lets one of several win that move the same one at the same moment',
-    async run(opened) {
-      const { store, other = store } = opened;
-      const { dueAt } = await add(opened, 'a', {});
-      const moves = Array.from({ length: 10 }, (_, index) =>
-        (index % 2 ? store : other).schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
-      );
-      const moved = await Promise.all(moves);
-      expectSame('how many moved it', moved.filter(Boolean).length, 1);
-    },
-  },
-];
+};

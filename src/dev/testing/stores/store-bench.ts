@@ -19,6 +19,8 @@ import type {
   RunState,
   RunStore,
 } from '../../../core/contract/run-state.js';
+import { checkOptions } from '../../../core/errors/author-fault.js';
+import { FILLED_TEXT, FUNCTION, type OptionTable, required } from '../../../core/kernel/options.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 
@@ -220,16 +222,43 @@ export function keysOf({ inbox }: KeptConversation): readonly string[] {
 /** Text that databases may misinterpret: quotes, a NUL, a lone surrogate, characters of other planes. */
 export const ODD_TEXT = `'";-- \u0000 \ud83d \u{1f600} \u2028 %s $1 \\`;
 
+/** Names that databases and objects may confuse. */
+export const ODD_NAMES = [
+  ...['c', 'C', 'c ', '__proto__', 'constructor', '1', '01', "a'b", 'é', 'e\u0301', '\\', '👩‍🚀'],
+];
+
 /** The result of a suite's `open`, which may need closing. */
 interface Closable {
   close?(): void | Promise<void>;
 }
 
-/** A case before it is bound to an opened subject. */
-export interface OpenedCase<Opened> {
-  /** The method that it tests, and what the method does. */
-  readonly title: string;
-  run(opened: Opened): Promise<void>;
+/** Cases before they are bound to an opened subject, by title: the method that it tests, and what the method does. */
+export type OpenedCases<Opened> = Readonly<Record<string, (opened: Opened) => Promise<void>>>;
+
+/** A case for each of some values. */
+export function eachCase<Value, Opened>(
+  values: readonly Value[],
+  titleOf: (value: Value) => string,
+  run: (value: Value, opened: Opened) => Promise<void>,
+): OpenedCases<Opened> {
+  return Object.fromEntries(
+    values.map((value) => [titleOf(value), (opened: Opened) => run(value, opened)] as const),
+  );
+}
+
+/** The same cases for what a suite opens. They do nothing where it lacks their subject. */
+export function casesOf<Opened, Subject>(
+  cases: OpenedCases<Subject>,
+  subjectOf: (opened: Opened) => Subject | undefined,
+): OpenedCases<Opened> {
+  const bound = Object.entries(cases).map(([title, run]) => [
+    title,
+    async (opened: Opened) => {
+      const subject = subjectOf(opened);
+      if (subject !== undefined) await run(subject);
+    },
+  ]);
+  return Object.fromEntries(bound);
 }
 
 /** The subject of a suite, and how it is opened for each case. */
@@ -238,12 +267,20 @@ interface Suite<Opened> {
   readonly open: () => Opened | Promise<Opened>;
 }
 
+/** The rules of a suite's options; `example` is what `open` returns. */
+export function suiteRules(example: string) {
+  return { name: required(FILLED_TEXT), open: required({ ...FUNCTION, fix: `() => (${example})` }) };
+}
+
 /** Cases for any test runner; each opens its own subject and closes it afterwards. */
-export function openedCases<Opened extends Closable>(
-  { name, open }: Suite<Opened>,
-  drafts: readonly OpenedCase<Opened>[],
+export function openedCases<Opened extends Closable, Options extends Suite<Opened>>(
+  options: Options & Suite<Opened>,
+  table: OptionTable,
+  casesFor: (options: Options) => OpenedCases<Opened>,
 ): readonly ConformanceCase[] {
-  return drafts.map(({ title, run }) => ({
+  checkOptions(options, table);
+  const { name, open } = options;
+  return Object.entries(casesFor(options)).map(([title, run]) => ({
     title: `${name}.${title}`,
     run: async () => {
       const opened = await open();
