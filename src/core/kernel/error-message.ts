@@ -40,6 +40,19 @@ function textOf(thrown: unknown): string {
   return json === '{}' ? '' : json;
 }
 
+const MOST_CAUSES = 8;
+
+/**
+ * An error and its causes, outermost first; a chain may be circular. By shape and not by `instanceof`, because errors
+ * of `fetch` may belong to another realm.
+ */
+export function causesOf(error: unknown): readonly unknown[] {
+  const causes: unknown[] = [];
+  for (let cause = error; cause && causes.length < MOST_CAUSES; cause = Object(cause).cause)
+    causes.push(cause);
+  return causes;
+}
+
 /** Whether an error is an `HttpException` of NestJS, by its shape: it may come from another copy of that package. */
 export function isHttpError(thrown: unknown): thrown is HttpError {
   return (

@@ -1,10 +1,13 @@
+/** An object with any fields. */
+export type Fields = Readonly<Record<string, unknown>>;
+
 /** Whether a value is an object, which may be an array. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
 /** Whether a value is an object and not an array. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isRecord(value: unknown): value is Fields {
   return isObject(value) && !Array.isArray(value);
 }
 

@@ -126,6 +126,12 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
   await pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
 }
 
+/** Whether a request has the type of JSON: a form on a foreign page can send other types without a CORS check. */
+export function sendsJson({ headers }: Request): boolean {
+  const [type = ''] = (headers.get('content-type') ?? '').split(';');
+  return type.trim().toLowerCase() === 'application/json';
+}
+
 /** The bytes of a request's body; `undefined` as soon as the limit is exceeded. */
 export async function bytesOf({ body }: Request, most: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];

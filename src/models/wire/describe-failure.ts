@@ -1,4 +1,5 @@
 import { isConnectionLost, ProviderError } from '../../core/errors/provider-error.js';
+import { causesOf } from '../../core/kernel/error-message.js';
 import { jsonRecord, jsonText } from './wire-json.js';
 
 /** The address of a failed request, and what may have ended it. */
@@ -109,15 +110,6 @@ function connectionFault(error: unknown): string | undefined {
   return causesOf(error)
     .map((cause) => CONNECTION_FAULTS.get(jsonText(jsonRecord(cause).code)))
     .find((fault) => fault !== undefined);
-}
-
-/** An error and its causes, outermost first; at most eight, because a chain may be circular. */
-function causesOf(error: unknown): readonly unknown[] {
-  const chain: unknown[] = [error];
-  // By shape and not by `instanceof`: errors of `fetch` may belong to another realm.
-  for (let link = jsonRecord(error).cause; link && chain.length < 8; link = jsonRecord(link).cause)
-    chain.push(link);
-  return chain;
 }
 
 function messageOf(error: unknown): string {

@@ -1,13 +1,11 @@
 import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
-import { canonicalJson, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { canonicalJson, type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
-import { bytesOf } from '../../core/kernel/node-http.js';
+import { bytesOf, sendsJson } from '../../core/kernel/node-http.js';
 import type { ConversationView, HistoryTurn } from '../../run/conversation/stored-turns.js';
 import { type AgUiMessage, type Asking, shownPendingId } from './turn-encoder.js';
 import { type AskedChat, hasAnswers, type ReadEvent } from './turn-readings.js';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads a request of `useChat` of the AI SDK. */
 export function readUiMessageRequest(body: unknown): Pick<PostedChat, 'chatId' | 'decide'> {
@@ -631,10 +629,7 @@ function checkId(id: unknown): string {
 }
 
 async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
-  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
-  // Only JSON: a form on a foreign page can send other types without a CORS check.
-  if (type.trim().toLowerCase() !== 'application/json')
-    throw new HttpFault(415, 'The content type must be application/json.');
+  if (!sendsJson(request)) throw new HttpFault(415, 'The content type must be application/json.');
   const bytes = await bytesOf(request, maxRequestBytes);
   if (bytes === undefined) throw new HttpFault(413, `The body has more than ${maxRequestBytes} bytes.`);
   let body: unknown;

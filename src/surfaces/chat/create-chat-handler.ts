@@ -46,7 +46,7 @@ import {
   type EventSource,
   isOver,
   onlyQuestions,
-  questionsOf,
+  questionEvents,
   type ReadEvent,
   readAnsweredTurn,
   readOwnAnswers,
@@ -382,7 +382,7 @@ class ChatService {
     if (isNone && !isWhole) return new Response(null, { status: 204 });
     const read = (source: EventSource): AsyncIterable<ReadEvent> => {
       if (isNone) return ReadableStream.from<ReadEvent>([]);
-      if (isHelper) return ReadableStream.from(questionsOf(view, view.pending));
+      if (isHelper) return ReadableStream.from(questionEvents(view, view.pending));
       return readRest(source, { view, lastEvent: seen });
     };
     return this.#stream(asked, { read, frames, goesOn: false });

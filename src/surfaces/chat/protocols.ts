@@ -2,7 +2,7 @@ import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
-import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
   FUNCTION,
@@ -231,8 +231,6 @@ async function eventsOfTurns(
   }
   return found;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 interface UiMessage {
   readonly id: string;

@@ -1,6 +1,6 @@
 import type { PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { canonicalJson, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { canonicalJson, type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 
 /** Turn and step of a call; no turn for a run outside of a conversation. */
@@ -199,7 +199,7 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected abstract endTurn(event: JsonObject): Chunk[];
 }
 
-export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
+export type UiMessageChunk = { readonly type: string } & Fields;
 
 interface UiCall extends ShownCall {
   readonly toolName: string;
@@ -442,7 +442,7 @@ function outcomeChunk({ toolCallId, toolName, input, approval }: UiCall, event: 
   return { type: 'tool-output-error', toolCallId, errorText: text };
 }
 
-export type AgUiEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
+export type AgUiEvent = { readonly type: string } & Fields;
 
 export interface AgUiMessage {
   readonly id: string;
@@ -789,7 +789,7 @@ function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
 }
 
 function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
-  const { cacheReadTokens, cacheWriteTokens, ...others } = Object(usage) as Readonly<Record<string, unknown>>;
+  const { cacheReadTokens, cacheWriteTokens, ...others } = Object(usage) as Fields;
   if (!others.totalTokens) return {};
   const { inputTokens, outputTokens, totalTokens, reasoningTokens } = others;
   const counts = {

@@ -225,13 +225,13 @@ export async function* readOwnAnswers(
     if (!isNews) continue;
     const ids = event.type === 'answers-taken' ? (event.ids as readonly unknown[]) : [];
     const left = event.type === 'turn-end' ? [] : view.pending.filter(({ id }) => !ids.includes(id));
-    yield* questionsOf(view, left, event.type === 'answers-refused' ? [event] : []);
+    yield* questionEvents(view, left, event.type === 'answers-refused' ? [event] : []);
     return;
   }
 }
 
 /** Pending calls as events of their turn, after the refusal of answers. */
-export function questionsOf(
+export function questionEvents(
   { turn, iteration, lastEvent: number }: ConversationView,
   pending: readonly PendingCall[],
   refused: readonly JsonObject[] = [],

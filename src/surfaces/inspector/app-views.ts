@@ -115,8 +115,8 @@ export async function callForApp({ tool, name, arguments: args = {}, scope }: Ap
   const { visibility = ['app'] } = Object(tool?._meta?.ui) as { readonly visibility?: readonly string[] };
   if (tool === undefined || !visibility.includes('app'))
     throw new Error(`the view may not call '${name}': there is no such tool, or its visibility lacks 'app'`);
-  const invocation = (await trials.make({ tool: name, arguments: args, scope }))?.invocation;
-  if (invocation === undefined) throw new Error(`the call of '${name}' is no longer stored`);
+  const { invocation } = await trials.make({ tool: name, arguments: args, scope });
+  if (invocation === undefined) throw new Error(`the call of '${name}' has not ended`);
   if (invocation.status !== 'suspended') return writeCallResult(invocation.record, structuredOutput(tool));
   const text = `The call of '${name}' waits for an answer, which is given under Calls.`;
   return { content: [{ type: 'text', text }], isError: true };

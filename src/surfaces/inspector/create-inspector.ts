@@ -9,7 +9,7 @@ import type { RunStore } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
   bytesOf,
   type NodeHandler,
@@ -201,7 +201,7 @@ async function answerCall(request: Request, path: string, parts: PageParts): Pro
   }
 }
 
-async function bodyOf(request: Request): Promise<Readonly<Record<string, unknown>>> {
+async function bodyOf(request: Request): Promise<Fields> {
   const bytes = await bytesOf(request, MOST_BYTES);
   if (bytes === undefined) throw new PageFault(`the body has more than ${MOST_BYTES} bytes`);
   try {

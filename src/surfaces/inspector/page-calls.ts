@@ -7,13 +7,13 @@ import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../core/kernel/json.js';
 import { connectionsOf } from '../../core/kernel/tool-connections.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { toolToSchema } from '../../run/call/tool-to-schema.js';
 import type { ToolLoopResult } from '../../run/loop/events.js';
 import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
-import { boundMethodOf } from '../../tools/discovery/bound-method.js';
+import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { planToolset, schemaOrigins } from '../../tools/discovery/plan-toolset.js';
 import { type StrictSchema, strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { listedTool } from '../mcp/server/listed-tool.js';
@@ -60,7 +60,7 @@ function toolSummaries(registry: ToolRegistry) {
   return tools.map((tool, index) => {
     const { name, description = '', annotations } = tool;
     const bound = boundMethodOf(tool);
-    const method = bound && `${bound.class.name}.${String(bound.key)}`;
+    const method = bound && methodPlace(bound);
     const tokens = sizes[index] ?? 0;
     const share = total === 0 ? 0 : tokens / total;
     const about = { title: annotations?.title, description, method, marks: marksOf(tool) };
@@ -257,7 +257,7 @@ export interface PageParts {
 interface PageRequest {
   /** The rest of the path. */
   readonly id: string;
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly body: Fields;
   /** The address of the page, with a slash at its end. */
   readonly page: string;
 }
@@ -306,14 +306,12 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const { trials, options } = parts;
     const { tool, arguments: args } = body;
     const scope = await scopeFor(options, body.scope);
-    const seen = await trials.make({ tool: text('tool', tool), arguments: args, scope });
-    return callDetail(seen ?? missing('call', String(tool)), parts);
+    return callDetail(await said(trials.make({ tool: text('tool', tool), arguments: args, scope })), parts);
   },
   'POST call-texts': ({ options }, { body, page }) =>
     callTexts({ tool: text('tool', body.tool), args: body.arguments }, { page, setup: options.tests?.setup }),
   'POST call-answers': async (parts, { id, body }) => {
-    const seen = await said(parts.trials.answer(id, body as unknown as TrialAnswer));
-    return callDetail(seen ?? missing('call', id), parts);
+    return callDetail(await said(parts.trials.answer(id, body as unknown as TrialAnswer)), parts);
   },
   'POST app-views': ({ registry, apps }, { id }) => {
     const tool = registry.offered(id);

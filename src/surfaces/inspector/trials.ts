@@ -40,7 +40,7 @@ export class TrialCalls {
     this.#person = person;
   }
 
-  async make(trial: TrialCall, journal?: CallJournal): Promise<SeenCall | undefined> {
+  async make(trial: TrialCall, journal?: CallJournal): Promise<SeenCall> {
     this.#count += 1;
     const id = `${TRIAL}${this.#count}`;
     const { tool, arguments: args, scope } = trial;
@@ -51,8 +51,8 @@ export class TrialCalls {
     const invocation = await this.#registry.invoke(request, { ...scope, callId: id });
     this.#calls.addRead(id, readMs);
     const seen = this.#calls.find(id);
-    if (seen !== undefined && invocation.status === 'suspended')
-      this.#waiting.set(seen.key, { trial, invocation });
+    if (seen === undefined) throw new Error(`the call of '${tool}' is no longer stored`);
+    if (invocation.status === 'suspended') this.#waiting.set(seen.key, { trial, invocation });
     return seen;
   }
 
@@ -65,21 +65,17 @@ export class TrialCalls {
    *
    * @throws Error if the answer does not fit.
    */
-  async answer(key: string, { arguments: edited, ...answer }: TrialAnswer): Promise<SeenCall | undefined> {
+  async answer(key: string, { arguments: edited, ...answer }: TrialAnswer): Promise<SeenCall> {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined) throw new Error('this call is not waiting');
     if (edited === undefined) return this.#continueCall(key, waiting, answer);
     const again = await this.make({ ...waiting.trial, arguments: edited });
     this.#waiting.delete(key);
-    const next = again === undefined ? undefined : this.#waiting.get(again.key);
-    return again === undefined || next === undefined ? again : this.#continueCall(again.key, next, answer);
+    const next = this.#waiting.get(again.key);
+    return next === undefined ? again : this.#continueCall(again.key, next, answer);
   }
 
-  async #continueCall(
-    key: string,
-    { trial, invocation }: Waiting,
-    answer: WaitAnswer,
-  ): Promise<SeenCall | undefined> {
+  async #continueCall(key: string, { trial, invocation }: Waiting, answer: WaitAnswer): Promise<SeenCall> {
     const { waits, journal } = invocation.suspension;
     const [wait] = waits;
     if (wait === undefined) throw new Error('this call is not waiting');

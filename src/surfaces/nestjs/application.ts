@@ -50,7 +50,7 @@ import {
 } from '../../run/conversation/conversations-options.js';
 import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
-import { boundMethodOf } from '../../tools/discovery/bound-method.js';
+import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
 import { CHAT_RULES, type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Inspector } from '../inspector/create-inspector.js';
@@ -500,7 +500,7 @@ class ToolFinder {
     found.warnings.push(...warnings);
     found.faults.push(...faults, ...injectionFaults(toolClass, wrapper));
     for (const { planned } of handlers) {
-      const place = `${toolClass.name}.${String(planned.key)} (in ${module.name})`;
+      const place = `${methodPlace(planned)} (in ${module.name})`;
       const kind = planned.served === undefined ? '' : `${planned.served.kind} `;
       found.faults.push(...this.#claim(kind + planned.name, place));
     }
@@ -688,7 +688,7 @@ class ApplicationTools {
       execute: (args, context) => this.#caller.perform(target, { tool, arguments: args, context }),
     });
     this.#targets.set(tool, target);
-    this.#declared.set(tool, `${planned.class.name}.${String(planned.key)}`);
+    this.#declared.set(tool, methodPlace(planned));
     return tool;
   }
 

@@ -29,7 +29,7 @@ import {
 } from '@nestjs/core';
 import type { ClassType } from '../../core/contract/declaration.js';
 import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../core/errors/author-fault.js';
-import { canonicalJson, isRecord } from '../../core/kernel/json.js';
+import { canonicalJson, type Fields, isRecord } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
   nodeListener,
@@ -165,7 +165,7 @@ function requestFor(authInfo: VerifiedToken | undefined): object {
 /** The caller that the guards authenticated. */
 function authInfoOf(user: unknown): VerifiedToken | undefined {
   if (user === undefined || user === null) return undefined;
-  const claims: Readonly<Record<string, unknown>> = isRecord(user) ? user : { sub: user };
+  const claims: Fields = isRecord(user) ? user : { sub: user };
   const { scopes, scope, scp, sub, id } = claims;
   return {
     token: '',

@@ -1,4 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client';
+import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { sentCancels } from './followed-task.js';
@@ -217,13 +218,12 @@ function losses(loss: ConnectionLoss, codes: readonly string[]): [unknown, Conne
 const SESSION_GONE = 404;
 /** The message of `fetch` in Node; details are in its cause. */
 const FETCH_FAILED = 'fetch failed';
-const MOST_CAUSES = 8;
 
 /** Classifies an error by its data: `instanceof` fails if there are two copies of the SDK. */
 function connectionLossOf(error: unknown): ConnectionLoss {
   if (typeof error !== 'object' || error === null) return 'none';
   if (serverRefusalOf(error)?.status === SESSION_GONE) return 'before';
-  const causes = causesOf(error);
+  const causes = causesOf(error) as readonly Cause[];
   if (causes.some((cause) => cause instanceof AuthorizationServerError)) return 'none';
   const known = causes.map(({ code }) => LOSSES.get(code)).find((loss) => loss !== undefined);
   if (known !== undefined) return known;
@@ -243,11 +243,9 @@ function unreachableError(server: string, error: unknown): UnreachableError {
     return new UnreachableError(`The ${server} answered with status ${status}${shown}`, { cause: error });
   }
   if (connectionLossOf(error) === 'none')
-    return new UnreachableError(
-      `The ${server} cannot be reached: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
-  const code = causesOf(error).findLast((cause) => LOSSES.has(cause.code))?.code;
+    return new UnreachableError(`The ${server} cannot be reached: ${errorMessage(error)}`, { cause: error });
+  const causes = causesOf(error) as readonly Cause[];
+  const code = causes.findLast((cause) => LOSSES.has(cause.code))?.code;
   const shown = code === undefined ? '' : ` (${String(code)})`;
   return new UnreachableError(`The ${server} cannot be reached${shown}.`, { cause: error });
 }
@@ -255,11 +253,4 @@ function unreachableError(server: string, error: unknown): UnreachableError {
 interface Cause {
   readonly code?: unknown;
   readonly message?: unknown;
-}
-
-function causesOf(error: unknown): readonly Cause[] {
-  const causes: Cause[] = [];
-  for (let cause = error; typeof cause === 'object' && cause !== null && causes.length < MOST_CAUSES; )
-    cause = (causes[causes.push(cause) - 1] as { readonly cause?: unknown }).cause;
-  return causes;
 }

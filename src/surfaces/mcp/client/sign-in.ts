@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthProvider, Client, FetchLike, InsufficientScopeError } from '@modelcontextprotocol/client';
 import { unlessAborted } from '../../../core/kernel/async.js';
-import { errorMessage } from '../../../core/kernel/error-message.js';
+import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { McpAuth, McpTokenStore } from './connect-options.js';
 import { type Attempt, RecordedSignIn, type SignInRecord } from './recorded-sign-in.js';
@@ -357,13 +357,4 @@ export function serverRefusalOf(
     readonly data?: { readonly status?: unknown; readonly text?: unknown };
   };
   return typeof data?.status === 'number' ? { ...data, status: data.status } : undefined;
-}
-
-const MOST_CAUSES = 8;
-
-function causesOf(error: unknown): readonly unknown[] {
-  const causes: unknown[] = [];
-  for (let cause = error; isRecord(cause) && causes.length < MOST_CAUSES; cause = cause.cause)
-    causes.push(cause);
-  return causes;
 }

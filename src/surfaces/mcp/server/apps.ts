@@ -17,7 +17,7 @@ import {
   TEXT,
 } from '../../../core/kernel/options.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
-import { boundMethodOf } from '../../../tools/discovery/bound-method.js';
+import { boundMethodOf, methodPlace } from '../../../tools/discovery/bound-method.js';
 
 /** The identifier of MCP Apps in `capabilities.extensions` (SEP-1865). */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
@@ -93,7 +93,8 @@ export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
   return registry.tools().flatMap((tool) => {
     const { ui: app } = tool;
     if (app === undefined) return [];
-    const where = placeOf(tool);
+    const bound = boundMethodOf(tool);
+    const where = bound === undefined ? tool.name : methodPlace(bound);
     const faults = appFaults(tool).map((fault) => ({ where, ...fault }));
     const first = known.get(app.uri) ?? { app, where };
     known.set(app.uri, first);
@@ -110,11 +111,6 @@ export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
 }
 
 const TWO_VIEWS = { fix: 'one object for all tools that share a view; another `uri` for each other view' };
-
-function placeOf(tool: ToolDefinition): string {
-  const bound = boundMethodOf(tool);
-  return bound === undefined ? tool.name : `${bound.class.name}.${String(bound.key)}`;
-}
 
 function isSameApp(app: McpApp, other: McpApp): boolean {
   return app === other || (app.html === other.html && JSON.stringify(app) === JSON.stringify(other));

@@ -9,6 +9,7 @@ import {
 import type { CallJournal, CallScope, PendingCall, Suspension, Wait } from '../../../core/contract/call.js';
 import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
+import type { Fields } from '../../../core/kernel/json.js';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { answerWait, approverOf, mayApprove, type WaitAnswer } from '../../../run/call/waits.js';
@@ -178,11 +179,7 @@ function formRequestOf(wait: QuestionWait, approval = '', problem?: string): Inp
 }
 
 /** The client's answer to a wait; `undefined` if the client sent no answer. */
-export function readResponse(
-  wait: QuestionWait,
-  key: string,
-  responses?: Readonly<Record<string, unknown>>,
-): WaitAnswer | undefined {
+export function readResponse(wait: QuestionWait, key: string, responses?: Fields): WaitAnswer | undefined {
   const response = inputResponse(responses, key);
   switch (response.kind) {
     case 'missing':
@@ -215,7 +212,7 @@ function keyOf(waits: readonly Wait[], position: number): string {
 /** A question as a form, and how to read its answer. */
 interface QuestionForm {
   readonly requestedSchema: ElicitRequestFormParams['requestedSchema'];
-  readonly valueOf: (content: Readonly<Record<string, unknown>>) => unknown;
+  readonly valueOf: (content: Fields) => unknown;
 }
 
 /** Schema keywords that a form may contain (MCP, elicitation); answers are checked against the whole schema anyway. */

@@ -1,6 +1,6 @@
 import { OAuthError } from '@modelcontextprotocol/server';
 import { InvalidOptionsError } from '../../../core/errors/author-fault.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import { grantOf, type VerifiedToken, type VerifyToken } from './settings.js';
 
 /** Without HS256 and the like: a published key must not be usable as a shared secret (RFC 8725, section 3.1). */
@@ -76,7 +76,7 @@ async function loadVerifier(source: string | URL | KeySet) {
   return { jose, keys };
 }
 
-function authInfoOf(token: string, claims: Readonly<Record<string, unknown>>): VerifiedToken {
+function authInfoOf(token: string, claims: Fields): VerifiedToken {
   const { scope, scp, exp } = claims;
   return {
     token,

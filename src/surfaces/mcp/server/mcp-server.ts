@@ -18,7 +18,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import type { NodeRequest } from '../../../core/kernel/node-http.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
@@ -27,7 +27,6 @@ import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry
 import { SealedState } from '../sealed-state.js';
 import { allAppFaults } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
-import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, isHostName, type RequestGuard, refuseRequest } from './host-guard.js';
 import { Notifications, subscriptionOf } from './notifications.js';
@@ -41,6 +40,7 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
+import { strayCompletions } from './prompts-and-resources.js';
 import { principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
@@ -601,11 +601,7 @@ class RegistryServer implements McpToolServer {
   }
 
   /** Opens the stream of a 2026-07-28 client. */
-  async #listen(
-    message: Readonly<Record<string, unknown>>,
-    request: Request,
-    info: McpHandlerRequestOptions,
-  ): Promise<Response> {
+  async #listen(message: Fields, request: Request, info: McpHandlerRequestOptions): Promise<Response> {
     const { authInfo } = info;
     const { caller, uris } = subscriptionOf(message, request, authInfo);
     const hidden = await this.#notifications.hidden(caller, uris);

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
-import { isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import { STATELESS } from './ask-client.js';
 import type { McpCaller } from './options.js';
 import { callerOf, type ServedTools } from './request.js';
@@ -123,7 +123,7 @@ function listOf({ kind }: ServerEvent): (typeof LISTS)[number] {
 
 /** The client of a `subscriptions/listen` request, and the resources that it subscribes to. */
 export function subscriptionOf(
-  { params }: Readonly<Record<string, unknown>>,
+  { params }: Fields,
   { headers }: Request,
   authInfo: McpCaller['authInfo'],
 ): Omit<Subscriber, 'endStream'> {

@@ -4,7 +4,7 @@ import {
   OAuthError,
 } from '@modelcontextprotocol/server';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import {
   either,
   FILLED_TEXT,
@@ -207,7 +207,7 @@ export class ProtectedResource {
   }
 }
 
-type Message = Readonly<Record<string, unknown>>;
+type Message = Fields;
 
 /**
  * What a message refers to by name: a tool, prompt or resource, or the tools of an MCP App, of which the caller needs

@@ -1,7 +1,7 @@
 import { UriTemplate } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 
 type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;
@@ -20,7 +20,7 @@ export function isTemplate(resource: ToolDefinition): boolean {
 export function findResource(
   resources: ToolRegistry,
   uri: string,
-): { readonly resource: ToolDefinition; readonly variables: Readonly<Record<string, unknown>> } | undefined {
+): { readonly resource: ToolDefinition; readonly variables: Fields } | undefined {
   const all = resources.tools();
   const same = all.find((resource) => servedAs(resource).uri === uri);
   if (same !== undefined) return { resource: same, variables: {} };

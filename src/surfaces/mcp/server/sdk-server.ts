@@ -13,11 +13,17 @@ import { asSent, recordMessage } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { APPS_EXTENSION, listedApp } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
-import { completeArgument } from './completions.js';
 import { listedTool } from './listed-tool.js';
 import type { OpenRequests } from './open-requests.js';
 import type { McpCaller } from './options.js';
-import { getPrompt, listedPrompt } from './prompts.js';
+import {
+  completeArgument,
+  getPrompt,
+  listedPrompt,
+  listedResource,
+  listedTemplate,
+  readResource,
+} from './prompts-and-resources.js';
 import {
   arrivalOf,
   listedPart,
@@ -28,7 +34,6 @@ import {
   visibleTools,
 } from './request.js';
 import { findResource, isTemplate } from './resource-uris.js';
-import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
 import { TASK_METHODS, type Tasks } from './tasks.js';
 import { LISTS } from './tool-lists.js';

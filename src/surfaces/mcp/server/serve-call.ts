@@ -11,7 +11,7 @@ import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { ProgressUpdate } from '../../../core/contract/tool-context.js';
 import { anySignal } from '../../../core/kernel/async.js';
-import { canonicalJson, copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
+import { canonicalJson, copyOfJson, type Fields, withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { mcpErrorOf } from '../../../run/loop/drive.js';
@@ -32,7 +32,7 @@ import type { StartedWork, TaskCall, Tasks } from './tasks.js';
 interface Wanted {
   readonly method: keyof typeof PARTS;
   readonly name: string;
-  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly arguments: Fields;
   /** The tasks of the server, if the call may become one. */
   readonly tasks?: Tasks | undefined;
 }
@@ -279,7 +279,7 @@ function readStep(update: ProgressUpdate): { progress?: number; total?: number; 
   if (typeof update === 'number' && Number.isFinite(update)) return { progress: update };
   if (typeof update === 'string') return { message: update };
   if (typeof update !== 'object' || update === null) return {};
-  const { progress, total, message, content } = update as Readonly<Record<string, unknown>>;
+  const { progress, total, message, content } = update as Fields;
   // Updates of agent tools have content.
   const parts: readonly { readonly content?: unknown }[] = Array.isArray(content) ? content : [];
   const text = parts.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');

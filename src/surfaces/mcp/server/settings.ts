@@ -2,6 +2,7 @@ import type { ToolPolicy } from '../../../core/contract/call.js';
 import type { CheckpointStore } from '../../../core/contract/run-checkpoint.js';
 import type { Telemetry } from '../../../core/contract/telemetry.js';
 import type { AsyncCallback } from '../../../core/contract/tool.js';
+import type { Fields } from '../../../core/kernel/json.js';
 
 /** Limits of the sessions of 2025-11-25 clients. */
 export interface McpSessionOptions {
@@ -31,7 +32,7 @@ export interface VerifiedToken {
 
 /** The client and the scopes in the claims of a token; scopes are a list, or a text with spaces. */
 export function grantOf(
-  { client_id, azp }: Readonly<Record<string, unknown>>,
+  { client_id, azp }: Fields,
   scopes: unknown,
 ): Pick<VerifiedToken, 'clientId' | 'scopes'> {
   return {

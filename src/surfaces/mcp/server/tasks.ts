@@ -16,7 +16,7 @@ import type { AsyncCallback, ToolDefinition } from '../../../core/contract/tool.
 import type { ToolResult } from '../../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import { onAbort } from '../../../core/kernel/async.js';
-import { copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
+import { copyOfJson, type Fields, withoutUndefined } from '../../../core/kernel/json.js';
 import { createNameFilter } from '../../../run/call/tool-registry.js';
 import { isExpired } from '../../../run/call/waits.js';
 import { ClaimedRun, DEFAULT_LEASE_MS, seizeRun } from '../../../run/loop/claimed-run.js';
@@ -45,7 +45,7 @@ const CALL_ID = 'call';
 /** A call that becomes a task. */
 export interface TaskCall extends Omit<FoundTask, 'run'> {
   readonly tool: ToolDefinition;
-  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly arguments: Fields;
 }
 
 /** Work that may go on after its call has an answer. */
@@ -431,7 +431,7 @@ function jobOf(run: KeptRun): { readonly taskId: string; readonly name: string }
 }
 
 function supportsTasks({ capabilities, protocolVersion }: McpCaller): boolean {
-  const { extensions } = capabilities as { readonly extensions?: Readonly<Record<string, unknown>> };
+  const { extensions } = capabilities as { readonly extensions?: Fields };
   const isDeclared = extensions !== undefined && Object.hasOwn(extensions, TASKS_EXTENSION);
   return isDeclared && protocolVersion === STATELESS;
 }

@@ -15,8 +15,8 @@ import type { Logger } from '../../../core/contract/ports.js';
 import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
-import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
-import { bytesOf, type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
+import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import { bytesOf, type NodeHandler, nodeListener, sendsJson } from '../../../core/kernel/node-http.js';
 import {
   COUNT_LIMIT,
   either,
@@ -626,8 +626,6 @@ async function enforceRateLimit(request: Request, rateLimit: RateLimit | undefin
   throw new AssistantFault('rate_limited', 'too many requests', Number.isFinite(seconds) ? retryAfter : {});
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 const FIELDS: Readonly<Record<ChatMessage['role'], readonly string[]>> = {
   user: ['role', 'content'],
   tool_result: ['role', 'name', 'content'],
@@ -686,9 +684,7 @@ function wrong(problem: string): AssistantFault {
 
 /** Parses the JSON body. Throws an {@link AssistantFault} if it is not JSON, or too large. */
 async function readBody(request: Request, maxBytes: number): Promise<unknown> {
-  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
-  // Only JSON: a form on a foreign page can send other types without a CORS check.
-  if (type.trim().toLowerCase() !== 'application/json')
+  if (!sendsJson(request))
     throw new AssistantFault('unsupported_media_type', 'the content type must be application/json');
   const text = decode(await readBytes(request, maxBytes));
   try {
