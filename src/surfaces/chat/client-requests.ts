@@ -1,6 +1,13 @@
 import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
-import { canonicalJson, type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import {
+  canonicalJson,
+  type Fields,
+  filterFields,
+  isObject,
+  isRecord,
+  withoutUndefined,
+} from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { bytesOf, sendsJson } from '../../core/kernel/node-http.js';
 import type { ConversationView, HistoryTurn } from '../../run/conversation/stored-turns.js';
@@ -292,7 +299,7 @@ function checkNames(given: Fields, { place, names, meant }: KnownNames): void {
 }
 
 function objectsOf(given: Fields): Fields {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => isRecord(value)));
+  return filterFields(given, (_name, value) => isRecord(value));
 }
 
 /** The used parts of a `RunAgentInput`. `tools`, `context` and the rest are not trusted, and ignored. */
@@ -384,10 +391,11 @@ function resumeAnswer(entry: ResumeEntry, wait: PendingCall): Answer {
   checkNames({ ...entry }, RESUME_ENTRY);
   // Clients may send the unchanged arguments back.
   const asked = canonicalJson(wait.arguments);
-  const changed = Object.entries(payload).filter(
-    ([name, value]) => !(/^arg(?:ument)?s$/.test(name) && canonicalJson(value) === asked),
+  const changed = filterFields(
+    payload,
+    (name, value) => !(/^arg(?:ument)?s$/.test(name) && canonicalJson(value) === asked),
   );
-  checkNames(Object.fromEntries(changed), PAYLOAD);
+  checkNames(changed, PAYLOAD);
   const { approved, reason, editedArgs, remember } = payload;
   // Invalid values are refused together with the answer.
   return withoutUndefined({
@@ -641,9 +649,7 @@ async function readJson(request: Request, maxRequestBytes: number): Promise<unkn
   let level: readonly unknown[] = [body];
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth > DEEPEST) throw new HttpFault(400, `The body is nested deeper than ${DEEPEST} levels.`);
-    level = level.flatMap((value) =>
-      typeof value === 'object' && value !== null ? Object.values(value) : [],
-    );
+    level = level.flatMap((value) => (isObject(value) ? Object.values(value) : []));
   }
   return body;
 }

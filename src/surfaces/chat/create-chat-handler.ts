@@ -4,7 +4,7 @@ import type { Logger } from '../../core/contract/ports.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { type NodeHandler, nodeListener } from '../../core/kernel/node-http.js';
 import {
   BOOLEAN,
@@ -177,10 +177,8 @@ function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   }
   checkOptions(options, OVER_LOOP);
   const { store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...others } = options;
-  const ofRuns = Object.entries(withoutUndefined(others)).filter(
-    ([name]) => !Object.hasOwn(CHAT_RULES, name),
-  );
-  const config = Object.fromEntries(ofRuns) as unknown as ConversationsConfig;
+  const isOfRuns = (name: string): boolean => !Object.hasOwn(CHAT_RULES, name);
+  const config = filterFields({ ...withoutUndefined(others) }, isOfRuns) as unknown as ConversationsConfig;
   const { logger } = others;
   const settings = withoutUndefined({ logger, engine, scope, leaseMs, pollMs, takesTurns });
   const own = new Conversations({ ...settings, store, config });

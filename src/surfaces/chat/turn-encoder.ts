@@ -1,6 +1,12 @@
 import type { PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { canonicalJson, type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import {
+  canonicalJson,
+  type Fields,
+  filterFields,
+  isRecord,
+  withoutUndefined,
+} from '../../core/kernel/json.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 
 /** Turn and step of a call; no turn for a run outside of a conversation. */
@@ -796,6 +802,5 @@ function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
     ...{ inputTokens, outputTokens, totalTokens, reasoningTokens },
     ...{ cachedInputTokens: cacheReadTokens, cacheWriteInputTokens: cacheWriteTokens },
   };
-  const known = Object.entries(counts).filter(([, count]) => Number.isSafeInteger(count));
-  return { usage: [Object.fromEntries(known)] };
+  return { usage: [filterFields(counts, (_name, count) => Number.isSafeInteger(count))] };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { CallRecord, CallScope } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
-import { isRecord, parsedJson, plainJson } from '../../core/kernel/json.js';
+import { isRecord, mapFields, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import type { WrittenTests } from './options.js';
 import type { SeenCall } from './watched-calls.js';
 import { type GivenReply, repliesIn, type SeenRun } from './watched-runs.js';
@@ -154,12 +154,7 @@ export function scopeFromRequest(scope: CallScope, request: unknown): CallScope 
 function plainScope(scope: SeenCall['scope']): Recording['scope'] {
   const { channel, chatId, conversationId, owner, data } = scope;
   const parts = { channel, chatId, conversationId, owner, data, request: Reflect.get(scope, REQUEST) };
-  return Object.fromEntries(
-    Object.entries(parts).flatMap(([name, part]) => {
-      const value = part === undefined ? undefined : plain(part);
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
+  return withoutUndefined(mapFields(parts, plain));
 }
 
 function plain<Value>(value: Value): Value {

@@ -6,7 +6,7 @@ import {
   type RunSummary,
 } from '../../core/contract/run-checkpoint.js';
 import type { RunStore, StoredCall, StoredCallRecord } from '../../core/contract/run-state.js';
-import type { Fields } from '../../core/kernel/json.js';
+import { type Fields, mapFields } from '../../core/kernel/json.js';
 import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
 import type { SeenCall, WatchedCalls } from './watched-calls.js';
@@ -211,7 +211,7 @@ export function shownValue(value: unknown, depth = 0): unknown {
 
 /** Applies `shownValue` to each field. */
 export function shownFields(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shownValue(value)]));
+  return mapFields(fields, (value) => shownValue(value));
 }
 
 function shownText(text: string): string {

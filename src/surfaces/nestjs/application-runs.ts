@@ -9,7 +9,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { filterFields, withoutUndefined } from '../../core/kernel/json.js';
 import { SERVED_KINDS, ToolRegistry } from '../../run/call/tool-registry.js';
 import type { LoopEvent, ToolLoopStream } from '../../run/loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
@@ -274,8 +274,7 @@ export class ApplicationRuns {
   #merged(own: RunConfig | undefined): Partial<ToolLoopConfig> {
     // The registry applies its policy and hooks; in the run's config they would apply twice.
     const { tools: _1, policy: _2, hooks: _3, ...others } = this.#parts.options;
-    const ofLoop = Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name));
-    return { ...Object.fromEntries(ofLoop), ...own };
+    return { ...filterFields({ ...others }, (name) => Object.hasOwn(LOOP_RULES, name)), ...own };
   }
 }
 

@@ -18,7 +18,7 @@ import {
   warnAuthor,
 } from '../../core/errors/author-fault.js';
 import { andThen } from '../../core/kernel/async.js';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { filterFields, isObject, withoutUndefined } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
   rawResponseOf,
@@ -533,7 +533,7 @@ export class FeatureTools {
 function ownClass(wrapper: InstanceWrapper): unknown {
   if (!wrapper.isNotMetatype) return wrapper.metatype;
   const { instance, token }: { readonly instance: unknown; readonly token: unknown } = wrapper;
-  if (typeof instance !== 'object' || instance === null) return undefined;
+  if (!isObject(instance)) return undefined;
   const prototype: unknown = Object.getPrototypeOf(instance);
   // If a class decorator returns a proxy, the prototype's constructor is the inner class.
   if (typeof token === 'function' && token.prototype === prototype) return token;
@@ -603,14 +603,11 @@ class ApplicationTools {
     this.#modules = modules;
     this.#container = new RequestContainer(moduleRef);
     this.#finder = new ToolFinder(discovery);
-    const ofRegistry = Object.entries(withoutUndefined(options)).filter(([key]) =>
-      Object.hasOwn(REGISTRY_RULES, key),
-    );
     this.registry = new ToolRegistry(
       {
         // Nest's own logger prints all levels by default.
         logArguments: false,
-        ...Object.fromEntries(ofRegistry),
+        ...filterFields({ ...withoutUndefined(options) }, (name) => Object.hasOwn(REGISTRY_RULES, name)),
         logger: this.#logger,
         describeError: createErrorDescriber(options),
         tasks,

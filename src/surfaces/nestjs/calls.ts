@@ -18,6 +18,7 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import { checkArguments } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { isObject } from '../../core/kernel/json.js';
 import { withMethods } from '../../core/kernel/options.js';
 import { CallContext } from '../../run/call/context.js';
 import type { TaskQueue } from '../../run/call/task-queue.js';
@@ -262,7 +263,7 @@ export class RequestInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const request: unknown = context.getType() === 'http' ? context.switchToHttp().getRequest() : undefined;
-    if (typeof request !== 'object' || request === null) return next.handle();
+    if (!isObject(request)) return next.handle();
     // Later code may start only on subscription: deferring interceptors, observables of the handler.
     const platform = () => context.switchToHttp().getResponse();
     return new Observable((subscriber) =>

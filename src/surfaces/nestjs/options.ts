@@ -14,7 +14,7 @@ import {
   refuseOptions,
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isObject, isRecord, mapFields } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   BOOLEAN,
@@ -315,7 +315,7 @@ export interface AnswerOptions extends RunOptions {
 
 /** A request or a response of any platform. */
 export const PLATFORM_OBJECT: OptionRule = {
-  accepts: (value) => typeof value === 'object' && value !== null,
+  accepts: isObject,
   fix: 'the request: an object',
 };
 
@@ -333,7 +333,7 @@ const RULES = {
 
 const MEANT = {
   ...SCOPE.meant,
-  ...Object.fromEntries(Object.keys(LOOP_RULES).map((name) => [name, `config: { ${name}: … }`])),
+  ...mapFields(LOOP_RULES, (_rule, name) => `config: { ${name}: … }`),
 };
 
 export const RUN_OPTIONS = optionTable<RunOptions>('a run of ToolwrightService', RULES, MEANT);

@@ -21,6 +21,7 @@ import { errorResult, RetryToolCall, ToolResult } from '../../core/contract/tool
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, isAsyncIterable, onAbort } from '../../core/kernel/async.js';
 import { errorMessage, isClientError, isHttpError } from '../../core/kernel/error-message.js';
+import { isObject } from '../../core/kernel/json.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
 import { CallContext, CallSuspended } from '../../run/call/context.js';
 import { loggedFields } from '../../run/call/log.js';
@@ -79,7 +80,7 @@ function publicText(thrown: unknown): string | undefined {
 /** The message, or what an `HttpException` contains besides it: the list of a pipe's errors, or a custom body. */
 function exceptionText(exception: unknown): string {
   const response: unknown = isHttpError(exception) ? exception.getResponse() : undefined;
-  if (typeof response !== 'object' || response === null) return errorMessage(exception);
+  if (!isObject(response)) return errorMessage(exception);
   const message: unknown = Reflect.get(response, 'message');
   if (Array.isArray(message)) return message.join('; ');
   return typeof message === 'string' ? errorMessage(exception) : JSON.stringify(response);
@@ -443,7 +444,7 @@ function executionContext({ at, args }: OpenedCall): ExecutionContext {
 
 /** Whether a return value needs no waiting: no promise, no observable, no async iterable. */
 function isComplete(returned: unknown): boolean {
-  if (typeof returned !== 'object' || returned === null) return true;
+  if (!isObject(returned)) return true;
   return !('then' in returned || isAsyncIterable(returned) || isObservable(returned));
 }
 

@@ -29,7 +29,7 @@ import {
 } from '@nestjs/core';
 import type { ClassType } from '../../core/contract/declaration.js';
 import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../core/errors/author-fault.js';
-import { canonicalJson, type Fields, isRecord } from '../../core/kernel/json.js';
+import { canonicalJson, type Fields, isObject, isRecord } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
   nodeListener,
@@ -280,7 +280,7 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   static forRoot(options: ToolwrightModuleOptions & McpOption = {}): DynamicModule {
     // From JavaScript it may be any value; that is reported while the application is created.
     const { mcp, ...others } = options ?? {};
-    const given = typeof options === 'object' && options !== null ? others : options;
+    const given = isObject(options) ? others : options;
     return rootModule({ providers: [{ provide: GIVEN_OPTIONS, useValue: given }], mcp });
   }
 

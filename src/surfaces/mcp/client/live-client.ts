@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
+import { isObject } from '../../../core/kernel/json.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { sentCancels } from './followed-task.js';
@@ -221,7 +222,7 @@ const FETCH_FAILED = 'fetch failed';
 
 /** Classifies an error by its data: `instanceof` fails if there are two copies of the SDK. */
 function connectionLossOf(error: unknown): ConnectionLoss {
-  if (typeof error !== 'object' || error === null) return 'none';
+  if (!isObject(error)) return 'none';
   if (serverRefusalOf(error)?.status === SESSION_GONE) return 'before';
   const causes = causesOf(error) as readonly Cause[];
   if (causes.some((cause) => cause instanceof AuthorizationServerError)) return 'none';

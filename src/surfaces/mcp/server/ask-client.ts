@@ -9,7 +9,7 @@ import {
 import type { CallJournal, CallScope, PendingCall, Suspension, Wait } from '../../../core/contract/call.js';
 import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import type { Fields } from '../../../core/kernel/json.js';
+import { type Fields, isObject } from '../../../core/kernel/json.js';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { answerWait, approverOf, mayApprove, type WaitAnswer } from '../../../run/call/waits.js';
@@ -273,7 +273,7 @@ class ShownValue {
 
   write(value: unknown, indent: string): string | undefined {
     if (typeof value === 'string') return this.#take(shownText(value));
-    if (typeof value !== 'object' || value === null) return this.#take(JSON.stringify(value) ?? 'null');
+    if (!isObject(value)) return this.#take(JSON.stringify(value) ?? 'null');
     if (indent.length > 2 * MOST_DEPTH) return undefined;
     const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
     const inner = `${indent}  `;

@@ -1,7 +1,7 @@
 import { UriTemplate } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import { type Fields, isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord, mapFields } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 
 type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;
@@ -27,8 +27,7 @@ export function findResource(
   for (const resource of all) {
     const found = isTemplate(resource) ? new UriTemplate(servedAs(resource).uri).match(uri) : null;
     if (found === null) continue;
-    const decoded = Object.entries(found).map(([name, value]) => [name, decode(value)]);
-    return { resource, variables: Object.fromEntries(decoded) };
+    return { resource, variables: mapFields(found, (value) => decode(value)) };
   }
   return undefined;
 }

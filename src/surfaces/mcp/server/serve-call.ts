@@ -11,7 +11,13 @@ import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { ProgressUpdate } from '../../../core/contract/tool-context.js';
 import { anySignal } from '../../../core/kernel/async.js';
-import { canonicalJson, copyOfJson, type Fields, withoutUndefined } from '../../../core/kernel/json.js';
+import {
+  canonicalJson,
+  copyOfJson,
+  type Fields,
+  isObject,
+  withoutUndefined,
+} from '../../../core/kernel/json.js';
 import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { mcpErrorOf } from '../../../run/loop/drive.js';
@@ -278,7 +284,7 @@ function reportProgress({ mcpReq }: ServerContext): ProgressReporter | undefined
 function readStep(update: ProgressUpdate): { progress?: number; total?: number; message?: string } {
   if (typeof update === 'number' && Number.isFinite(update)) return { progress: update };
   if (typeof update === 'string') return { message: update };
-  if (typeof update !== 'object' || update === null) return {};
+  if (!isObject(update)) return {};
   const { progress, total, message, content } = update as Fields;
   // Updates of agent tools have content.
   const parts: readonly { readonly content?: unknown }[] = Array.isArray(content) ? content : [];
