@@ -299,6 +299,11 @@ export interface ToolOptions extends ToolBehaviour {
   readonly preview?: string;
 }
 
+/** The options that name a method of the class; tools without a class have functions there. */
+export const COMPANIONS = ['reconcile', 'compensate', 'touches', 'preview'] as const;
+
+export type Companion = (typeof COMPANIONS)[number];
+
 /**
  * How long an instance of a toolset class lives: one instance for all calls, one per resolution, or one per call in a
  * child container that is disposed when the call is completed.

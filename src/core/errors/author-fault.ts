@@ -26,6 +26,9 @@ export interface AuthorFault {
   readonly fix: string;
 }
 
+/** A mistake whose place the caller adds. */
+export type UnplacedFault = Omit<AuthorFault, 'where'>;
+
 /** All mistakes of an author: as text and as data. */
 class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
   declare readonly faults: readonly Fault[];

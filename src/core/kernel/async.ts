@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isObject } from './json.js';
 
 /** The listeners of a signal, which share one listener on the signal itself. */
 class Audience {
@@ -156,7 +157,7 @@ export async function withinLimits<Value>(
   work: Value | PromiseLike<Value>,
   { signal, timeoutMs }: Limits,
 ): Promise<Value> {
-  const isLater = typeof work === 'object' && work !== null && 'then' in work;
+  const isLater = isThenable(work);
   const isLimited = timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
   if (!isLater || (signal === undefined && !isLimited)) return work;
   const late = Promise.withResolvers<never>();
@@ -216,12 +217,12 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Abo
 
 /** Whether a value can be awaited, including promises of other libraries. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+  return isObject(value) && 'then' in value && typeof value.then === 'function';
 }
 
 /** Whether values come one after the other, and may be awaited. */
 export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+  return isObject(value) && Symbol.asyncIterator in value;
 }
 
 /** Waits for closing to finish. After the limit, it is cut off and no longer awaited. */

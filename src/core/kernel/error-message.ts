@@ -1,12 +1,9 @@
+import { isObject } from './json.js';
+
 /** The message of any thrown value, including values that are not errors or that throw when they are read. */
 export function errorMessage(thrown: unknown): string {
   try {
-    if (
-      typeof thrown === 'object' &&
-      thrown !== null &&
-      'message' in thrown &&
-      typeof thrown.message === 'string'
-    ) {
+    if (isObject(thrown) && 'message' in thrown && typeof thrown.message === 'string') {
       return (
         thrown.message ||
         messagesIn(thrown) ||
@@ -81,7 +78,7 @@ export function isClientError(thrown: unknown): boolean {
 /** Explains that a value belongs to the same class in another copy of the package. */
 export function ofAnotherCopy(wanted: abstract new (...args: never) => object) {
   return (value: unknown, option: string) => {
-    if (typeof value !== 'object' || value === null || value instanceof wanted) return [];
+    if (!isObject(value) || value instanceof wanted) return [];
     if (value.constructor?.name !== wanted.name) return [];
     const problem = `${option} is a ${wanted.name}, but one of another copy of toolwright`;
     return [{ option, problem, fix: 'one copy for all who use it: `npm ls toolwright` lists them' }];

@@ -1,5 +1,5 @@
 import { ofAnotherCopy } from './error-message.js';
-import { isPlainObject, isRecord, plainJson } from './json.js';
+import { isObject, isPlainObject, isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
 import { visibleLine } from './visible-text.js';
 
@@ -69,7 +69,7 @@ export function objectOf<Options>(
   return {
     accepts: (value) => areRight(value, table),
     fix,
-    ...sayable(schemaOf(table)),
+    schema: schemaOf(table),
     explain: (value, option) => (isRecord(value) ? faultsIn(value, table, `${option}.`) : NO_FAULTS),
   };
 }
@@ -85,10 +85,6 @@ function schemaOf({ rules, required }: OptionTable): RuleSchema | undefined {
     ...(required.length > 0 ? { required } : {}),
     additionalProperties: false,
   };
-}
-
-function sayable(schema: RuleSchema | undefined): Pick<OptionRule, 'schema'> {
-  return schema === undefined ? {} : { schema };
 }
 
 /** A list whose entries follow a rule. */
@@ -202,7 +198,7 @@ function inWords(value: unknown): string {
     return `'${text.replaceAll("'", "\\'")}'`;
   }
   if (typeof value === 'function') return value.name === '' ? 'a function' : `the function ${value.name}`;
-  if (typeof value !== 'object' || value === null) return String(value);
+  if (!isObject(value)) return String(value);
   if (Array.isArray(value)) {
     const entries = value.slice(0, MOST_ENTRIES).map(shown);
     return `[${[...entries, ...(value.length > MOST_ENTRIES ? ['…'] : [])].join(', ')}]`;
@@ -348,7 +344,7 @@ export function oneOf(...values: readonly string[]): OptionRule {
 export function either(rule: OptionRule, other: OptionRule): OptionRule {
   const schemas = [rule, other].flatMap(({ schema }) => (schema ? [schema] : []));
   return {
-    ...sayable(schemas.length > 1 ? { anyOf: schemas } : schemas[0]),
+    schema: schemas.length > 1 ? { anyOf: schemas } : schemas[0],
     accepts: (value) => rule.accepts(value) || other.accepts(value),
     fix: `${rule.fix}, or ${other.fix}`,
     explain: (value, option) => rule.explain?.(value, option) ?? other.explain?.(value, option) ?? [],
@@ -360,7 +356,7 @@ export function exactly(wanted: unknown): OptionRule {
   return {
     accepts: (value) => value === wanted,
     fix: typeof wanted === 'string' ? `'${wanted}'` : String(wanted),
-    ...sayable(plainJson(wanted) === wanted ? { const: wanted } : undefined),
+    schema: plainJson(wanted) === wanted ? { const: wanted } : undefined,
   };
 }
 
@@ -368,10 +364,10 @@ export function exactly(wanted: unknown): OptionRule {
 export function withMethods(methods: readonly string[], fix: string): OptionRule {
   return {
     accepts: (value) => {
-      if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
-      for (const name of methods)
-        if (typeof (value as Readonly<Record<string, unknown>>)[name] !== 'function') return false;
-      return true;
+      if (!isObject(value) && typeof value !== 'function') return false;
+      return methods.every(
+        (name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function',
+      );
     },
     fix,
   };

@@ -1,6 +1,7 @@
 import type {
   ApprovalOptions,
   BackgroundOptions,
+  Companion,
   RememberOptions,
   ResultCaching,
   ToolAnnotations,
@@ -11,7 +12,7 @@ import type {
 
 import { JOB_QUEUE, type JobBackoff } from '../contract/job-engine.js';
 import type { AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool.js';
-import type { AuthorFault } from '../errors/author-fault.js';
+import type { UnplacedFault } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import {
   ANY_VALUE,
@@ -193,6 +194,10 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   ui: RECORD,
 };
 
+function companions(rule: OptionRule): Readonly<Record<Companion, OptionRule>> {
+  return { reconcile: rule, compensate: rule, touches: rule, preview: rule };
+}
+
 const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };
 
 const TOOL = optionTable<ToolOptions>(
@@ -202,10 +207,7 @@ const TOOL = optionTable<ToolOptions>(
     description: TEXT,
     parameters: ANY_VALUE,
     output: ANY_VALUE,
-    reconcile: METHOD_NAME,
-    compensate: METHOD_NAME,
-    touches: METHOD_NAME,
-    preview: METHOD_NAME,
+    ...companions(METHOD_NAME),
     ...BEHAVIOUR,
   },
   MEANT,
@@ -227,10 +229,7 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   returnsContent: BOOLEAN,
   fillsDefaults: BOOLEAN,
   checkedAs: ANY_VALUE,
-  reconcile: FUNCTION,
-  compensate: FUNCTION,
-  touches: FUNCTION,
-  preview: FUNCTION,
+  ...companions(FUNCTION),
   container: ANY_VALUE,
   replacedBy: FUNCTION,
 };
@@ -251,10 +250,11 @@ export function givenOptions<Options extends object>(given: Options): Options {
 /** The members of every tool are checked by the function that registers it. */
 const MEMBERS = { name: ANY_VALUE, description: ANY_VALUE, parameters: ANY_VALUE, execute: ANY_VALUE };
 
-const AGENT_TOOL = optionTable<
-  Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'> &
-    typeof MEMBERS & { readonly label: string }
->('agentTool', { ...MEMBERS, description: TEXT, label: TEXT, output: ANY_VALUE, ...BEHAVIOUR }, MEANT);
+const AGENT_TOOL = optionTable<Omit<ToolOptions, Companion> & typeof MEMBERS & { readonly label: string }>(
+  'agentTool',
+  { ...MEMBERS, description: TEXT, label: TEXT, output: ANY_VALUE, ...BEHAVIOUR },
+  MEANT,
+);
 
 const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a tool', {
   ...DEFINITION,
@@ -330,7 +330,7 @@ export function toolsetOptionFaults(options: unknown): readonly OptionFault[] {
 export const UNLOADED_SCHEMA: readonly string[] = unloaded('the schema');
 
 /** A fault if `parameters` is present but undefined: the tool would silently take no arguments. */
-export function unloadedSchemaFaults(options: unknown): readonly Omit<AuthorFault, 'where'>[] {
+export function unloadedSchemaFaults(options: unknown): readonly UnplacedFault[] {
   if (!isRecord(options) || !Object.hasOwn(options, 'parameters')) return [];
   const { parameters } = options;
   if (parameters !== undefined && parameters !== null) return [];
@@ -344,7 +344,7 @@ export function unloadedSchemaFaults(options: unknown): readonly Omit<AuthorFaul
 }
 
 /** A fault if `execute` is present but undefined: the call would silently be left to the client. */
-export function unloadedExecuteFaults(options: unknown): readonly Omit<AuthorFault, 'where'>[] {
+export function unloadedExecuteFaults(options: unknown): readonly UnplacedFault[] {
   if (!isRecord(options) || !Object.hasOwn(options, 'execute') || options.execute !== undefined) return [];
   return [
     {

@@ -1,12 +1,12 @@
 import type { ArgsOptions, ClassType, ParamOptions } from '../../core/contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
-import type { AuthorFault } from '../../core/errors/author-fault.js';
+import type { UnplacedFault } from '../../core/errors/author-fault.js';
 import { listOf, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
 import { fromParameter } from '../schema/from-parameter.js';
-import { NO_METADATA } from '../schema/type-reference.js';
+import { NO_METADATA, resolveDesignType } from '../schema/type-reference.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
-import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
+import { isInjectedType, type ParameterFacts } from './method-facts.js';
 
 /** The signature of a method: the source of each parameter's value, and the model of the arguments. */
 export interface MethodSignature {
@@ -14,13 +14,10 @@ export interface MethodSignature {
   readonly arguments: ArgumentsModel;
 }
 
-/** A fault within one method; the caller adds class and method. */
-export type ParameterFault = Omit<AuthorFault, 'where'>;
-
 /** The signature, or all faults of its parameters. */
 export type SignatureResult =
   | { readonly ok: true; readonly signature: MethodSignature }
-  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+  | { readonly ok: false; readonly faults: readonly UnplacedFault[] };
 
 /** A parameter that receives a property of the arguments, all arguments, or an injected value. */
 interface BoundParameter {
@@ -35,7 +32,7 @@ export function bindParameters(parameters: readonly ParameterFacts[]): Signature
   const bindings: ArgumentBinding[] = [];
   const properties: PropertyModel[] = [];
   const wholes: ArgumentsModel[] = [];
-  const faults: ParameterFault[] = [];
+  const faults: UnplacedFault[] = [];
   for (const facts of parameters) {
     const bound = bindParameter(facts, isAlone);
     if ('problem' in bound) {
@@ -46,8 +43,9 @@ export function bindParameters(parameters: readonly ParameterFacts[]): Signature
     if (bound.property !== undefined) properties.push(bound.property);
     if (bound.whole !== undefined) wholes.push(bound.whole);
   }
-  const contexts = parameters.filter(receivesContext).length;
-  faults.push(...clashes({ contexts, properties, wholes: wholes.length }));
+  if (parameters.filter(receivesContext).length > 1)
+    faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
+  faults.push(...clashes(properties, wholes.length));
   if (faults.length > 0) return { ok: false, faults };
   return { ok: true, signature: { bindings, arguments: wholes[0] ?? { properties } } };
 }
@@ -60,7 +58,7 @@ export function bindToSchema(parameters: readonly ParameterFacts[], schema: Json
   const names = Object.keys(schema.properties ?? {});
   const isAlone = areAlone(parameters);
   const bindings: ArgumentBinding[] = [];
-  const faults: ParameterFault[] = [];
+  const faults: UnplacedFault[] = [];
   for (const facts of parameters) {
     const record = facts.records[0];
     const name = (record?.role === 'property' ? record.options.name : undefined) ?? facts.parsed?.name;
@@ -93,13 +91,13 @@ function injectedBinding({ records, designType }: ParameterFacts): ArgumentBindi
   return { from: designType === AbortSignal ? 'signal' : 'context' };
 }
 
-function receivesContext({ records, designType }: ParameterFacts): boolean {
-  const record = records[0];
-  if (record === undefined) return isContextType(designType);
-  return record.role === 'context' && record.isFilled !== true;
+function receivesContext(facts: ParameterFacts): boolean {
+  const record = facts.records[0];
+  const isFilled = record?.role === 'context' && record.isFilled === true;
+  return injectedBinding(facts)?.from === 'context' && !isFilled;
 }
 
-function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter | ParameterFault {
+function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter | UnplacedFault {
   const { records, designType, parsed } = facts;
   const record = records[0];
   if (records.length > 1) {
@@ -112,17 +110,18 @@ function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter 
   const injected = injectedBinding(facts);
   if (injected !== undefined) return { binding: injected };
   if (record?.role === 'arguments') return bindWhole(facts, record.options);
-  if (record === undefined && isAlone && isDtoClass(designType) && !parsed?.isRest)
-    return { binding: { from: 'arguments' }, whole: { class: designType } };
+  const dto = record === undefined && isAlone && !parsed?.isRest ? dtoClass(designType) : undefined;
+  if (dto !== undefined) return { binding: { from: 'arguments' }, whole: { class: dto } };
   return bindProperty(facts, record?.role === 'property' ? record.options : {});
 }
 
-function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter | ParameterFault {
+function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter | UnplacedFault {
   const [wrong] = optionFaults(options, ARGS);
   if (wrong !== undefined) return { parameter: label(facts), ...wrong };
   const { designType, generated } = facts;
   const binding = { from: 'arguments' } as const;
-  if (isDtoClass(designType)) return { binding, whole: { class: designType, groups: options.groups } };
+  const dto = dtoClass(designType);
+  if (dto !== undefined) return { binding, whole: { class: dto, groups: options.groups } };
   if (generated?.type.kind === 'described') return { binding, whole: { type: generated.type } };
   return {
     parameter: label(facts),
@@ -136,7 +135,7 @@ function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter 
   };
 }
 
-function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParameter | ParameterFault {
+function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParameter | UnplacedFault {
   const { parsed, designType, generated } = facts;
   const name = options.name ?? parsed?.name;
   if (name === undefined) {
@@ -179,40 +178,15 @@ function restOptions(options: ParamOptions, designType: unknown): ParamOptions {
   return isKnown ? { ...others, items: () => designType as ClassType } : options;
 }
 
-const VALUE_CLASSES: readonly unknown[] = [
-  String,
-  Number,
-  Boolean,
-  BigInt,
-  Symbol,
-  Object,
-  Array,
-  Function,
-  Promise,
-  Map,
-  Set,
-  RegExp,
-  Date,
-  URL,
-  Uint8Array,
-  ArrayBuffer,
-];
-
-/** Whether a design type is a class whose properties are described. */
-function isDtoClass(designType: unknown): designType is ClassType {
-  if (typeof designType !== 'function' || VALUE_CLASSES.includes(designType)) return false;
-  return !(designType.prototype instanceof Uint8Array) && designType.prototype !== undefined;
+/** The class of a design type, if its properties are described. */
+function dtoClass(designType: unknown): ClassType | undefined {
+  const resolved = resolveDesignType(designType);
+  return resolved.ok && resolved.type.kind === 'class' ? resolved.type.class : undefined;
 }
 
-function clashes(of: {
-  readonly contexts: number;
-  readonly properties: readonly PropertyModel[];
-  readonly wholes: number;
-}): readonly ParameterFault[] {
-  const faults: ParameterFault[] = [];
-  if (of.contexts > 1)
-    faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
-  if (of.wholes > 0 && (of.properties.length > 0 || of.wholes > 1)) {
+function clashes(properties: readonly PropertyModel[], wholes: number): readonly UnplacedFault[] {
+  const faults: UnplacedFault[] = [];
+  if (wholes > 0 && (properties.length > 0 || wholes > 1)) {
     faults.push({
       problem: 'one parameter takes the whole arguments object, and others want properties of it',
       fix: 'either one @Args() parameter, or @Param on each',
@@ -220,7 +194,7 @@ function clashes(of: {
   }
   const names = new Set<string>();
   const doubled = new Set<string>();
-  for (const { name } of of.properties) (names.has(name) ? doubled : names).add(name);
+  for (const { name } of properties) (names.has(name) ? doubled : names).add(name);
   for (const name of doubled) {
     faults.push({
       problem: `two parameters are the property "${name}"`,

@@ -1,4 +1,4 @@
-import type { ToolOptions } from '../../core/contract/declaration.js';
+import type { Companion, ToolOptions } from '../../core/contract/declaration.js';
 import type { JsonObject, JsonSchema, SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
 import type {
   AgentToolResult,
@@ -8,13 +8,14 @@ import type {
 } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import {
-  type AuthorFault,
   ToolDeclarationError,
+  type UnplacedFault,
   undescribed,
   warnAuthor,
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { cached } from '../../core/kernel/cached.js';
+import { isObject, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import type { OptionFault } from '../../core/kernel/options.js';
 import {
   agentToolFaults,
@@ -33,8 +34,8 @@ export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
 
 /** Options of {@link defineTool}. */
 export interface DefineToolOptions<Source extends SchemaSource>
-  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate' | 'touches' | 'preview'>,
-    Pick<ToolDefinition, 'reconcile' | 'compensate' | 'touches' | 'preview'> {
+  extends Omit<ToolOptions, 'parameters' | 'name' | Companion>,
+    Pick<ToolDefinition, Companion> {
   readonly name: string;
   /** Default: no arguments. */
   readonly parameters?: Source;
@@ -72,7 +73,7 @@ export function defineTool<Source extends SchemaSource = JsonSchema>(
 /** The function that creates the tool, and the faults that it found in the options. */
 interface Maker {
   readonly by: string;
-  readonly wrong: readonly Omit<AuthorFault, 'where'>[];
+  readonly wrong: readonly UnplacedFault[];
 }
 
 /** Creates the tool, or throws all its faults. */
@@ -99,10 +100,6 @@ export function toDefinition<Source extends SchemaSource>(
     parameters,
     output,
     hydrate,
-    reconcile: options.reconcile,
-    compensate: options.compensate,
-    touches: options.touches,
-    preview: options.preview,
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
     // An instance of a class may use `this`.
     execute: execute
@@ -128,38 +125,12 @@ function refuseClientTool(name: string): () => never {
 }
 
 /** The derived parts of a tool; they replace the author's options of the same name. */
-type ToolParts = Pick<
-  ToolDefinition,
-  | 'name'
-  | 'toolset'
-  | 'served'
-  | 'parameters'
-  | 'output'
-  | 'isOutputInferred'
-  | 'hydrate'
-  | 'observesSignal'
-  | 'ignoresContext'
-  | 'container'
-  | 'reconcile'
-  | 'compensate'
-  | 'touches'
-  | 'preview'
-  | 'execute'
->;
+type ToolParts = Partial<ToolDefinition> & Pick<ToolDefinition, 'name' | 'parameters' | 'execute'>;
 
 /** A finished definition: the author's options and the derived parts, frozen, without undefined fields. */
-export function freezeTool(
-  options: Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'>,
-  parts: ToolParts,
-): ToolDefinition {
-  const all: Readonly<Record<string, unknown>> = {
-    ...options,
-    description: options.description ?? '',
-    ...parts,
-  };
-  const present: Record<string, unknown> = {};
-  for (const name of Object.keys(all)) if (all[name] !== undefined) present[name] = all[name];
-  const tool = Object.freeze(present) as unknown as ToolDefinition;
+export function freezeTool(options: Omit<ToolOptions, Companion>, parts: ToolParts): ToolDefinition {
+  const all = { ...options, description: options.description ?? '', ...parts };
+  const tool = Object.freeze(withoutUndefined(all)) as ToolDefinition;
   finished.add(tool);
   return tool;
 }
@@ -169,7 +140,7 @@ const finished = new WeakSet<object>();
 
 /** Whether {@link freezeTool} created this definition, so that it needs no further check. */
 export function isFinishedTool(tool: unknown): tool is ToolDefinition {
-  return typeof tool === 'object' && tool !== null && finished.has(tool);
+  return isObject(tool) && finished.has(tool);
 }
 
 /** The tool names that every provider accepts. */
@@ -213,10 +184,7 @@ function hasOneParameter(source: string): boolean {
 
 /** An agent tool: `label` is its title; only the application receives `details`. */
 export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
-  extends Omit<
-    ToolOptions,
-    'parameters' | 'name' | 'description' | 'reconcile' | 'compensate' | 'touches' | 'preview'
-  > {
+  extends Omit<ToolOptions, 'parameters' | 'name' | 'description' | Companion> {
   readonly name: string;
   readonly label: string;
   readonly description: string;
@@ -289,18 +257,12 @@ const adapted = new WeakMap<object, ToolDefinition>();
  * @throws ToolDeclarationError (502) if the object has this form and contains a fault.
  */
 export function adaptAgentTool(given: unknown): unknown {
-  if (!isAgentTool(given)) return given;
-  const known = adapted.get(given);
-  if (known !== undefined) return known;
-  const tool = agentTool(given);
-  adapted.set(given, tool);
-  return tool;
+  return isAgentTool(given) ? cached<AgentTool, ToolDefinition>(adapted, given, agentTool) : given;
 }
 
 /** It has a label, and its `execute` does not take the arguments first. */
 function isAgentTool(given: unknown): given is AgentTool {
-  if (typeof given !== 'object' || given === null || !('label' in given) || !('execute' in given))
-    return false;
+  if (!isObject(given) || !('label' in given) || !('execute' in given)) return false;
   const { label, execute } = given;
   if (typeof label !== 'string' || typeof execute !== 'function' || execute.length === 1) return false;
   return !('setContext' in given || 'setCallback' in given);

@@ -1,4 +1,4 @@
-import type { ClassType } from '../../core/contract/declaration.js';
+import { type ClassType, COMPANIONS, type Companion } from '../../core/contract/declaration.js';
 import type { InstanceResolver, Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
@@ -10,6 +10,7 @@ import {
   warnAuthor,
 } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { isObject } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   BOOLEAN,
@@ -107,10 +108,9 @@ function misuses(options: DiscoverOptions): readonly OptionFault[] {
   const others = toolsets.flatMap((toolset: unknown, index): readonly OptionFault[] => {
     if (typeof toolset === 'function') return [];
     const option = `toolsets[${index}]`;
-    const found =
-      typeof toolset === 'object' && toolset !== null
-        ? `an instance of ${toolset.constructor?.name ?? 'nothing'}`
-        : String(toolset);
+    const found = isObject(toolset)
+      ? `an instance of ${toolset.constructor?.name ?? 'nothing'}`
+      : String(toolset);
     return [{ option, problem: `${found} is not a class`, fix }];
   });
   return [...faults, ...others];
@@ -216,33 +216,14 @@ interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresConte
 
 /** Creates the tool of a planned method; its host determines how it is called. */
 export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
-  const {
-    class: owner,
-    key,
-    options,
-    name,
-    toolset,
-    served,
-    parameters,
-    output,
-    hydrate,
-    bindings,
-  } = planned;
+  const { class: owner, key, options, call: _, bindings, facts: __, ...parts } = planned;
+  const companions = COMPANIONS.map((role) => [role, companion(options[role], open)]);
   const tool = freezeTool(options, {
-    name,
-    toolset,
-    served,
-    parameters,
-    output,
-    isOutputInferred: planned.isOutputInferred,
-    hydrate,
-    reconcile: companion(options.reconcile, open) as ToolDefinition['reconcile'],
-    compensate: companion(options.compensate, open) as ToolDefinition['compensate'],
-    touches: companion(options.touches, open) as ToolDefinition['touches'],
-    preview: companion(options.preview, open) as ToolDefinition['preview'],
+    ...parts,
+    ...(Object.fromEntries(companions) as Pick<ToolDefinition, Companion>),
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
-    ...(served && { execute: valueInDetails(calling.execute) }),
+    ...(parts.served && { execute: valueInDetails(calling.execute) }),
   });
   bindMethod(tool, { class: owner, key });
   return tool;

@@ -319,14 +319,9 @@ const INJECTED = { context: ToolContext, signal: AbortSignal } as const;
 
 /** Whether a parameter is injected because of its type. */
 export function isInjectedType(designType: unknown): boolean {
-  return isContextType(designType) || designType === AbortSignal;
-}
-
-/** Whether a type is `ToolContext` or a class derived from it. */
-export function isContextType(designType: unknown): boolean {
+  if (typeof designType !== 'function') return false;
   return (
-    typeof designType === 'function' &&
-    (designType === ToolContext || designType.prototype instanceof ToolContext)
+    designType === AbortSignal || designType === ToolContext || designType.prototype instanceof ToolContext
   );
 }
 

@@ -1,13 +1,14 @@
-import type {
-  ClassType,
-  ServedAs,
-  ToolOptions,
-  ToolsetOptions,
-  ToolsetTitle,
+import {
+  type ClassType,
+  COMPANIONS,
+  type ServedAs,
+  type ToolOptions,
+  type ToolsetOptions,
+  type ToolsetTitle,
 } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
-import { type AuthorFault, undescribed } from '../../core/errors/author-fault.js';
+import { type AuthorFault, type UnplacedFault, undescribed } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
   describedTool,
@@ -29,7 +30,6 @@ import {
   createCaller,
   type MethodCaller,
   type MethodSignature,
-  type ParameterFault,
   type SignatureResult,
 } from './bind-parameters.js';
 import { illegalName, TOOL_NAME } from './define-tool.js';
@@ -134,7 +134,7 @@ function misfitFault(where: string, problem: string): AuthorFault {
   };
 }
 
-type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readonly ParameterFault[] }) & {
+type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readonly UnplacedFault[] }) & {
   /** Why the generated description of the method was ignored; continues "it …". */
   readonly misfit?: string;
   readonly disagreements?: readonly string[];
@@ -160,7 +160,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
     return faulty('@Tool is used on something that is not a method', 'an ordinary method');
   const own = withPublic(isRecord(said) ? said : {}, { record, toolset });
   const name = own.name ?? toolName(key, of);
-  const ownFaults: ParameterFault[] = [
+  const ownFaults: UnplacedFault[] = [
     ...toolOptionFaults(isRecord(said) ? own : said),
     ...unloadedSchemaFaults(said),
     ...companionFaults(toolset, own),
@@ -216,8 +216,8 @@ function withPublic(
 }
 
 /** Companion methods that a tool names but the class does not have. */
-function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
-  const faults: ParameterFault[] = [];
+function companionFaults(toolset: ClassType, options: ToolOptions): readonly UnplacedFault[] {
+  const faults: UnplacedFault[] = [];
   for (const role of COMPANIONS) {
     const name: unknown = options[role];
     if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) continue;
@@ -226,8 +226,6 @@ function companionFaults(toolset: ClassType, options: ToolOptions): readonly Par
   }
   return faults;
 }
-
-const COMPANIONS = ['reconcile', 'compensate', 'touches', 'preview'] as const;
 
 /** Does not run getters. */
 function isMethodOf(prototype: object | null, name: string): boolean {
@@ -250,7 +248,7 @@ function withToolset(options: ToolOptions, { defer, namespace }: ToolsetOptions)
 
 type UnderstoodMethod =
   | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
-  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+  | { readonly ok: false; readonly faults: readonly UnplacedFault[] };
 
 /** `@Tool` wins over `@ApiOperation`, and that over the generated file. */
 function withDescription(
@@ -315,7 +313,7 @@ function minifiedNames(
   { parameters }: ToolOptions,
   facts: MethodFacts,
   declaredIn: ClassType,
-): ParameterFault | undefined {
+): UnplacedFault | undefined {
   const names = parameters === undefined ? namesFromSource(facts) : NO_NAMES;
   const isShort = names.length > 0 && names.every((name) => name.length === 1);
   if (!isShort || !isMinified(declaredIn)) return undefined;

@@ -1,6 +1,7 @@
 import type { ToolOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
+import type { UnplacedFault } from '../../core/errors/author-fault.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
 import { standardHydrator } from '../checking/hydration/standard-hydrator.js';
 import {
@@ -13,7 +14,6 @@ import { resolveReference } from '../checking/schema-level.js';
 import { readSchemaSource } from '../schema/schema-source.js';
 import { type ArgumentsModel, arePlain } from '../schema/value-type.js';
 import { writeParameters } from '../schema/write-schema.js';
-import type { ParameterFault } from './bind-parameters.js';
 
 /** The schemas of a tool, and how its arguments are hydrated. */
 export interface ToolSchemas {
@@ -23,20 +23,20 @@ export interface ToolSchemas {
   /** Contradictions between types and rules of DTO classes. */
   readonly disagreements?: readonly string[];
   /** Probable mistakes in the schemas that do not prevent use. */
-  readonly warnings: readonly ParameterFault[];
+  readonly warnings: readonly UnplacedFault[];
 }
 
 /** The schemas, or the faults that prevent them. */
 type ToolSchemasResult =
   | ({ readonly ok: true } & ToolSchemas)
-  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+  | { readonly ok: false; readonly faults: readonly UnplacedFault[] };
 
 /** The schemas of a tool. Without explicit `parameters`, `build` creates them from the signature, if there is one. */
 export function buildToolSchemas(
   options: Pick<ToolOptions, 'parameters' | 'output' | 'input'>,
-  build: (faults: ParameterFault[]) => BuiltSchema | undefined = () => NO_PARAMETERS,
+  build: (faults: UnplacedFault[]) => BuiltSchema | undefined = () => NO_PARAMETERS,
 ): ToolSchemasResult {
-  const faults: ParameterFault[] = [];
+  const faults: UnplacedFault[] = [];
   const output = options.output ? fromSource(options.output, 'output', faults) : undefined;
   const input = options.parameters ? fromSource(options.parameters, 'parameters', faults) : build(faults);
   if (input !== undefined && !input.isObject) faults.push(...objectFaults(input.schema));
@@ -47,12 +47,12 @@ export function buildToolSchemas(
   return { ok: true, parameters, hydrate, output: output?.schema, disagreements, warnings };
 }
 
-function warningsOf(built: BuiltSchema | undefined, what: string): readonly ParameterFault[] {
+function warningsOf(built: BuiltSchema | undefined, what: string): readonly UnplacedFault[] {
   if (built === undefined || built.writer === 'framework') return NO_FAULTS;
   return schemaWarnings(built.schema, built.writer).map((warning) => describeSchemaFault(warning, what));
 }
 
-const NO_FAULTS: readonly ParameterFault[] = [];
+const NO_FAULTS: readonly UnplacedFault[] = [];
 
 interface BuiltSchema {
   readonly schema: JsonSchema;
@@ -70,7 +70,7 @@ const NO_PARAMETERS: BuiltSchema = {
   writer: 'framework',
 };
 
-function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]): BuiltSchema | undefined {
+function fromSource(source: SchemaSource, what: string, faults: UnplacedFault[]): BuiltSchema | undefined {
   const read = readSchemaSource(source);
   if (!read.ok) {
     const { problem, causes, fix } = read;
@@ -86,23 +86,23 @@ function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]
 }
 
 /** The root must be an object, because providers refuse other tools. */
-export function objectFaults(schema: JsonSchema): readonly ParameterFault[] {
+export function objectFaults(schema: JsonSchema): readonly UnplacedFault[] {
   return describesObject(schema, schema) ? [] : [NO_OBJECT];
 }
 
-const NO_OBJECT: ParameterFault = {
+const NO_OBJECT: UnplacedFault = {
   problem: 'its `parameters` describe no object',
   fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
 };
 
 /** The faults of a tool with text input whose parameters are not a single string. */
-export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly ParameterFault[] {
+export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly UnplacedFault[] {
   const [first, ...others] = Object.values(properties);
   const isText = type === 'object' && others.length === 0 && first?.type === 'string';
   return isText ? [] : [NO_TEXT];
 }
 
-const NO_TEXT: ParameterFault = {
+const NO_TEXT: UnplacedFault = {
   problem: "its `input` is 'text', and its parameters are not one string alone",
   fix: "exactly one parameter, of the type string; or no `input: 'text'`",
 };
@@ -122,7 +122,7 @@ function describesObject(schema: JsonSchema, root: JsonSchema): boolean {
 }
 
 /** The schema of a signature: its parameters, a DTO class, or a generated type. */
-export function fromSignature(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema | undefined {
+export function fromSignature(model: ArgumentsModel, faults: UnplacedFault[]): BuiltSchema | undefined {
   const written = writeParameters(model);
   if (!written.ok) {
     faults.push(...written.faults);
@@ -151,7 +151,7 @@ function declaredDefaults(
 }
 
 /** Assigns a fault of `@Param` or of a class's rules to its parameter. */
-function faultOfParameter(fault: SchemaFault): ParameterFault {
+function faultOfParameter(fault: SchemaFault): UnplacedFault {
   const [, parameter, rest] = /^properties\.([^.]+)\.(.+)$/.exec(fault.path) ?? [];
   if (parameter === undefined) return describeSchemaFault(fault, 'parameters');
   return { parameter, problem: `its \`${rest}\` ${fault.problem}`, fix: fault.fix };

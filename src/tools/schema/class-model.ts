@@ -1,6 +1,6 @@
 import type { ClassType, DescribedSchema, ParamOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { isBundled } from '../../core/kernel/optional-package.cjs';
 import {
   lineage,
@@ -55,7 +55,7 @@ import type { ClassModel, PropertyModel, RemainingRules, ValueModel, ValueType }
 /** The decorators and metadata of one property of a class. */
 interface DecoratedProperty {
   readonly key: string;
-  readonly options?: ParamOptions;
+  readonly options: ParamOptions;
   /** Its class-validator rules in the selected groups; `undefined` if it has no rules in any group. */
   readonly rules?: readonly ValidationRule[];
   /** Its rules in any group, which may determine its type if nothing else does. */
@@ -82,14 +82,14 @@ type PropertyResult =
 
 /** The model of one property of a DTO class. */
 function fromProperty(decorated: DecoratedProperty): PropertyResult {
-  const { key, options = {}, transform, groups, generated, api } = decorated;
+  const { key, options, transform, generated, api } = decorated;
   const wrong = paramOptionFault(options);
   if (wrong !== undefined) return wrong;
   const designType = (generated && designToken(generated.type)) ?? decorated.designType;
   const eachIsOwn = !isCollection(designType);
   const rules = propertyRules(decorated.rules ?? [], eachIsOwn);
   const said = withApiProperty(rules, api, designType);
-  const facts = { options, rules: said, transform, designType, groups, generated, apiType: api?.type };
+  const facts: PropertyFacts = { ...decorated, designType, rules: said };
   const applicable = propertyType(facts);
   const result = applicable.ok
     ? applicable
@@ -106,16 +106,14 @@ function fromProperty(decorated: DecoratedProperty): PropertyResult {
       rules.needsValidator || mayDiffer(decorated, rules, result.type) ? 'all' : remainingOf(key, rules),
     property: {
       name,
-      ...(name === key ? {} : { key }),
+      key: name === key ? undefined : key,
       type: withItemKeywords(result.type, said),
       required: isRequired(decorated, rules),
       nullable: options.nullable ?? isNullable(decorated, rules),
       keywords: keywordsOf(result.type, decorated, said),
-      ...(transforms.length > 0 ? { transforms } : {}),
-      ...(transformsFirst(decorated, result.type)
-        ? { transformedFirst: transform?.isExposed ? 'always' : 'sent' }
-        : {}),
-      ...(rules.isNested ? { cascades: true } : {}),
+      transforms: transforms.length > 0 ? transforms : undefined,
+      transformedFirst: transformsFirst(decorated, result.type),
+      cascades: rules.isNested || undefined,
     },
   };
 }
@@ -132,7 +130,7 @@ function remainingOf(key: string, { inexact, isOptional }: PropertyRules): Remai
 /** Whether the rules were written for another type than the schema has, or for the value after a `@Transform`. */
 function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: ValueType): boolean {
   if ((decorated.rules ?? []).length === 0) return false;
-  if (isTransformed(decorated) || namesType(decorated.options ?? {})) return true;
+  if (isTransformed(decorated) || namesType(decorated.options)) return true;
   return rules.own.hint !== undefined && !fitsHint(type, rules.own.hint);
 }
 
@@ -142,7 +140,7 @@ function disagreementOf(
   { own: { hint } }: PropertyRules,
   type: ValueType,
 ): string | undefined {
-  const { options = {}, generated } = decorated;
+  const { options, generated } = decorated;
   if (generated === undefined || hint === undefined || namesType(options)) return undefined;
   if (isTransformed(decorated) || type.kind === 'any' || fitsHint(type, hint)) return undefined;
   return `its type is ${typeName(type)}, and its class-validator rules are for ${hint}`;
@@ -165,12 +163,16 @@ function isTransformed({ transform }: DecoratedProperty): boolean {
  * Whether the type is that of the value after a `@Transform`. Values that `@Type` turns into instances are checked
  * before the transform. So are properties whose `@Param` states another type: it describes the sent value.
  */
-function transformsFirst(decorated: DecoratedProperty, type: ValueType): boolean {
-  const { options = {}, transform, designType } = decorated;
-  if (!isTransformed(decorated) || transform?.type !== undefined || !isPlain(type)) return false;
-  if (!namesType(options) || options.enum !== undefined) return true;
+function transformsFirst(
+  { options, transform, designType }: DecoratedProperty,
+  type: ValueType,
+): PropertyModel['transformedFirst'] {
+  if (!transform?.transforms.length || transform.type !== undefined || !isPlain(type)) return undefined;
   const designed = designType === Array ? 'array' : kindOf(resolveDesignType(designType));
-  return designed === kindOf({ ok: true, type });
+  const isOfResult =
+    !namesType(options) || options.enum !== undefined || designed === kindOf(knownType(type));
+  if (!isOfResult) return undefined;
+  return transform.isExposed ? 'always' : 'sent';
 }
 
 /** Whether its values are the same in JSON and for the tool, or are one string in JSON. */
@@ -212,8 +214,8 @@ function isNullable({ generated, api, rules: all = [] }: DecoratedProperty, rule
 /** A property is required unless all its rules accept its absence; without rules, it is required. */
 function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean {
   const { options, rules: all, generated, api } = decorated;
-  if (options?.required !== undefined) return options.required;
-  if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
+  if (options.required !== undefined) return options.required;
+  if (options.default !== undefined || rules.isOptional || rules.isConditional) return false;
   // Rules validate the instance, which has its initializer's value if no value was sent.
   if (initialOf(decorated, rules) !== undefined) return false;
   if (all !== undefined && !rules.acceptsMissing) return true;
@@ -226,7 +228,7 @@ function initialOf(
   { options, generated, api, rules: all = [] }: DecoratedProperty,
   rules: PropertyRules,
 ): unknown {
-  const initial = options?.schema === undefined ? (api?.default ?? generated?.keywords.default) : undefined;
+  const initial = options.schema === undefined ? (api?.default ?? generated?.keywords.default) : undefined;
   return initial !== undefined && acceptsInitial(initial, all, rules) ? initial : undefined;
 }
 
@@ -234,7 +236,7 @@ const NO_KEYWORDS: JsonSchema = {};
 
 /** An explicit schema is complete; otherwise `@Param` overrides the rules, keyword by keyword. */
 function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: PropertyRules): JsonSchema {
-  const { options = {}, generated, api } = decorated;
+  const { options, generated, api } = decorated;
   const isExplicit = options.schema !== undefined;
   const fromRules = isExplicit ? NO_KEYWORDS : applicableKeywords(type, rules.own.keywords);
   const { description, default: _, ...known } = (!isExplicit && generated?.keywords) || NO_KEYWORDS;
@@ -255,18 +257,8 @@ function withItemKeywords(type: ValueType, rules: PropertyRules): ValueType {
   return Object.keys(keywords).length === 0 ? type : { ...type, keywords };
 }
 
-/** All facts about one property of a DTO class. */
-interface PropertyFacts {
-  readonly options: ParamOptions;
-  readonly rules: PropertyRules;
-  readonly transform?: TransformRule;
-  readonly designType: unknown;
-  readonly groups?: readonly string[];
-  /** From the generated file. */
-  readonly generated?: ValueModel;
-  /** The class in `@ApiProperty`, which rules cannot express. */
-  readonly apiType?: ValueType;
-}
+/** The facts about one property of a DTO class, with its rules combined. */
+type PropertyFacts = Omit<DecoratedProperty, 'rules'> & { readonly rules: PropertyRules };
 
 /**
  * The type of a DTO's property from, in this order: `@Param`, the generated file, class-transformer's `@Type`,
@@ -318,17 +310,17 @@ function collectionOf({ designType, transform, rules }: PropertyFacts): 'array' 
   return declared === Array || rules.hasItems || rules.own.hint === 'array' ? 'array' : undefined;
 }
 
-function itemType({ transform, rules, designType, groups, apiType }: PropertyFacts): TypeResult {
+function itemType({ transform, rules, designType, groups, api }: PropertyFacts): TypeResult {
   if (transform?.type) return fromTypeRule(transform.type, rules.items, groups);
-  return fromRules(rules.items) ?? (apiType ? knownType(apiType) : unknownType(designType ?? Array));
+  return fromRules(rules.items) ?? (api?.type ? knownType(api.type) : unknownType(designType ?? Array));
 }
 
-function singleType({ transform, rules, designType, groups, apiType }: PropertyFacts): TypeResult {
+function singleType({ transform, rules, designType, groups, api }: PropertyFacts): TypeResult {
   if (transform?.type) return fromTypeRule(transform.type, rules.own, groups);
   if (isEnumObject(designType) && rules.own.values === undefined) return resolveTypeReference(designType);
   const design = resolveDesignType(designType, groups);
   if (design.ok && rules.own.values === undefined) return knownType(refine(design.type, rules.own.hint));
-  return fromRules(rules.own) ?? (apiType ? knownType(apiType) : design);
+  return fromRules(rules.own) ?? (api?.type ? knownType(api.type) : design);
 }
 
 /** The type from rules alone: the allowed values, or the only accepted type. */
@@ -506,7 +498,7 @@ function decoratedProperties(
     const source = sources.get(key) ?? target;
     return {
       key,
-      options: options.get(key),
+      options: options.get(key) ?? {},
       rules: rules.get(key),
       rulesOfAnyGroup: rulesOfAnyGroup.get(key),
       transform: transforms.ruleOf(key),
@@ -551,7 +543,6 @@ function unseenDecorators(target: ClassType): PropertyFault {
   return {
     property: '',
     problem: `the class-validator that class ${target.name} was declared with is in a bundle, where it cannot be reached`,
-    causes: [],
     fix: isBundled()
       ? "import 'toolwright/dto' before the class, so that the bundle provides it"
       : 'class-validator, class-transformer and toolwright in the bundle, or all of them external',
@@ -693,12 +684,13 @@ function apiProperty(target: ClassType, key: string): ApiProperty | undefined {
   const keywords = saidKeywords(said);
   const { items: nested } = said;
   const ofItems = isArray && isRecord(nested) ? { ...said, ...nested } : said;
+  const isMoved = (name: string): boolean => MOVED_TO_ITEMS.includes(name);
   const values: ValueRules = {
-    ...(hintOf(type) ? { hint: hintOf(type) } : {}),
-    ...valuesOf(ofItems),
-    keywords: isArray ? only(keywords, MOVED_TO_ITEMS) : keywords,
+    hint: hintOf(type),
+    values: valuesOf(ofItems),
+    keywords: isArray ? filterFields(keywords, isMoved) : keywords,
   };
-  const array: ValueRules = { hint: 'array', keywords: without(keywords, MOVED_TO_ITEMS) };
+  const array: ValueRules = { hint: 'array', keywords: filterFields(keywords, (name) => !isMoved(name)) };
   const hint = isArray ? 'array' : hintOf(type);
   return {
     description: textOf(said.description),
@@ -745,11 +737,7 @@ function combined(rules: ValueRules, api: ValueRules, designType: unknown): Valu
   const isOpen = OPEN_TYPES.includes(designType) || (designType === Number && api.hint === 'integer');
   const hint = rules.hint ?? (isOpen ? api.hint : undefined);
   const values = rules.values ?? fitting(api.values, rules.hint);
-  return {
-    ...(hint === undefined ? {} : { hint }),
-    ...(values === undefined ? {} : { values }),
-    keywords: { ...api.keywords, ...rules.keywords },
-  };
+  return { hint, values, keywords: { ...api.keywords, ...rules.keywords } };
 }
 
 /** Drops values that do not match the type of the rules. */
@@ -777,11 +765,10 @@ function hintOf(type: ValueType | undefined): TypeHint | undefined {
   return type?.kind === 'schema' ? 'object' : undefined;
 }
 
-function valuesOf(said: Metadata): Pick<ValueRules, 'values'> {
-  const { enum: source } = said;
-  if (!Array.isArray(source) && !isEnumObject(source)) return {};
+function valuesOf({ enum: source }: Metadata): ValueRules['values'] {
+  if (!Array.isArray(source) && !isEnumObject(source)) return undefined;
   const values = enumValues(source).filter(isJsonScalar);
-  return values.length === 0 ? {} : { values };
+  return values.length === 0 ? undefined : values;
 }
 
 /** Other formats (`int64`, `password`, `binary`) are OpenAPI's own and cannot be checked. */
@@ -793,38 +780,29 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 const MOVED_TO_ITEMS = ['format', 'maximum', 'maxLength', 'minimum', 'minLength', 'pattern'];
 
 function saidKeywords(said: Metadata): JsonSchema {
+  const { title, format, pattern, exclusiveMinimum, exclusiveMaximum, uniqueItems, deprecated } = said;
   const bounds = BOUNDS.filter((name) => Number.isFinite(said[name])).map((name) => [name, said[name]]);
-  return {
-    ...(textOf(said.title) ? { title: textOf(said.title) } : {}),
-    ...(FORMATS.has(said.format) ? { format: String(said.format) } : {}),
-    ...(typeof said.pattern === 'string' && regularExpression(said.pattern) ? { pattern: said.pattern } : {}),
-    ...exclusiveBounds(said, Object.fromEntries(bounds)),
-    ...(said.uniqueItems === true ? { uniqueItems: true } : {}),
-    ...(said.deprecated === true ? { deprecated: true } : {}),
-    ...examplesOf(said),
-  };
-}
-
-/** OpenAPI 3.0 writes `exclusiveMinimum: true` beside `minimum`; JSON Schema has the number itself. */
-function exclusiveBounds(said: Metadata, bounds: JsonSchema): JsonSchema {
-  const { minimum, maximum, ...others } = bounds;
-  return {
-    ...(minimum === undefined
-      ? {}
-      : { [said.exclusiveMinimum === true ? 'exclusiveMinimum' : 'minimum']: minimum }),
-    ...(maximum === undefined
-      ? {}
-      : { [said.exclusiveMaximum === true ? 'exclusiveMaximum' : 'maximum']: maximum }),
+  const { minimum, maximum, ...others } = Object.fromEntries(bounds);
+  return withoutUndefined({
+    title: textOf(title),
+    format: FORMATS.has(format) ? String(format) : undefined,
+    pattern: typeof pattern === 'string' && regularExpression(pattern) ? pattern : undefined,
+    // OpenAPI 3.0 writes `exclusiveMinimum: true` beside `minimum`; JSON Schema has the number itself.
+    [exclusiveMinimum === true ? 'exclusiveMinimum' : 'minimum']: minimum,
+    [exclusiveMaximum === true ? 'exclusiveMaximum' : 'maximum']: maximum,
     ...others,
-  };
+    uniqueItems: uniqueItems === true || undefined,
+    deprecated: deprecated === true || undefined,
+    examples: examplesOf(said),
+  });
 }
 
-function examplesOf({ example, examples }: Metadata): JsonSchema {
+function examplesOf({ example, examples }: Metadata): readonly unknown[] | undefined {
   const said = example === undefined ? examples : [example];
   const listed = isRecord(said)
     ? Object.values(said).map((each) => (isRecord(each) && 'value' in each ? each.value : each))
     : said;
-  return Array.isArray(listed) && listed.length > 0 ? { examples: listed } : {};
+  return Array.isArray(listed) && listed.length > 0 ? listed : undefined;
 }
 
 function textOf(value: unknown): string | undefined {
@@ -840,14 +818,6 @@ function isOfHint(value: unknown, hint: TypeHint | undefined): boolean {
   if (hint === 'array') return Array.isArray(value);
   if (hint === 'integer') return Number.isInteger(value);
   return hint === undefined || typeof value === hint;
-}
-
-function only(keywords: JsonSchema, names: readonly string[]): JsonSchema {
-  return Object.fromEntries(Object.entries(keywords).filter(([name]) => names.includes(name)));
-}
-
-function without(keywords: JsonSchema, names: readonly string[]): JsonSchema {
-  return Object.fromEntries(Object.entries(keywords).filter(([name]) => !names.includes(name)));
 }
 
 function readMetadata(target: ClassType, key: string): Metadata | undefined {

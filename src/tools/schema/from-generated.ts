@@ -1,5 +1,6 @@
 import type { ClassType, DescribedSchema } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { filterFields, isObject } from '../../core/kernel/json.js';
 import { isSchemaNode } from './keywords.js';
 import {
   type DescribedType,
@@ -24,7 +25,8 @@ export function fromGenerated(
   definitions: DescribedType['definitions'] = {},
 ): ValueModel {
   const nullable = withoutNull(schema);
-  const { words, form } = takeApart(nullable.schema);
+  const words = filterFields(nullable.schema, (name) => WORDS.has(name));
+  const form: DescribedSchema = filterFields(nullable.schema, (name) => !WORDS.has(name));
   const { type, keywords } = typeOf(form, definitions);
   return { type, nullable: nullable.isNullable, keywords: { ...keywords, ...words } };
 }
@@ -67,13 +69,15 @@ function arrayType(
   definitions: DescribedType['definitions'],
 ): Typed {
   const item = fromGenerated((items ?? {}) as DescribedSchema, definitions);
-  const isWhole = item.nullable;
-  const itemType: ValueType = isWhole
-    ? { kind: 'described', schema: items as DescribedSchema, definitions }
-    : item.type;
-  const itemKeywords = isWhole || Object.keys(item.keywords).length === 0 ? {} : { keywords: item.keywords };
-  const collection = instanceOf === Set ? { collection: 'set' as const } : {};
-  return { type: { kind: 'array', items: itemType, ...itemKeywords, ...collection }, keywords };
+  const collection = instanceOf === Set ? 'set' : undefined;
+  const array: ValueType = item.nullable
+    ? {
+        kind: 'array',
+        items: { kind: 'described', schema: items as DescribedSchema, definitions },
+        collection,
+      }
+    : { kind: 'array', items: item.type, keywords: item.keywords, collection };
+  return { type: array, keywords };
 }
 
 function recordType(
@@ -87,20 +91,8 @@ function recordType(
   if (instanceOf !== Map) return { type: { kind: 'record', values }, keywords };
   const { propertyNames } = keywords;
   const hasNumbers = isSchemaNode(propertyNames) && propertyNames.pattern === NUMBER_KEY;
-  const keys = hasNumbers ? ({ keys: 'number' } as const) : {};
-  return { type: { kind: 'record', values, collection: 'map', ...keys }, keywords };
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
-
-function takeApart(schema: DescribedSchema): { readonly words: JsonSchema; readonly form: DescribedSchema } {
-  const entries = Object.entries(schema);
-  return {
-    words: Object.fromEntries(entries.filter(([key]) => WORDS.has(key))),
-    form: Object.fromEntries(entries.filter(([key]) => !WORDS.has(key))),
-  };
+  const keys = hasNumbers ? 'number' : undefined;
+  return { type: { kind: 'record', values, collection: 'map', keys }, keywords };
 }
 
 /** The forms in which the generator writes `| null`. */
@@ -122,7 +114,7 @@ function withoutNull(schema: DescribedSchema): {
 
 function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
   const { instanceOf: _, type: __, ...others } = schema;
-  return Object.fromEntries(Object.entries(others).filter(([key, value]) => implied[key] !== value));
+  return filterFields(others, (name, value) => implied[name] !== value);
 }
 
 /** The DTO class of a node, if it has one. */

@@ -1,6 +1,6 @@
 import type { DescribedSchema, ParamOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
-import { jsonType, setOwn } from '../../core/kernel/json.js';
+import { filterFields, isRecord, jsonType, setOwn } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   areRight,
@@ -13,7 +13,7 @@ import {
   WHOLE,
   wrongValues,
 } from '../../core/kernel/options.js';
-import { allSchemas, isSchemaNode, KEYWORDS, type Keyword } from './keywords.js';
+import { allSchemas, isSchemaNode, KEYWORDS } from './keywords.js';
 import { readSchemaSource } from './schema-source.js';
 import {
   enumValues,
@@ -128,15 +128,15 @@ export function typeFromOptions(
     return mapType(fromReference('items', options.items, groups), (items) => ({ kind: 'array', items }));
   }
   const { additionalProperties: values } = options;
-  const isRecord = values !== undefined && values !== false;
+  const hasValues = values !== undefined && values !== false;
   // `type: () => Object`
   const isAnyObject = type?.ok && type.type.kind === 'schema';
-  if (type !== undefined && !(isRecord && isAnyObject)) {
-    if (isRecord && type.ok) return unheard('additionalProperties', 'type', 'type: () => Object');
+  if (type !== undefined && !(hasValues && isAnyObject)) {
+    if (hasValues && type.ok) return unheard('additionalProperties', 'type', 'type: () => Object');
     const isItem = designType === Array && !isArray;
     return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
   }
-  if (!isRecord) return undefined;
+  if (!hasValues) return undefined;
   const ofValues =
     values === true ? knownType({ kind: 'any' }) : fromReference('additionalProperties', values, groups);
   return mapType(ofValues, (known) => ({ kind: 'record', values: known }));
@@ -159,20 +159,18 @@ function fromReference(
 }
 
 function isSchemaSource(reference: unknown): boolean {
-  const isObject = typeof reference === 'object' && reference !== null && !Array.isArray(reference);
-  return isObject || '~standard' in Object(reference);
+  return isRecord(reference) || '~standard' in Object(reference);
 }
 
 function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
   const read = readSchemaSource(source);
-  if (!read.ok)
-    return { ok: false, problem: `its schema ${read.problem}`, causes: read.causes ?? [], fix: read.fix };
+  if (!read.ok) return { ...read, problem: `its schema ${read.problem}` };
   const { schema, standard } = read;
   const parts = standard === undefined ? [...allSchemas(schema)] : [];
   const name = OF_OTHERS.find((other) => parts.some((part) => Object.hasOwn(part, other)));
   if (name === undefined) return knownType({ kind: 'schema', schema, standard });
   const problem = `\`${name}\` in its \`${option}\` is not a keyword of JSON Schema`;
-  return { ok: false, problem, causes: [], fix: String(PARAM.meant[name]) };
+  return { ok: false, problem, fix: String(PARAM.meant[name]) };
 }
 
 /** Reports options that have no effect because another option already defines the values. */
@@ -191,7 +189,7 @@ function unheardFault({ schema, enum: values, items, type, additionalProperties 
 
 function unheard(option: string, beside: string, fix: string): TypeFault {
   const problem = `its \`${option}\` is ignored beside its \`${beside}\`, which defines the value`;
-  return { ok: false, problem, causes: [], fix };
+  return { ok: false, problem, fix };
 }
 
 /** Options about the type or the property as a whole; all others are keywords of JSON Schema. */
@@ -311,7 +309,6 @@ export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
   return {
     ok: false,
     problem: faults.map(({ problem }) => problem).join(', '),
-    causes: [],
     fix: faults.map(({ fix }) => fix).join('; '),
   };
 }
@@ -323,7 +320,7 @@ export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
 export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonSchema {
   if (Object.keys(keywords).length === 0) return keywords;
   const groups = groupsOf(type);
-  const entries = Object.entries(keywords).filter(([keyword, value]) => {
+  return filterFields(keywords, (keyword, value) => {
     // class-validator compares items by reference, JSON Schema by value: the result is the same only for scalars.
     if (keyword === 'uniqueItems')
       return type.kind === 'array' && (type.items.kind === 'scalar' || type.items.kind === 'enum');
@@ -331,19 +328,20 @@ export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonS
       return type.values.some((item) => typeof item === 'string' && [...item].length < Number(value));
     return groups.includes(KEYWORDS.get(keyword)?.of ?? 'any');
   });
-  return Object.fromEntries(entries);
 }
 
-function groupsOf(type: ValueType): readonly (ValueGroup | 'any')[] {
+const ALL_GROUPS = ['string', 'number', 'array', 'object', 'any'];
+
+function groupsOf(type: ValueType): readonly string[] {
   switch (type.kind) {
     case 'scalar':
-      return [type.name === 'string' ? 'text' : 'number', 'any'];
+      return [type.name === 'string' ? 'string' : 'number', 'any'];
     case 'any':
     case 'enum':
-      return ['text', 'number', 'array', 'object', 'any'];
+      return ALL_GROUPS;
     case 'schema':
     case 'described':
-      return type.schema.type === 'object' ? ['object'] : ['text', 'number', 'array', 'object', 'any'];
+      return type.schema.type === 'object' ? ['object'] : ALL_GROUPS;
     case 'array':
       return ['array', 'any'];
     case 'record':
@@ -360,44 +358,31 @@ function groupsOf(type: ValueType): readonly (ValueGroup | 'any')[] {
  * keyword, it is not reported.
  */
 export function misplacedFault(type: ValueType, options: ParamOptions): TypeFault | undefined {
-  const misplaced: string[] = [];
-  for (const name of Object.keys(options))
-    if (groupOf(name) !== undefined && isMisplaced(name, type, options)) misplaced.push(name);
+  const all = jsonTypes(type);
+  if (all === undefined) return undefined;
+  const types = [...new Set(all)];
+  const misplaced = Object.entries(options).flatMap(([name, value]) =>
+    isMisplaced(name, value, types) ? [name] : [],
+  );
   if (misplaced.length === 0) return undefined;
-  const types = [...new Set(jsonTypes(type))];
   const last = types.at(-1) ?? '';
   const found =
     types.length > 1 ? `${types.slice(0, -1).map(named).join(', ')} or ${named(last)}` : named(last);
   return {
     ok: false,
     problem: misplaced.map((name) => `its \`${name}\` does not apply to ${found}`).join(', '),
-    causes: [],
     fix: misplaced.map((name) => insteadOf(name, types)).join('; '),
   };
 }
 
-type ValueGroup = NonNullable<Keyword['of']>;
-
-/** The options of `@Param` itself are not keywords, except `additionalProperties: false`. */
-function groupOf(name: string): ValueGroup | undefined {
-  return name === 'items' || name === 'required' ? undefined : KEYWORDS.get(name)?.of;
-}
-
-function isMisplaced(name: string, type: ValueType, options: ParamOptions): boolean {
-  const value = (options as JsonSchema)[name];
-  if (value === undefined || (name === 'additionalProperties' && value !== false)) return false;
-  const types = jsonTypes(type);
+function isMisplaced(name: string, value: unknown, types: readonly string[]): boolean {
+  const isKeyword = name !== 'items' && name !== 'required';
+  const { of } = (isKeyword && KEYWORDS.get(name)) || {};
+  // The options of `@Param` itself are not keywords, except `additionalProperties: false`.
+  if (of === undefined || value === undefined || (name === 'additionalProperties' && value)) return false;
   // OpenAPI has formats of numbers.
-  const takers = [groupOf(name), name === 'format' ? 'number' : undefined];
-  return types?.some((jsonType) => takers.includes(GROUPS[jsonType] ?? 'none')) === false;
+  return !types.includes(of) && !(name === 'format' && types.includes('number'));
 }
-
-const GROUPS: Readonly<Record<string, ValueGroup>> = {
-  string: 'text',
-  number: 'number',
-  array: 'array',
-  object: 'object',
-};
 
 function named(type: string): string {
   if (type === 'null') return type;
@@ -418,10 +403,9 @@ const MOST: Readonly<Record<string, string>> = {
 };
 
 function insteadOf(name: string, types: readonly string[]): string {
-  const group = groupOf(name);
-  const item = Object.keys(GROUPS).find((type) => GROUPS[type] === group);
-  if (types.includes('array') && (item === 'string' || item === 'number'))
-    return `items: { type: '${item}', ${name}: … }, which is said of the items`;
+  const of = KEYWORDS.get(name)?.of;
+  if (types.includes('array') && (of === 'string' || of === 'number'))
+    return `items: { type: '${of}', ${name}: … }, which is said of the items`;
   const bounds = /min/i.test(name) ? LEAST : /max/i.test(name) ? MOST : {};
   const meant = types.flatMap((type) => bounds[type] ?? []);
   if (meant.length === 0) return `no \`${name}\``;

@@ -36,7 +36,7 @@ export interface Keyword {
    */
   readonly validates?: 'value' | 'properties' | 'items' | 'names';
   /** The type of values that it constrains; absent: any type. */
-  readonly of?: 'text' | 'number' | 'array' | 'object';
+  readonly of?: 'string' | 'number' | 'array' | 'object';
   /** Which of two values is stricter. */
   readonly stricter?: 'larger' | 'smaller';
   /** The keyword whose value it must not exceed. */
@@ -101,7 +101,7 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['contains', { takes: 'a schema', validates: 'items', of: 'array' }],
   ['definitions', { takes: 'schemas by name', closable: true }],
   ['$defs', { takes: 'schemas by name', since: '2019-09', closable: true }],
-  ['contentSchema', { takes: 'a schema', of: 'text', since: '2019-09', closable: true }],
+  ['contentSchema', { takes: 'a schema', of: 'string', since: '2019-09', closable: true }],
   ['default', { takes: 'anything' }],
   ['const', { takes: 'anything', minds: FILLED }],
   ['enum', { takes: 'a list of values', minds: FILLED }],
@@ -115,11 +115,11 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['$async', { takes: 'false' }],
   ...each(['readOnly', 'nullable'], { takes: 'true or false' }),
   ...each(['deprecated', 'writeOnly'], { takes: 'true or false', since: '2019-09' }),
-  ['format', { takes: 'text', of: 'text' }],
-  ['pattern', { takes: 'a pattern', of: 'text' }],
-  ...each(['contentMediaType', 'contentEncoding'], { takes: 'text', of: 'text' }),
-  ['minLength', { takes: 'a count', of: 'text', stricter: 'larger', upTo: 'maxLength' }],
-  ['maxLength', { takes: 'a count', of: 'text', stricter: 'smaller' }],
+  ['format', { takes: 'text', of: 'string' }],
+  ['pattern', { takes: 'a pattern', of: 'string' }],
+  ...each(['contentMediaType', 'contentEncoding'], { takes: 'text', of: 'string' }),
+  ['minLength', { takes: 'a count', of: 'string', stricter: 'larger', upTo: 'maxLength' }],
+  ['maxLength', { takes: 'a count', of: 'string', stricter: 'smaller' }],
   ['minimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'maximum' }],
   ['exclusiveMinimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'exclusiveMaximum' }],
   ...each(['maximum', 'exclusiveMaximum'], { takes: 'a number', of: 'number', stricter: 'smaller' }),

@@ -1,13 +1,14 @@
 import type { JsonSchema, SchemaSource, StandardSchema } from '../../core/contract/json-schema.js';
-import type { AuthorFault } from '../../core/errors/author-fault.js';
+import type { UnplacedFault } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { isObject, isRecord } from '../../core/kernel/json.js';
 import { UNLOADED_SCHEMA } from '../../core/metadata/tool-option-faults.js';
 import { isSchemaNode, KEYWORDS, schemaPlaces } from './keywords.js';
 
 /** The JSON Schema of an explicit schema, or why it cannot be read. `problem` continues a sentence: "its schema …". */
 type ReadSchema =
   | { readonly ok: true; readonly schema: JsonSchema; readonly standard?: StandardSchema }
-  | ({ readonly ok: false } & Pick<AuthorFault, 'problem' | 'causes' | 'fix'>);
+  | ({ readonly ok: false } & UnplacedFault);
 
 const TARGET = 'draft-2020-12';
 
@@ -24,7 +25,7 @@ const TARGET = 'draft-2020-12';
  */
 export function readSchemaSource(source: SchemaSource): ReadSchema {
   if (isStandardSchema(source)) return readStandardSchema(source);
-  if (typeof source !== 'object' || source === null || Array.isArray(source)) {
+  if (!isRecord(source)) {
     return {
       ok: false,
       problem: 'is neither JSON Schema nor a Standard Schema',
@@ -46,15 +47,14 @@ export function readSchemaSource(source: SchemaSource): ReadSchema {
 
 /** arktype's schemas are functions. */
 export function isStandardSchema(source: unknown): source is StandardSchema {
-  const isHolder = typeof source === 'object' || typeof source === 'function';
-  return isHolder && source !== null && '~standard' in source;
+  return (isObject(source) || typeof source === 'function') && '~standard' in source;
 }
 
 function readStandardSchema(standard: StandardSchema): ReadSchema {
   const { vendor } = standard['~standard'];
   try {
     const schema = writeJsonSchema(standard);
-    if (typeof schema === 'object' && schema !== null) {
+    if (isObject(schema)) {
       const { $schema: _, ...derived } = plainCopy(schema);
       return { ok: true, schema: derived, standard };
     }
@@ -131,7 +131,7 @@ const MOST_TOLD = 5;
  * The fault of a schema with parts that are not loaded yet: JSON omits undefined parts, and nothing would be checked
  * there. Continues "its schema …".
  */
-export function unloadedParts(schema: object): Omit<AuthorFault, 'where'> | undefined {
+export function unloadedParts(schema: object): UnplacedFault | undefined {
   const { missing, functions } = unwrittenPaths(schema);
   if (missing.length > 0)
     return {
@@ -142,7 +142,6 @@ export function unloadedParts(schema: object): Omit<AuthorFault, 'where'> | unde
   if (functions.length === 0) return undefined;
   return {
     problem: `is a function at ${listed(functions)}, of which JSON shows nothing`,
-    causes: [],
     fix: "what JSON Schema says there: { type: 'number' } and not { type: () => Number }",
   };
 }

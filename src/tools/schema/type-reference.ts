@@ -1,5 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { type ClassType, type EnumSource, Integer } from '../../core/contract/declaration.js';
+import type { UnplacedFault } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
 import { authorHasRun } from '../validators/loaded-copies.js';
 import { TEXTUAL_TYPES, type ValueType } from './value-type.js';
 
@@ -94,25 +96,19 @@ export function enumValues(source: EnumSource): readonly unknown[] {
 
 /** Whether a value is a TypeScript enum object, which swc emits instead of `String` or `Number`. */
 export function isEnumObject(value: unknown): value is Readonly<Record<string, string | number>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  if (!isRecord(value)) return false;
   const values = Object.values(value);
   return values.length > 0 && values.every((value) => typeof value === 'string' || typeof value === 'number');
 }
 
 /** Why a value cannot be described, and the fix. */
-export interface TypeFault {
-  readonly ok: false;
-  /** `its type is not known (the metadata contains Object)`. */
-  readonly problem: string;
-  readonly causes: readonly string[];
-  readonly fix: string;
-}
+export type TypeFault = { readonly ok: false } & UnplacedFault;
 
 /** A type, or why it is unknown. */
 export type TypeResult = { readonly ok: true; readonly type: ValueType } | TypeFault;
 
 /** A fault of one property of a DTO class. */
-export type PropertyFault = Omit<TypeFault, 'ok'> & { readonly property: string };
+export type PropertyFault = UnplacedFault & { readonly property: string };
 
 /** Wraps a known type. */
 export function knownType(type: ValueType): TypeResult {
@@ -182,10 +178,7 @@ export function emptyReference(cause?: unknown): TypeFault {
   return {
     ok: false,
     problem: `its type reference ${detail}`,
-    causes: [
-      'two files import each other, and the class was not loaded yet',
-      'the class is imported with `import type`',
-    ],
+    causes: ['two files import each other, and the class was not loaded yet', TYPE_IMPORT],
     fix: 'type: () => X, with X imported as a value and the import cycle broken',
   };
 }

@@ -1,6 +1,7 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { cached } from '../../core/kernel/cached.js';
 import { freeName } from '../../core/kernel/free-name.js';
-import { childPath, pointerStep, setOwn } from '../../core/kernel/json.js';
+import { childPath, pointerStep, setOwn, withoutUndefined } from '../../core/kernel/json.js';
 import { readDescription } from '../../core/metadata/class-record.js';
 import { classModel } from './class-model.js';
 import { findReference } from './find-reference.js';
@@ -122,10 +123,8 @@ class ObjectNodes {
   /** The node of a class, or of a branch of a union. */
   of(model: ClassModel, tag?: ObjectNode['tag']): ObjectNode {
     const key = tag === undefined ? '' : JSON.stringify([tag.property, tag.value]);
-    const ofModel = this.#nodes.get(model) ?? new Map<string, ObjectNode>();
-    const node = ofModel.get(key) ?? { model, tag };
-    this.#nodes.set(model, ofModel.set(key, node));
-    return node;
+    const ofModel = cached(this.#nodes, model, () => new Map<string, ObjectNode>());
+    return cached(ofModel, key, () => ({ model, tag }));
   }
 }
 
@@ -133,13 +132,12 @@ class ObjectNodes {
 function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
   if (tag === undefined) return model.properties;
   const own = model.properties.find(({ name }) => name === tag.property);
-  const { description } = own?.keywords ?? {};
   const property: PropertyModel = {
     name: tag.property,
     type: { kind: 'scalar', name: 'string' },
     required: true,
     nullable: false,
-    keywords: { const: tag.value, ...(description === undefined ? {} : { description }) },
+    keywords: withoutUndefined({ const: tag.value, description: own?.keywords.description }),
   };
   return own === undefined
     ? [property, ...model.properties]
@@ -185,7 +183,7 @@ function writeTypeAsObject(type: ValueType): WriteSchemaResult {
 function mapWritten(written: WriteSchemaResult, map: (schema: JsonSchema) => JsonSchema): WriteSchemaResult {
   if (!written.ok) return written;
   const { schema, accepted } = written;
-  return { ok: true, schema: map(schema), ...(accepted === undefined ? {} : { accepted: map(accepted) }) };
+  return { ok: true, schema: map(schema), accepted: accepted && map(accepted) };
 }
 
 /** The JSON Schema of a single type. */
@@ -207,8 +205,8 @@ function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteS
   return {
     ok: true,
     schema: writeAs(false),
-    ...(isTransformed ? { accepted: writeAs(true) } : {}),
-    ...(disagreements.length > 0 ? { disagreements } : {}),
+    accepted: isTransformed ? writeAs(true) : undefined,
+    disagreements: disagreements.length > 0 ? disagreements : undefined,
   };
 }
 
@@ -336,15 +334,11 @@ const offers = new WeakMap<JsonSchema, OfferedParameters>();
  * property, as are the arguments that the model sends.
  */
 export function offeredParameters(parameters: JsonSchema): OfferedParameters {
-  const before = offers.get(parameters);
-  if (before !== undefined) return before;
-  const isTaken = REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined);
-  const offered = isTaken ? { schema: parameters } : wrapped(parameters);
-  offers.set(parameters, offered);
-  return offered;
+  return cached(offers, parameters, offer);
 }
 
-function wrapped(parameters: JsonSchema): OfferedParameters {
+function offer(parameters: JsonSchema): OfferedParameters {
+  if (REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined)) return { schema: parameters };
   const wrapper = wrapperName(parameters);
   const { $schema, ...inner } = parameters;
   const definitions = new Definitions();

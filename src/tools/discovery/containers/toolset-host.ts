@@ -2,8 +2,9 @@ import type { DependencyContainer, Lifecycle, InjectionToken as TsyringeToken } 
 import type { ClassType, ToolsetScope } from '../../../core/contract/declaration.js';
 import type { InjectionToken, InstanceResolver } from '../../../core/contract/ports.js';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
-import type { AuthorFault } from '../../../core/errors/author-fault.js';
+import type { AuthorFault, UnplacedFault } from '../../../core/errors/author-fault.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
+import { isObject } from '../../../core/kernel/json.js';
 import { loadPackage } from '../../../core/kernel/optional-package.cjs';
 import { readDescription } from '../../../core/metadata/class-record.js';
 import { NO_METADATA } from '../../schema/type-reference.js';
@@ -11,12 +12,12 @@ import { NO_METADATA } from '../../schema/type-reference.js';
 /** A class and the lifetime of its instances. */
 interface ProvidedClass {
   readonly class: ClassType;
-  readonly lifetime: ProviderLifetime;
+  readonly lifetime: ToolsetScope;
 }
 
 /** The result of inspecting the dependencies of a class. */
 interface DependencyReport {
-  readonly faults: readonly DependencyFault[];
+  readonly faults: readonly UnplacedFault[];
   /** Tokens with a class as provider, and that class. */
   readonly providers: ReadonlyMap<TsyringeToken, ProvidedClass>;
 }
@@ -56,7 +57,7 @@ function inspectDependencies(container: DependencyContainer, root: ProvidedClass
 
 interface Findings {
   /** By problem: two paths to one mistake are one fault. */
-  readonly faults: Map<string, DependencyFault>;
+  readonly faults: Map<string, UnplacedFault>;
   readonly providers: Map<TsyringeToken, ProvidedClass>;
   readonly queue: Visit[];
 }
@@ -70,13 +71,13 @@ function inspectParameter(
   const token = undelay(parameter.token);
   const providers = providersOf(container, token);
   for (const provider of providers) {
-    if (provider.kind === 'opaque') continue;
+    if (provider === 'opaque') continue;
     findings.providers.set(token as TsyringeToken, provider);
     findings.queue.push(visitOf(provider, visit));
     if (provider.lifetime !== 'scoped' || visit.singleton === undefined) continue;
     note(findings, capturedScope({ singleton: visit.singleton, scoped: nameOf(token), path: visit.path }));
   }
-  return providers.length > 0 || parameter.isOptional;
+  return providers.length > 0 || parameter.isOptional === true;
 }
 
 function visitOf({ class: target, lifetime }: ProvidedClass, from?: Visit): Visit {
@@ -84,30 +85,25 @@ function visitOf({ class: target, lifetime }: ProvidedClass, from?: Visit): Visi
   return { class: target, lifetime, path: [...(from?.path ?? []), target.name], singleton };
 }
 
-function note(findings: Findings, fault: DependencyFault): void {
+function note(findings: Findings, fault: UnplacedFault): void {
   findings.faults.set(fault.problem, fault);
 }
 
 /** `delay(() => Service)` wraps the class until it is loaded; at discovery it is loaded. */
 function undelay(token: unknown): unknown {
-  const isDelayed =
-    typeof token === 'object' && token !== null && 'wrap' in token && typeof token.wrap === 'function';
-  return isDelayed ? (token as { wrap(): unknown }).wrap() : token;
+  return isObject(token) && 'wrap' in token && typeof token.wrap === 'function' ? token.wrap() : token;
 }
 
 /** The dependency of a constructor parameter. */
 interface ConstructorParameter {
   readonly token: TsyringeToken | undefined;
-  readonly isOptional: boolean;
+  readonly isOptional?: boolean;
 }
 
 /** tsyringe's own metadata key for `@inject` and similar decorators. */
 const TOKENS_KEY = 'injectionTokens';
 
-interface TokenDescriptor {
-  readonly token: TsyringeToken;
-  readonly isOptional?: boolean;
-}
+type TokenDescriptor = ConstructorParameter & { readonly token: TsyringeToken };
 
 /**
  * The dependencies of a class's constructor; `unknown` if it has parameters without a description. If decorator metadata exists, the class is also marked as injectable:
@@ -120,10 +116,8 @@ function constructorParameters(target: ClassType): readonly ConstructorParameter
   if (designTypes === undefined) return 'unknown';
   const parameters = designTypes.map((designType, index): ConstructorParameter => {
     const asked = tokens[index] ?? designType;
-    const isDescriptor = typeof asked === 'object' && asked !== null && 'token' in asked;
-    if (!isDescriptor) return { token: asked as TsyringeToken | undefined, isOptional: false };
-    const { token, isOptional = false } = asked as TokenDescriptor;
-    return { token, isOptional };
+    const isDescriptor = isObject(asked) && 'token' in asked;
+    return isDescriptor ? (asked as TokenDescriptor) : { token: asked as TsyringeToken | undefined };
   });
   loadTsyringe().injectable()(target as new () => object);
   return parameters;
@@ -151,11 +145,8 @@ function designTypesFrom(tokens: object, count: number): readonly unknown[] | un
     : undefined;
 }
 
-/** A fault in the dependencies of a class. */
-type DependencyFault = Omit<AuthorFault, 'where' | 'parameter'>;
-
 /** The fault of a class whose constructor has parameters without metadata. */
-function unknownConstructor(target: ClassType): DependencyFault {
+function unknownConstructor(target: ClassType): UnplacedFault {
   const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
   return {
     problem: `${target.name}(${unknowns}) needs arguments, and their types are not known`,
@@ -170,7 +161,7 @@ function missingProvider(of: {
   readonly parameters: readonly ConstructorParameter[];
   readonly index: number;
   readonly path: readonly string[];
-}): DependencyFault {
+}): UnplacedFault {
   const token = of.parameters[of.index]?.token;
   const signature = of.parameters.map((parameter, index) =>
     index === of.index ? '?' : nameOf(parameter.token),
@@ -200,7 +191,7 @@ function capturedScope(of: {
   readonly singleton: string;
   readonly scoped: string;
   readonly path: readonly string[];
-}): DependencyFault {
+}): UnplacedFault {
   const path = [...of.path, of.scoped].join(' → ');
   return {
     problem: `the singleton ${of.singleton} would keep the scoped ${of.scoped} of its first call forever (${path})`,
@@ -214,11 +205,8 @@ function nameOf(token: unknown): string {
   return typeof token === 'string' ? `'${token}'` : String(token);
 }
 
-/** A container's provider of a token; aliases are followed. */
-type ProviderFacts =
-  | ({ readonly kind: 'class' } & ProvidedClass)
-  /** A value or a factory, which cannot be inspected. */
-  | { readonly kind: 'opaque' };
+/** A container's provider of a token; aliases are followed. `opaque`: a value or a factory, which cannot be inspected. */
+type Provider = ProvidedClass | 'opaque';
 
 /** The part of tsyringe's container that its types hide: there is no public way to read a provider. */
 interface Registration {
@@ -239,12 +227,12 @@ function isLostType(token: unknown): boolean {
 }
 
 /** The providers of a token, including classes that were never registered; empty: it is missing. */
-function providersOf(container: DependencyContainer, token: unknown): readonly ProviderFacts[] {
+function providersOf(container: DependencyContainer, token: unknown): readonly Provider[] {
   const registrations = registrationsOf(container as unknown as Internals, token);
   if (registrations.length > 0)
     return registrations.flatMap((registration) => follow(container, registration));
   if (typeof token !== 'function' || isLostType(token)) return [];
-  return [{ kind: 'class', class: token as ClassType, lifetime: 'transient' }];
+  return [{ class: token as ClassType, lifetime: 'transient' }];
 }
 
 /** Whether a token is registered, here or in a parent. */
@@ -261,31 +249,25 @@ function registrationsOf(container: Internals | undefined, token: unknown): read
 }
 
 /** tsyringe refuses cycles of aliases when they are registered, so following them ends. */
-function follow(
-  container: DependencyContainer,
-  { provider, options }: Registration,
-): readonly ProviderFacts[] {
+function follow(container: DependencyContainer, { provider, options }: Registration): readonly Provider[] {
   const lifetime = providerLifetime(options.lifecycle);
-  if (provider.useClass !== undefined) return [{ kind: 'class', class: provider.useClass, lifetime }];
-  if (provider.useToken === undefined) return [{ kind: 'opaque' }];
+  if (provider.useClass !== undefined) return [{ class: provider.useClass, lifetime }];
+  if (provider.useToken === undefined) return ['opaque'];
   const targets = providersOf(container, provider.useToken);
   // A singleton alias keeps the instance that it resolved to, whatever its lifetime.
   if (lifetime !== 'singleton') return targets;
-  return targets.map((target) => (target.kind === 'class' ? { ...target, lifetime } : target));
+  return targets.map((target) => (target === 'opaque' ? target : { ...target, lifetime }));
 }
 
-/** The lifetime of the instances of a token. */
-type ProviderLifetime = 'singleton' | 'scoped' | 'transient';
-
 /** tsyringe's name of a lifetime. */
-function lifecycleOf(lifetime: ProviderLifetime): Lifecycle {
+function lifecycleOf(lifetime: ToolsetScope): Lifecycle {
   const { Lifecycle } = loadTsyringe();
   if (lifetime === 'singleton') return Lifecycle.Singleton;
   return lifetime === 'scoped' ? Lifecycle.ContainerScoped : Lifecycle.Transient;
 }
 
 /** The lifetime of tsyringe's name; an instance per resolution ends with the call. */
-function providerLifetime(lifecycle: Lifecycle): ProviderLifetime {
+function providerLifetime(lifecycle: Lifecycle): ToolsetScope {
   const { Lifecycle } = loadTsyringe();
   if (lifecycle === Lifecycle.Singleton) return 'singleton';
   return lifecycle === Lifecycle.ContainerScoped ? 'scoped' : 'transient';
@@ -399,8 +381,8 @@ function lifetimeOf(
   { class: toolset, scope }: HostedToolset,
 ): ToolsetScope | 'opaque' {
   if (!isRegistered(container, toolset)) return scope ?? 'singleton';
-  const [provider] = providersOf(container, toolset);
-  return provider?.kind === 'class' ? (scope ?? provider.lifetime) : 'opaque';
+  const [provider = 'opaque'] = providersOf(container, toolset);
+  return provider === 'opaque' ? provider : (scope ?? provider.lifetime);
 }
 
 function perCall(toolset: ClassType): InstanceSource {
@@ -422,7 +404,7 @@ function tsyringeResolver(container: DependencyContainer): InstanceResolver {
     if (settled.has(token)) return;
     settled.add(token);
     for (const provider of providersOf(container, token)) {
-      if (provider.kind === 'opaque') continue;
+      if (provider === 'opaque') continue;
       if (provider.lifetime === 'singleton') container.resolve(token);
       else settleSingletons(container, provider);
     }
@@ -468,9 +450,13 @@ export function isolatedContainer(toolset: ClassType, overrides: Iterable<Overri
   const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
   for (const [token, provider] of providers) register(child, token, provider);
   // A class that was discovered before has its own instance elsewhere.
-  const [known] = isRegistered(child, toolset) ? providersOf(child, toolset) : [];
-  const lifetime = known?.kind === 'class' ? known.lifetime : 'singleton';
-  if (known !== undefined) register(child, toolset as new () => object, { class: toolset, lifetime });
+  if (isRegistered(child, toolset)) {
+    const lifetime = lifetimeOf(child, { class: toolset });
+    register(child, toolset as Token, {
+      class: toolset,
+      lifetime: lifetime === 'opaque' ? 'singleton' : lifetime,
+    });
+  }
   return child;
 }
 

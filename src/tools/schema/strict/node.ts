@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
-import { copyOfJson, isRecord, setOwn } from '../../../core/kernel/json.js';
+import { cached } from '../../../core/kernel/cached.js';
+import { copyOfJson, isObject, isRecord, jsonType, setOwn } from '../../../core/kernel/json.js';
 import { isSchemaNode } from '../keywords.js';
 
 /** How a part of a schema was rewritten. */
@@ -121,7 +122,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * it.
  */
 export function restoreValue(node: Node, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   const { items, fields, branches, standsFor } = node;
   let restored: unknown;
   if (branches !== undefined) restored = restoreBranch(node, value);
@@ -237,7 +238,7 @@ export function forwardValue(root: Node, args: unknown): unknown {
   function convert(node: Node, value: unknown): unknown {
     const { items, fields, branches } = node;
     if (branches !== undefined) return convertBranch(node, branches, value);
-    if (typeof value !== 'object' || value === null || !isOfKind(node, value)) return copyOfJson(value);
+    if (!isObject(value) || !isOfKind(node, value)) return copyOfJson(value);
     if (fields !== undefined) return convertFields(fields, value);
     if (items === undefined) return copyOfJson(value);
     if (Array.isArray(value)) return value.map((item) => convert(items, item));
@@ -309,7 +310,7 @@ function isOfKind({ items, fields, branches, standsFor, keywords }: Node, value:
   if (items !== undefined) return Array.isArray(value);
   if (keywords.enum !== undefined && !keywords.enum.includes(value)) return false;
   if (keywords.type === 'integer') return Number.isInteger(value);
-  return (value === null ? 'null' : typeof value) === keywords.type;
+  return jsonType(value) === keywords.type;
 }
 
 /** Whether an ordinary value has the form of a node. Exact: without unknown properties. */
@@ -324,12 +325,9 @@ class FitTest {
 
   fits(node: Node, value: unknown): boolean {
     if (!isOfKind(node, value)) return false;
-    if (typeof value !== 'object' || value === null) return true;
-    const known = this.#known.get(node) ?? new WeakMap<object, boolean>();
-    this.#known.set(node, known);
-    const found = known.get(value) ?? this.#partsFit(node, value);
-    known.set(value, found);
-    return found;
+    if (!isObject(value)) return true;
+    const known = cached(this.#known, node, () => new WeakMap<object, boolean>());
+    return cached(known, value, () => this.#partsFit(node, value));
   }
 
   #partsFit({ items, fields, branches, standsFor }: Node, value: object): boolean {

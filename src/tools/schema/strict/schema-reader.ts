@@ -1,7 +1,8 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
-import { canonicalJson, isRecord, jsonType } from '../../../core/kernel/json.js';
+import { cached } from '../../../core/kernel/cached.js';
+import { canonicalJson, filterFields, isRecord, jsonType } from '../../../core/kernel/json.js';
 import { findReference } from '../find-reference.js';
-import { KEYWORDS, mergeKeywords, regularExpression } from '../keywords.js';
+import { KEYWORDS, type Keyword, mergeKeywords, regularExpression } from '../keywords.js';
 import {
   asSchema,
   childrenOf,
@@ -65,7 +66,7 @@ const STRUCTURAL: ReadonlySet<string> = new Set([
 /** The keywords for one type: the strictest supported value of each, and remarks for the others. */
 function keywordsFor(
   parts: readonly JsonSchema[],
-  group: 'text' | 'number' | 'array' | 'object',
+  group: Keyword['of'],
 ): { readonly keywords: JsonSchema; readonly remarks: readonly Remark[] } {
   const entries = parts
     .flatMap((part) => Object.entries(part))
@@ -298,7 +299,7 @@ export class SchemaReader {
     const nodes = types.map((type): Node => {
       if (SCALARS.includes(type)) return scalarNode(type, parts);
       if (type === 'array') return listNode(parts, this);
-      return type === 'object' ? objectNode(parts, { reader: this, isRoot }) : NEVER;
+      return type === 'object' ? objectNode(parts, this, isRoot) : NEVER;
     });
     const [only = NEVER, ...others] = nodes;
     const node = others.length === 0 ? only : this.union(nodes);
@@ -308,10 +309,9 @@ export class SchemaReader {
   /** Any JSON value, with objects as arrays of pairs. */
   #anything(): Node {
     const any = this.read([]);
-    const key = { name: 'key', node: nodeOf({ type: 'string' }), isRequired: true };
-    const pair = nodeOf({ type: 'object' }, { fields: [key, { name: VALUE, node: any, isRequired: true }] });
     const description = 'The properties of an object with any keys; each key once.';
-    Object.assign(this.entries, { description, standsFor: 'record', items: pair });
+    const items = pairNode(nodeOf({ type: 'string' }), any);
+    Object.assign(this.entries, { description, standsFor: 'record', items });
     const entries = { name: 'entries', node: this.entries, isRequired: true, isRest: true };
     const scalars = ['string', 'number', 'boolean', 'null'].map((type) => nodeOf({ type }));
     const list = nodeOf({ type: 'array' }, { name: 'any_list', items: any });
@@ -342,14 +342,10 @@ export class SchemaReader {
 
   /** The constraints of a schema without a union: always the same object, so that it has the same node. */
   #bare(schema: JsonSchema, union = ''): JsonSchema {
-    const known = this.#bared.get(schema)?.get(union);
-    if (known !== undefined) return known;
-    const entries = Object.entries(schema).filter(
-      ([keyword]) => keyword !== union && constrains({ [keyword]: schema[keyword] }),
+    const bared = cached(this.#bared, schema, () => new Map<string, JsonSchema>());
+    return cached(bared, union, () =>
+      filterFields(schema, (keyword, value) => keyword !== union && constrains({ [keyword]: value })),
     );
-    const bare: JsonSchema = Object.fromEntries(entries);
-    this.#bared.set(schema, (this.#bared.get(schema) ?? new Map<string, JsonSchema>()).set(union, bare));
-    return bare;
   }
 
   /** Whether only a type is beside a union, and the branch has that type itself. */
@@ -422,10 +418,10 @@ function annotate(node: Node, schemas: readonly JsonSchema[], remarks: readonly 
     schemas.find((schema) => schema[keyword] !== undefined)?.[keyword];
   const here = ['default', 'examples', 'deprecated'].flatMap((keyword) => remarkOn(keyword, stated(keyword)));
   const said = withRemarks(nodeOf({}, { description }), [...here, ...remarks]);
-  const isDefault = stated('default') === undefined ? {} : { defaultsToNull: stated('default') === null };
+  const fallback = stated('default');
   return {
     ...node,
-    ...isDefault,
+    defaultsToNull: fallback === undefined ? node.defaultsToNull : fallback === null,
     description: joined(said.description, node.description),
     edits: [...said.edits, ...node.edits],
   };
@@ -435,7 +431,7 @@ const SCALARS: readonly string[] = ['null', 'boolean', 'number', 'integer', 'str
 
 function scalarNode(type: string, parts: readonly JsonSchema[]): Node {
   if (type === 'null' || type === 'boolean') return nodeOf({ type });
-  const { keywords, remarks } = keywordsFor(parts, type === 'string' ? 'text' : 'number');
+  const { keywords, remarks } = keywordsFor(parts, type === 'string' ? 'string' : 'number');
   return withRemarks(nodeOf({ type, ...keywords }), remarks);
 }
 
@@ -466,10 +462,10 @@ function allowedTypes(parts: readonly JsonSchema[]): readonly string[] | undefin
 
 /** The types that the keywords apply to. */
 function impliedTypes(parts: readonly JsonSchema[]): readonly string[] {
-  const groups = parts.flatMap((part) =>
+  const types = parts.flatMap((part) =>
     Object.keys(part).flatMap((keyword) => KEYWORDS.get(keyword)?.of ?? []),
   );
-  return [...new Set(groups)].map((group) => (group === 'text' ? 'string' : group));
+  return [...new Set(types)];
 }
 
 /** The values that every `enum` and `const` allows; `undefined` if there is none. */
@@ -505,10 +501,7 @@ function constantNodes(values: readonly unknown[]): readonly Node[] {
 }
 
 /** An object with named properties, with arbitrary keys, or with both. */
-function objectNode(
-  parts: readonly JsonSchema[],
-  { reader, isRoot }: { readonly reader: SchemaReader; readonly isRoot: boolean },
-): Node {
+function objectNode(parts: readonly JsonSchema[], reader: SchemaReader, isRoot: boolean): Node {
   const properties = propertySchemas(parts);
   const fields: Field[] = [];
   for (const [name, schemas] of properties) {
@@ -616,13 +609,21 @@ function recordNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
       nodeOf({}, { edits: [{ kind: 'pairs' }, { kind: 'anything' }], branches: [reader.entries] }),
       remarks,
     );
-  const pair = [
-    { name: 'key', node: key, isRequired: true },
-    { name: VALUE, node: values, isRequired: true },
-  ];
-  const items = nodeOf({ type: 'object' }, { fields: pair });
-  const edits = [{ kind: 'pairs' }] as const;
-  return withRemarks(nodeOf({ type: 'array', ...keywords }, { edits, standsFor: 'record', items }), remarks);
+  const pairs = nodeOf(
+    { type: 'array', ...keywords },
+    { edits: [{ kind: 'pairs' }], standsFor: 'record', items: pairNode(key, values) },
+  );
+  return withRemarks(pairs, remarks);
+}
+
+/** A property of an object with arbitrary keys. */
+function pairNode(key: Node, value: Node): Node {
+  const fields = Object.entries({ key, [VALUE]: value }).map(([name, node]) => ({
+    name,
+    node,
+    isRequired: true,
+  }));
+  return nodeOf({ type: 'object' }, { fields });
 }
 
 /** The schemas for properties without a name; empty if there are no such properties. */

@@ -1,6 +1,14 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { cached } from '../../../core/kernel/cached.js';
 import { freeName } from '../../../core/kernel/free-name.js';
-import { canonicalJson, childPath, copyOfJson, isRecord, setOwn } from '../../../core/kernel/json.js';
+import {
+  canonicalJson,
+  childPath,
+  copyOfJson,
+  isObject,
+  isRecord,
+  setOwn,
+} from '../../../core/kernel/json.js';
 import { allSchemas, subschemas } from '../keywords.js';
 import {
   absenceOf,
@@ -191,7 +199,7 @@ class SchemaWriter {
       schema = objectSchema(
         fields.map((field) => [field.name, this.#field(field, childPath(at, field.name))]),
       );
-    else if (branches !== undefined) schema = this.#union(branches, { tags, at });
+    else if (branches !== undefined) schema = this.#union(branches, tags, at);
     return described(schema, description);
   }
 
@@ -205,10 +213,7 @@ class SchemaWriter {
     return { description, anyOf: [objectSchema([[VALUE, schema]]), { type: 'null' }] };
   }
 
-  #union(
-    branches: readonly Node[],
-    { tags, at }: { readonly tags: Node['tags']; readonly at: string },
-  ): JsonSchema {
+  #union(branches: readonly Node[], tags: Node['tags'], at: string): JsonSchema {
     const [only, ...others] = branches;
     if (only !== undefined && others.length === 0) return this.#write(only, at);
     if (tags !== undefined) this.#note(at, 'tagged');
@@ -297,7 +302,7 @@ function strictReport(edits: readonly StrictEdit[]): StrictReport {
   const rewritten = new Map<string, Set<string>>();
   const checked = new Map<string, Set<string>>();
   const add = (notes: typeof rewritten, what: string, at: string): void => {
-    notes.set(what, (notes.get(what) ?? new Set()).add(at));
+    cached(notes, what, () => new Set()).add(at);
   };
   for (const edit of edits) {
     if (edit.kind === 'said') add(checked, edit.keyword, edit.at);
@@ -357,11 +362,7 @@ const known = new WeakMap<JsonSchema, StrictSchema>();
  * ```
  */
 export function strictSchema(schema: JsonSchema): StrictSchema {
-  const before = known.get(schema);
-  if (before !== undefined) return before;
-  const strict = compile(schema);
-  known.set(schema, strict);
-  return strict;
+  return cached(known, schema, compile);
 }
 
 /** Whether a schema is already in its strict form. */
@@ -431,7 +432,7 @@ function orAsGiven(convert: (args: unknown) => unknown): (args: unknown) => unkn
 }
 
 function frozen<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  if (!isObject(value) || Object.isFrozen(value)) return value;
   for (const part of Object.values(value)) frozen(part);
   return Object.freeze(value);
 }
@@ -469,16 +470,13 @@ function limitFaults(root: JsonSchema, recursive: WrittenSchema['recursive']): r
 function levelsOf(root: JsonSchema, recursive: WrittenSchema['recursive']): number {
   const { $defs = {}, ...whole } = root;
   const known = new Map<JsonSchema, number>();
-  const levels = (schema: JsonSchema): number => {
-    const found = known.get(schema);
-    if (found !== undefined) return found;
+  const levels = (schema: JsonSchema): number => cached(known, schema, countLevels);
+  const countLevels = (schema: JsonSchema): number => {
     const { $ref = '' } = schema;
     const definition = recursive.has($ref) ? undefined : $defs[$ref.replace('#/$defs/', '')];
     const below = definition === undefined ? subschemas(schema) : [definition];
     const isLevel = schema.type === 'object' || schema.type === 'array';
-    const count = Math.max(0, ...below.map(levels)) + (isLevel ? 1 : 0);
-    known.set(schema, count);
-    return count;
+    return Math.max(0, ...below.map(levels)) + (isLevel ? 1 : 0);
   };
   const endless = Object.keys($defs).filter((name) => recursive.has(`#/$defs/${name}`));
   return Math.max(levels(whole), ...endless.map((name) => levels($defs[name] ?? {})));

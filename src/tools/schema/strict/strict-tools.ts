@@ -6,6 +6,7 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
+import { cached } from '../../../core/kernel/cached.js';
 import { readExactJson } from '../../../core/kernel/exact-json.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import { type StrictForm, strictSchema } from './strict-schema.js';
@@ -59,8 +60,10 @@ export class StrictTools {
   }
 
   #offer(tools: readonly ToolSchema[] = NO_TOOLS): Offered {
-    const known = this.#offered.get(tools);
-    if (known !== undefined) return known;
+    return cached(this.#offered, tools, () => this.#strictForms(tools));
+  }
+
+  #strictForms(tools: readonly ToolSchema[]): Offered {
     const forms = new Map<string, StrictForm>();
     const strictTools = tools.map((tool) => {
       const { strict, ...named } = tool.function;
@@ -72,9 +75,7 @@ export class StrictTools {
       return { ...tool, function: { ...named, parameters: form.schema, strict: true } };
     });
     const isSame = strictTools.every((tool, index) => tool === tools[index]);
-    const offered = { tools: isSame ? tools : strictTools, forms };
-    this.#offered.set(tools, offered);
-    return offered;
+    return { tools: isSame ? tools : strictTools, forms };
   }
 
   #show(message: Message, forms: Offered['forms']): Message {
@@ -88,13 +89,10 @@ export class StrictTools {
     const form = forms.get(call.function.name);
     const args = form && exactRecord(call.function.arguments);
     if (form === undefined || args === undefined) return call;
-    let shown = this.#shown.get(call);
-    if (shown === undefined) {
+    return cached(this.#shown, call, () => {
       const strict = JSON.stringify(form.forward(args));
-      shown = { ...call, function: { ...call.function, arguments: strict } };
-      this.#shown.set(call, shown);
-    }
-    return shown;
+      return { ...call, function: { ...call.function, arguments: strict } };
+    });
   }
 }
 
