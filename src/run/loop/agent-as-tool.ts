@@ -6,6 +6,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   COUNT,
@@ -128,8 +129,7 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
     description,
     parameters: parameters as SchemaSource,
     timeoutMs,
-    ...(approval === undefined ? {} : { approval }),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...withoutUndefined({ approval, annotations }),
     execute: (args: unknown, context: ToolContext) => runAgent(ready, args as JsonObject, { context }),
   });
   toolsOfAgents.set(tool, () => registry);
@@ -189,7 +189,7 @@ async function runAgent(
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: forward, hasReader: run.hasReader ?? (() => true) };
   // The enclosing state contains it; after the call was answered, it could not be continued.
-  const deps = { scope, ...watched, saveTo: { save: () => {} }, resultsOf: run.resultsOf };
+  const deps = { scope, ...watched, save: () => {}, resultsOf: run.resultsOf };
   const { result, before } = await driveChild(outer, config, { start, deps });
   addUsage(run, usageSince(before, result.usage));
   return resultOf(name, result);
@@ -207,8 +207,7 @@ type RunSink = NonNullable<ChildRuns['run']['sink']>;
 
 /** The policy and the hooks of the calling run apply to the agent, too. */
 function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
-  const given = LOOP_OPTIONS.filter((option) => options[option] !== undefined);
-  const own = Object.fromEntries(given.map((option) => [option, options[option]]));
+  const own = Object.fromEntries(LOOP_OPTIONS.map((option) => [option, options[option]]));
   const { logger, store, hooks: outerHooks = [], policy: outerPolicy } = outer?.run.config ?? {};
   const policy = bothPolicies(outerPolicy, options.policy);
   const registry = options.tools as ToolRegistry;
@@ -216,13 +215,13 @@ function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): To
   const all = new Set([...outerHooks, ...(options.hooks ?? [])]);
   const hooks = [...all].filter((hook) => !tools.hooks.includes(hook));
   return {
-    ...(logger === undefined ? {} : { logger }),
+    logger,
     // For standing approvals: the run itself is part of the state of the enclosing run.
-    ...(store === undefined ? {} : { store }),
-    ...(own as unknown as ToolLoopConfig),
+    store,
+    ...(withoutUndefined(own) as unknown as ToolLoopConfig),
     tools,
     hooks: hooks.length > 0 ? hooks : undefined,
-    ...(policy === undefined ? {} : { policy }),
+    policy,
   };
 }
 
@@ -252,10 +251,9 @@ function messagesOf(
 /** The scope of the call: the same owner, data and container. */
 function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
   const { channel, chatId, conversationId, data, scopes } = context;
-  const given = { channel, chatId, conversationId, data, scopes, signal };
   const { owner, container, onLog } = outer?.scope ?? {};
-  const all = Object.entries({ ...given, owner, container, onLog });
-  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+  const all = { channel, chatId, conversationId, data, scopes, signal, owner, container, onLog };
+  return withoutUndefined(all);
 }
 
 /** The result for the calling model; the application finds the rest in `details`. */

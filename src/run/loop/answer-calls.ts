@@ -15,6 +15,7 @@ import {
   assistantMessage,
   type CallEnding,
   type CallingMessage,
+  endingSoFar,
   isUnanswered,
   keyOfCall,
   openMessage,
@@ -30,8 +31,9 @@ type MaybePromise<Value> = Value | Promise<Value>;
  * Makes the calls of a message and answers them in call order; returns the end of the run, if it ends. Synchronous
  * without a sink if all calls are, because a promise costs as much as a small tool.
  */
-export function answerCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
+export function answerCalls(run: LoopRun, given: CallingMessage): MaybePromise<LoopEnd | undefined> {
   const { checkpointer } = run;
+  const message = isTruncated(given) ? truncated(given) : given;
   run.messages.push(assistantMessage(message.reply, message.calls));
   if (checkpointer === undefined) return makeCalls(run, message);
   return openCalls(run, message, checkpointer).then(() => makeCalls(run, message));
@@ -40,11 +42,6 @@ export function answerCalls(run: LoopRun, message: CallingMessage): MaybePromise
 /** Saves the message and which of its calls begin: a call is made only after this is committed. */
 function openCalls(run: LoopRun, message: CallingMessage, checkpointer: Checkpointer): Promise<void> {
   const { calls } = message;
-  if (isTruncated(message)) {
-    const records = truncatedCalls(message);
-    const answered = calls.map((call, index) => ({ ...call, record: records[index] as CallRecord }));
-    return checkpointer.open(run, { ...message, calls: answered }, new Set());
-  }
   const barrier = calls.length > 1 ? calls.findIndex((call) => isSequential(run, call)) : -1;
   const free = barrier < 0 ? calls.length : Math.max(1, barrier);
   const first = calls.slice(0, Math.min(free, maxConcurrencyOf(run)));
@@ -69,7 +66,7 @@ function isDecided({ journal }: ParsedCall): boolean {
 /** Makes every call of a message, and continues with one outcome for each, in call order, in every case. */
 function makeCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
   const withOutcomes = (outcomes: readonly CallEnding[]) => answerOrSuspend(run, message, outcomes);
-  if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(withOutcomes);
+  if (isTruncated(message)) return emitTruncated(run, message).then(withOutcomes);
   const { calls } = message;
   const scope = new HistoryScope(run.scope, run.messages);
   const [only] = calls;
@@ -105,7 +102,7 @@ async function makeInGroups(
     const group = calls.slice(from, to);
     outcomes.push(
       ...(outcomes.some(isUnanswered)
-        ? group.map((call) => call.record ?? waiting(call))
+        ? group.map(endingSoFar)
         : await makeParallel(run, scope, group)),
     );
   }
@@ -133,32 +130,26 @@ function makeParallel(
 }
 
 function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
-  if (call.record !== undefined) return call.record;
-  if (call.suspension !== undefined) return waiting(call);
+  if (call.record !== undefined || call.suspension !== undefined) return endingSoFar(call);
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
-}
-
-function waiting(call: ParsedCall): CallEnding {
-  return { call, suspension: call.suspension, inner: call.inner };
 }
 
 function isTruncated({ finishReason }: CallingMessage): boolean {
   return finishReason === 'length' || finishReason === 'content_filter';
 }
 
-/** The answers to the calls of a reply that was cut off: its calls cannot be trusted. */
-function truncatedCalls({ calls, finishReason }: CallingMessage): readonly CallRecord[] {
-  return calls.map((call) => {
-    const message = `The reply was cut off (${finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
-    const error = new ToolwrightError('ReplyTruncated', message);
-    return notRun(call, 'not_run', errorResult(message).withError(error));
+/** The calls of a reply that was cut off cannot be trusted: they are answered, and not executed. */
+function truncated(message: CallingMessage): CallingMessage {
+  const calls = message.calls.map((call) => {
+    const text = `The reply was cut off (${message.finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
+    const error = new ToolwrightError('ReplyTruncated', text);
+    return { ...call, record: notRun(call, 'not_run', errorResult(text).withError(error)) };
   });
+  return { ...message, calls };
 }
 
-async function answerTruncated(
-  { sink }: LoopRun,
-  records: readonly CallRecord[],
-): Promise<readonly CallRecord[]> {
+async function emitTruncated({ sink }: LoopRun, { calls }: CallingMessage): Promise<readonly CallEnding[]> {
+  const records = calls.flatMap(({ record }) => record ?? []);
   for (const record of records) {
     await emitStart(sink, record);
     await emitEnd(sink, record);
@@ -349,7 +340,7 @@ async function answerForUnanswered(
       continue;
     }
     const { call, suspension, inner } = outcome;
-    const record = answerFor({ ...call, ...(suspension ? { suspension } : {}), ...(inner ? { inner } : {}) });
+    const record = answerFor({ ...call, suspension, inner });
     records.push(record);
     await run.checkpointer?.save(call, record);
     if (suspension === undefined) await emitStart(sink, record);

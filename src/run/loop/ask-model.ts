@@ -34,6 +34,8 @@ export type Reply =
       readonly hasStreamed?: boolean;
       /** Neither a retry nor another provider would help. */
       readonly isFinal?: boolean;
+      /** The request was not made. */
+      readonly isUnsent?: true;
     };
 
 type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
@@ -43,30 +45,19 @@ export type PartListener = (part: ReplyPart) => void | Promise<void>;
 
 export type Failure = Extract<Reply, { readonly reason: 'failed' }>;
 
-interface AskListeners {
-  readonly onPart?: PartListener | undefined;
-  /** Handles a failure; default: it is the reply. */
-  readonly onFailure?: ((failure: Failure) => Reply | Promise<Reply>) | undefined;
-}
-
-/** A request to a provider, and the listeners of its reply. */
-export interface ModelQuestion extends AskListeners {
+/** A request to a provider, and the listener of its reply. */
+export interface ModelQuestion {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
+  readonly onPart?: PartListener | undefined;
   readonly trace?: RequestTrace;
 }
-
-const NOBODY: AskListeners = {};
 
 /**
  * Sends one request to the provider; with a listener, its reply is streamed. An abort does not wait for a provider
  * that ignores its signal.
  */
-export async function askModel(
-  provider: LLMProvider,
-  request: LLMRequest,
-  { onPart, onFailure }: AskListeners = NOBODY,
-): Promise<Reply> {
+export async function askModel({ provider, request, onPart }: ModelQuestion): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   let streamed = '';
@@ -86,8 +77,7 @@ export async function askModel(
     if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    const failure = { ok: false, reason: 'failed', error, hasStreamed } as const;
-    return onFailure === undefined ? failure : onFailure(failure);
+    return { ok: false, reason: 'failed', error, hasStreamed };
   }
 }
 

@@ -3,14 +3,15 @@ import type { CallRecord, CallScope, Wait } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { RunState, StoredInnerRun, StoredRunResult } from '../../core/contract/run-state.js';
-import { ToolResult } from '../../core/contract/tool-result.js';
-import { plainJson } from '../../core/kernel/json.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
 import { keyOfCall, type ParsedCall } from './messages.js';
+import { restoredRecord } from './suspend.js';
 
 /**
  * The child runs of the current call.
@@ -143,7 +144,7 @@ export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
     (state?.pending ?? []).map(({ id, callId, tool, arguments: args, path, ...wait }, index) => ({
       ...wait,
       index,
-      inner: { run, id, callId, tool, arguments: args, ...(path === undefined ? {} : { path }) },
+      inner: { run, id, callId, tool, arguments: args, path },
     })),
   );
 }
@@ -151,16 +152,16 @@ export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
 function storedRun(result: ToolLoopResult): StoredRunResult {
   const { status, content, output, iterations, usage, messages, error } = result;
   const toolCalls = result.toolCalls.map((record) => ({ ...record, result: storedResult(record.result) }));
-  const failed = error === undefined ? {} : { error: { name: error.name, message: error.message } };
-  const plain = { status, content, output, iterations, usage, messages, toolCalls, ...failed };
+  const failed = error && { name: error.name, message: error.message };
+  const plain = { status, content, output, iterations, usage, messages, toolCalls, error: failed };
   return plainJson(plain) as StoredRunResult;
 }
 
 /** The outcome of a run that had ended in an earlier execution of the call, for its tool. */
 export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
-  const records = toolCalls.map((record) => ({ ...record, result: new ToolResult(record.result) }));
   const failed = error && Object.assign(new Error(error.message), { name: error.name });
-  return { ...result, toolCalls: records, ...(failed ? { error: failed } : {}) } as ToolLoopResult;
+  const restored = { ...result, toolCalls: toolCalls.map(restoredRecord), error: failed };
+  return withoutUndefined(restored) as ToolLoopResult;
 }
 
 /** The waits of the current call's runs. */

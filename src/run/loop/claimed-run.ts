@@ -31,12 +31,8 @@ export interface ClaimRequest<Store extends RunStore = RunStore> {
   readonly leaseMs: number;
 }
 
-/** A write to a claimed run; false if the claim is no longer valid. */
-interface ClaimedWrite {
-  readonly write: (claim: RunClaim) => boolean | Promise<boolean>;
-  /** Whether a refused write was already done although it had seemed to fail. */
-  readonly wasDone?: () => Promise<boolean>;
-}
+/** Writes to a claimed run; false if the claim is no longer valid. */
+type ClaimedWrite = (claim: RunClaim) => boolean | Promise<boolean>;
 
 /** Why this process no longer holds a run. */
 const LOSSES = new WeakSet<object>();
@@ -83,9 +79,9 @@ export class ClaimedRun {
 
   /**
    * Writes, and retries if the store fails, for as long as the lease. If that fails, or if another process has the
-   * run, it throws, and the run is lost.
+   * run, it throws, and the run is lost. `wasDone`: whether a refused write was done although it had seemed to fail.
    */
-  async write({ write, wasDone }: ClaimedWrite): Promise<void> {
+  async write(write: ClaimedWrite, wasDone?: () => Promise<boolean>): Promise<void> {
     const since = performance.now();
     let failed: unknown;
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {

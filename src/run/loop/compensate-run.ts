@@ -20,6 +20,7 @@ import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { partKey } from '../call/effect-key.js';
 import { cancelledResult, completeJob } from '../call/job-dispatch.js';
 import { type RegisteredTool, registryOf, ToolRegistry } from '../call/tool-registry.js';
+import { mayHaveRun } from './budget-accounts.js';
 import {
   type ClaimedRun,
   type ClaimRequest,
@@ -107,7 +108,7 @@ export async function compensateRun(
     return await compensateAll(run, claimed, { ...options, store });
   } finally {
     claimed.leave();
-    await claimed.write({ write: (claim) => store.end(claim, []) }).catch(() => {});
+    await claimed.write((claim) => store.end(claim, [])).catch(() => {});
     await lookAgain(store, run);
   }
 }
@@ -140,7 +141,7 @@ async function compensateAll(
   const calls = callsToUndo(run);
   const jobs = await jobsLeft(store, calls);
   const { owner, turnOf: conversationId } = run;
-  const ofRun = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
+  const ofRun = { conversationId, ...scope, owner };
   const undoing = { run, registry: registryOf(tools), scope: ofRun, logger };
   const done: Compensation[] = [];
   for (const call of calls) {
@@ -163,7 +164,7 @@ async function compensateAll(
       execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
     });
     const entry = { type: 'compensated', idempotencyKey, isError, text } as const;
-    await claimed.write({ write: (claim) => store.append(claim, [entry]) });
+    await claimed.write((claim) => store.append(claim, [entry]));
     done.push({ ...about, status: isError ? 'failed' : 'compensated', text });
     if (isError) break;
   }
@@ -182,7 +183,8 @@ interface UndoneCall extends Pick<CallRecord, 'id' | 'name' | 'rawArguments' | '
 function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonly UndoneCall[] {
   const ended = toolCalls.map(restoredRecord).flatMap((record): readonly UndoneCall[] => {
     const { idempotencyKey, status } = record;
-    return idempotencyKey === undefined || !MAY_BE_DONE.has(status) ? [] : [{ ...record, idempotencyKey }];
+    // Calls that were aborted before they had begun have no key.
+    return idempotencyKey === undefined || !mayHaveRun(status) ? [] : [{ ...record, idempotencyKey }];
   });
   const begun = (open?.calls ?? []).flatMap((call, index): readonly UndoneCall[] => {
     if (call.status !== 'begun' || call.readOnly) return [];
@@ -193,11 +195,6 @@ function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonl
   });
   return [...ended, ...begun].reverse();
 }
-
-/** Statuses of calls with a possible effect; calls that were aborted before they had begun have no key. */
-const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
-  ...(['success', 'started', 'error', 'aborted', 'timed_out'] as const),
-]);
 
 /** The jobs of calls, by key; jobs that have not started are cancelled. */
 async function jobsLeft(
@@ -273,7 +270,7 @@ async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffe
     if (known.status === 'not-done') return { status: 'none', text: 'Its tool says that it was not done.' };
     if (known.result.isError) text = [text, known.result.forLLM].filter((line) => line !== '').join('\n');
   }
-  return { status: 'unknown', ...(text === '' ? {} : { text }) };
+  return { status: 'unknown', ...(text && { text }) };
 }
 
 const RECONCILED = oneOf('done', 'not-done', 'unknown');

@@ -5,6 +5,7 @@ import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import type { InvokeOptions } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
@@ -77,7 +78,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   if (checkpointer !== undefined) result = await checkpointer.end(run, result);
   else if (state !== undefined)
     try {
-      await (deps.saveTo ?? config.store)?.save(state);
+      await (deps.save ? deps.save(state) : config.store?.save(state));
     } catch (cause) {
       const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
       const error = new ToolwrightError('RunStoreFailed', message, { cause });
@@ -85,10 +86,9 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
     }
   if (result.status === 'failed') {
     // Logged here, because the application may not show its users the reason.
-    const { conversationId } = run.scope;
-    const at = { runId: run.runId, ...(conversationId === undefined ? {} : { conversationId }) };
-    const { error } = result;
-    logFailure(config.logger, { what: 'Run failed', error, at: { ...at, model: config.model } });
+    const { runId, scope } = run;
+    const at = withoutUndefined({ runId, conversationId: scope.conversationId, model: config.model });
+    logFailure(config.logger, { what: 'Run failed', error: result.error, at });
   }
   await sink?.({ type: 'run-end', result });
   return result;
@@ -300,7 +300,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const isNew = 'messages' in start;
   const record = isNew ? undefined : start.record;
   const model = record?.model ?? given.model ?? missingModel();
-  const tools = record?.tools ? onlyKnown(registryOf(given.tools), record.tools) : registryOf(given.tools);
+  const tools = onlyKnown(registryOf(given.tools), record?.tools);
   const { logger = tools.logger } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
@@ -380,19 +380,20 @@ function callOptionsOf(
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry || standing);
   if (isPlain && budget === undefined && answerWithinMs === undefined && maxResultChars === undefined)
     return toolTimeoutMs === TOOL_TIMEOUT_MS ? PLAIN_OPTIONS : { ...PLAIN_OPTIONS, toolTimeoutMs };
-  return {
+  return withoutUndefined({
     toolTimeoutMs,
     innerWaits: childWaits,
-    ...(onAsyncResult ? { onAsyncResult, finalizeCompletion: finalizeCompletion } : {}),
-    ...(tasks ? { tasks } : {}),
-    ...(logger ? { logger } : {}),
-    ...(telemetry ? { telemetry } : {}),
-    ...(policy ? { policy } : {}),
-    ...(hooks ? { hooks } : {}),
-    ...(budget ? { budget: budget.hook } : {}),
-    ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
-    ...(maxResultChars === undefined ? {} : { maxResultChars }),
-    ...(answerWithinMs === undefined ? {} : { answerWithinMs }),
-    ...(standing === undefined ? {} : { standing }),
-  };
+    onAsyncResult,
+    finalizeCompletion: onAsyncResult && finalizeCompletion,
+    tasks,
+    logger,
+    telemetry,
+    policy,
+    hooks,
+    budget: budget?.hook,
+    jobs: engine && jobsOf({ engine, store }, 'the loop’s config'),
+    maxResultChars,
+    answerWithinMs,
+    standing,
+  });
 }

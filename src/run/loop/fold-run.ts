@@ -99,7 +99,7 @@ function apply(run: Growing, entry: RunEntry): void {
       closeMessage(run);
       // The last request had no calls, so that no step has counted it.
       if (iterations > run.iterations)
-        Object.assign(run, { iterations, usage, ...(spent === undefined ? {} : { spent }) });
+        Object.assign(run, { iterations, usage, ...(spent && { spent }) });
       run.messages.push(...messages);
       if (run.open?.calls.every((call) => call.status === 'settled' || 'asks' in call)) run.open = undefined;
       run.end = end;

@@ -52,7 +52,7 @@ export interface RunDeps {
   /** The run whose state contains that of an agent: large results of the agent are stored under it. */
   readonly resultsOf?: string;
   /** Where the run is saved when it is suspended; default: the config's store. */
-  readonly saveTo?: Pick<RunStore, 'save'> | undefined;
+  readonly save?: RunStore['save'];
   /** Whether streamed text has a reader, called before each request; default: if there is a sink. */
   readonly hasReader?: () => boolean;
   /** Called whenever every call of the history has its answer; `end` if the run ends there. */

@@ -29,8 +29,12 @@ export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[
     calls.length === 0
       ? { role: 'assistant', content }
       : { role: 'assistant', content, tool_calls: calls.map(messageCall) };
-  if (reasoning === undefined && providerItems === undefined) return message;
-  return { ...message, ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
+  return reasoning === undefined && providerItems === undefined ? message : { ...message, ...extrasOf(reply) };
+}
+
+/** The parts of a reply that go back to its provider beside its text. */
+function extrasOf({ reasoning, providerItems }: SpokenReply): Omit<SpokenReply, 'content'> {
+  return { ...(reasoning && { reasoning }), ...(providerItems && { providerItems }) };
 }
 
 function messageCall(call: ParsedCall): MessageToolCall {
@@ -50,7 +54,7 @@ function messageCall(call: ParsedCall): MessageToolCall {
 export function toolMessage(
   toolCallId: string,
   result: ToolResult,
-  notes: readonly string[] = NO_NOTES,
+  notes: readonly string[],
 ): ToolMessage {
   let content = resultText(result) || attachmentsText(result);
   for (const note of notes) content += `\n\n${note}`;
@@ -59,8 +63,6 @@ export function toolMessage(
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return isMoreThanText ? { ...message, parts: result.content } : message;
 }
-
-const NO_NOTES: readonly string[] = [];
 
 /** Strict servers refuse the whole request for an invalid name; the record contains the original. */
 function legalName(name: string): string {
@@ -110,11 +112,10 @@ export interface CallingMessage {
 
 /** A message with open calls, in the form for stores. */
 export function openMessage(
-  { reply: { content, reasoning, providerItems }, calls }: CallingMessage,
+  { reply, calls }: CallingMessage,
   store: (call: ParsedCall, index: number) => StoredCall,
 ): RunState['open'] {
-  const kept = { ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
-  return { content, calls: calls.map(store), ...kept };
+  return { content: reply.content, calls: calls.map(store), ...extrasOf(reply) };
 }
 
 /** Parses the arguments of a call once. */
@@ -145,6 +146,11 @@ export type CallEnding = CallRecord | UnansweredCall;
 
 export function isUnanswered(outcome: CallEnding): outcome is UnansweredCall {
   return 'call' in outcome;
+}
+
+/** The outcome of a call that is not executed now: its record, or its waits so far. */
+export function endingSoFar(call: ParsedCall): CallEnding {
+  return call.record ?? { call, suspension: call.suspension, inner: call.inner };
 }
 
 /**
@@ -212,7 +218,7 @@ export class SentMessages {
     const { reasoning: _, providerItems, tool_calls: calls, ...others } = message;
     return {
       ...others,
-      ...(calls === undefined ? {} : { tool_calls: calls.map((call) => this.#callForRequest(call)) }),
+      ...(calls && { tool_calls: calls.map((call) => this.#callForRequest(call)) }),
       ...this.#itemsForRequest(providerItems),
     };
   }

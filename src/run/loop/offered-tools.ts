@@ -260,7 +260,8 @@ export const READ_SCHEMA: ToolSchema = {
 };
 
 /** The earlier offered tools that are still given, what replaced them, and tools that are registered from now on. */
-export function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
+export function onlyKnown(given: ToolRegistry, names: readonly string[] | undefined): ToolRegistry {
+  if (names === undefined) return given;
   const isGone = (name: string) => given.offered(name) === undefined;
   const replacing = names.filter(isGone).flatMap((name) => given.get(name)?.replacedBy?.() ?? []);
   const known = new Set([...names, ...replacing]);

@@ -172,7 +172,7 @@ async function recover(
     readResume({ config, options: { scope } });
     checkOwner({ owner: state.owner, isCertain: true }, scope);
     if (state.isOneCall) checkTool(config, state, scope);
-    const deps = { scope, ...(onUnknown && { onUnknown }), ...(left && { left }) };
+    const deps = { scope, onUnknown, left };
     return { runId, result: await driveSeizedRun(config, seized, { store, deps }) };
   } catch (error) {
     // A freed lost run would be taken over again immediately; a suspended one may still be answered.

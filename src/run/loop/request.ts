@@ -13,7 +13,7 @@ import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../../
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord, plainJson } from '../../core/kernel/json.js';
+import { isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { answerOf, type HookAnswer, hooksWith, type NamedHook } from '../call/hooked-call.js';
 import { SafeLog } from '../call/log.js';
 import { KNOWN_SECRETS } from '../call/redact.js';
@@ -62,10 +62,7 @@ export class RequestHooks {
     return notes;
   }
 
-  async ask(
-    run: LoopRun,
-    { provider, request: given, onPart, onFailure, trace }: ModelQuestion,
-  ): Promise<Reply> {
+  async ask(run: LoopRun, { provider, request: given, onPart, trace }: ModelQuestion): Promise<Reply> {
     const scope = new HistoryScope(run.scope, run.messages);
     const about = { runId: run.runId, step: run.iterations, scope };
     const before = await this.#beforeRequest(run, about, given);
@@ -74,9 +71,9 @@ export class RequestHooks {
     // Parts that hooks may withhold are streamed only after the hooks have seen them.
     trace?.sent(request);
     const isHeld = this.#after.some(({ hook }) => hook.onlyReads !== true);
-    let reply = await askModel(provider, request, { onPart: isHeld ? undefined : onPart });
+    let reply = await askModel({ provider, request, onPart: isHeld ? undefined : onPart });
     if (!reply.ok && reply.reason === 'failed') reply = await this.#onFailure(run, { about, request }, reply);
-    if (!reply.ok) return reply.reason === 'failed' && onFailure ? onFailure(reply) : reply;
+    if (!reply.ok) return reply;
     const after = await this.#afterResponse(run, { ...about, request }, reply.response);
     if (after.ok && isHeld && onPart) await streamWhole(after.response, onPart);
     // The reply was paid for all the same.
@@ -176,15 +173,13 @@ export class RequestHooks {
 function sendable(rewritten: LLMRequest, { signal, metadata, maxOutputTokens }: LLMRequest): LLMRequest {
   const { tools, toolChoice, parallelToolCalls, ...others } = rewritten;
   const limits = [maxOutputTokens, rewritten.maxOutputTokens].filter((limit) => limit !== undefined);
-  return {
+  return withoutUndefined({
     ...others,
-    ...(tools?.length ? { tools } : {}),
-    ...(tools?.length && toolChoice !== undefined ? { toolChoice } : {}),
-    ...(tools?.length && parallelToolCalls !== undefined ? { parallelToolCalls } : {}),
-    ...(limits.length > 0 ? { maxOutputTokens: Math.min(...limits) } : {}),
-    ...(signal ? { signal } : {}),
-    ...(metadata ? { metadata } : {}),
-  };
+    ...(tools?.length ? { tools, toolChoice, parallelToolCalls } : {}),
+    maxOutputTokens: limits.length > 0 ? Math.min(...limits) : undefined,
+    signal: signal ?? rewritten.signal,
+    metadata: metadata ?? rewritten.metadata,
+  });
 }
 
 function refusedReply(moment: HookMoment, reason: string, cause?: unknown): Reply {
@@ -230,17 +225,72 @@ async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
 
 function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
+  const asked = questionOf(run, offer);
+  const trace = startTrace(run, asked);
+  const asking = ask(run, trace, asked).then((reply) =>
+    reply.ok || reply.reason === 'aborted' ? reply : askAgain(run, reply, { offer, trace }),
+  );
+  return trace === undefined ? asking : endTrace(trace, asking);
+}
+
+function questionOf(run: LoopRun, offer: Offer): ModelQuestion {
   const { sink, hasReader } = run;
   const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  const asked: ModelQuestion = {
-    provider: targetOf(run).provider,
-    request: buildRequest(run, offer),
-    onPart,
-  };
-  const trace = run.trace && startTrace(run, asked);
-  const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
-  const asking = ask(run, trace, { ...asked, onFailure });
-  return trace === undefined ? asking : endTrace(trace, asking);
+  return { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+}
+
+/**
+ * Retries a failed request if the failure may be temporary, then uses the next provider of the run, for the rest of
+ * the run. Once a part of the reply was streamed, there is no retry, because it would be streamed twice.
+ */
+async function askAgain(
+  run: LoopRun,
+  failure: Failure,
+  { offer, trace: first }: { readonly offer: Offer; readonly trace: RequestTrace | undefined },
+): Promise<Reply> {
+  const { providerRetries = DEFAULT_RETRIES } = run.config;
+  // It was counted before it was clear that it cannot be made.
+  if (failure.isUnsent) run.iterations -= 1;
+  let trace = first;
+  let reply: Reply = failure;
+  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal; ) {
+    const { error } = reply;
+    const { cause } = error;
+    // A client with its own retries reports their number.
+    tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
+    const delayMs = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
+    if (delayMs === undefined) {
+      if (run.failedOver === run.fallback.length) break;
+      run.failedOver += 1;
+      tries = 0;
+    }
+    await pauseBefore(run, error, delayMs ?? 0);
+    if (run.signal?.aborted) {
+      reply = ABORTED;
+      break;
+    }
+    run.providerRetries += 1;
+    const asked = questionOf(run, offer);
+    if (delayMs !== undefined) trace?.event({ type: 'request-retry', delayMs, error: cause });
+    else {
+      // Another model is a separate request in the trace.
+      trace?.end(requestEnd(reply));
+      trace = startTrace(run, asked);
+    }
+    reply = await ask(run, trace, asked);
+  }
+  trace?.end(requestEnd(reply));
+  return reply;
+}
+
+/** Reports that a request failed and is made again, and waits. */
+async function pauseBefore(run: LoopRun, error: Error, delayMs: number): Promise<void> {
+  const { config, sink, signal, iterations: iteration } = run;
+  const model = targetOf(run).model ?? config.model;
+  const fields = { model, delayMs: Math.round(delayMs), error: error.message };
+  new SafeLog(config.logger).warn('The provider failed and the request is made again', fields);
+  await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
+  if (delayMs > 0) await pause(delayMs, undefined, { signal }).catch(() => {});
 }
 
 function startTrace({ trace, tools }: LoopRun, { provider, request, onPart }: ModelQuestion) {
@@ -261,21 +311,21 @@ async function endTrace(trace: RequestTrace, asking: Promise<Reply>): Promise<Re
 
 /** Sends one request to the provider, within the budget and the hooks of the run. The trace stays open for retries. */
 function ask(run: LoopRun, trace: RequestTrace | undefined, question: ModelQuestion): Promise<Reply> {
-  if (trace !== undefined) {
-    const onPart = tracedParts(trace, question.onPart);
-    return trace.within(() => askWithin(run, { ...question, onPart, trace }));
-  }
-  return askWithin(run, question);
+  if (trace === undefined) return askWithin(run, question);
+  const onPart = tracedParts(trace, question.onPart);
+  return trace.within(() => askWithin(run, { ...question, onPart, trace }));
 }
 
 function askWithin(run: LoopRun, question: ModelQuestion): Promise<Reply> {
-  const { budget, hooks } = run;
-  const once = (asked: ModelQuestion): Promise<Reply> => {
-    if (hooks !== undefined) return hooks.ask(run, asked);
-    asked.trace?.sent(asked.request);
-    return askModel(asked.provider, asked.request, asked);
-  };
-  return budget === undefined ? once(question) : budget.ask(run, question, once);
+  const { budget } = run;
+  if (budget === undefined) return askOnce(run, question);
+  return budget.ask(run, question, (asked) => askOnce(run, asked));
+}
+
+function askOnce(run: LoopRun, asked: ModelQuestion): Promise<Reply> {
+  if (run.hooks !== undefined) return run.hooks.ask(run, asked);
+  asked.trace?.sent(asked.request);
+  return askModel(asked);
 }
 
 /** The settings of the run's `prepareStep` and `compactHistory` for its next request. */
@@ -392,61 +442,6 @@ const LONGEST_PAUSE_MS = 8_000;
 /** Longer requested pauses are not waited for. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-interface FailedRequest extends Pick<ModelQuestion, 'onPart'> {
-  readonly failure: Failure;
-  readonly offer: Offer;
-  readonly trace: RequestTrace | undefined;
-}
-
-/**
- * Retries a failed request if the failure may be temporary, then uses the next provider of the run, for the rest of
- * the run. Once a part of the reply was streamed, there is no retry, because it would be streamed twice.
- */
-async function askAgain(
-  run: LoopRun,
-  { failure, offer, onPart, trace: first }: FailedRequest,
-): Promise<Reply> {
-  const { config, sink, signal, iterations: iteration } = run;
-  const { providerRetries = DEFAULT_RETRIES, logger } = config;
-  let trace = first;
-  let reply: Reply = failure;
-  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal; ) {
-    const { error } = reply;
-    const { cause } = error;
-    // A client with its own retries reports their number.
-    tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
-    const wait = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
-    if (wait === undefined) {
-      if (run.failedOver === run.fallback.length) break;
-      run.failedOver += 1;
-      tries = 0;
-    }
-    const delayMs = wait ?? 0;
-    const model = targetOf(run).model ?? config.model;
-    const fields = { model, delayMs: Math.round(delayMs), error: error.message };
-    new SafeLog(logger).warn('The provider failed and the request is made again', fields);
-    await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
-    try {
-      if (delayMs > 0) await pause(delayMs, undefined, { signal });
-    } catch {}
-    if (signal?.aborted) {
-      reply = ABORTED;
-      break;
-    }
-    run.providerRetries += 1;
-    const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
-    if (wait !== undefined) trace?.event({ type: 'request-retry', delayMs: wait, error: cause });
-    else {
-      // Another model is a separate request in the trace.
-      trace?.end(requestEnd(reply));
-      trace = startTrace(run, asked);
-    }
-    reply = await ask(run, trace, asked);
-  }
-  trace?.end(requestEnd(reply));
-  return reply;
-}
-
 /** Milliseconds until the same request may be retried; `undefined` if that would not help. */
 function waitBefore(tries: number, cause: unknown): number | undefined {
   // Errors of the AI SDK have `isRetryable`.
@@ -514,16 +509,14 @@ function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): Par
 }
 
 /** Sends a request outside a run, and records it if there is a recorder. */
-export async function askRecorded(
-  telemetry: Telemetry | undefined,
-  { provider, request, onPart }: ModelQuestion,
-): Promise<Reply> {
-  if (!telemetry?.isOn) return askModel(provider, request, { onPart });
+export async function askRecorded(telemetry: Telemetry | undefined, question: ModelQuestion): Promise<Reply> {
+  if (!telemetry?.isOn) return askModel(question);
+  const { provider, request, onPart } = question;
   const isStreamed = onPart !== undefined;
   const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
   trace.sent(request);
-  const listeners = { onPart: tracedParts(trace, onPart) };
-  const reply = await trace.within(() => askModel(provider, request, listeners));
+  const asked = { ...question, onPart: tracedParts(trace, onPart) };
+  const reply = await trace.within(() => askModel(asked));
   trace.end(requestEnd(reply));
   return reply;
 }

@@ -14,6 +14,7 @@ import type {
 } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import {
@@ -30,6 +31,7 @@ import {
   withAnswer,
 } from '../call/waits.js';
 import { toolsOfAgents, waitsOf } from './child-runs.js';
+import { onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
@@ -105,10 +107,10 @@ export function resumeWith(
   const answered = applyAnswers(valid, answers, { answeredBy, approved });
   const withModel = (calls: readonly StoredCall[]): RunState => ({
     ...withCalls(state, calls),
-    ...(model === undefined ? {} : { model }),
+    ...(model && { model }),
   });
   if (approved.size === 0 && !needTools(answered)) return withModel(answered);
-  const tools = toolsOf(config, state);
+  const tools = config?.tools && onlyKnown(registryOf(config.tools), state.tools);
   const checking: Checking = {
     store: config?.store,
     conversationId: scope.conversationId,
@@ -227,7 +229,7 @@ function answerChildren(
   given: GivenAnswers,
 ): StoredWaitingCall {
   const inner = (call.inner ?? []).map(({ run, state, result }): StoredInnerRun => {
-    if (state === undefined) return { run, ...(result ? { result } : {}) };
+    if (state === undefined) return { run, ...(result && { result }) };
     const own = waits.filter(({ wait }) => wait.inner?.run === run);
     const ids = new Map(own.map(({ wait, pending }) => [wait.inner?.id ?? '', pending.id]));
     const answers = new Map<string, Answer>();
@@ -277,13 +279,6 @@ function needTools(calls: readonly StoredCall[]): boolean {
 
 function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {
   return edited !== undefined && edited.isChecked === undefined;
-}
-
-/** The tools that the run was offered and that are still given. */
-function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegistry | undefined {
-  if (tools === undefined) return undefined;
-  const registry = registryOf(tools);
-  return names === undefined ? registry : registry.view({ allow: [...names] });
 }
 
 /** The data for finishing answers, and its findings. */
@@ -374,11 +369,8 @@ async function checkApproval(
 function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefinition | undefined): Wait {
   if (tool === undefined) return before;
   const { message, expiresAt } = before;
-  return {
-    ...(message === undefined ? {} : { message }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...approvalWait(tool.approval, { args: journal.arguments, onError: () => {} }),
-  };
+  const asked = approvalWait(tool.approval, { args: journal.arguments, onError: () => {} });
+  return withoutUndefined({ message, expiresAt, ...asked });
 }
 
 /** Why this user may not approve a call, without names. If a function decides that, its tool is needed. */

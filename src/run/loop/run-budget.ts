@@ -76,11 +76,6 @@ interface BudgetStart {
   readonly before: CountedBefore | undefined;
 }
 
-interface AskingRun {
-  iterations: number;
-  readonly usage: Usage;
-}
-
 /** The limits of a run, and the amounts that it has spent. */
 export class RunBudget {
   readonly #budget: Budget;
@@ -203,11 +198,11 @@ export class RunBudget {
 
   /** Makes a request if the budget allows it; `ask` makes it, with everything else around it. */
   async ask(
-    run: AskingRun,
+    run: { readonly usage: Usage },
     question: ModelQuestion,
     ask: (question: ModelQuestion) => Promise<Reply>,
   ): Promise<Reply> {
-    const { provider, onPart, onFailure, trace } = question;
+    const { trace } = question;
     let before: ReservedRequest | undefined;
     try {
       const reserving = this.#reserveRequest(question.request);
@@ -215,17 +210,16 @@ export class RunBudget {
     } catch (cause) {
       // A mistake of the run's author is not a failure of the provider.
       if (cause instanceof InvalidOptionsError) throw cause;
-      return notMade(run, question, notCounted('The request was not made', cause));
+      return notMade(notCounted('The request was not made', cause));
     }
     if (before === undefined)
-      return notMade(run, question, this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
+      return notMade(this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
     const { request, at, reserved } = before;
     const usedBefore = run.usage.totalTokens;
-    // A failure is settled separately: a retry is reserved again.
-    const once = trace === undefined ? { provider, request, onPart } : { provider, request, onPart, trace };
     let reply: Reply;
     try {
-      reply = await ask(once);
+      // A failure is settled, too: a retry is reserved again.
+      reply = await ask({ ...question, request });
     } catch (error) {
       await reserved.settle(at);
       throw error;
@@ -242,8 +236,7 @@ export class RunBudget {
       const error = notCounted('The reply came, and what it took could not be counted', cause);
       if (reply.ok) return { ok: false, reason: 'failed', error, isFinal: true };
     }
-    if (reply.ok) return trace === undefined ? reply : { ...reply, cost: inUnits(amounts.cost) };
-    return reply.reason === 'failed' && onFailure !== undefined ? onFailure(reply) : reply;
+    return reply.ok && trace !== undefined ? { ...reply, cost: inUnits(amounts.cost) } : reply;
   }
 
   /**
@@ -546,10 +539,8 @@ function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): numb
   return used - limit + (part === 'timeMs' ? 1 : amounts[part]);
 }
 
-/** The request was counted before it was clear that it cannot be made. */
-function notMade(run: AskingRun, { onFailure }: ModelQuestion, error: ToolwrightError): Reply {
-  if (onFailure !== undefined) run.iterations -= 1;
-  return { ok: false, reason: 'failed', error, isFinal: true };
+function notMade(error: ToolwrightError): Reply {
+  return { ok: false, reason: 'failed', error, isFinal: true, isUnsent: true };
 }
 
 /** Without the store, the limits are unknown, so the request is refused. A missing price has its own error. */

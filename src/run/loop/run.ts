@@ -13,14 +13,14 @@ import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { nextTurn, onAbort } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isPlainData, plainJson } from '../../core/kernel/json.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
 import { type ChildRuns, childRuns, restoredRun } from './child-runs.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
 import { type Checkpointer, type LoopRun, NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
-import { type CallEnding, type CallingMessage, openMessage, type ParsedCall } from './messages.js';
+import { type CallEnding, type CallingMessage, endingSoFar, openMessage, type ParsedCall } from './messages.js';
 import {
   checkRun,
   type ResumeConfig,
@@ -29,7 +29,7 @@ import {
   type ToolLoopConfig,
 } from './options.js';
 import { askedAnew, resumeWith } from './resume.js';
-import { progressOf, stateVersion, storedCall } from './suspend.js';
+import { jsonPart, progressOf, stateVersion, storedCall } from './suspend.js';
 
 /** A run starts, or continues from its suspended state or from the entries of a crashed process. */
 type RunOrigin = 'new' | 'suspended' | 'lost';
@@ -85,7 +85,7 @@ class StepCheckpointer implements Checkpointer {
     const { claim, leaseMs } = this.#claimed;
     const lease = { ...claim, leaseMs };
     const since = performance.now();
-    await this.#write(async () => {
+    await this.#claimed.write(async () => {
       try {
         await this.#store.begin(lease, checkpoint);
         return true;
@@ -112,7 +112,7 @@ class StepCheckpointer implements Checkpointer {
     const saved = messages.length - 1;
     if (!this.#isUnderWay) {
       const checkpoint = { ...checkpointOf(run, saved), open, version: stateVersion({ ...record, open }) };
-      await this.#write((claim) => this.#store.checkpoint(claim, checkpoint)).catch(() => {});
+      await this.#claimed.write((claim) => this.#store.checkpoint(claim, checkpoint)).catch(() => {});
       this.#isUnderWay = true;
     } else if (message.reply !== record?.open) {
       const added = messages.slice(this.#messages, saved);
@@ -159,12 +159,8 @@ class StepCheckpointer implements Checkpointer {
       if (state !== undefined) await this.#suspend(state);
       else
         await this.#end(messages.slice(this.#messages), {
+          ...withoutUndefined({ content, iterations, usage, spent, error: error && storedError(error) }),
           status: status === 'suspended' ? 'failed' : status,
-          content,
-          iterations,
-          usage,
-          ...(spent === undefined ? {} : { spent }),
-          ...(error === undefined ? {} : { error: storedError(error) }),
         });
       return result;
     } catch (cause) {
@@ -188,40 +184,41 @@ class StepCheckpointer implements Checkpointer {
 
   async #end(messages: LoopRun['messages'], end: StoredEnd): Promise<void> {
     const entries = [...this.#take(), { type: 'end', messages, ...end } as const];
-    await this.#claimed.write({
-      write: (claim) => this.#store.end(claim, entries),
-      wasDone: async () => (await this.#store.read(this.#claimed.claim.runId))?.status === 'ended',
-    });
+    await this.#claimed.write(
+      (claim) => this.#store.end(claim, entries),
+      async () => (await this.#store.read(this.#claimed.claim.runId))?.status === 'ended',
+    );
   }
 
   /** Queued entries are part of the state. */
   async #suspend(state: RunState): Promise<void> {
     this.#queue = [];
-    await this.#claimed.write({
-      write: (claim) => this.#store.release(claim, state),
-      wasDone: async () => (await this.#store.load(state.runId))?.revision === state.revision,
-    });
+    await this.#claimed.write(
+      (claim) => this.#store.release(claim, state),
+      async () => (await this.#store.load(state.runId))?.revision === state.revision,
+    );
   }
 
   #unsettledCall(call: ParsedCall, index: number): StoredCall {
-    const stored = jsonCall(call.record ?? { call, suspension: call.suspension, inner: call.inner }, call);
+    const stored = jsonCall(endingSoFar(call), call);
     if (stored.status !== 'held') return stored;
     const { journal, inner } = call;
-    const runs = inner === undefined ? {} : { inner };
     if (!this.#begun[index])
-      return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
+      return journal === undefined
+        ? stored
+        : withoutUndefined({ ...stored, status: 'waiting', waits: [], journal, inner });
     const { config, tools } = this.#run ?? {};
     const tool = tools?.offered(call.name);
     const isJob = Boolean((config?.engine ?? tools?.jobs) && tool?.background);
     const { readOnly } = tool?.annotations ?? call;
-    return {
+    return withoutUndefined({
       ...stored,
       status: 'begun',
-      ...(journal === undefined ? {} : { journal: journalOfRerun(journal) }),
-      ...runs,
-      ...(isJob ? { asJob: true } : {}),
-      ...(readOnly ? { readOnly } : {}),
-    };
+      journal: journal && journalOfRerun(journal),
+      inner,
+      asJob: isJob || undefined,
+      readOnly: readOnly || undefined,
+    });
   }
 
   #add(index: number, call: StoredCall): void {
@@ -239,17 +236,13 @@ class StepCheckpointer implements Checkpointer {
   readonly #append = (): Promise<void> | undefined => {
     if (this.#queue.length === 0) return undefined;
     const entries = this.#take();
-    return this.#write((claim) => this.#store.append(claim, entries)).catch(() => {});
+    return this.#claimed.write((claim) => this.#store.append(claim, entries)).catch(() => {});
   };
 
   #take(): RunEntry[] {
     const entries = this.#queue;
     this.#queue = [];
     return entries;
-  }
-
-  #write(write: Parameters<ClaimedRun['write']>[0]['write']): Promise<void> {
-    return this.#claimed.write({ write });
   }
 }
 
@@ -280,7 +273,7 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
 function jsonCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   const stored = storedCall(outcome, call);
   // The store writes it as JSON immediately.
-  const plain = isPlainData(stored) ? stored : plainJson(stored);
+  const plain = jsonPart(stored);
   if (plain !== undefined) return plain as StoredCall;
   const { id, name } = call;
   if (stored.status !== 'settled') return { status: 'held', id, name, arguments: stored.arguments };
@@ -289,8 +282,8 @@ function jsonCall(outcome: CallEnding, call: ParsedCall): StoredCall {
 }
 
 function plainFields<Fields extends object>(fields: Fields): Fields {
-  const plain = Object.entries(fields).map(([name, value]) => [name, plainJson(value)] as const);
-  return Object.fromEntries(plain.filter(([, value]) => value !== undefined)) as Fields;
+  const plain = Object.entries(fields).map(([name, value]) => [name, plainJson(value)]);
+  return withoutUndefined(Object.fromEntries(plain) as Fields);
 }
 
 /** For an abort, the given reason, which is in the cause of the error. */
@@ -300,7 +293,7 @@ function storedError(error: unknown): NonNullable<StoredEnd['error']> {
   const message = isAbort
     ? `${errorMessage(error).replace(/\.$/, '')}: ${errorMessage(error.cause)}`
     : errorMessage(error);
-  return { name: String(name), message, ...(typeof code === 'number' ? { code } : {}) };
+  return withoutUndefined({ name: String(name), message, code: typeof code === 'number' ? code : undefined });
 }
 
 /**
@@ -478,7 +471,7 @@ export async function driveChild(
   if (known !== undefined) return { result: known, before: known.usage };
   const resumption = { answers: [], scope: deps.scope, isCertain: true };
   const from = state === undefined ? start : { record: await resumeWith({}, state, resumption) };
-  const result = await driveLoop({ ...config, runId }, from, { ...deps, saveTo: { save: () => {} } });
+  const result = await driveLoop({ ...config, runId }, from, { ...deps, save: () => {} });
   outer.end(run, result);
   return { result, before: state?.usage ?? NO_USAGE };
 }
@@ -508,7 +501,7 @@ interface HeldRun {
   readonly claimed: ClaimedRun;
   readonly store?: RunStore;
   readonly from: RunOrigin;
-  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+  readonly deps: RunDeps;
 }
 
 /**
@@ -523,13 +516,10 @@ export async function driveClaimed(
   start: () => RunStart | Promise<RunStart>,
   { claimed, store = config.store, from, deps }: HeldRun,
 ): Promise<ToolLoopResult> {
+  const savesOnce = config.checkpoint === 'call';
   const checkpointer = savesSteps(config)
-    ? new StepCheckpointer({
-        ...{ claimed, from, store: checkpointStore(store) },
-        savesOnce: config.checkpoint === 'call',
-      })
+    ? new StepCheckpointer({ claimed, from, store: checkpointStore(store), savesOnce })
     : undefined;
-  const saveTo = checkpointer ? {} : { saveTo: { save: (state: RunState) => claimed.release(state) } };
   const signal = config.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
   // An error at the limit would be thrown before the end is saved.
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
@@ -538,11 +528,8 @@ export async function driveClaimed(
   const unfollow = left === undefined ? () => {} : onAbort(left, leave);
   let result: ToolLoopResult;
   try {
-    result = await driveLoop({ ...config, signal, onLimit }, await start(), {
-      ...deps,
-      checkpointer,
-      ...saveTo,
-    });
+    const save = (state: RunState) => claimed.release(state);
+    result = await driveLoop({ ...config, signal, onLimit }, await start(), { ...deps, checkpointer, save });
   } catch (error) {
     claimed.lost.throwIfAborted();
     if (checkpointer?.isUnderWay) await checkpointer.fail(error);

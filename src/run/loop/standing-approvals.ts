@@ -6,7 +6,7 @@ import {
   type StandingApproval,
 } from '../../core/contract/standing-approvals.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { canonicalJson, plainJson } from '../../core/kernel/json.js';
+import { canonicalJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import type { StandingCall } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -51,8 +51,7 @@ function standingsOf(
     if (subject === undefined) return [];
     const facts = [name, definition, pattern, scope, subject, owner ?? null];
     const id = nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
-    const about = { id, tool: name, pattern, scope };
-    return [{ ...about, ...(subject === '' ? {} : { subject }), ...(owner === undefined ? {} : { owner }) }];
+    return [withoutUndefined({ id, tool: name, pattern, scope, subject: subject || undefined, owner })];
   });
 }
 
@@ -76,7 +75,7 @@ export function standingLookup(
 }
 
 function approvalOf({ id, answeredBy }: StandingApproval): StandingYes {
-  return { id, ...(answeredBy === undefined ? {} : { answeredBy }) };
+  return withoutUndefined({ id, answeredBy });
 }
 
 export interface Remembering {
@@ -128,12 +127,12 @@ function standingFor(call: StoredCall, remembering: Remembering): StandingApprov
   const { maxMs } = (typeof tool?.approval === 'object' && tool.approval.remember) || {};
   const createdAt = Date.now();
   const end = expires === undefined ? maxMs && createdAt + maxMs : Date.parse(expires);
-  return {
+  return withoutUndefined({
     ...standing,
     createdAt,
-    ...(answeredBy === undefined ? {} : { answeredBy }),
-    ...(end === undefined || !Number.isFinite(end) ? {} : { expiresAt: end }),
-  };
+    answeredBy,
+    expiresAt: Number.isFinite(end) ? end : undefined,
+  });
 }
 
 const WHY: Readonly<Record<RememberScope, string>> = {

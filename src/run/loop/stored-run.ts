@@ -101,7 +101,7 @@ export async function resumeStoredRun(
 /** How a stored run continues, and its observers. */
 interface StoredResumption {
   readonly resumption: Resumption;
-  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+  readonly deps: RunDeps;
 }
 
 /** The same as {@link resumeStoredRun}, with observers. */
@@ -148,7 +148,7 @@ async function claimSuspended(
 
 interface SeizedDrive {
   readonly store: RunStore;
-  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+  readonly deps: RunDeps;
   /** Changes the state of a suspended run before it continues. */
   readonly prepare?: (state: RunState) => Promise<RunState>;
 }
@@ -249,8 +249,7 @@ export async function answerStoredRun(
   const { owner, answeredBy, stateSecret, tools } = options;
   const { claimed, state } = await claimSuspended({ store, runId, leaseMs: LEASE_MS });
   try {
-    const scope = owner === undefined ? {} : { owner };
-    const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
+    const given = { answers, answeredBy: plainJson(answeredBy), scope: { owner }, isCertain: true };
     const answered = await resumeWith({ stateSecret, tools, store }, state, given);
     const isSaved =
       answered.pending.length > 0
@@ -327,7 +326,6 @@ export async function endStoredRun({
     return { isEnded: false };
   }
   const { owner, turnOf } = run.state;
-  const scope = owner === undefined ? {} : { owner };
   const config = {
     provider: { chat: () => Promise.reject(new Error('A cancelled run asks no model.')) },
     tools: [],
@@ -335,8 +333,8 @@ export async function endStoredRun({
     signal: AbortSignal.abort(new DOMException(reason, 'AbortError')),
   };
   const prepare = (state: RunState) => withEnteredAnswers(store, state);
-  await driveSeizedRun(config, seized, { store, deps: { scope }, prepare });
-  return { isEnded: true, ...(turnOf === undefined ? {} : { turnOf }) };
+  await driveSeizedRun(config, seized, { store, deps: { scope: { owner } }, prepare });
+  return { isEnded: true, turnOf };
 }
 
 /**
@@ -356,9 +354,9 @@ async function withEnteredAnswers(store: CheckpointStore, given: RunState): Prom
       (answer) => 'outcome' in answer || 'result' in answer || ('approved' in answer && !answer.approved),
     );
     if (ends.length === 0 || !isSameOwner(owner, named)) continue;
-    const scope = owner === undefined ? {} : { owner };
+    const given = { answers: ends, answeredBy, scope: { owner }, isCertain: true };
     try {
-      state = await resumeWith({}, state, { answers: ends, answeredBy, scope, isCertain: true });
+      state = await resumeWith({}, state, given);
     } catch (error) {
       // The holder of the conversation reports that they were too late, or wrong.
       if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') throw error;

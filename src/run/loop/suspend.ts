@@ -7,7 +7,7 @@ import type {
 } from '../../core/contract/run-state.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { canonicalJson, isPlainData, plainJson } from '../../core/kernel/json.js';
+import { canonicalJson, isPlainData, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
 import type { CallPlace } from '../call/effect-key.js';
@@ -73,10 +73,10 @@ export function stateVersion({
 export function progressOf(run: LoopRun): RunProgress {
   const { budget, owner, turnOf, tools, guard } = run;
   const place = run.trace?.place;
-  return {
-    ...(owner === undefined ? {} : { owner }),
-    ...(turnOf === undefined ? {} : { turnOf }),
-    ...(run.record?.isOneCall && { isOneCall: true }),
+  return withoutUndefined({
+    owner,
+    turnOf,
+    isOneCall: run.record?.isOneCall,
     // Tools that were registered during the run also belong to it.
     tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
     model: run.config.model,
@@ -86,9 +86,9 @@ export function progressOf(run: LoopRun): RunProgress {
     usage: run.usage,
     ...budget?.progress,
     retries: run.retries.spent,
-    ...(guard === undefined ? {} : { guard: guard.memory }),
-    ...(place === undefined ? {} : { trace: { ...place, at: Date.now() } }),
-  };
+    guard: guard?.memory,
+    trace: place && { ...place, at: Date.now() },
+  });
 }
 
 /** The outcome of a call in the form for the state of a run. */
@@ -98,11 +98,11 @@ export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   // omitted.
   const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
   const args = (jsonPart(sent) ?? '') as ParsedCall['arguments'];
-  const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
+  const items = withoutUndefined({ providerItems, wire });
   if (!isUnanswered(outcome)) return { status: 'settled', record: storedRecord(outcome, args), ...items };
   const { suspension, inner } = outcome;
   if (suspension === undefined) return { status: 'held', id, name, arguments: args, ...items };
-  const runs = inner === undefined || inner.length === 0 ? {} : { inner };
+  const runs = inner?.length ? { inner } : {};
   return { status: 'waiting', id, name, arguments: args, ...suspension, ...runs, ...items };
 }
 
@@ -118,13 +118,12 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   const call: ParsedCall = { ...parseCall(stored, place), ...wire };
   if (stored.status === 'held') return call;
   const { journal, inner } = stored;
-  const known = { ...call, journal, ...(inner === undefined ? {} : { inner }) };
+  const known = { ...call, journal, inner };
   if (stored.status === 'waiting')
     return stored.waits.length > 0
       ? { ...known, suspension: { waits: stored.waits, journal: stored.journal } }
       : known;
-  const begun = { hasBegun: true, asJob: stored.asJob ?? false } as const;
-  return { ...known, ...begun, ...(stored.readOnly ? { readOnly: true } : {}) };
+  return { ...known, hasBegun: true, asJob: stored.asJob ?? false, readOnly: stored.readOnly };
 }
 
 /** The record of a call in the form for the state of a run. */
@@ -142,7 +141,7 @@ export function storedRecord(
 }
 
 /** A part of a value that is later written as JSON; only parts that JSON would change or refuse are copied. */
-function jsonPart(value: unknown): unknown {
+export function jsonPart(value: unknown): unknown {
   if (typeof value === 'string') return value;
   return typeof value === 'object' && value !== null && isPlainData(value) ? value : plainJson(value);
 }
@@ -189,8 +188,7 @@ function pendingCall(
   const place = [state.runId, state.iterations, callId, tool, args, kind, index];
   const about = inner === undefined ? [...place, message, schema] : [...place, message, schema, inner.id];
   const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
-  const shown = Object.fromEntries(Object.entries(wait).filter(([, field]) => field !== undefined));
-  const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...(shown as typeof wait) };
+  const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...withoutUndefined(wait) };
   if (inner === undefined) return asked;
   const { run: _, id: __, path = [], ...innermost } = inner;
   return { ...asked, ...innermost, path: [{ callId, tool }, ...path] };

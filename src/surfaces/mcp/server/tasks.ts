@@ -234,7 +234,7 @@ export class Tasks {
         { type: 'end', ...end },
       ]);
     try {
-      await claimed.write({ write });
+      await claimed.write(write);
     } catch (error) {
       if (!isClaimedElsewhere(error)) throw error;
     }
