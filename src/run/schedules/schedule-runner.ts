@@ -178,22 +178,20 @@ export function cronTimes(
   }
 }
 
-const TIME = /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\s*(Z|[+-]\d\d:?\d\d)?$/i;
+const TIME = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\s*(Z|[+-]\d\d:?\d\d)?$/i;
 
 /** A time in ISO 8601 as milliseconds since 1970; without an offset, it is local to the time zone. */
 export function readTime(text: string, timeZone: string): ReadTimes {
-  const found = TIME.exec(text.trim());
+  const written = text.trim().replace(/ (?=\d)/, 'T');
+  const found = TIME.exec(written);
   if (found === null || !isOnCalendar(found))
     return { ok: false, problem: `'${text}' is not a time: write it as 2030-05-17T09:00` };
   const offset = found[7];
   const problem = timeZoneProblem(timeZone);
   if (problem !== undefined) return { ok: false, problem };
-  if (offset !== undefined) return read(Date.parse(text.trim().replace(' ', 'T').replace(/\s/g, '')), text);
+  if (offset !== undefined) return read(Date.parse(written.replace(/\s/g, '')), text);
   const { Cron } = loadCroner();
-  const local = text
-    .trim()
-    .replace(' ', 'T')
-    .replace(/\.\d+$/, '');
+  const local = written.replace(/\.\d+$/, '');
   return read(new Cron(local, { timezone: timeZone, paused: true }).getOnce()?.getTime(), text);
 }
 
