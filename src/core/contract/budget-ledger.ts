@@ -1,5 +1,5 @@
 /** The amounts that budgets count. */
-const BUDGET_PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
+export const BUDGET_PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
 
 /** An amount that budgets count. */
 export type BudgetPart = (typeof BUDGET_PARTS)[number];

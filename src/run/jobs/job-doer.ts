@@ -191,8 +191,9 @@ export class JobDoer {
     // With a logger, the call has logged it.
     if (isFailure && logger === undefined)
       this.#logFailure('A job failed', job, result.error ?? result.forLLM);
-    if (isFailure && !attempt.isLast) throw result.error ?? new Error(resultText(result));
-    if (await this.#complete(job, attempt, { result, isFailure })) await this.#report(job, result);
+    const isOver = !isFailure || attempt.isLast;
+    if (isOver && (await this.#complete(job, attempt, { result, isFailure })))
+      await this.#report(job, result);
     if (isFailure) throw result.error ?? new Error(resultText(result));
   }
 
@@ -303,8 +304,7 @@ export class JobDoer {
       // As for all started work: only the tool's own limit applies.
       toolTimeoutMs: Number.POSITIVE_INFINITY,
       jobs: undefined,
-      ...(policy ? { policy } : {}),
-      ...(logger ? { logger } : {}),
+      ...withoutUndefined({ policy, logger }),
     };
     // The caller's scopes were checked when the job was started.
     const scope = { ...(await this.#scopeOf(job, attempt)), scopes: definition.scopes ?? [] };

@@ -48,13 +48,17 @@ import { failedResult } from '../call/result-text.js';
 import { type RegisteredTool, registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 
-/** The settings of a process's workers. */
-interface WorkOfQueues {
+/** An engine, and the store of its jobs. */
+interface JobPlace {
   readonly engine: JobEngine;
   readonly jobs: JobStore;
+  readonly logger: Logger | undefined;
+}
+
+/** The settings of a process's workers. */
+interface WorkOfQueues extends JobPlace {
   readonly tools: ToolRegistry;
   readonly work: WorkOptions;
-  readonly logger: Logger | undefined;
 }
 
 /** `undefined` is the queue of the engine. */
@@ -152,13 +156,8 @@ export function jobWork(tools: readonly ToolDefinition[]): string {
 }
 
 /** The store to sweep, and how often. */
-interface Sweep {
-  readonly engine: JobEngine;
-  readonly jobs: JobStore;
+interface Sweep extends JobPlace, Pick<RunJobsOptions, 'sweepMs' | 'silentForMs'> {
   readonly workers: QueueWorkers;
-  readonly sweepMs: number | undefined;
-  readonly silentForMs: number | undefined;
-  readonly logger: Logger | undefined;
 }
 
 const BATCH = 100;
@@ -366,12 +365,9 @@ async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobD
   const { sweepMs, silentForMs } = options;
   const logger = jobLogger(options);
   const { jobs } = store;
-  const doer = new JobDoer({ ...options, tools, jobs, ...(logger ? { logger } : {}) });
-  const work = {
-    concurrency,
-    handle: (job: Job, attempt: JobAttempt) => doer.handle(job, attempt),
-    ...(logger ? { logger } : {}),
-  };
+  const doer = new JobDoer({ ...options, tools, jobs, logger });
+  const handle = (job: Job, attempt: JobAttempt) => doer.handle(job, attempt);
+  const work = { concurrency, handle, logger };
   const workers = await QueueWorkers.open({ engine, jobs, tools, work, logger });
   const sweeper = new OutboxSweeper({ engine, jobs, workers, sweepMs, silentForMs, logger });
   return {

@@ -101,9 +101,7 @@ async function makeInGroups(
     to = next === from ? from + 1 : next < 0 ? calls.length : next;
     const group = calls.slice(from, to);
     outcomes.push(
-      ...(outcomes.some(isUnanswered)
-        ? group.map(endingSoFar)
-        : await makeParallel(run, scope, group)),
+      ...(outcomes.some(isUnanswered) ? group.map(endingSoFar) : await makeParallel(run, scope, group)),
     );
   }
   return outcomes;

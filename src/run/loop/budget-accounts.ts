@@ -9,6 +9,7 @@ import {
 } from '../../core/contract/budget.js';
 import {
   addAmounts,
+  BUDGET_PARTS,
   type BudgetAccount,
   type BudgetAmounts,
   type BudgetLedger,
@@ -89,8 +90,6 @@ export const MISSING_LEDGER: BudgetFault = {
   fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
 };
 
-const PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
-
 /** The faults of limits that ask for more although nothing can be granted. */
 export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly BudgetFault[] {
   return [
@@ -104,14 +103,14 @@ export function askingFaults({ conversation, by = [], children, ...own }: Budget
 function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly BudgetFault[] {
   const { whenSpent = 'end' } = limits;
   if (whenSpent === 'end') return [];
-  const limited = PARTS.filter((part) => limits[part] !== undefined);
+  const limited = BUDGET_PARTS.filter((part) => limits[part] !== undefined);
   if (limited.length === 0) {
     const problem = `${of}.whenSpent asks for more, and nothing beside it is limited`;
     const fix = "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }";
     return [{ option: `${of}.whenSpent`, problem, fix }];
   }
   if (whenSpent === 'ask') return [];
-  const asked = PARTS.filter((part) => whenSpent.ask[part] !== undefined);
+  const asked = BUDGET_PARTS.filter((part) => whenSpent.ask[part] !== undefined);
   const option = `${of}.whenSpent.ask`;
   if (asked.length === 0) {
     const fix = `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`;
@@ -177,7 +176,7 @@ export abstract class Account {
   readonly whose: string;
   /** The option with its limits: `budget.conversation`. */
   readonly option: string;
-  readonly #limits: Partial<BudgetAmounts>;
+  limits: Partial<BudgetAmounts>;
   readonly #grantable: Partial<BudgetAmounts>;
   #granted: BudgetAmounts = NO_AMOUNTS;
   #isRefused = false;
@@ -186,12 +185,8 @@ export abstract class Account {
     this.place = place;
     this.whose = whose;
     this.option = option;
-    this.#limits = amountsIn(given);
+    this.limits = amountsIn(given);
     this.#grantable = grantableIn(given);
-  }
-
-  get limits(): Partial<BudgetAmounts> {
-    return this.#granted === NO_AMOUNTS ? this.#limits : raisedBy(this.#limits, this.#granted);
   }
 
   /** The amount that can still be granted; 0 if no question is asked. */
@@ -203,7 +198,9 @@ export abstract class Account {
   /** Limits a grant to the amount that may be granted. */
   grant(part: BudgetPart, amount: number): void {
     const granted = Math.max(0, Math.min(amount, this.grantable(part)));
-    this.#granted = addAmounts(this.#granted, { ...NO_AMOUNTS, [part]: granted });
+    const amounts = { ...NO_AMOUNTS, [part]: granted };
+    this.#granted = addAmounts(this.#granted, amounts);
+    this.limits = raisedBy(this.limits, amounts);
   }
 
   /** No further questions are asked about it. */
@@ -219,9 +216,9 @@ export abstract class Account {
 
 /** The account of one run; parallel calls and nested runs spend from it at the same time. Its sums change in place. */
 export class RunAccount extends Account {
-  readonly #spent: Record<BudgetPart, number>;
+  readonly spent: Record<BudgetPart, number>;
   /** What is spent or reserved. */
-  readonly #used: Record<BudgetPart, number>;
+  readonly used: Record<BudgetPart, number>;
 
   /** `depth`: the number of enclosing runs. */
   constructor(
@@ -233,45 +230,33 @@ export class RunAccount extends Account {
     }: Pick<AccountName, 'option'> & { readonly spent: BudgetAmounts; readonly depth: number },
   ) {
     super({ place: `run ${depth}`, whose: 'the run', option }, given);
-    this.#spent = { ...spent };
-    this.#used = { ...spent };
-  }
-
-  get spent(): BudgetAmounts {
-    return this.#spent;
-  }
-
-  get used(): BudgetAmounts {
-    return this.#used;
+    this.spent = { ...spent };
+    this.used = { ...spent };
   }
 
   reserve(amounts: BudgetAmounts): void {
-    add(this.#used, amounts);
+    add(this.used, amounts);
   }
 
   spend(amounts: BudgetAmounts): void {
-    add(this.#spent, amounts);
-    add(this.#used, amounts);
+    add(this.spent, amounts);
+    add(this.used, amounts);
   }
 
   /** Replaces a reservation by what was really spent. */
   settle(reserved: BudgetAmounts, spent: BudgetAmounts): void {
-    add(this.#used, reserved, -1);
+    add(this.used, reserved, -1);
     if (spent !== NO_AMOUNTS) this.spend(spent);
   }
 
   passTime(ms: number): void {
-    this.#spent.timeMs += ms;
-    this.#used.timeMs += ms;
+    this.spent.timeMs += ms;
+    this.used.timeMs += ms;
   }
 }
 
 function add(sum: Record<BudgetPart, number>, amounts: BudgetAmounts, factor = 1): void {
-  sum.tokens += factor * amounts.tokens;
-  sum.cost += factor * amounts.cost;
-  sum.calls += factor * amounts.calls;
-  sum.steps += factor * amounts.steps;
-  sum.timeMs += factor * amounts.timeMs;
+  for (const part of BUDGET_PARTS) sum[part] += factor * amounts[part];
 }
 
 /** An account that several runs share, stored in a ledger with its grants. */

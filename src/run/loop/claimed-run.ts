@@ -47,6 +47,7 @@ export class ClaimedRun {
   readonly claim: RunClaim;
   readonly leaseMs: number;
   readonly #store: RunStore;
+  readonly #createdAt = performance.now();
   readonly #lost = new AbortController();
   readonly #renewal: LeaseRenewal<boolean>;
 
@@ -73,7 +74,8 @@ export class ClaimedRun {
     return this.#lost.signal;
   }
 
-  hold(since: number): void {
+  /** Renews the lease from now on. It was requested after this object was created, or at `since`. */
+  hold(since = this.#createdAt): void {
     this.#renewal.begin(since);
   }
 
@@ -181,12 +183,11 @@ export async function seizeRun({
 }: ClaimRequest<CheckpointStore> & Pick<SeizeLease, 'from'>): Promise<SeizedRun> {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
-  const since = performance.now();
   const taken = await store.seize({ ...claimed.claim, leaseMs, from });
   if (taken.status === 'missing')
     throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
   if (taken.status === 'taken') throw claimedByAnother(runId);
-  claimed.hold(since);
+  claimed.hold();
   return { claimed, run: taken.run };
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../../core/contract/llm-provider.js';
 import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
 import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../../core/kernel/options.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
@@ -95,13 +96,13 @@ export async function complete(model: CompletionModel, request: CompletionReques
   const { messages, systemPrompt, tools = [] } = request;
   const { provider } = model;
   const sent = new SentMessages(messages, undefined).for(provider.itemKey?.(model.model));
-  const asked: LLMRequest = {
+  const asked: LLMRequest = withoutUndefined({
     model: model.model,
     messages: systemPrompt === undefined ? [...sent] : [{ role: 'system', content: systemPrompt }, ...sent],
     options: model.llmOptions ?? {},
-    ...(tools.length > 0 ? { tools: tools.map(toolToSchema) } : {}),
-    ...(model.signal ? { signal: model.signal } : {}),
-  };
+    tools: tools.length > 0 ? tools.map(toolToSchema) : undefined,
+    signal: model.signal,
+  });
   const reply = await askRecorded(model.telemetry, { provider, request: asked });
   if (!reply.ok) throw reply.reason === 'failed' ? reply.error : model.signal?.reason;
   const { content, toolCalls, finishReason, usage } = reply.response;

@@ -49,24 +49,17 @@ function resolved(call: ParsedCall): ParsedCall {
   return { ...parsed, wire: { name: CALL_TOOL, text: text ?? '{}' } };
 }
 
-const searchers = new WeakMap<LoopRun, OwnTool>();
-
 function searcherOf(run: LoopRun): OwnTool {
-  let search = searchers.get(run);
-  if (search === undefined) {
-    const tool = toDefinition(
-      {
-        name: SEARCH_TOOLS,
-        description: 'Finds tools',
-        parameters: SEARCH_PARAMETERS,
-        execute: (args: JsonObject) => findTools(run, args as unknown as SearchArguments),
-      },
-      { by: 'deferred tools', wrong: [] },
-    );
-    search = ownTool(tool);
-    searchers.set(run, search);
-  }
-  return search;
+  const tool = toDefinition(
+    {
+      name: SEARCH_TOOLS,
+      description: 'Finds tools',
+      parameters: SEARCH_PARAMETERS,
+      execute: (args: JsonObject) => findTools(run, args as unknown as SearchArguments),
+    },
+    { by: 'deferred tools', wrong: [] },
+  );
+  return ownTool(tool);
 }
 
 interface SearchArguments {

@@ -14,6 +14,12 @@ interface EndedReply {
   readonly usage?: Usage;
 }
 
+/** The call that an event belongs to. */
+interface CallEvent {
+  readonly callId: string;
+  readonly tool: string;
+}
+
 /** The events of a run, in order. */
 export type LoopEvent =
   | { readonly type: 'run-start' }
@@ -34,41 +40,29 @@ export type LoopEvent =
   /**
    * The model starts to write a call; its arguments arrive as text, and `call-start` follows when they are complete.
    */
-  | { readonly type: 'call-input-start'; readonly callId: string; readonly tool: string }
+  | ({ readonly type: 'call-input-start' } & CallEvent)
   | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }
   | { readonly type: 'call-input-end'; readonly callId: string }
-  | {
+  | ({
       readonly type: 'call-start';
-      readonly callId: string;
-      readonly tool: string;
       /** As the model sent them. */
       readonly arguments: unknown;
-    }
-  | {
+    } & CallEvent)
+  | ({
       readonly type: 'call-progress';
-      readonly callId: string;
-      readonly tool: string;
       readonly arguments: unknown;
       /** The progress that the tool reported. */
       readonly update: ProgressUpdate;
-    }
-  | {
-      readonly type: 'call-end';
-      readonly callId: string;
-      readonly tool: string;
-      readonly result: ToolResult;
-      readonly record: CallRecord;
-    }
+    } & CallEvent)
+  | ({ readonly type: 'call-end'; readonly result: ToolResult; readonly record: CallRecord } & CallEvent)
   /** The call waits for an answer, and the run will end as suspended; when resumed, the call starts again. */
-  | {
+  | ({
       readonly type: 'call-suspended';
-      readonly callId: string;
-      readonly tool: string;
       /** Its waits, as in `pending` of the suspended run. */
       readonly pending: readonly PendingCall[];
-    }
+    } & CallEvent)
   /** An event of the run of an agent that is a tool of this run (`agentAsTool`). */
-  | { readonly type: 'call-event'; readonly callId: string; readonly tool: string; readonly event: LoopEvent }
+  | ({ readonly type: 'call-event'; readonly event: LoopEvent } & CallEvent)
   /** The reply is complete; its calls are made next. */
   | ({
       readonly type: 'reply-end';

@@ -33,6 +33,12 @@ interface AnswerEnd {
   readonly error?: Error;
 }
 
+/** The part of a request that makes its reply a possible answer: one of these. */
+interface OfferedAnswer {
+  readonly tool?: ToolSchema;
+  readonly format?: ResponseFormat;
+}
+
 /**
  * The final answer of a run as data of a schema. If the provider supports response schemas, the request contains the
  * schema; otherwise the model is offered an additional tool, whose arguments are the answer.
@@ -54,11 +60,7 @@ export class FinalAnswer {
     this.#call = ownTool(this.#tool);
   }
 
-  /** The part of a request that makes its reply a possible answer. */
-  offer(
-    provider: LLMProvider,
-    model: string,
-  ): { readonly tool: ToolSchema } | { readonly format: ResponseFormat } {
+  offer(provider: LLMProvider, model: string): OfferedAnswer {
     this.#isFormat = provider.supportsResponseFormat?.(model) ?? false;
     if (!this.#isFormat) return { tool: toolToSchema(this.#tool) };
     const { parameters } = this.#tool;

@@ -98,8 +98,7 @@ function apply(run: Growing, entry: RunEntry): void {
       const { iterations, usage, spent } = end;
       closeMessage(run);
       // The last request had no calls, so that no step has counted it.
-      if (iterations > run.iterations)
-        Object.assign(run, { iterations, usage, ...(spent && { spent }) });
+      if (iterations > run.iterations) Object.assign(run, { iterations, usage, ...(spent && { spent }) });
       run.messages.push(...messages);
       if (run.open?.calls.every((call) => call.status === 'settled' || 'asks' in call)) run.open = undefined;
       run.end = end;

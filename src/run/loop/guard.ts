@@ -86,8 +86,7 @@ export class LoopGuard {
 
   /** The guard's data for the state of a suspended run. */
   get memory(): NonNullable<RunState['guard']> {
-    const byOutcome = Map.groupBy(this.#seen, outcomeOf);
-    const calls = [...this.#remembered.values(), ...[...byOutcome.values()].flat()];
+    const calls = [...this.#remembered.values(), ...this.#seen];
     const what = calls.flatMap((call): readonly [string, number][] => {
       const signature = signatureOf(call);
       return signature === undefined ? [] : [[signature, this.#countOf(call)]];

@@ -60,23 +60,7 @@ export interface RunDeps {
 }
 
 /** The progress of a run when every call of its history has its answer; plain JSON. */
-export type RunProgress = Pick<
-  RunState,
-  | 'owner'
-  | 'turnOf'
-  | 'isOneCall'
-  | 'tools'
-  | 'model'
-  | 'messages'
-  | 'toolCalls'
-  | 'iterations'
-  | 'usage'
-  | 'spent'
-  | 'granted'
-  | 'retries'
-  | 'guard'
-  | 'trace'
->;
+export type RunProgress = Omit<RunState, 'version' | 'runId' | 'revision' | 'open' | 'pending' | 'signature'>;
 
 /**
  * A run is new, with a history, or continued from its record: a suspended state with the answers in its calls, the

@@ -29,7 +29,9 @@ export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[
     calls.length === 0
       ? { role: 'assistant', content }
       : { role: 'assistant', content, tool_calls: calls.map(messageCall) };
-  return reasoning === undefined && providerItems === undefined ? message : { ...message, ...extrasOf(reply) };
+  return reasoning === undefined && providerItems === undefined
+    ? message
+    : { ...message, ...extrasOf(reply) };
 }
 
 /** The parts of a reply that go back to its provider beside its text. */
@@ -51,11 +53,7 @@ function messageCall(call: ParsedCall): MessageToolCall {
 }
 
 /** The answer to one call, with further notes about the call. */
-export function toolMessage(
-  toolCallId: string,
-  result: ToolResult,
-  notes: readonly string[],
-): ToolMessage {
+export function toolMessage(toolCallId: string, result: ToolResult, notes: readonly string[]): ToolMessage {
   let content = resultText(result) || attachmentsText(result);
   for (const note of notes) content += `\n\n${note}`;
   const answer: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };

@@ -287,15 +287,12 @@ interface GivenResume {
 export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
   const isScope = !(isRecord(options) && Object.keys(options).some(isOfResume));
   const read = (isScope ? { scope: options } : options) as ResumeOptions;
-  const table = isScope ? SCOPE : RESUME_OPTIONS;
-  const isRight = areRight(config, RESUME_CONFIG) && areRight(options, table) && others.length === 0;
-  if (!isRight || read.scope?.owner !== undefined)
-    refuseOptions([
-      ...invalidOptions(config, RESUME_CONFIG),
-      ...invalidOptions(options, table),
-      ...ownerFaults(read.scope),
-      ...others,
-    ]);
+  refuseOptions([
+    ...invalidOptions(config, RESUME_CONFIG),
+    ...invalidOptions(options, isScope ? SCOPE : RESUME_OPTIONS),
+    ...ownerFaults(read.scope),
+    ...others,
+  ]);
   return read.answeredBy === undefined ? read : { ...read, answeredBy: plainJson(read.answeredBy) };
 }
 

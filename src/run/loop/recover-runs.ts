@@ -18,7 +18,14 @@ import type { OnUnknown } from '../call/invocation.js';
 import { missingScopes } from '../call/required-scopes.js';
 import { registryOf } from '../call/tool-registry.js';
 import { isExpired } from '../call/waits.js';
-import { ClaimedRun, DEFAULT_LEASE_MS, LEASE, type SeizedRun, seizeRun } from './claimed-run.js';
+import {
+  ClaimedRun,
+  type ClaimRequest,
+  DEFAULT_LEASE_MS,
+  LEASE,
+  type SeizedRun,
+  seizeRun,
+} from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import type { RunDeps } from './loop-run.js';
 import { type ResumeConfig, readResume } from './options.js';
@@ -99,60 +106,55 @@ export async function recoverAll(
   left: AbortSignal | undefined,
 ): Promise<readonly RecoveredRun[]> {
   checkOptions(options, RECOVER_OPTIONS);
-  const { store, maxConcurrency = 4, signal, onResult } = options;
+  const { maxConcurrency = 4, onResult } = options;
   const recovered: RecoveredRun[] = [];
-  /** Recovers the runs that `next` returns, until it returns none. */
-  const recoverEach = (next: () => Promise<SeizedRun | 'none' | 'skip'>): Promise<unknown> => {
-    const work = async (): Promise<void> => {
-      while (!signal?.aborted) {
-        const seized = await next();
-        if (seized === 'none') return;
-        if (seized === 'skip') continue;
-        const outcome = await recover(options, seized, left);
-        recovered.push(outcome);
-        callListener(
-          () => onResult?.(outcome),
-          () => {},
-        );
-      }
-    };
-    return Promise.all(Array.from({ length: maxConcurrency }, work));
+  const runs = seizedRuns(options);
+  const work = async (): Promise<void> => {
+    for await (const seized of runs) {
+      const outcome = await recover(options, seized, left);
+      recovered.push(outcome);
+      callListener(
+        () => onResult?.(outcome),
+        () => {},
+      );
+    }
   };
-  await recoverEach(() => claimLost(options));
-  const expired = [...((await store.expiredRuns?.({ of: 'others', limit: MOST_EXPIRED })) ?? [])];
-  await recoverEach(async () => {
-    const next = expired.shift();
-    return next === undefined ? 'none' : seizeExpired(options, next.runId);
-  });
+  await Promise.all(Array.from({ length: maxConcurrency }, work));
   return recovered;
 }
 
-async function claimLost({ store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions): Promise<SeizedRun | 'none'> {
-  const claim = crypto.randomUUID();
-  const since = performance.now();
-  const taken = await store.claimLost({ claim, leaseMs });
-  if (taken.status !== 'claimed') return 'none';
-  const { run } = taken;
-  const claimed = new ClaimedRun({ store, runId: run.runId, leaseMs }, claim);
-  claimed.hold(since);
-  return { run, claimed };
+/** Claims lost runs, then suspended runs with an expired answer, until there are none. */
+async function* seizedRuns(options: RecoverOptions): AsyncGenerator<SeizedRun> {
+  const { store, leaseMs = DEFAULT_LEASE_MS, signal } = options;
+  while (!signal?.aborted) {
+    const claim = crypto.randomUUID();
+    const since = performance.now();
+    const taken = await store.claimLost({ claim, leaseMs });
+    if (taken.status !== 'claimed') break;
+    const { run } = taken;
+    const claimed = new ClaimedRun({ store, runId: run.runId, leaseMs }, claim);
+    claimed.hold(since);
+    yield { run, claimed };
+  }
+  const expired = (await store.expiredRuns?.({ of: 'others', limit: MOST_EXPIRED })) ?? [];
+  for (const { runId } of expired) {
+    const seized = signal?.aborted ? undefined : await seizeExpired({ store, runId, leaseMs });
+    if (seized !== undefined) yield seized;
+  }
 }
 
 /** A suspended run whose deadline has passed by this clock, too, and that has not been claimed meanwhile. */
-async function seizeExpired(
-  { store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions,
-  runId: string,
-): Promise<SeizedRun | 'skip'> {
-  const state = await store.load(runId);
-  if (!state?.pending.some((wait) => isExpired(wait))) return 'skip';
+async function seizeExpired(request: ClaimRequest<CheckpointStore>): Promise<SeizedRun | undefined> {
+  const state = await request.store.load(request.runId);
+  if (!state?.pending.some((wait) => isExpired(wait))) return undefined;
   try {
-    const seized = await seizeRun({ store, runId, leaseMs, from: 'nobody' });
+    const seized = await seizeRun({ ...request, from: 'nobody' });
     if (seized.run.status === 'suspended') return seized;
     await seized.claimed.giveBack();
   } catch (error) {
     if (!ToolwrightError.is(error) || !['RunNotFound', 'RunClaimed'].includes(error.name)) throw error;
   }
-  return 'skip';
+  return undefined;
 }
 
 async function recover(

@@ -7,6 +7,7 @@ import type {
   Message,
   RequestMetadata,
   ToolChoice,
+  ToolSchema,
 } from '../../core/contract/llm-provider.js';
 import type { TracePlace } from '../../core/contract/ports.js';
 import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../../core/contract/telemetry.js';
@@ -28,7 +29,6 @@ import {
   streamWhole,
 } from './ask-model.js';
 import type { ToolLoopResult } from './events.js';
-import type { FinalAnswer } from './final-answer.js';
 import { keptFrom } from './keep-recent.js';
 import { addUsage, HistoryScope, type LoopRun, usageSince, type Writable } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
@@ -365,7 +365,7 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
   const answer = withTools ? run.output?.offer(provider, model) : undefined;
   const tools = settings.tools && withTools ? run.tools.view({ allow: [...settings.tools] }) : run.tools;
   const offered = withTools ? offeredDefinitions(run, tools, { provider, model }) : [];
-  const definitions = answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
+  const definitions = answer?.tool ? [...offered, answer.tool] : offered;
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
   const history = sent.for(key, settings.messages);
@@ -383,12 +383,11 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
   if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(history));
   if (hasTools) {
     const isChosen = run.isAnswerAsked || (settings.toolChoice ?? config.toolChoice) !== undefined;
-    const toolChoice = isChosen ? choiceFor(run, settings, answer) : undefined;
+    const toolChoice = isChosen ? choiceFor(run, settings, answer?.tool) : undefined;
     if (toolChoice !== undefined) request.toolChoice = toolChoice;
     if (config.parallelToolCalls !== undefined) request.parallelToolCalls = config.parallelToolCalls;
   }
-  const responseFormat =
-    settings.responseFormat ?? (answer && 'format' in answer ? answer.format : undefined);
+  const responseFormat = settings.responseFormat ?? answer?.format;
   if (responseFormat !== undefined) request.responseFormat = responseFormat;
   if (signal !== undefined) request.signal = signal;
   return request;
@@ -399,9 +398,9 @@ const NO_SETTINGS: StepSettings = {};
 function choiceFor(
   { config, toolCalls, isAnswerAsked }: LoopRun,
   { toolChoice: ofStep }: StepSettings,
-  answer: ReturnType<FinalAnswer['offer']> | undefined,
+  answer: ToolSchema | undefined,
 ): ToolChoice | undefined {
-  if (isAnswerAsked && answer !== undefined && 'tool' in answer) return { tool: answer.tool.function.name };
+  if (isAnswerAsked && answer !== undefined) return { tool: answer.function.name };
   const { toolChoice } = config;
   if (ofStep !== undefined || toolChoice === undefined || toolCalls.length === 0) return ofStep ?? toolChoice;
   // A choice that forces a call applies to the first call; otherwise the run would never end.

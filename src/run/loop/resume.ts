@@ -15,8 +15,9 @@ import type {
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
+import type { CheckedArguments } from '../call/call-pipeline.js';
 import { logFailure } from '../call/failure-log.js';
-import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import { registryOf } from '../call/tool-registry.js';
 import {
   approvalWait,
   approverOf,
@@ -342,11 +343,10 @@ async function checkApproval(
   }
   const isEdited = isUncheckedEdit(call);
   const isGone = tools !== undefined && tool === undefined;
-  const checked =
-    isGone || isEdited ? undefined : await tools?.check(name, journal.arguments, { transformed: true });
+  const checked = isGone ? undefined : await tools?.check(name, journal.arguments, { transformed: true });
   const change = checked?.ok ? changeOfArguments(journal.arguments, checked.arguments) : checked?.problem;
   const problem = isGone ? GONE : change;
-  if (problem !== undefined) {
+  if (problem !== undefined && (isGone || !isEdited)) {
     const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
     const change = changedSince(name, problem);
     // The question has the arguments that would run. Answers and `once` work belonged to other arguments.
@@ -359,7 +359,7 @@ async function checkApproval(
       change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
     });
   }
-  const ready = isEdited && !isGone && !isLeft ? await checkEdit(call, checking) : call;
+  const ready = isEdited && !isGone && !isLeft ? withEdit(call, checked, checking) : call;
   const refusal = approverFault(ready, { wait, tool }, checking);
   if (refusal !== undefined) checking.notAllowed.push(refusal);
   return ready;
@@ -401,9 +401,12 @@ function approverFault(
   return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;
 }
 
-async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {
+function withEdit(
+  call: StoredWaitingCall,
+  checked: CheckedArguments | undefined,
+  { tools, faults }: Checking,
+): StoredWaitingCall {
   const { id, name, journal } = call;
-  const checked = await tools?.check(name, journal.arguments, { transformed: true });
   // The tool may have changed its rule since the question was asked.
   const approval = tools?.offered(name)?.approval;
   const decisions = typeof approval === 'object' ? approval.decisions : undefined;

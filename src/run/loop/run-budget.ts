@@ -14,6 +14,7 @@ import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { HeldCall } from '../call/hooked-call.js';
 import type { ModelQuestion, Reply } from './ask-model.js';
 import {
@@ -134,13 +135,8 @@ export class RunBudget {
 
   /** The budget of runs inside its calls. */
   get forChildren(): Budget {
-    const { children = {}, prices, countTokens, maxOutputTokens } = this.#budget;
-    return {
-      ...children,
-      ...(prices ? { prices } : {}),
-      ...(countTokens ? { countTokens } : {}),
-      ...(maxOutputTokens ? { maxOutputTokens } : {}),
-    };
+    const { children, prices, countTokens, maxOutputTokens } = this.#budget;
+    return withoutUndefined({ ...children, prices, countTokens, maxOutputTokens });
   }
 
   /** The end of the run, if a limit was exceeded. */
@@ -527,11 +523,11 @@ export function budgetOf(
 }
 
 function ofRequest(tokens: number, cost: number): BudgetAmounts {
-  return { tokens, cost, calls: 0, steps: 1, timeMs: 0 };
+  return { ...NO_AMOUNTS, tokens, cost, steps: 1 };
 }
 
 function ofCall(cost: number): BudgetAmounts {
-  return { tokens: 0, cost, calls: 1, steps: 0, timeMs: 0 };
+  return { ...NO_AMOUNTS, cost, calls: 1 };
 }
 
 /** The smallest sufficient grant. Time is not reserved: slightly more than the used time is enough. */

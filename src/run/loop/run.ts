@@ -20,7 +20,13 @@ import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
 import { type Checkpointer, type LoopRun, NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
-import { type CallEnding, type CallingMessage, endingSoFar, openMessage, type ParsedCall } from './messages.js';
+import {
+  type CallEnding,
+  type CallingMessage,
+  endingSoFar,
+  openMessage,
+  type ParsedCall,
+} from './messages.js';
 import {
   checkRun,
   type ResumeConfig,

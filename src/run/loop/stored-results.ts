@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolMessage } from '../../core/contract/llm-provider.js';
 import { keepsResults, type ResultKey } from '../../core/contract/result-store.js';
 import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
-import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
+import { canonicalJson, isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { logFailure } from '../call/failure-log.js';
@@ -59,7 +59,7 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallR
     ...record.result,
     forLLM: text,
     content: content && withText(content, text),
-    details: details.details === undefined ? { kept } : { kept, details: details.details },
+    details: withoutUndefined({ kept, details: details.details }),
   });
   return { ...record, result };
 }
@@ -99,15 +99,8 @@ export function handleIn({ result: { details } }: CallRecord): Pick<ToolMessage,
   return { kept: details.kept.handle };
 }
 
-/** The reading tools of each run, for trusted and untrusted results. */
-const readers = new WeakMap<LoopRun, { outside?: OwnTool; inside?: OwnTool }>();
-
 export function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
-  const made = readers.get(run) ?? {};
-  readers.set(run, made);
-  const place = isFromOutside(run, call) ? 'outside' : 'inside';
-  made[place] ??= readerOf(run, place === 'outside');
-  return made[place](call, run.scope);
+  return readerOf(run, isFromOutside(run, call))(call, run.scope);
 }
 
 /** Whether the tool of the read result has `openWorld`, or a hook has marked the result; `true` if unknown. */
@@ -133,8 +126,7 @@ function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
   );
   const hooks = [...run.tools.hooks, ...(run.config.hooks ?? [])].flatMap((hook): Hooks[] => {
     if (hook.afterCall === undefined) return [];
-    const named = hook.name === undefined ? {} : { name: hook.name };
-    return [{ ...named, afterCall: (call) => hook.afterCall?.(call) }];
+    return [withoutUndefined({ name: hook.name, afterCall: (call) => hook.afterCall?.(call) })];
   });
   return ownTool(tool, hooks);
 }

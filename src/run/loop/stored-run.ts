@@ -129,7 +129,6 @@ async function claimSuspended(
 ): Promise<{ readonly claimed: ClaimedRun; readonly state: RunState }> {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
-  const since = performance.now();
   // The id often comes from the address of a request.
   const outcome: ClaimOutcome = RUN_ID.accepts(runId)
     ? await store.claim({ ...claimed.claim, leaseMs })
@@ -142,7 +141,7 @@ async function claimSuspended(
       `Run '${runId}' is not suspended: it was answered already, or its process has died and recoverRuns continues it. No answer was taken.`,
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
-  claimed.hold(since);
+  claimed.hold();
   return { claimed, state: outcome.state };
 }
 
