@@ -305,7 +305,8 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     const known = this.calls.get(callId);
     if (known?.phase === 'running' || known?.phase === 'waiting') {
       this.#setCall(callId, { ...known, phase: 'running' });
-      return [];
+      // The call continues, so a reader that has just come must not be asked for its approval.
+      return known.approval && !known.approval.isAnswered ? [inputChunk(known)] : [];
     }
     const shown = { toolCallId: this.shownId(callId), toolName: String(tool), input: input ?? null };
     return [...this.endPart(), inputChunk(this.#setCall(callId, { ...shown, phase: 'running' }))];
@@ -338,7 +339,11 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     const before = this.calls.get(callId) as UiCall;
     const call = { ...before, input: checkedInput(pending[0], before.input) };
     const asked = pending.find(({ kind }) => kind === 'approval');
-    const isNew = asked !== undefined && canonicalJson(call.input) !== canonicalJson(before.input);
+    // After an approval, clients would send their answer again if the part were not set back.
+    const isSetBack =
+      asked === undefined
+        ? call.approval !== undefined
+        : canonicalJson(call.input) !== canonicalJson(before.input);
     const approval = asked && { id: String(asked.id), isAnswered: false };
     this.#setCall(callId, {
       ...(approval === undefined ? answered(call) : { ...call, approval }),
@@ -348,7 +353,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     return [
       ...begun,
       ...(asked === undefined ? approvalChunks(call, 'success') : []),
-      ...(call.hasOutput || isNew ? [inputChunk(call)] : []),
+      ...(call.hasOutput || isSetBack ? [inputChunk(call)] : []),
       ...pending.flatMap((wait) => waitChunks(call, wait)),
     ];
   }
@@ -417,8 +422,7 @@ function waitChunks(call: UiCall, wait: JsonObject): readonly UiMessageChunk[] {
     const request = { type: 'tool-approval-request', approvalId: String(id), toolCallId };
     return [withoutUndefined({ ...request, approvalDescriptor: approvalDescriptor(wait) })];
   }
-  // After approval, the client executes the call: its part returns to the state before the approval request.
-  if (kind === 'client') return call.approval ? [inputChunk(call)] : [];
+  if (kind === 'client') return [];
   const data = withoutUndefined({ id, callId: toolCallId, tool, message, schema, expiresAt });
   return [{ type: `data-${String(kind)}`, id: String(id), data }];
 }

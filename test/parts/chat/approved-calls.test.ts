@@ -1,0 +1,133 @@
+import { Chat } from '@ai-sdk/react';
+import { afterEach, expect, test } from '@jest/globals';
+import {
+  DefaultChatTransport,
+  isToolUIPart,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  type UIMessage,
+} from 'ai';
+import { Conversations, defineTool, type LLMProvider, type ToolContext } from 'toolwright';
+import { createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+
+// What `useChat` makes of a call that was approved and has not ended.
+
+const LEASE = 60_000;
+const NEVER = new Promise<never>(() => {});
+
+const opened: Conversations[] = [];
+afterEach(async () => {
+  for (const conversations of opened.splice(0)) await conversations.close({ timeoutMs: 0 });
+});
+
+/** Calls `pay` for a prompt, and then repeats what came of it. */
+const provider: LLMProvider = {
+  async chat({ messages }) {
+    const last = messages.at(-1);
+    const toolCalls = last?.role === 'user' ? [{ id: 'call_1', name: 'pay', arguments: {} }] : [];
+    return {
+      content: toolCalls.length > 0 ? '' : `heard: ${last?.content}`,
+      toolCalls,
+      finishReason: 'stop',
+    };
+  },
+};
+
+class Shop {
+  now = Date.now();
+  posts = 0;
+  readonly started = Promise.withResolvers<void>();
+  readonly #store = new MemoryRunStore({ now: () => this.now });
+
+  /** A process with the store, whose payments come to what `pay` returns. */
+  process(pay: (context: ToolContext) => unknown) {
+    const tool = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      approval: true,
+      execute: (_args, context) => {
+        this.started.resolve();
+        return pay(context);
+      },
+    });
+    const config = { provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY };
+    const conversations = new Conversations({ store: this.#store, config, leaseMs: LEASE, pollMs: 5 });
+    opened.push(conversations);
+    const { fetch } = createChatHandler({ conversations, authenticate: () => 'u1' });
+    return { conversations, open: () => this.#open(fetch) };
+  }
+
+  /** The page, as it is loaded. */
+  async #open(fetch: (request: Request) => Promise<Response>): Promise<Chat<UIMessage>> {
+    const past = await fetch(new Request('http://localhost/api/chat/c1/messages'));
+    return new Chat<UIMessage>({
+      id: 'c1',
+      messages: (await past.json()) as UIMessage[],
+      transport: new DefaultChatTransport({
+        api: 'http://localhost/api/chat',
+        fetch: (url, init) => {
+          if (init?.method === 'POST') this.posts += 1;
+          return fetch(new Request(url as string, init));
+        },
+      }),
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    });
+  }
+}
+
+/** The state of the call, and what the page can approve. */
+function callIn(chat: Chat<UIMessage>) {
+  const part = chat.lastMessage?.parts.find(isToolUIPart);
+  return { state: part?.state, approval: part?.approval };
+}
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** Sends a prompt, and approves the call that it makes. */
+async function approvePayment(chat: Chat<UIMessage>): Promise<void> {
+  await chat.sendMessage({ text: 'Pay' });
+  const { state, approval } = callIn(chat);
+  expect(state).toBe('approval-requested');
+  void chat.addToolApprovalResponse({ id: String(approval?.id), approved: true });
+}
+
+test('a page that is loaded while an approved call runs does not ask for the approval again', async () => {
+  const shop = new Shop();
+  const paid = Promise.withResolvers<string>();
+  const { open } = shop.process(() => paid.promise);
+  await approvePayment(await open());
+  await shop.started.promise;
+  const chat = await open();
+  const read = chat.resumeStream();
+  await until(() => callIn(chat).state === 'input-available' && callIn(chat).approval !== undefined);
+  paid.resolve('paid');
+  await read;
+  expect(callIn(chat)).toMatchObject({ state: 'output-available', approval: { approved: true } });
+  expect([shop.posts, chat.error]).toEqual([2, undefined]);
+});
+
+test('a page sends no answer for an approved call whose process died', async () => {
+  const shop = new Shop();
+  await approvePayment(await shop.process(() => NEVER).open());
+  await shop.started.promise;
+  shop.now += LEASE;
+  const { open, conversations } = shop.process(() => 'paid twice');
+  await until(async () => (await conversations.snapshot('c1'))?.pending[0]?.kind === 'outcome');
+  const chat = await open();
+  await chat.resumeStream();
+  expect(chat.lastMessage?.parts.at(-1)).toMatchObject({ type: 'data-outcome', data: { tool: 'pay' } });
+  expect(callIn(chat).state).toBe('input-available');
+  expect([shop.posts, chat.error]).toEqual([2, undefined]);
+});
+
+test('a page sends no answer for an approved call that asks a question', async () => {
+  const shop = new Shop();
+  const { open } = shop.process((context) => context.ask({ message: 'Which?', schema: { type: 'string' } }));
+  const chat = await open();
+  await approvePayment(chat);
+  await until(() => chat.lastMessage?.parts.at(-1)?.type === 'data-question' && chat.status === 'ready');
+  expect(callIn(chat).state).toBe('input-available');
+  expect([shop.posts, chat.error]).toEqual([2, undefined]);
+});
