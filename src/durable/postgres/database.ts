@@ -43,18 +43,16 @@ interface Hearer {
  * Notifications are lost while there is no connection; `miss` reports that to the subscribers.
  */
 export class Listener {
-  readonly #database: { connect(): Promise<PostgresClient> };
-  readonly #channel: string;
   readonly #listeners = new Set<Hearer>();
   #connection: Promise<PostgresClient | undefined> | undefined;
   #pauseMs = FIRST_LISTENING_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(database: { connect(): Promise<PostgresClient> }, channel: string) {
-    this.#database = database;
-    this.#channel = channel;
-  }
+  constructor(
+    private readonly database: Pick<PostgresPool, 'connect'>,
+    private readonly channel: string,
+  ) {}
 
   add(hearer: Hearer): () => void {
     this.#listeners.add(hearer);
@@ -80,12 +78,12 @@ export class Listener {
       this.#reconnect();
     };
     try {
-      client = await this.#database.connect();
+      client = await this.database.connect();
       client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === this.#channel) for (const { receive } of [...this.#listeners]) receive(payload);
+        if (channel === this.channel) for (const { receive } of [...this.#listeners]) receive(payload);
       });
       client.on('error', lose);
-      await client.query({ text: `LISTEN "${this.#channel}"` });
+      await client.query({ text: `LISTEN "${this.channel}"` });
       this.#pauseMs = FIRST_LISTENING_PAUSE_MS;
       // Also for subscribers that were added before the connection was ready.
       for (const { miss } of [...this.#listeners]) miss();

@@ -181,17 +181,16 @@ type Input = number | 'now' | { readonly step: string; readonly column: string |
  * something, another store of this process would block on its lock, and block the transaction with it.
  */
 class SqliteDriver implements SqlDriver {
-  readonly #database: DatabaseSync;
-  readonly #now: () => number;
   readonly #steps = new Map<string, readonly Step[]>();
   readonly #others = new Map<string, StatementSync>();
   readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
   #timer: NodeJS.Timeout | undefined;
   #seen = { version: 0, notified: 0 };
 
-  constructor(database: DatabaseSync, now: () => number) {
-    this.#database = database;
-    this.#now = now;
+  constructor(
+    private readonly database: DatabaseSync,
+    private readonly now: () => number,
+  ) {
     database.function('regexp', { deterministic: true }, (pattern, text) =>
       Number(new RegExp(String(pattern)).test(String(text))),
     );
@@ -200,13 +199,13 @@ class SqliteDriver implements SqlDriver {
   readonly run: RunStatement = async (statement, values) => {
     if (statement.tells === undefined && Object.keys(statement.steps).length === 1)
       return this.#carryOut(statement, values);
-    const outcome = inTransaction(this.#database, () => this.#carryOut(statement, values));
+    const outcome = inTransaction(this.database, () => this.#carryOut(statement, values));
     if (outcome.news !== undefined) this.#notifyAll(outcome.news);
     return outcome;
   };
 
   async transaction<Value>(_locks: Locks, work: () => Transaction<Value>): Promise<Value> {
-    return inTransaction(this.#database, () => {
+    return inTransaction(this.database, () => {
       const begun = work();
       let step = begun.next();
       while (!step.done) step = begun.next(this.#carryOut(...step.value));
@@ -235,7 +234,7 @@ class SqliteDriver implements SqlDriver {
   }
 
   #carryOut(statement: Statement, values: readonly unknown[]): Outcome & { news?: ConversationNews } {
-    const now = Math.floor(this.#now());
+    const now = Math.floor(this.now());
     const returned = new Map<string, Row | undefined>();
     const inputOf = (input: Input): SQLInputValue => {
       if (input === 'now') return now;
@@ -273,7 +272,7 @@ class SqliteDriver implements SqlDriver {
         return /^\d+$/.test(word) ? Number(word) - 1 : { step: word, column };
       });
       const hasRows = /^\s*(SELECT|WITH(?!.*\bDELETE\b))|\bRETURNING\b/s.test(written);
-      return { name, prepared: this.#database.prepare(written.replace(INPUT, '?')), inputs, hasRows };
+      return { name, prepared: this.database.prepare(written.replace(INPUT, '?')), inputs, hasRows };
     });
     this.#steps.set(statement.name, steps);
     return steps;
@@ -310,7 +309,7 @@ class SqliteDriver implements SqlDriver {
   }
 
   #prepared(text: string): StatementSync {
-    const prepared = this.#others.get(text) ?? this.#database.prepare(text);
+    const prepared = this.#others.get(text) ?? this.database.prepare(text);
     this.#others.set(text, prepared);
     return prepared;
   }

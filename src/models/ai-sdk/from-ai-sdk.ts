@@ -25,7 +25,6 @@ import {
   type LLMResponse,
   type LLMStreamPart,
   type ProviderIdentity,
-  type ProviderItems,
   REQUEST,
   type ReplyAttachment,
   type ToolCall,
@@ -42,7 +41,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { isConnectionLost, ProviderError } from '../../core/errors/provider-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord, plainJson } from '../../core/kernel/json.js';
+import { isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
   either,
@@ -244,20 +243,17 @@ function toResponse({ content, finishReason, usage, response }: Reply, key: stri
   const calls = content.filter(isOwnCall);
   const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
   const attachments = content.flatMap(attachmentsOf);
-  const items = keepParts(content, key);
-  const counted = toUsage(usage);
-  const origin = originOf(response?.id, response?.modelId);
-  return {
+  return withoutUndefined({
     content: content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
     toolCalls: calls.map((call) => toToolCall(call, key)),
     finishReason: toFinishReason(finishReason, calls.length > 0),
-    ...(finishReason?.raw === undefined ? {} : { rawFinishReason: finishReason.raw }),
-    ...(counted && { usage: counted }),
-    ...(reasoning.length > 0 && { reasoning: reasoning.join(BETWEEN) }),
-    ...(attachments.length > 0 && { attachments }),
-    ...(items && { providerItems: items }),
-    ...(origin && { origin }),
-  };
+    rawFinishReason: finishReason?.raw,
+    usage: toUsage(usage),
+    reasoning: reasoning.join(BETWEEN) || undefined,
+    attachments: attachments.length > 0 ? attachments : undefined,
+    providerItems: keepParts(content, key),
+    origin: originOf(response?.id, response?.modelId),
+  });
 }
 
 function attachmentsOf(part: LanguageModelV4Content): readonly ReplyAttachment[] {
@@ -282,17 +278,13 @@ function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
 }
 
 function isOwnCall(part: LanguageModelV4Content): part is LanguageModelV4ToolCall {
-  return part.type === 'tool-call' && !isExecutedByProvider(part);
+  return part.type === 'tool-call' && part.providerExecuted !== true;
 }
 
 function toToolCall(call: LanguageModelV4ToolCall, key: string): ToolCall {
-  const items = keepCall(call, key);
-  return {
-    id: call.toolCallId,
-    name: call.toolName,
-    arguments: argumentsOf(call.input),
-    ...(items && { providerItems: items }),
-  };
+  const { toolCallId: id, toolName: name, input, providerMetadata } = call;
+  const items = providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
+  return { id, name, arguments: argumentsOf(input), ...(items && { providerItems: items }) };
 }
 
 /** Providers also report `stop` for replies with calls. Calls of an interrupted reply must not be executed. */
@@ -318,15 +310,15 @@ function toUsage(usage: LanguageModelV4Usage | undefined): Usage | undefined {
   if (input?.total === undefined && output?.total === undefined) return undefined;
   const inputTokens = input?.total ?? 0;
   const outputTokens = output?.total ?? 0;
-  return {
+  return withoutUndefined({
     inputTokens,
     outputTokens,
     totalTokens: inputTokens + outputTokens,
-    ...(input?.cacheRead === undefined ? {} : { cacheReadTokens: input.cacheRead }),
-    ...(input?.cacheWrite === undefined ? {} : { cacheWriteTokens: input.cacheWrite }),
-    ...(output?.reasoning === undefined ? {} : { reasoningTokens: output.reasoning }),
-    ...(raw === undefined ? {} : { raw }),
-  };
+    cacheReadTokens: input?.cacheRead,
+    cacheWriteTokens: input?.cacheWrite,
+    reasoningTokens: output?.reasoning,
+    raw,
+  });
 }
 
 /** A block of a stream. Its text grows, and later metadata replaces earlier metadata, because signatures come last. */
@@ -433,16 +425,6 @@ class ReplyAssembly {
   }
 }
 
-/** The data that must be sent back with a call. */
-function keepCall({ providerMetadata }: LanguageModelV4ToolCall, key: string): ProviderItems | undefined {
-  return providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
-}
-
-/** Whether the provider itself executes a call. */
-function isExecutedByProvider(part: LanguageModelV4Content): boolean {
-  return part.type === 'tool-call' && part.providerExecuted === true;
-}
-
 /** A provider that streams, and preserves data that models sign. */
 export type AiSdkProvider = LLMProvider & Required<Omit<LLMProvider, 'chat'>>;
 
@@ -525,14 +507,13 @@ const VENDORS: readonly (readonly [RegExp, string])[] = [
 ];
 
 class ModelProvider implements AiSdkProvider {
-  readonly #model: LanguageModelV4 | ((modelId: string) => LanguageModelV4);
-  readonly #options: FromAiSdkOptions;
   readonly #strict: StrictTools;
   readonly #warned = new Set<string>();
 
-  constructor(model: LanguageModelV4 | ((modelId: string) => LanguageModelV4), options: FromAiSdkOptions) {
-    this.#model = model;
-    this.#options = options;
+  constructor(
+    private readonly model: LanguageModelV4 | ((modelId: string) => LanguageModelV4),
+    private readonly options: FromAiSdkOptions,
+  ) {
     this.#strict = new StrictTools(options.strict);
   }
 
@@ -547,11 +528,11 @@ class ModelProvider implements AiSdkProvider {
   }
 
   supportsResponseFormat(model: string): boolean {
-    return this.#options.responseFormat ?? knowsResponseFormat(this.#meant(model));
+    return this.options.responseFormat ?? knowsResponseFormat(this.#meant(model));
   }
 
   takesFoundTools(model: string): boolean {
-    return this.#options.toolReferences ?? knowsReferences(this.#meant(model));
+    return this.options.toolReferences ?? knowsReferences(this.#meant(model));
   }
 
   async chat(request: LLMRequest): Promise<LLMResponse> {
@@ -588,7 +569,7 @@ class ModelProvider implements AiSdkProvider {
   async #prepare(request: LLMRequest) {
     const model = this.#modelFor(request.model);
     const key = this.#keyOf(model);
-    const { providerTools = {} } = this.#options;
+    const { providerTools = {} } = this.options;
     const onUnsupported = (problem: string, fix: string) => this.#reportUnsupported(model, problem, fix);
     const sent = this.#strict.request(request);
     const options = await toCallOptions(sent, { model, key, providerTools, onUnsupported });
@@ -600,7 +581,7 @@ class ModelProvider implements AiSdkProvider {
    * bill.
    */
   #modelFor(wanted: string): LanguageModelV4 {
-    const model = this.#model;
+    const model = this.model;
     if (typeof model === 'function') return this.#named(model, wanted);
     if (wanted === model.modelId) return model;
     throw new InvalidOptionsError([
@@ -615,7 +596,7 @@ class ModelProvider implements AiSdkProvider {
 
   /** The model of a name, even if a run with this name will be refused. */
   #meant(modelId: string): LanguageModelV4 {
-    return typeof this.#model === 'function' ? this.#named(this.#model, modelId) : this.#model;
+    return typeof this.model === 'function' ? this.#named(this.model, modelId) : this.model;
   }
 
   #named(choose: (modelId: string) => LanguageModelV4, modelId: string): LanguageModelV4 {
@@ -625,7 +606,7 @@ class ModelProvider implements AiSdkProvider {
   }
 
   #keyOf(model: LanguageModelV4): string {
-    return this.#options.itemKey ?? `ai-sdk.${nameOf(model)}`;
+    return this.options.itemKey ?? `ai-sdk.${nameOf(model)}`;
   }
 
   /** Models send a request only once, so retries are done here. */
@@ -634,7 +615,7 @@ class ModelProvider implements AiSdkProvider {
     signal: AbortSignal | undefined,
     send: () => PromiseLike<Result>,
   ): Promise<Result> {
-    const { maxRetries = 2 } = this.#options;
+    const { maxRetries = 2 } = this.options;
     for (let retries = 0; ; retries += 1) {
       try {
         return await send();
@@ -658,7 +639,7 @@ class ModelProvider implements AiSdkProvider {
     const known = `${where} ${problem}`;
     if (this.#warned.has(known) || this.#warned.size >= MOST_WARNINGS) return;
     this.#warned.add(known);
-    warnAuthor({ where, problem, fix }, this.#options.logger);
+    warnAuthor({ where, problem, fix }, this.options.logger);
   }
 }
 
@@ -684,14 +665,14 @@ function withDetails({ feature, details }: { readonly feature: string; readonly 
 
 /** Converts a model's error to a `ProviderError`. */
 function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
-  const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
-  const retryAfterMs = retryAfterOf(responseHeaders);
-  const hasStatus = typeof status === 'number';
-  return new ProviderError(`${hasStatus ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
-    ...(hasStatus && { status }),
+  const { statusCode, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
+  const status = typeof statusCode === 'number' ? statusCode : undefined;
+  const from = status === undefined ? '' : `${status} from `;
+  return new ProviderError(`${from}${nameOf(model)}: ${errorMessage(cause)}`, {
+    status,
     // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
     retryable: isRetryable === true || isConnectionLost(cause),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    retryAfterMs: retryAfterOf(responseHeaders),
     cause,
   });
 }
@@ -742,12 +723,12 @@ const FORMATTED: ReadonlyMap<string, RegExp> = new Map([
   ['google', /^gemini-([3-9]|\d\d)/],
 ]);
 
-/** Whether a model supports a response schema, according to its name. */
 /** https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool */
 function knowsReferences({ provider, modelId }: LanguageModelV4): boolean {
   return provider.split('.')[0] === 'anthropic' && /^claude-[a-z]+-(?:4-[5-9]|[5-9])/.test(modelId);
 }
 
+/** Whether a model supports a response schema, according to its name. */
 function knowsResponseFormat({ provider, modelId }: LanguageModelV4): boolean {
   const [family = ''] = provider.split('.');
   return FORMATTED.get(family)?.test(modelId) ?? false;

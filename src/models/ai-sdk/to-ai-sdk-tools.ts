@@ -203,20 +203,20 @@ interface Calling extends AiSdkExecution {
 }
 
 class AiSdkCalls {
-  readonly #registry: ToolRegistry;
-  readonly #scope: AiSdkScope;
   readonly #invoking: InvokeOptions;
   readonly #approvals: AiSdkToolsOptions['approvals'];
 
-  constructor(registry: ToolRegistry, scope: AiSdkScope, { approvals, ...invoking }: AiSdkToolsOptions) {
-    this.#registry = registry;
-    this.#scope = scope;
+  constructor(
+    private readonly registry: ToolRegistry,
+    private readonly scope: AiSdkScope,
+    { approvals, ...invoking }: AiSdkToolsOptions,
+  ) {
     this.#invoking = invoking;
     this.#approvals = approvals;
   }
 
   behaviourOf(tool: string): Omit<AiSdkTool, 'description' | 'inputSchema'> {
-    const { approval, execution, ignoresContext, strict, output } = this.#registry.offered(tool) ?? {};
+    const { approval, execution, ignoresContext, strict, output } = this.registry.offered(tool) ?? {};
     const mayNeedYes = approvalNeed(approval) !== false || this.#invoking.policy !== undefined;
     return {
       ...(strict !== undefined && { strict }),
@@ -249,7 +249,7 @@ class AiSdkCalls {
       isNeeded = asks || (allows && (await wantsApproval(request)));
       return false;
     };
-    await this.#registry.invoke(requestOf(call), await this.#scopeOf(call), {
+    await this.registry.invoke(requestOf(call), await this.#scopeOf(call), {
       ...this.#invoking,
       policy: asking,
       logger: SILENT,
@@ -289,14 +289,14 @@ class AiSdkCalls {
 
   /** Makes the call; if it waits for an approval that was given, makes it again with the approval. */
   async #invoke(call: Calling, scope: CallScope): Promise<Invocation> {
-    const first = await this.#registry.invoke(requestOf(call), scope, this.#invoking);
+    const first = await this.registry.invoke(requestOf(call), scope, this.#invoking);
     if (first.status !== 'suspended') return first;
     const { waits, journal } = first.suspension;
     const wait = waits.find(({ kind }) => kind === 'approval');
     if (wait === undefined || !this.#isApproved(call)) return first;
     const answered = answerWait({ wait, journal }, { approved: true });
     if (!answered.ok) return first;
-    return this.#registry.invoke({ ...requestOf(call), journal: answered.journal }, scope, this.#invoking);
+    return this.registry.invoke({ ...requestOf(call), journal: answered.journal }, scope, this.#invoking);
   }
 
   #isApproved({ messages, toolCallId }: Calling): boolean {
@@ -305,7 +305,7 @@ class AiSdkCalls {
 
   async #scopeOf({ toolCallId, tool, context, abortSignal }: Calling): Promise<CallScope> {
     const scope =
-      typeof this.#scope === 'function' ? await this.#scope({ toolCallId, tool, context }) : this.#scope;
+      typeof this.scope === 'function' ? await this.scope({ toolCallId, tool, context }) : this.scope;
     return { channel: 'ai-sdk', ...scope, signal: anySignal(scope.signal, abortSignal) };
   }
 }

@@ -145,9 +145,10 @@ export interface OfferOptions {
   readonly permissions?: Forbids;
 }
 
+const PERMISSIONS = protecting(withMethods(['denies'], 'new Permissions({ … })'));
 const OPTIONS = optionTable<OfferOptions>('agentTools', {
   names: protecting({ ...LIST, fix: "['research']" }),
-  permissions: protecting(withMethods(['denies'], 'new Permissions({ … })')),
+  permissions: PERMISSIONS,
 });
 
 /** The agents that a tool may name. */
@@ -192,9 +193,9 @@ export interface HandOffsOptions {
 }
 
 const HAND_OFF_OPTIONS = optionTable<HandOffsOptions>('HandOffs', {
-  agents: required(instanceOf(Agents, 'new Agents({ agents: { … } })')),
+  agents: AGENTS,
   first: required(FILLED_TEXT),
-  permissions: protecting(withMethods(['denies'], 'new Permissions({ … })')),
+  permissions: PERMISSIONS,
 });
 
 const HAND_OFF = 'hand_off';
@@ -292,23 +293,18 @@ export class HandOffs {
     const known = this.#tools.get(name);
     if (known !== undefined) return known;
     const { agents, permissions } = this.#options;
-    const [tool] = toolsOfInstances(new HandOffTools(this));
-    const others = agents.names.filter((other) => other !== name);
-    const names =
-      tool === undefined
-        ? []
-        : offeredNames(agents, tool, { names: others, ...(permissions ? { permissions } : {}) });
     const { policy } = agents.find(name) as NamedAgent;
     const tools = new ToolRegistry(policy && { policy }).merge(agents.toolsOf(name));
-    if (tool !== undefined && names.length > 0) tools.register(this.#named(tool, names));
+    const others = agents.names.filter((other) => other !== name);
+    for (const tool of toolsOfInstances(new HandOffTools(this))) {
+      const names = offeredNames(agents, tool, { names: others, ...(permissions && { permissions }) });
+      if (names.length === 0) continue;
+      const named = withNames(tool, names, agents);
+      noteAgents(named, ({ agent }: JsonObject) => this.#takers.get(String(agent)));
+      tools.register(named);
+    }
     this.#tools.set(name, tools);
     return tools;
-  }
-
-  #named(tool: ToolDefinition, names: readonly string[]): ToolDefinition {
-    const named = withNames(tool, names, this.#options.agents);
-    noteAgents(named, ({ agent }: JsonObject) => this.#takers.get(String(agent)));
-    return named;
   }
 }
 

@@ -161,15 +161,15 @@ export class Agents {
     if (refused !== undefined) return errorResult(refused);
     this.#spawnedCount += 1;
     const id = `agent_${this.#spawnedCount}`;
-    const start = { owner: conversationOf(context), agent, task, signal: context.signal };
-    const spawned = new SpawnedAgent(id, start);
+    const spawned = new SpawnedAgent(id, conversationOf(context), { agent, task });
+    const unfollow = onAbort(context.signal, () => spawned.end('ended early'));
     this.#spawned.set(id, spawned);
     const ended = [...this.#spawned.values()].filter(({ hasEnded }) => hasEnded);
     for (const { id: old } of ended.slice(0, Math.max(0, ended.length - MOST_ENDED)))
       this.#spawned.delete(old);
     const signal = AbortSignal.any([context.signal, spawned.stopped]);
     return context.background(
-      () => spawned.run(() => runAgentOf(tool, { task }, { context, signal })),
+      () => spawned.run(() => runAgentOf(tool, { task }, { context, signal })).finally(unfollow),
       `${spawned.id} has begun. Its answer will follow; agent_status tells how it stands, cancel_agent ends it.`,
     );
   }
@@ -182,13 +182,12 @@ export class Agents {
 
   /** The state of a spawned agent, with its answer if it has ended. */
   statusOf(id: string, context: ToolContext | undefined): ToolResult {
-    const found = this.#spawnedBy(context).find((agent) => agent.id === id);
-    return found?.status() ?? this.#unknownSpawned(id, context);
+    return this.#findSpawned(id, context)?.status() ?? this.#unknownSpawned(id, context);
   }
 
   /** Cancels a spawned agent. */
   cancel(id: string, context: ToolContext | undefined): ToolResult {
-    const found = this.#spawnedBy(context).find((agent) => agent.id === id);
+    const found = this.#findSpawned(id, context);
     if (found === undefined) return this.#unknownSpawned(id, context);
     if (found.hasEnded) return toolResult(`It had ended already. ${found.describe()}`);
     found.cancel();
@@ -203,6 +202,10 @@ export class Agents {
   #spawnedBy(context: ToolContext | undefined): readonly SpawnedAgent[] {
     const owner = conversationOf(context);
     return [...this.#spawned.values()].filter((agent) => agent.owner === owner);
+  }
+
+  #findSpawned(id: string, context: ToolContext | undefined): SpawnedAgent | undefined {
+    return this.#spawnedBy(context).find((agent) => agent.id === id);
   }
 
   #unknownSpawned(id: string, context: ToolContext | undefined): ToolResult {
@@ -227,8 +230,8 @@ export class Agents {
       ...more,
       name,
       tools: this.toolsOf(name),
-      ...(maxDepth === undefined ? {} : { maxDepth }),
-      ...(budget === undefined ? {} : { budget }),
+      ...(maxDepth !== undefined && { maxDepth }),
+      ...(budget !== undefined && { budget }),
     });
   }
 
@@ -266,39 +269,24 @@ function conversationOf(
   return JSON.stringify([ownerText(owner), channel, chatId, conversationId]);
 }
 
-interface SpawnStart {
-  /** The key of its conversation: other conversations can neither see nor cancel it. */
-  readonly owner: string;
-  readonly agent: string;
-  readonly task: string;
-  /** Cancels it, even before it has started. */
-  readonly signal: AbortSignal;
-}
-
 /** How many ended agents are remembered, in all conversations together. */
 const MOST_ENDED = 200;
 const MOST_SHOWN = 200;
 
 /** An agent that runs in the background. */
 class SpawnedAgent {
-  readonly id: string;
-  readonly owner: string;
-  readonly #agent: string;
-  readonly #task: string;
   readonly #stop = new AbortController();
   readonly #since = performance.now();
   #status: 'waits for its turn' | 'under way' | 'done' | 'failed' | 'ended early' = 'waits for its turn';
   #took = 0;
   #result: ToolResult | undefined;
-  #unfollow: (() => void) | undefined;
 
-  constructor(id: string, { owner, agent, task, signal }: SpawnStart) {
-    this.id = id;
-    this.owner = owner;
-    this.#agent = agent;
-    this.#task = task;
-    this.#unfollow = onAbort(signal, () => this.#end('ended early'));
-  }
+  constructor(
+    readonly id: string,
+    /** The key of its conversation: other conversations can neither see nor cancel it. */
+    readonly owner: string,
+    private readonly of: AgentTask,
+  ) {}
 
   /** Aborted when the agent is cancelled. */
   get stopped(): AbortSignal {
@@ -313,23 +301,24 @@ class SpawnedAgent {
     if (!this.hasEnded) this.#status = 'under way';
     try {
       this.#result = await work();
-      this.#end(this.#result.isError ? 'failed' : 'done');
+      this.end(this.#result.isError ? 'failed' : 'done');
       return this.#result;
     } catch (error) {
-      this.#end('failed');
+      this.end('failed');
       throw error;
     }
   }
 
   cancel(): void {
-    this.#end('ended early');
+    this.end('ended early');
     this.#stop.abort(new DOMException(`${this.id} was cancelled.`, 'AbortError'));
   }
 
   describe(): string {
-    const task = visibleLine(this.#task);
+    const task = visibleLine(this.of.task);
     const shown = task.length > MOST_SHOWN ? `${task.slice(0, MOST_SHOWN)}…` : task;
-    return `${this.id} (${this.#agent}): ${this.#standing()}: ${shown}`;
+    const ms = this.hasEnded ? this.#took : performance.now() - this.#since;
+    return `${this.id} (${this.of.agent}): ${this.#status}, ${(ms / 1_000).toFixed(1)} s: ${shown}`;
   }
 
   status(): ToolResult {
@@ -338,17 +327,11 @@ class SpawnedAgent {
     return toolResult(`${this.describe()}${said}`);
   }
 
-  #standing(): string {
-    const ms = this.hasEnded ? this.#took : performance.now() - this.#since;
-    return `${this.#status}, ${(ms / 1_000).toFixed(1)} s`;
-  }
-
   /** The first outcome counts. */
-  #end(status: 'done' | 'failed' | 'ended early'): void {
+  end(status: 'done' | 'failed' | 'ended early'): void {
     if (this.hasEnded) return;
     this.#status = status;
     this.#took = Math.max(performance.now() - this.#since, Number.EPSILON);
-    this.#unfollow?.();
   }
 }
 
@@ -368,20 +351,15 @@ const OPTIONS = optionTable<AgentsOptions>('Agents', {
   store: { accepts: keepsBudgets, fix: STORE },
 });
 
+const { provider, model, tools, llmOptions, maxIterations, policy, hooks, output, budget } = LOOP_RULES;
 const AGENT = optionTable<NamedAgent>(
   'an agent',
   {
     description: required(FILLED_TEXT),
-    provider: LOOP_RULES.provider,
-    model: LOOP_RULES.model,
-    tools: LOOP_RULES.tools,
-    llmOptions: LOOP_RULES.llmOptions,
-    maxIterations: LOOP_RULES.maxIterations,
-    policy: LOOP_RULES.policy,
-    hooks: LOOP_RULES.hooks,
+    ...{ provider, model, tools, llmOptions, maxIterations, policy, hooks },
     systemPrompt: TEXT,
-    output: LOOP_RULES.output,
-    budget: LOOP_RULES.budget,
+    output,
+    budget,
     timeoutMs: MILLISECONDS,
     agents: LIST,
   },
@@ -403,18 +381,16 @@ function checkAgents(options: AgentsOptions): void {
   refuseOptions([
     ...faults,
     ...Object.entries(agents).flatMap(([name, agent]) => agentFaults(name, agent, options)),
-    ...(total !== undefined && store === undefined
-      ? [
-          {
-            where: 'Agents',
-            option: 'store',
-            problem: 'store is missing, which total is kept in',
-            fix: STORE,
-          },
-        ]
-      : []),
+    ...(total !== undefined && store === undefined ? [NO_STORE] : []),
   ]);
 }
+
+const NO_STORE: InvalidOption = {
+  where: 'Agents',
+  option: 'store',
+  problem: 'store is missing, which total is kept in',
+  fix: STORE,
+};
 
 function agentFaults(
   name: string,

@@ -11,6 +11,7 @@ import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import ipaddr from 'ipaddr.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { anySignal, MAX_TIMER_MS } from '../../core/kernel/async.js';
 import { COUNT, FILLED_TEXT, FUNCTION, MILLISECONDS, optionTable, WHOLE } from '../../core/kernel/options.js';
 
 /** Options of {@link WebAccess}. */
@@ -110,8 +111,8 @@ export class WebAccess {
    */
   async request(request: WebRequest): Promise<WebResponse> {
     const { timeoutMs = DEFAULT_TIMEOUT_MS, maxRedirects = DEFAULT_REDIRECTS } = this.#options;
-    const timeout = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1));
-    const signal = request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout]);
+    const timeout = AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS));
+    const signal = anySignal(request.signal, timeout);
     try {
       let next: WebRequest = { ...request, signal };
       for (let redirects = 0; ; redirects += 1) {
@@ -152,8 +153,8 @@ export class WebAccess {
     const headers = { 'user-agent': userAgent, 'accept-encoding': 'gzip, deflate, br', ...request.headers };
     const options = { method, headers, signal, lookup: lookupOf(addresses), agent: false } as const;
     const incoming = await sent(url, options, body);
-    const { bytes, isCut } = await readBody(incoming, maxBytes);
-    return { url: url.href, status: incoming.statusCode ?? 0, headers: incoming.headers, body: bytes, isCut };
+    const { statusCode: status = 0, headers: received } = incoming;
+    return { url: url.href, status, headers: received, ...(await readBody(incoming, maxBytes)) };
   }
 
   /** All addresses of the host; throws if any of them is not public. */
@@ -193,10 +194,7 @@ function sent(url: URL, options: RequestOptions, body: string | undefined): Prom
   });
 }
 
-async function readBody(
-  incoming: IncomingMessage,
-  maxBytes: number,
-): Promise<{ readonly bytes: Uint8Array; readonly isCut: boolean }> {
+async function readBody(incoming: IncomingMessage, maxBytes: number) {
   const chunks: Uint8Array[] = [];
   let left = maxBytes;
   try {
@@ -208,27 +206,22 @@ async function readBody(
   } finally {
     incoming.destroy();
   }
-  return { bytes: Buffer.concat(chunks), isCut: left < 0 };
+  return { body: Buffer.concat(chunks), isCut: left < 0 };
 }
 
 /** Decompresses a response; forwards its errors, which `pipe` does not do. */
 function unpacked(incoming: IncomingMessage): Readable {
-  const create = UNPACKERS.get(incoming.headers['content-encoding']?.trim().toLowerCase() ?? 'identity');
-  if (create === undefined)
-    throw new WebFault(
-      `The answer is packed as ${incoming.headers['content-encoding']}, which is not known.`,
-    );
+  const { 'content-encoding': encoding = 'identity' } = incoming.headers;
+  const name = encoding.trim().toLowerCase();
+  if (name === 'identity') return incoming;
+  const create = UNPACKERS.get(name);
+  if (create === undefined) throw new WebFault(`The answer is packed as ${encoding}, which is not known.`);
   const unpacker = create();
-  if (unpacker === undefined) return incoming;
   incoming.on('error', (error) => unpacker.destroy(error));
   return incoming.pipe(unpacker);
 }
 
-const UNPACKERS: ReadonlyMap<string, () => Transform | undefined> = new Map<
-  string,
-  () => Transform | undefined
->([
-  ['identity', () => undefined],
+const UNPACKERS = new Map<string, () => Transform>([
   ['gzip', createGunzip],
   ['x-gzip', createGunzip],
   ['deflate', createInflate],
@@ -260,7 +253,7 @@ function redirected(
     url: target,
     method: becomesGet ? 'GET' : method,
     headers: Object.fromEntries(kept),
-    ...(becomesGet || body === undefined ? {} : { body }),
+    body: becomesGet ? undefined : body,
     signal,
   };
 }

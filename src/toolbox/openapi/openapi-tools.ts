@@ -4,7 +4,8 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../core/errors/author-fault.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { freeName } from '../../core/kernel/free-name.js';
+import { isRecord, keyOfStep, pointerStep } from '../../core/kernel/json.js';
 import {
   ADDRESS,
   either,
@@ -147,10 +148,7 @@ function toolNames(operations: readonly Operation[], prefix?: string): readonly 
   for (const { id } of operations) {
     const words = id.replace(/[^a-zA-Z0-9_-]+/g, '_').replace(/^_+|_+$/g, '') || 'operation';
     const plain = /^[a-zA-Z_]/.test(words) ? words : `_${words}`;
-    const base = prefix === undefined || prefix === '' ? plain : `${prefix}_${plain}`;
-    let name = base;
-    for (let count = 2; names.has(name); count += 1) name = `${base}_${count}`;
-    names.add(name);
+    names.add(freeName(prefix ? `${prefix}_${plain}` : plain, (name) => names.has(name), '_'));
   }
   return [...names];
 }
@@ -171,7 +169,13 @@ function toolOf(operation: Operation, { name, schema, plan, caller }: ToolPlan):
       { action: 'open', url: buildRequest({ operation, plan, args, server, headers, credentials: [] }).url },
     ],
     execute: async (args: JsonObject, context) => {
-      const credentials = await credentialsFor(schemesFor(operation.security, auth) ?? [], { auth, context });
+      const schemes = schemesFor(operation.security, auth) ?? [];
+      const credentials = await Promise.all(
+        schemes.map(async ({ name, how }) => {
+          const source = auth[name] as AuthSource;
+          return { ...how, value: typeof source === 'function' ? await source(context) : source };
+        }),
+      );
       const request = buildRequest({ operation, plan, args, server, credentials, headers });
       return resultOf(await web.request({ ...request, signal: context.signal }));
     },
@@ -199,19 +203,6 @@ function schemesFor(
 ): readonly SecurityScheme[] | undefined {
   if (security.length === 0) return [];
   return security.find((schemes) => schemes.every(({ name }) => Object.hasOwn(auth, name)));
-}
-
-async function credentialsFor(
-  schemes: readonly SecurityScheme[],
-  { auth, context }: { readonly auth: Readonly<Record<string, AuthSource>>; readonly context: ToolContext },
-) {
-  return Promise.all(
-    schemes.map(async ({ name, how }) => {
-      const source = auth[name] as AuthSource;
-      const value = typeof source === 'function' ? await source(context) : source;
-      return { ...how, value };
-    }),
-  );
 }
 
 const MOST_ERROR_CHARACTERS = 4_000;
@@ -266,15 +257,15 @@ function operationSchema(operation: Operation, document: JsonObject): OperationS
     properties[argument] = described(definitions.convert(parameter.schema), parameter.description);
   const required = parameters.filter(({ parameter }) => parameter.isRequired).map(({ argument }) => argument);
   const { body } = operation;
-  const ofBody = body === undefined ? {} : { body: nameOf('body', 'request_body') };
-  if (body !== undefined && ofBody.body !== undefined) {
-    properties[ofBody.body] = described(definitions.convert(body.schema), body.description);
-    if (body.isRequired) required.push(ofBody.body);
+  const bodyName = body && nameOf('body', 'request_body');
+  if (body !== undefined && bodyName !== undefined) {
+    properties[bodyName] = described(definitions.convert(body.schema), body.description);
+    if (body.isRequired) required.push(bodyName);
   }
   const { faults, used } = definitions;
   const $defs = used.size === 0 ? {} : { $defs: Object.fromEntries(used) };
   const schema = { type: 'object', properties, required, ...$defs } as const;
-  return { schema, plan: { parameters, ...ofBody }, faults };
+  return { schema, plan: { parameters, body: bodyName }, faults };
 }
 
 /** Wraps a `$ref` with a description in `allOf`, because readers of the 3.0 dialect ignore keywords beside `$ref`. */
@@ -333,24 +324,18 @@ class Definitions {
   #reference(reference: string): JsonSchema {
     const known = this.#names.get(reference);
     if (known !== undefined) return { $ref: `#/$defs/${known}` };
-    const fault = deadEnd(this.document, reference);
-    if (fault !== undefined) {
-      this.faults.push(fault);
+    const target = targetOf(this.document, reference);
+    if ('fault' in target) {
+      this.faults.push(target.fault);
       return {};
     }
-    const name = this.#nameOf(reference);
+    const last = reference.slice(reference.lastIndexOf('/') + 1).replace(/[^\w-]/g, '_') || 'schema';
+    const name = freeName(last, (other) => this.used.has(other), '_');
     this.#names.set(reference, name);
     // Reserve the name first: the schema may refer to itself.
     this.used.set(name, {});
     this.used.set(name, this.convert(lookUp(this.document, reference)));
     return { $ref: `#/$defs/${name}` };
-  }
-
-  #nameOf(reference: string): string {
-    const last = reference.slice(reference.lastIndexOf('/') + 1).replace(/[^\w-]/g, '_') || 'schema';
-    let name = last;
-    for (let count = 2; this.used.has(name); count += 1) name = `${last}_${count}`;
-    return name;
   }
 }
 
@@ -502,11 +487,9 @@ function bodyText(body: unknown, type: string): string {
   if (!/x-www-form-urlencoded/i.test(type)) return plainText(body);
   const entries = isRecord(body) ? Object.entries(body) : [];
   const fields = entries.flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value]).map((item): Pair => [name, plainText(item)]),
+    [value].flat().map((item): [string, string] => [name, plainText(item)]),
   );
-  const form = new URLSearchParams();
-  for (const [name, value] of fields) form.append(name, value);
-  return form.toString();
+  return new URLSearchParams(fields).toString();
 }
 
 interface Parts {
@@ -658,14 +641,10 @@ class DocumentReader {
   /** The target of a `$ref`; other values unchanged. */
   follow(value: unknown): unknown {
     if (!isRecord(value) || typeof value.$ref !== 'string') return value;
-    const fault = deadEnd(this.document, value.$ref);
-    if (fault !== undefined) {
-      this.faults.push(fault);
-      return undefined;
-    }
-    let found: unknown = value;
-    while (isRecord(found) && typeof found.$ref === 'string') found = lookUp(this.document, found.$ref);
-    return found;
+    const target = targetOf(this.document, value.$ref);
+    if (!('fault' in target)) return target.value;
+    this.faults.push(target.fault);
+    return undefined;
   }
 
   operation({ method, path, shared, given }: GivenOperation): Operation {
@@ -679,11 +658,11 @@ class DocumentReader {
       method,
       path,
       tags: Array.isArray(given.tags) ? given.tags.filter((tag) => typeof tag === 'string') : [],
-      ...textIn(given, 'summary'),
-      ...textIn(given, 'description'),
+      summary: textOf(given.summary),
+      description: textOf(given.description),
       isDeprecated: given.deprecated === true,
       parameters,
-      ...(body === undefined ? {} : { body }),
+      body,
       security: this.#security(given.security ?? this.document.security, where),
     };
   }
@@ -723,7 +702,7 @@ class DocumentReader {
       if (type === undefined) continue;
       const media = this.follow(content[type]);
       const schema = isRecord(media) ? (media.schema ?? {}) : {};
-      return { type, isRequired: body.required === true, ...textIn(body, 'description'), schema };
+      return { type, isRequired: body.required === true, description: textOf(body.description), schema };
     }
     const types = Object.keys(content).join(', ') || 'nothing';
     const fix = 'leave it out with `include`, or write a tool of your own for it';
@@ -737,7 +716,8 @@ class DocumentReader {
   }
 
   #scheme(name: string, where: string): readonly SecurityScheme[] {
-    const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${pointerPart(name)}`));
+    const part = encodeURIComponent(pointerStep(name));
+    const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${part}`));
     const how = isRecord(scheme) ? howOf(scheme) : undefined;
     if (how !== undefined) return [{ name, how }];
     const fix = 'apiKey, http (bearer, basic), oauth2 and openIdConnect are';
@@ -758,7 +738,7 @@ function readParameter(given: JsonObject, name: string, place: ParameterPlace): 
     name,
     place,
     isRequired: place === 'path' || given.required === true,
-    ...textIn(given, 'description'),
+    description: textOf(given.description),
     schema: given.schema ?? (isRecord(content) ? content.schema : undefined) ?? {},
     style,
     explode: typeof given.explode === 'boolean' ? given.explode : style === 'form',
@@ -777,31 +757,28 @@ function howOf({ type, scheme, in: place, name }: JsonObject): SecurityScheme['h
   return place === 'header' || place === 'query' || place === 'cookie' ? { kind: place, name } : undefined;
 }
 
-function textIn<Name extends string>(given: JsonObject, name: Name): { readonly [Key in Name]?: string } {
-  const text = given[name];
-  return typeof text === 'string' && text.trim() !== ''
-    ? ({ [name]: text.trim() } as Record<Name, string>)
-    : {};
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value.trim() || undefined : undefined;
 }
 
-/** Why a reference cannot be resolved: its target is missing, or the references are circular. */
-function deadEnd(document: JsonObject, reference: string): AuthorFault | undefined {
+/** The target of a reference and of further references; a fault if it is missing, or if the references are circular. */
+function targetOf(
+  document: JsonObject,
+  reference: string,
+): { readonly value: unknown } | { readonly fault: AuthorFault } {
   const seen = new Set<string>();
   let next = reference;
   while (!seen.has(next)) {
     seen.add(next);
-    const found = lookUp(document, next);
-    if (found === undefined)
-      return {
-        where: reference,
-        problem: 'it leads to nothing in the document',
-        fix: 'bundle the document into one',
-      };
-    if (!isRecord(found) || typeof found.$ref !== 'string') return undefined;
-    next = found.$ref;
+    const value = lookUp(document, next);
+    const problem = 'it leads to nothing in the document';
+    if (value === undefined)
+      return { fault: { where: reference, problem, fix: 'bundle the document into one' } };
+    if (!isRecord(value) || typeof value.$ref !== 'string') return { value };
+    next = value.$ref;
   }
-  const ring = [...seen, next].join(' → ');
-  return { where: reference, problem: `it leads only to references: ${ring}`, fix: 'fix the document' };
+  const problem = `it leads only to references: ${[...seen, next].join(' → ')}`;
+  return { fault: { where: reference, problem, fix: 'fix the document' } };
 }
 
 /** The target of a reference within the document: a JSON Pointer (RFC 6901) after `#`. */
@@ -809,7 +786,7 @@ function lookUp(document: JsonObject, reference: string): unknown {
   if (!reference.startsWith('#/')) return undefined;
   let found: unknown = document;
   for (const part of reference.slice(2).split('/')) {
-    const key = decodePart(part).replaceAll('~1', '/').replaceAll('~0', '~');
+    const key = keyOfStep(decodePart(part));
     if (Array.isArray(found)) found = found[Number(key)];
     else found = isRecord(found) && Object.hasOwn(found, key) ? found[key] : undefined;
   }
@@ -822,8 +799,4 @@ function decodePart(part: string): string {
   } catch {
     return part;
   }
-}
-
-function pointerPart(name: string): string {
-  return encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
 }

@@ -1,5 +1,6 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
+import { ifPossible } from './folder-path.js';
 
 const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;
@@ -31,13 +32,8 @@ export function globLiteral(path: string): string {
 /** Option rule for a path pattern. `..` is refused, because it would match nothing. */
 export const PATH_PATTERN: OptionRule = {
   accepts: (value) => {
-    try {
-      const pattern = String(value);
-      globMatcher(pattern);
-      return FILLED_TEXT.accepts(value) && !alternativesOf(pattern).flat().includes('..');
-    } catch {
-      return false;
-    }
+    const names = ifPossible(() => alternativesOf(String(value)).flat());
+    return FILLED_TEXT.accepts(value) && names?.includes('..') === false;
   },
   fix: "a pattern without '..': 'src/**', or '/srv/keys/**' for what is outside of the folder",
   schema: { type: 'string', pattern: '\\S' },

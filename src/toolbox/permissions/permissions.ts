@@ -26,7 +26,7 @@ import {
   TEXT,
 } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
+import { foldedPath, ifPossible, PROTECTED_NAMES } from '../paths/folder-path.js';
 import { globLiteral, globMatcher, globReaches, PATH_PATTERN, textMatcher } from '../paths/glob.js';
 
 /** The scope of an approval: one session, or all sessions of a user. */
@@ -67,12 +67,9 @@ const ENTRY = optionTable<StandingApproval>('an entry', {
 
 /** Stores approvals in memory, or in a file that people can read and edit. */
 class StandingApprovals {
-  readonly #file: string | undefined;
   #inMemory: readonly StandingApproval[] = [];
 
-  constructor(file: string | undefined) {
-    this.#file = file;
-  }
+  constructor(private readonly file: string | undefined) {}
 
   /**
    * All valid approvals. The file is read each time, because its time and size may not change between quick writes.
@@ -80,14 +77,14 @@ class StandingApprovals {
    * @throws Error if the file is invalid.
    */
   all(): readonly StandingApproval[] {
-    const entries = this.#file === undefined ? this.#inMemory : entriesIn(this.#file);
+    const entries = this.file === undefined ? this.#inMemory : entriesIn(this.file);
     return entries.filter(({ until }) => until === undefined || Date.parse(until) > Date.now());
   }
 
   /** Adds an approval, or replaces that of the same rule and scope. */
   add(approval: Omit<StandingApproval, 'id'>): StandingApproval {
     const about = JSON.stringify([approval.rule, approval.scope]);
-    const id = nodeCrypto().createHash('sha256').update(about).digest('hex').slice(0, 12);
+    const id = nodeCrypto().hash('sha256', about).slice(0, 12);
     const entry = { id, ...approval };
     this.#change((entries) => [...entries.filter((other) => other.id !== id), entry]);
     return entry;
@@ -106,13 +103,13 @@ class StandingApprovals {
 
   /** Uses a lock, so that no process restores what another one removes. */
   #change(change: (entries: readonly StandingApproval[]) => readonly StandingApproval[]): void {
-    const file = this.#file;
+    const { file } = this;
     if (file === undefined) {
       this.#inMemory = change(this.all());
       return;
     }
     mkdirSync(dirname(file), { recursive: true });
-    const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
+    const draft = `${file}.${crypto.randomUUID()}.tmp`;
     const write = (isHeld: () => boolean): boolean => {
       const text = JSON.stringify({ about: ABOUT, entries: change(this.all()) }, null, 2);
       writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true });
@@ -181,13 +178,8 @@ export interface PermissionRule {
 }
 
 const PATTERN: OptionRule = {
-  accepts: (value) => {
-    try {
-      return FILLED_TEXT.accepts(value) && globMatcher(String(value)) !== undefined;
-    } catch {
-      return false;
-    }
-  },
+  accepts: (value) =>
+    FILLED_TEXT.accepts(value) && ifPossible(() => globMatcher(String(value))) !== undefined,
   fix: "a pattern: 'src/**'",
   schema: { type: 'string', pattern: '\\S' },
 };

@@ -257,9 +257,11 @@ export function sandboxShell(options: SandboxShellOptions): CommandShell {
 }
 
 function refuseFolder(isWhat: string, fix: string): void {
-  refuseOptions([
-    { where: 'sandboxShell', option: 'folder', problem: `folder is ${isWhat}`, fix: `folder: ${fix}` },
-  ]);
+  refuse('folder', `folder is ${isWhat}`, `folder: ${fix}`);
+}
+
+function refuse(option: string, problem: string, fix: string): void {
+  refuseOptions([{ where: 'sandboxShell', option, problem, fix }]);
 }
 
 class SandboxShell extends LocalShell {
@@ -280,31 +282,23 @@ class SandboxShell extends LocalShell {
       '/usr': 'programs of the system',
     };
     for (const [path, what] of Object.entries(kept)) {
-      const real = existsSync(path) ? realpathSync.native(path) : path;
+      const real = realPath(path) ?? path;
       if (this.#root === real || isWithin(real, this.#root))
         refuseFolder(
           `${this.#root}, with the ${what} in it, which commands may not have`,
           'a folder of one project',
         );
     }
-    const closing = absolute(this.#options.unreadable).find((one) => fitsAround(one, this.#root));
-    if (closing !== undefined)
-      refuseOptions([
-        {
-          ...{ where: 'sandboxShell', option: 'unreadable' },
-          problem: `unreadable has '${closing}', which closes the folder itself`,
-          fix: 'patterns of what is in the folder, or elsewhere',
-        },
-      ]);
+    const closing = absolute(options.unreadable).find((one) => fitsAround(one, this.#root));
+    if (closing !== undefined) {
+      const problem = `unreadable has '${closing}', which closes the folder itself`;
+      refuse('unreadable', problem, 'patterns of what is in the folder, or elsewhere');
+    }
     this.#bubblewrap = findProgram('bwrap', this.#root);
-    if (hosts.length > 0 && process.platform === 'darwin')
-      refuseOptions([
-        {
-          ...{ where: 'sandboxShell', option: 'hosts' },
-          problem: 'hosts needs network namespaces, which macOS does not have',
-          fix: 'no hosts, or a container with Linux',
-        },
-      ]);
+    if (hosts.length > 0 && process.platform === 'darwin') {
+      const problem = 'hosts needs network namespaces, which macOS does not have';
+      refuse('hosts', problem, 'no hosts, or a container with Linux');
+    }
     this.#probe();
     this.#proxySocket = hosts.length === 0 ? undefined : startHostProxy(hosts);
   }
@@ -398,7 +392,7 @@ class SandboxShell extends LocalShell {
       home: isAbsolute(environment.HOME ?? '') ? String(environment.HOME) : homedir(),
       readable: this.#readable(environment),
       closed,
-      ...(proxySocket === undefined ? {} : { proxySocket }),
+      proxySocket,
     };
     const closing = ['/bin/bash', '--noprofile', '--norc', '-c', CLOSE_INHERITED, 'bash'] as const;
     if (process.platform === 'darwin')
@@ -408,7 +402,7 @@ class SandboxShell extends LocalShell {
       };
     return {
       argv: [...closing, this.#bubblewrap, ...bubblewrapArguments(plan), ...argv],
-      environment: { TMPDIR: '/tmp', ...(proxySocket === undefined ? {} : proxyEnvironment()) },
+      environment: { TMPDIR: '/tmp', ...(proxySocket && proxyEnvironment()) },
     };
   }
 
@@ -432,19 +426,14 @@ class SandboxShell extends LocalShell {
     try {
       const look = `! cat '${secret}' && ! : > '${secret}2' && echo kept in`;
       const { PATH = '', HOME = homedir() } = process.env;
-      const { argv } = this.#wrapped(['/bin/bash', '--norc', '-c', look], { PATH, HOME }, []);
-      const [program, ...args] = argv;
-      const { error, stdout, stderr } = spawnSync(program, args, {
-        cwd: this.#root,
-        env: { PATH, HOME },
-        encoding: 'utf8',
-        timeout: PROBE_MS,
-      });
-      if (stdout.trim() !== 'kept in' || existsSync(`${secret}2`))
-        throw unavailable(
-          `${process.platform === 'darwin' ? 'sandbox-exec' : 'bwrap'} cannot make one here (${(stderr.trim().split('\n').at(-1) || String(error?.message ?? 'it does not keep commands in')).slice(0, 200)})`,
-          'Allow user namespaces',
-        );
+      const env = { PATH, HOME };
+      const [program, ...args] = this.#wrapped(['/bin/bash', '--norc', '-c', look], env, []).argv;
+      const options = { cwd: this.#root, env, encoding: 'utf8', timeout: PROBE_MS } as const;
+      const { error, stdout, stderr } = spawnSync(program, args, options);
+      if (stdout.trim() === 'kept in' && !existsSync(`${secret}2`)) return;
+      const maker = process.platform === 'darwin' ? 'sandbox-exec' : 'bwrap';
+      const said = stderr.trim().split('\n').at(-1) || (error?.message ?? 'it does not keep commands in');
+      throw unavailable(`${maker} cannot make one here (${said.slice(0, 200)})`, 'Allow user namespaces');
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -511,11 +500,10 @@ const SETTINGS =
   'alternatives ca-certificates ca-certificates.conf crypto-policies fonts group hosts java ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime machine-id mime.types nsswitch.conf os-release passwd perl pki/ca-trust pki/tls/certs profile protocols python3 resolv.conf services ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone';
 
 /** The parts of the system that commands see. */
-const LINUX_SYSTEM = [
-  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store'],
-  ...SETTINGS.split(' ').map((name) => `/etc/${name}`),
-];
-const MAC_SYSTEM = ['/usr', '/bin', '/sbin', '/opt', '/etc', '/Library', '/System', '/Applications'];
+const LINUX_SYSTEM = '/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store'
+  .split(' ')
+  .concat(SETTINGS.split(' ').map((name) => `/etc/${name}`));
+const MAC_SYSTEM = '/usr /bin /sbin /opt /etc /Library /System /Applications'.split(' ');
 
 /**
  * Arguments of bubblewrap for a command: an empty file system plus the paths named here, no network, no capabilities,
@@ -543,7 +531,7 @@ const BRIDGE = `socat TCP-LISTEN:${PROXY_PORT},bind=127.0.0.1,fork,reuseaddr UNI
 /** Environment variables that direct programs to the proxy. */
 function proxyEnvironment(): Readonly<Record<string, string>> {
   const url = `http://127.0.0.1:${PROXY_PORT}`;
-  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy'];
+  const names = 'HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy'.split(' ');
   return { ...Object.fromEntries(names.map((name) => [name, url])), NODE_USE_ENV_PROXY: '1' };
 }
 
@@ -577,14 +565,7 @@ function foldersOf(path: string): readonly string[] {
 }
 
 /** Private data of users and programs on macOS. */
-const PRIVATE = [
-  '/Users',
-  '/Volumes',
-  '/private/tmp',
-  '/private/var',
-  '/private/etc/ssh',
-  '/Library/Keychains',
-];
+const PRIVATE = '/Users /Volumes /private/tmp /private/var /private/etc/ssh /Library/Keychains'.split(' ');
 /** Parts of those paths that programs need. */
 const NEEDED = ['/private/var/db/timezone', '/private/var/db/dyld', '/private/var/select'];
 

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
 import { isNobody } from '../../core/contract/call.js';
 import type { ConversationLog } from '../../core/contract/conversation-log.js';
@@ -158,11 +158,11 @@ export class Schedules {
    */
   async add(given: NewSchedule): Promise<AddedSchedule> {
     checkOptions(given, NEW_SCHEDULE);
-    const { conversationId, text, key = randomUUID(), onlyKnown, onlyOnce } = given;
+    const { conversationId, text, key = crypto.randomUUID(), onlyKnown, onlyOnce } = given;
     if (text.trim() === '') return refused('its text says nothing');
-    const isLooked = this.#conversations !== undefined && (onlyKnown || onlyOnce);
-    const conversation = isLooked ? await this.#conversations?.read(conversationId) : undefined;
-    if (isLooked && onlyKnown && conversation === undefined) return refused(UNKNOWN);
+    const conversations = onlyKnown || onlyOnce ? this.#conversations : undefined;
+    const conversation = await conversations?.read(conversationId);
+    if (conversations !== undefined && onlyKnown && conversation === undefined) return refused(UNKNOWN);
     const now = await this.#store.clock();
     const owned = given.owner === undefined ? {} : { owner: plainJson(given.owner) };
     const of = { conversationId, ...owned };
@@ -175,7 +175,7 @@ export class Schedules {
     const { timing, dueAt } = read;
     const schedule = { ...about, timing, dueAt };
     if (await this.#store.addSchedule(schedule, this.#most)) {
-      const kept = given.key === undefined ? undefined : await this.#kept(schedule);
+      const kept = given.key === undefined ? undefined : await this.#find(schedule.id, of);
       return { ok: true, schedule: kept ?? schedule, now };
     }
     return refused(
@@ -208,11 +208,10 @@ export class Schedules {
    * may still be delivered.
    */
   async cancel(id: string, of: ScheduleOwner): Promise<boolean> {
-    const own = await this.list(of);
-    return own.some((schedule) => schedule.id === id) && this.#store.cancelSchedule(id);
+    return (await this.#find(id, of)) !== undefined && this.#store.cancelSchedule(id);
   }
 
-  async #kept({ id, ...of }: Schedule): Promise<Schedule | undefined> {
+  async #find(id: string, of: ScheduleOwner): Promise<Schedule | undefined> {
     return (await this.list(of)).find((schedule) => schedule.id === id);
   }
 
@@ -276,8 +275,8 @@ function refused(problem: string): { readonly ok: false; readonly problem: strin
 
 /** Unique, and short enough for a model. */
 function idOf(key: string, of: ScheduleOwner): string {
-  const digest = createHash('sha256').update(JSON.stringify([key, of.conversationId, subjectOf(of)]));
-  return `sch_${digest.digest('base64url').slice(0, 16)}`;
+  const about = JSON.stringify([key, of.conversationId, subjectOf(of)]);
+  return `sch_${hash('sha256', about, 'base64url').slice(0, 16)}`;
 }
 
 const YEAR_MINUTES = 366 * 24 * 60;
@@ -287,33 +286,27 @@ const PROMPT_TEXT = {
   minLength: 1,
   maxLength: 4_000,
 };
-const AT = { description: 'Once, at this time: 2030-05-17T09:00', type: () => String, required: false };
+const OPTIONAL_TEXT = { type: () => String, required: false };
+const OPTIONAL_NUMBER = { type: () => Number, required: false };
+const AT = { description: 'Once, at this time: 2030-05-17T09:00', ...OPTIONAL_TEXT };
 const IN_MINUTES = {
   description: 'Once, so many minutes from now',
-  type: () => Number,
-  required: false,
+  ...OPTIONAL_NUMBER,
   minimum: 0.1,
   maximum: 10 * YEAR_MINUTES,
 };
 const EVERY_MINUTES = {
   description: 'Again and again, with so many minutes in between',
-  type: () => Number,
-  required: false,
+  ...OPTIONAL_NUMBER,
   minimum: 1,
   maximum: YEAR_MINUTES,
 };
 const CRON = {
   description: 'By a cron expression of five fields: 0 9 * * MON-FRI',
-  type: () => String,
-  required: false,
+  ...OPTIONAL_TEXT,
   maxLength: 200,
 };
-const ZONE = {
-  description: 'Time zone of at and cron: Europe/Vienna',
-  type: () => String,
-  required: false,
-  maxLength: 100,
-};
+const ZONE = { description: 'Time zone of at and cron: Europe/Vienna', ...OPTIONAL_TEXT, maxLength: 100 };
 
 /**
  * Tools that let a model schedule prompts: at the given time, a message from the model enters the conversation and

@@ -1,3 +1,5 @@
+import { onAbort } from '../../core/kernel/async.js';
+
 /** A view of the file system, to find out what a command would access. */
 export interface FolderView {
   /** The folder, absolute, without links. */
@@ -43,6 +45,19 @@ export interface RunningCommand {
   readonly ended: Promise<CommandEnd>;
   /** Ends it and everything that it has started; resolves once all of it has ended. */
   end(why: 'time' | 'abort'): Promise<void>;
+}
+
+/** Ends a command when its signal is aborted, or when its time is over. Returns a function that stops this. */
+export function watchLimits(
+  { signal, timeoutMs }: CommandRequest,
+  end: (why: 'time' | 'abort') => void,
+): () => void {
+  const unfollow = signal && onAbort(signal, () => end('abort'));
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => end('time'), timeoutMs);
+  return () => {
+    clearTimeout(timer);
+    unfollow?.();
+  };
 }
 
 /** The output of a command. If it is too long, only its start and end are stored. */

@@ -13,7 +13,6 @@ import { isAbsolute } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../../core/contract/ports.js';
 import { checkOptions, warnAuthor } from '../../core/errors/author-fault.js';
-import { onAbort } from '../../core/kernel/async.js';
 import {
   COUNT,
   either,
@@ -34,6 +33,7 @@ import {
   type FolderView,
   type RunningCommand,
   StoredOutput,
+  watchLimits,
 } from './command-shell.js';
 
 /** Options of {@link LocalShell}. */
@@ -174,7 +174,8 @@ export class LocalShell extends CommandShell {
     return { argv };
   }
 
-  override start({ command, folder, signal, timeoutMs, onOutput }: CommandRequest): RunningCommand {
+  override start(request: CommandRequest): RunningCommand {
+    const { command, folder, onOutput } = request;
     const mark = crypto.randomUUID();
     const output = new StoredOutput(this.#outputCharacters);
     const begun = performance.now();
@@ -206,8 +207,7 @@ export class LocalShell extends CommandShell {
       endedBy ??= why;
       return endGroup(pid, mark);
     };
-    const unfollow = signal === undefined ? undefined : onAbort(signal, () => void end('abort'));
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => void end('time'), timeoutMs);
+    const unwatch = watchLimits(request, end);
     const killAtExit = (): void => void signalGroup(pid, mark, 'SIGKILL');
     process.once('exit', killAtExit);
     const closed = once(child, 'close').catch(() => {});
@@ -216,8 +216,7 @@ export class LocalShell extends CommandShell {
       await Promise.race([closed, wait(REST_MS, undefined, { ref: false })]);
       stdout?.destroy();
       stderr?.destroy();
-      clearTimeout(timer);
-      unfollow?.();
+      unwatch();
       // Processes that the command left running could not be ended later.
       await endGroup(pid, mark);
       process.off('exit', killAtExit);

@@ -2,6 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { ownerText } from '../../core/kernel/json.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 
@@ -28,11 +29,7 @@ export class TaskLists {
   write(key: string, tasks: readonly TaskItem[]): void | Promise<void> {
     this.#lists.delete(key);
     if (tasks.length > 0) this.#lists.set(key, tasks);
-    if (this.#lists.size <= MOST_LISTS) return;
-    for (const oldest of this.#lists.keys()) {
-      this.#lists.delete(oldest);
-      return;
-    }
+    forgetOldest(this.#lists, MOST_LISTS);
   }
 }
 

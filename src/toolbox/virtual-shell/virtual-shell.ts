@@ -11,7 +11,6 @@ import {
   type RmOptions,
 } from 'just-bash';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { onAbort } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { COUNT, instanceOf, listOf, optionTable, protecting, required } from '../../core/kernel/options.js';
 import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
@@ -24,6 +23,7 @@ import {
   type FolderView,
   type RunningCommand,
   StoredOutput,
+  watchLimits,
 } from '../shell/command-shell.js';
 
 /** Options of {@link virtualShell}. */
@@ -93,7 +93,8 @@ class VirtualShell extends CommandShell {
     return folder;
   }
 
-  override start({ command, folder, signal, timeoutMs, onOutput }: CommandRequest): RunningCommand {
+  override start(request: CommandRequest): RunningCommand {
+    const { command, folder, onOutput } = request;
     const output = new StoredOutput(this.#outputCharacters);
     const begun = performance.now();
     const controller = new AbortController();
@@ -102,20 +103,15 @@ class VirtualShell extends CommandShell {
       endedBy ??= why;
       controller.abort();
     };
-    const unfollow = signal === undefined ? undefined : onAbort(signal, () => stop('abort'));
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop('time'), timeoutMs);
-    const fs = new MountableFs({
-      base: new InMemoryFs(),
-      mounts: [{ mountPoint: ROOT, filesystem: this.#files }],
-    });
+    const unwatch = watchLimits(request, stop);
+    const mounts = [{ mountPoint: ROOT, filesystem: this.#files }];
+    const fs = new MountableFs({ base: new InMemoryFs(), mounts });
     // `defenseInDepth` changes globals of the whole process, to protect interpreters that are not enabled here.
     const bash = new Bash({ fs, cwd: this.folderAt(folder), defenseInDepth: false });
     const run = async (): Promise<number> => {
       try {
-        const { stdout, stderr, exitCode } = await bash.exec(command, {
-          signal: controller.signal,
-          rawScript: true,
-        });
+        const { signal } = controller;
+        const { stdout, stderr, exitCode } = await bash.exec(command, { signal, rawScript: true });
         for (const text of [stdout, stderr].filter((one) => one !== '')) {
           output.add(text);
           onOutput?.(text);
@@ -127,8 +123,7 @@ class VirtualShell extends CommandShell {
       }
     };
     const ended = run().then((exitCode): CommandEnd => {
-      clearTimeout(timer);
-      unfollow?.();
+      unwatch();
       return { exitCode, signal: undefined, endedBy, durationMs: performance.now() - begun };
     });
     return {
@@ -165,14 +160,12 @@ class ShellFiles implements IFileSystem {
   }
 
   async writeFile(path: string, content: FileContent): Promise<void> {
-    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
-    await this.#changed(path, (own) => this.#files.write(own, bytes));
+    await this.#changed(path, (own) => this.#files.write(own, bytesOf(content)));
   }
 
   async appendFile(path: string, content: FileContent): Promise<void> {
     const before = (await this.exists(path)) ? await this.readFileBuffer(path) : new Uint8Array();
-    const more = typeof content === 'string' ? new TextEncoder().encode(content) : content;
-    await this.writeFile(path, Buffer.concat([before, more]));
+    await this.writeFile(path, Buffer.concat([before, bytesOf(content)]));
   }
 
   async exists(path: string): Promise<boolean> {
@@ -316,6 +309,10 @@ const CODES: Readonly<Record<string, string>> = {
   'not-empty': 'ENOTEMPTY',
   'not-permitted': 'EACCES',
 };
+
+function bytesOf(content: FileContent): Uint8Array {
+  return typeof content === 'string' ? new TextEncoder().encode(content) : content;
+}
 
 function fault(code: string, path: string): Error {
   return Object.assign(new Error(`${code}: '${path}'`), { code });

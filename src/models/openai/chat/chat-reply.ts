@@ -31,7 +31,6 @@ const FILTERED = new Set(['content_filter', 'content-filter', 'safety']);
  * whose choice has a `message` instead of a `delta`. Only the first choice counts.
  */
 export class ChatReply {
-  readonly #itemKey: string;
   readonly #calls = new CallAssembly();
   readonly #functionCall = new CallAssembly();
   readonly #fields = new DialectFields();
@@ -47,9 +46,7 @@ export class ChatReply {
   #usage: WireRecord = {};
   #origin: ReplyOrigin | undefined;
 
-  constructor(itemKey: string) {
-    this.#itemKey = itemKey;
-  }
+  constructor(private readonly itemKey: string) {}
 
   /** Adds a chunk or a completion, and returns its parts. */
   add(chunk: unknown): readonly LLMStreamPart[] {
@@ -85,13 +82,13 @@ export class ChatReply {
     const items = this.#fields.items();
     return withoutUndefined({
       content: this.#text || this.#refusal,
-      toolCalls: calls.map((call) => toToolCall(call, this.#itemKey)),
+      toolCalls: calls.map((call) => toToolCall(call, this.itemKey)),
       finishReason: this.#finishReason(calls),
       rawFinishReason: this.#reason || undefined,
       usage: toUsage(this.#usage),
       reasoning: this.#reasoning || undefined,
       attachments: this.#attachments.length > 0 ? this.#attachments : undefined,
-      providerItems: items && { [this.#itemKey]: items },
+      providerItems: items && { [this.itemKey]: items },
       origin: this.#origin,
     });
   }

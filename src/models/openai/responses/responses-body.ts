@@ -43,7 +43,6 @@ interface SentCall {
 
 /** Assembles a reply of the Responses API from the events of a stream or from the whole response. */
 export class ResponsesReply {
-  readonly #itemKey: string;
   readonly #textTools: TextTools;
   /** Our name of the search tool. */
   readonly #search: string;
@@ -59,8 +58,10 @@ export class ResponsesReply {
   /** The next reasoning is a separate part. */
   #isApart = false;
 
-  constructor(itemKey: string, tools?: LLMRequest['tools']) {
-    this.#itemKey = itemKey;
+  constructor(
+    private readonly itemKey: string,
+    tools?: LLMRequest['tools'],
+  ) {
     this.#textTools = textToolsOf(tools);
     this.#search = tools?.find(({ isSearch }) => isSearch)?.function.name ?? 'tool_search';
   }
@@ -126,7 +127,7 @@ export class ResponsesReply {
       usage: toUsage(jsonRecord(usage)),
       reasoning: reasoningOf(output) || undefined,
       attachments: attachments.length > 0 ? attachments : undefined,
-      providerItems: output.length > 0 ? { [this.#itemKey]: items } : undefined,
+      providerItems: output.length > 0 ? { [this.itemKey]: items } : undefined,
       origin: originOf(id, model),
     });
   }
@@ -215,7 +216,7 @@ export class ResponsesReply {
       ...call,
       arguments: parameter === undefined ? text : { [parameter]: text },
       // For a tool with a schema, also the parameter for the text.
-      providerItems: { [this.#itemKey]: withoutUndefined({ custom: true, parameter }) },
+      providerItems: { [this.itemKey]: withoutUndefined({ custom: true, parameter }) },
     };
   }
 
