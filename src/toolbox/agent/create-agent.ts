@@ -64,13 +64,9 @@ interface AgentStore {
 }
 
 async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
-  const named = readNamed(given, { names: NAMES.provider, of: 'provider' });
-  if (named === undefined)
-    return checkedPart(
-      given,
-      { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" },
-      'a provider',
-    );
+  const named = readNamed(given, 'provider', NAMES.provider);
+  const rule = { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" };
+  if (named === undefined) return checkedPart(given, rule, 'a provider');
   if ((named.name as keyof ProviderSettings) === 'openai') {
     const { OpenAIProvider } = await import('../../models/openai/index.js');
     return new OpenAIProvider(named.settings);
@@ -80,7 +76,7 @@ async function openProvider(given: AgentOptions['provider']): Promise<LLMProvide
 }
 
 async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
-  const named = readNamed(given, { names: NAMES.telemetry, of: 'telemetry' });
+  const named = readNamed(given, 'telemetry', NAMES.telemetry);
   if (named === undefined) return checkedPart(given, TELEMETRY, 'telemetry');
   const { openTelemetry } = await import('../../observe/opentelemetry/index.js');
   return openTelemetry(named.settings);
@@ -88,17 +84,15 @@ async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): P
 
 /** Returns the given store or opens the named one; paths start at `base`. */
 async function openAgentStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<AgentStore> {
-  const named = readNamed(given, { names: NAMES.store, of: 'store' });
+  const named = readNamed(given, 'store', NAMES.store);
   if (named === undefined) return { store: checkedPart(given, STORE, 'a store') };
   switch (named.name as keyof StoreSettings) {
     case 'sqlite': {
       const { SqliteRunStore } = await import('../../durable/stores/index.js');
       const { path, ...settings } = named.settings;
       const isPath = typeof path === 'string' && path !== '' && path !== ':memory:';
-      const store = new SqliteRunStore({
-        ...settings,
-        path: (isPath ? resolve(base, path) : path) as string,
-      });
+      const place = (isPath ? resolve(base, path) : path) as string;
+      const store = new SqliteRunStore({ ...settings, path: place });
       return { store, close: () => store.close() };
     }
     case 'postgres': {
@@ -133,10 +127,7 @@ interface NamedPart {
  *
  * @throws InvalidOptionsError (521) for an unknown name.
  */
-function readNamed(
-  given: unknown,
-  { names, of }: { readonly names: readonly string[]; readonly of: string },
-): NamedPart | undefined {
+function readNamed(given: unknown, of: string, names: readonly string[]): NamedPart | undefined {
   const wrong = (problem: string, fix: string) =>
     new InvalidOptionsError([{ where: of, option: '', problem, fix }]);
   if (typeof given !== 'string') {
@@ -187,7 +178,7 @@ async function openToolbox(
   if (toolbox instanceof ToolRegistry) return { tools: plainRegistry(toolbox) };
   const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
   refuseOptions(faults.map((fault) => ({ ...fault, where: 'toolbox', option: '' })));
-  const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
+  const named = readNamed(toolbox, 'toolbox', TOOLBOX_NAMES);
   const registry = new ToolRegistry(around.logger && { logger: around.logger });
   if (named === undefined) return { tools: registry.register(...ownTools(toolbox, around)) };
   const open = OPENERS[named.name as keyof ToolboxSettings];
@@ -238,7 +229,8 @@ function isToolset(value: unknown): value is ClassType {
 /** Opens toolboxes, including those within lists. Faults are collected with the others. */
 async function openToolboxes(
   toolboxes: readonly PlacedToolbox[],
-  { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxDeps },
+  faults: AgentFaults,
+  around: (at: string) => ToolboxDeps,
 ): Promise<{ readonly tools: ToolRegistry; readonly closers: readonly (() => Promise<void>)[] }> {
   const tools = new ToolRegistry();
   const closers: (() => Promise<void>)[] = [];
@@ -248,15 +240,13 @@ async function openToolboxes(
     if (open === undefined) continue;
     if (open.close !== undefined) closers.push(open.close);
     const names = open.tools.list();
-    for (const other of new Set(names.flatMap((name) => places.get(name) ?? [])))
-      faults.add(at, {
-        problem: twice(
-          at,
-          other,
-          names.filter((name) => places.get(name) === other),
-        ),
-        fix: '@Toolset({ prefix }) for one of them, or one of them left out',
-      });
+    const others = Map.groupBy(names, (name) => places.get(name));
+    for (const [other, again] of others)
+      if (other !== undefined)
+        faults.add(at, {
+          problem: twice(at, other, again),
+          fix: '@Toolset({ prefix }) for one of them, or one of them left out',
+        });
     for (const name of names) places.set(name, at);
     tools.merge(open.tools);
   }
@@ -310,7 +300,7 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const faults = new AgentFaults(() => 'web');
     const find = (): InstanceType<typeof WebSearch> | undefined => {
       if (search === undefined || search instanceof WebSearch) return search;
-      const engine = readNamed(search, { names: ['searxng'], of: 'search engine' });
+      const engine = readNamed(search, 'search engine', ['searxng']);
       return new SearxngSearch(engine?.settings as never);
     };
     const engine = await faults.of('search', find, search);
@@ -351,18 +341,17 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
       return { tools: scheduleTools({ ...settings, store: store as unknown as StoreWithSchedules }) };
     } catch (error) {
       if (keepsSchedules(store) || !(error instanceof InvalidOptionsError)) throw error;
-      const others = error.faults.filter(({ option }) => option !== 'store');
-      throw new InvalidOptionsError([...missingStore('schedules').faults, ...others]);
+      throw withFaults(missingStore('schedules'), error);
     }
   },
   async agents({ agents: others, total, ...settings }, around) {
     const { Agents, agentTools } = await import('../agents/index.js');
     const { store, permissions } = around;
-    const known = total === undefined || keepsBudgets(store) ? [] : missingStore('budgets').faults;
+    const known = total === undefined || keepsBudgets(store) ? [] : missingStore('budgets');
     const faults = new AgentFaults(() => 'agents');
     const opened = await openOthers(others, around, faults);
-    const kept = keepsBudgets(store) ? { store: store as unknown as StoreWithBudgets } : {};
-    const made = { ...settings, ...(total === undefined ? {} : { total, ...kept }), agents: opened.agents };
+    const kept = keepsBudgets(store) && { store: store as unknown as StoreWithBudgets };
+    const made = { ...settings, ...(total !== undefined && { total, ...kept }), agents: opened.agents };
     const areNone = !faults.isEmpty && Object.keys(opened.agents).length === 0;
     const agents = areNone ? undefined : await faults.of('', () => new Agents(made));
     const close = async (): Promise<void> => {
@@ -410,10 +399,9 @@ async function readDocument(document: unknown, base: string): Promise<unknown> {
   }
 }
 
-function missingStore(what: string): InvalidOptionsError {
+function missingStore(what: string): readonly InvalidOption[] {
   const problem = `the agent has no store that keeps ${what}`;
-  const fix = "store: { sqlite: { path: 'agent.sqlite' } } of createAgent";
-  return new InvalidOptionsError([{ where: 'store', option: '', problem, fix }]);
+  return [{ where: 'store', option: '', problem, fix: `${STORE_FIX} of createAgent` }];
 }
 
 /** Adds the known faults to those of an error; a missing store is reported once. */
@@ -428,20 +416,15 @@ function withFaults(known: readonly InvalidOption[], error: unknown): unknown {
 
 const UNKNOWN_PROVIDER: LLMProvider = { chat: () => Promise.reject(new TypeError('There is no provider')) };
 
-interface OpenOthers {
-  readonly agents: Record<string, NamedAgent>;
-  readonly closers: readonly (() => Promise<void>)[];
-}
-
 /** Opens the toolboxes of other agents. The policy and hooks of the main agent apply to them, whoever asks them. */
 async function openOthers(
   others: Readonly<Record<string, OtherAgent>>,
   around: ToolboxDeps,
   faults: AgentFaults,
-): Promise<OpenOthers> {
-  if (!isRecord(others)) return { agents: others, closers: [] };
-  const agents: Record<string, NamedAgent> = {};
+) {
   const closers: (() => Promise<void>)[] = [];
+  if (!isRecord(others)) return { agents: others, closers };
+  const agents: Record<string, NamedAgent> = {};
   for (const [name, other] of Object.entries(others)) {
     const at = `agents.${name}`;
     if (!isRecord(other)) {
@@ -449,11 +432,9 @@ async function openOthers(
       continue;
     }
     const { toolboxes = [], provider, policy, hooks = [], ...own } = other as OtherAgent;
-    const all = Array.isArray(hooks) ? [...(around.hooks ?? []), ...hooks] : hooks;
-    const open = await openToolboxes([{ at: `${at}.toolboxes`, toolbox: toolboxes }], {
-      faults,
-      around: () => around,
-    });
+    const allHooks = Array.isArray(hooks) ? [...(around.hooks ?? []), ...hooks] : hooks;
+    const all = [{ at: `${at}.toolboxes`, toolbox: toolboxes }];
+    const open = await openToolboxes(all, faults, () => around);
     closers.push(...open.closers);
     const both = bothPolicies(around.policy, policy);
     const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider), provider));
@@ -464,7 +445,7 @@ async function openOthers(
       model: own.model ?? around.model ?? 'unknown',
       tools: own.agents === undefined ? open.tools : open.tools.tools(),
       ...(both && { policy: both }),
-      ...(Array.isArray(all) && all.length === 0 ? {} : { hooks: all }),
+      ...(Array.isArray(allHooks) && allHooks.length === 0 ? {} : { hooks: allHooks }),
     };
   }
   return { agents, closers };
@@ -625,7 +606,7 @@ async function addToolboxes(
   const around = (at: string): ToolboxDeps => {
     return { ...parts, folder, base: baseOf(at), container, logger, model, hooks };
   };
-  const { tools, closers } = await openToolboxes(all, { faults, around });
+  const { tools, closers } = await openToolboxes(all, faults, around);
   opened.push(...closers);
   registry.merge(tools);
 }
@@ -641,24 +622,17 @@ async function addStore(
       fix: 'no jobConcurrency',
     });
   if (given === undefined) {
-    if (engine !== undefined)
-      faults.add('store', {
-        problem: 'store is missing, which keeps the jobs of engine',
-        fix: STORE_FIX,
-      });
+    const problem = 'store is missing, which keeps the jobs of engine';
+    if (engine !== undefined) faults.add('store', { problem, fix: STORE_FIX });
     return undefined;
   }
-  const open = await faults.of(
-    'store',
-    () => openAgentStore(withPath(given, faults), baseOf('store')),
-    given,
-  );
+  const openStore = () => openAgentStore(withPath(given, faults), baseOf('store'));
+  const open = await faults.of('store', openStore, given);
   if (open?.close !== undefined) opened.push(open.close);
-  if (engine !== undefined && open !== undefined && !keepsJobs(open.store))
-    faults.add('store', {
-      problem: 'store keeps no jobs, and those of engine are to be kept',
-      fix: STORE_FIX,
-    });
+  if (engine !== undefined && open !== undefined && !keepsJobs(open.store)) {
+    const problem = 'store keeps no jobs, and those of engine are to be kept';
+    faults.add('store', { problem, fix: STORE_FIX });
+  }
   return open?.store;
 }
 

@@ -94,9 +94,6 @@ function asJson(fix: string, name: string): string {
     });
 }
 
-/** The key for the JSON schema that editors use; it is not an option. */
-const NO_OPTION = '$schema';
-
 /** Options that name files: one file cannot name another. */
 const ABOUT_FILES = ['configFile', 'folderConfigFile'];
 
@@ -130,14 +127,14 @@ interface FileExample {
 const OF_AGENT = { option: 'configFile', content: '{ "provider": "openai", "model": "gpt-5", … }' };
 const OF_FOLDER = { option: 'folderConfigFile', content: '{ "permissions": { "mode": "ask" } }' };
 
-/** Reads a file without replacing environment variables. */
+/** Reads a file without replacing environment variables. `$schema` is for editors. */
 function readJsonFile(
   name: string,
   example: FileExample,
   read: (path: string) => BroughtText = readTrusted,
 ): ConfigFile {
   const path = resolve(name);
-  const { [NO_OPTION]: _, ...options } = parse(path, example, read);
+  const { $schema: _, ...options } = parse(path, example, read);
   return { path, folder: dirname(path), options, faults: [] };
 }
 
@@ -210,13 +207,10 @@ function isMissing(error: unknown): boolean {
 type Texts = 'text' | 'plain' | 'secret';
 
 class FileValues {
-  readonly #path: string;
-  readonly #faults: InvalidOption[];
-
-  constructor(path: string, faults: InvalidOption[]) {
-    this.#path = path;
-    this.#faults = faults;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly faults: InvalidOption[],
+  ) {}
 
   read(value: unknown, at: string, texts: Texts): unknown {
     if (typeof value === 'string') return this.#text(value, at, texts);
@@ -248,7 +242,7 @@ class FileValues {
   }
 
   #add(option: string, problem: string, fix: string): void {
-    this.#faults.push({ where: this.#path, option, problem, fix });
+    this.faults.push({ where: this.path, option, problem, fix });
   }
 }
 
@@ -271,12 +265,9 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
   const fileFaults: InvalidOption[] = [];
   const file = readFile(given.configFile, readConfigFile, fileFaults);
   const folder = folderOf(given.folder) ?? folderOf(file?.options.folder, file?.folder) ?? process.cwd();
-  const ofFolder = readFile(
-    given.folderConfigFile,
-    (name) => readUntrustedFileIfThere(name, folder),
-    fileFaults,
-  );
-  const own = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const readOfFolder = (name: string) => readUntrustedFileIfThere(name, folder);
+  const ofFolder = readFile(given.folderConfigFile, readOfFolder, fileFaults);
+  const own = withoutUndefined(given);
   const isOfFile = (option: string): boolean => {
     const [name = ''] = option.split(/[.[]/, 1);
     return file !== undefined && Object.hasOwn(file.options, name) && !Object.hasOwn(own, name);
@@ -337,10 +328,8 @@ function readFolderPermissions(
     const fault = ignoredPart(name, file);
     if (AGENT_OPTIONS.rules.has(name)) warnAuthor(fault, options.logger);
     else
-      for (const unknown of invalidOptions({ [name]: 0 }, AGENT_OPTIONS).filter(
-        ({ option }) => option === name,
-      ))
-        faults.report({ ...unknown, where: file.path });
+      for (const unknown of invalidOptions({ [name]: 0 }, AGENT_OPTIONS))
+        if (unknown.option === name) faults.report({ ...unknown, where: file.path });
   }
   if (permissions === undefined) return undefined;
   if (!isRecord(permissions)) {
@@ -354,7 +343,7 @@ function readFolderPermissions(
   return withoutUndefined({ mode, rules }) as PermissionsOptions;
 }
 
-function ignoredPart(name: string, { path }: ConfigFile): { where: string; problem: string; fix: string } {
+function ignoredPart(name: string, { path }: ConfigFile): AuthorFault {
   return {
     where: path,
     problem: `'${name}' of a file that the folder brings with it is not heard`,
@@ -366,21 +355,19 @@ function ignoredPart(name: string, { path }: ConfigFile): { where: string; probl
 export class AgentFaults {
   readonly #options: InvalidOption[] = [];
   readonly #declarations: AuthorFault[] = [];
-  readonly #whereOf: (option: string) => string;
-  readonly #files: readonly string[];
 
-  /** `whereOf` returns the place of an option: code, or one of the files. */
-  constructor(whereOf: (option: string) => string, files: readonly string[] = []) {
-    this.#whereOf = whereOf;
-    this.#files = files;
-  }
+  constructor(
+    /** The place of an option: code, or one of the files. */
+    private readonly whereOf: (option: string) => string,
+    private readonly files: readonly string[] = [],
+  ) {}
 
   get isEmpty(): boolean {
     return this.#options.length + this.#declarations.length === 0;
   }
 
   add(option: string, { problem, fix }: Pick<InvalidOption, 'problem' | 'fix'>): void {
-    this.#options.push({ where: this.#whereOf(option), option, problem, fix });
+    this.#options.push({ where: this.whereOf(option), option, problem, fix });
   }
 
   report(fault: InvalidOption): void {
@@ -417,12 +404,9 @@ export class AgentFaults {
 
   get error(): InvalidOptionsError | ToolDeclarationError | undefined {
     const options = this.#options.map((fault) => (this.#isOfFile(fault) ? adviseForFile(fault) : fault));
-    if (options.length > 0)
-      return new InvalidOptionsError([
-        ...options,
-        ...this.#declarations.map((fault) => ({ ...fault, option: '' })),
-      ]);
-    return this.#declarations.length > 0 ? new ToolDeclarationError(this.#declarations) : undefined;
+    const declarations = this.#declarations.map((fault) => ({ ...fault, option: '' }));
+    if (options.length > 0) return new InvalidOptionsError([...options, ...declarations]);
+    return declarations.length > 0 ? new ToolDeclarationError(this.#declarations) : undefined;
   }
 
   throwAll(): void {
@@ -431,11 +415,11 @@ export class AgentFaults {
   }
 
   #isOfFile({ where }: InvalidOption): boolean {
-    return this.#files.some((path) => where === path || where.startsWith(`${path}, `));
+    return this.files.some((path) => where === path || where.startsWith(`${path}, `));
   }
 
   #collect(option: string, error: unknown, given: unknown): void {
-    const where = this.#whereOf(option);
+    const where = this.whereOf(option);
     if (error instanceof InvalidOptionsError) {
       const settings = [option, nameIn(given)].filter(Boolean).join('.');
       // Report one fault per option: a value from a file may have one already.
@@ -447,11 +431,9 @@ export class AgentFaults {
       }
       return;
     }
+    const within = option === '' ? '' : `${where}, ${option}, `;
     if (error instanceof ToolDeclarationError)
-      for (const fault of error.faults)
-        this.#declarations.push(
-          option === '' ? fault : { ...fault, where: `${where}, ${option}, ${fault.where}` },
-        );
+      for (const fault of error.faults) this.#declarations.push({ ...fault, where: within + fault.where });
     // Not collected: this error explains in one line what to do.
     else if (option === '' || (error instanceof ToolwrightError && error.name === 'SandboxUnavailable'))
       throw error;
@@ -472,12 +454,9 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
   const missing = missingPackage(error);
   if (missing !== undefined)
     return { problem: `${option} needs the package ${missing}`, fix: `npm install ${missing}` };
-  if (
-    ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '') &&
-    isRecord(error) &&
-    typeof error.path === 'string'
-  )
-    return { problem: `${option} names ${error.path}, which is not there`, fix: 'a path that is there' };
+  const { path } = isRecord(error) ? error : {};
+  if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '') && typeof path === 'string')
+    return { problem: `${option} names ${path}, which is not there`, fix: 'a path that is there' };
   return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix: fixOf(option) };
 }
 
