@@ -35,3 +35,9 @@ export function keepConnections(http: Server): Server {
   http.keepAliveTimeout = 0;
   return http;
 }
+
+/** A port for a process that cannot be given 0. */
+export async function freePort(): Promise<number> {
+  await using server = await serve(() => {});
+  return Number(new URL(server.url).port);
+}

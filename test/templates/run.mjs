@@ -31,13 +31,13 @@ const USES = {
     }),
   chat: (folder) =>
     whileStarted(folder, async (url) => {
-      const page = await fetch(url);
-      expectText(await page.text(), '<div id="root">');
+      expectText(await (await fetch(url)).text(), '<div id="root">');
+      const session = await fetch(`${url}/api/session`, { method: 'POST' });
       const prompt = {
         id: 'chat-1',
         messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Refund order "ord_1"' }] }],
       };
-      const cookie = page.headers.getSetCookie()[0].split(';')[0];
+      const cookie = session.headers.getSetCookie()[0].split(';')[0];
       expectText(await post(`${url}/api/chat`, prompt, { cookie }), 'tool-approval-request');
     }),
   nest: (folder) =>

@@ -1,4 +1,6 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { build } from 'esbuild';
 import { installBuilt } from '../packed/installation.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { outputOfNode } from '../processes/run-node.js';
@@ -21,16 +23,33 @@ export class TemplateProject implements Disposable {
     this.folder = join(folder, `my-${template}`);
     const create = join(ROOT, 'create/index.mjs');
     outputOfNode([create, this.folder, '--template', template], { folder });
-    this.#build();
   }
 
-  /** What `npm start` does before it runs the program. The page of the chat has its own test. */
-  #build(): void {
-    if (this.#template === 'chat') return;
+  /** What `npm start` does before it runs the program; without Vite and the Nest CLI, which the repository lacks. */
+  async build(): Promise<void> {
+    if (this.#template === 'chat') return this.#buildPage();
     const place = { folder: this.folder };
     outputOfNode([join(this.#installation.unpacked, 'dist/src/dev/cli/main.js'), 'generate'], place);
     if (this.#template === 'nest')
       outputOfNode([join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', '.'], place);
+  }
+
+  async #buildPage(): Promise<void> {
+    const place = join(this.folder, 'dist');
+    await build({
+      entryPoints: [join(this.folder, 'web/main.tsx')],
+      outdir: place,
+      bundle: true,
+      format: 'esm',
+      jsx: 'automatic',
+      target: 'es2024',
+      define: { 'process.env.NODE_ENV': '"production"' },
+    });
+    const page = readFileSync(join(this.folder, 'web/index.html'), 'utf8');
+    const built = page
+      .replace('</head>', '<link rel="stylesheet" href="./main.css" /></head>')
+      .replace('./main.tsx', './main.js');
+    writeFileSync(join(place, 'index.html'), built);
   }
 
   /** Runs the program of `npm start`. */

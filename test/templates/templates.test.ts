@@ -1,13 +1,14 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
-import { serve } from '../setup/loopback.js';
+import { freePort, serve } from '../setup/loopback.js';
 import { TemplateProject } from './template-project.js';
 
 test.each(['chat', 'mcp', 'nest'] as const)(
   'the template %s says that its port is taken, and how to choose another',
   async (template) => {
     using project = new TemplateProject(template);
+    if (template !== 'chat') await project.build();
     await using other = await serve((_request, response) => void response.end());
     const port = Number(new URL(other.url).port);
     await using program = project.start({ PORT: String(port), NO_COLOR: '1' });
@@ -32,11 +33,6 @@ test('the server of the template chat refuses request targets that are no paths,
 
 const NO_PATHS = ['//', '*', 'http://[', 'http://a:b', '/\\\\', '/%', '/%00', '/../package.json'];
 const NO_CHATS = ['/api/chat/%/messages', '/api/chat//stream', '/api/chat'];
-
-async function freePort(): Promise<number> {
-  await using server = await serve(() => {});
-  return Number(new URL(server.url).port);
-}
 
 /** The status of a request with this very target; `fetch` would normalize it. */
 async function statusOf(target: string, port: number): Promise<number> {

@@ -6,5 +6,9 @@ export default defineConfig({
   build: { outDir: '../dist', emptyOutDir: true },
   plugins: [react()],
   // `npm run dev`: the page comes from Vite, the chat from server/main.ts.
-  server: { proxy: { '/api': 'http://127.0.0.1:3000' } },
+  server: {
+    host: '127.0.0.1',
+    port: Number(process.env.VITE_PORT || 5173),
+    proxy: { '/api': `http://127.0.0.1:${process.env.PORT || 3000}` },
+  },
 });

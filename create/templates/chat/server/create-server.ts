@@ -22,8 +22,8 @@ export async function createChatServer({
     ...(model ?? (await chooseModel())),
     tools,
     store: new SqliteRunStore({ path }),
+    leaseMs: 10_000, // a turn whose process died is continued this much later
     systemPrompt: 'You help customers of a tea shop. Answer briefly.',
-    // Every browser has its own chats. Replace this by the sign-in of your application.
     authenticate: (request) => {
       const [, session] = SESSION.exec(request.headers.get('cookie') ?? '') ?? [];
       return session === undefined ? undefined : { user: session };
@@ -31,6 +31,7 @@ export async function createChatServer({
   });
   const server: Server = createServer((request, response) => {
     if (request.url?.startsWith('/api/chat')) chat.node(request, response);
+    else if (request.url === '/api/session') openSession(request, response);
     else void servePage(request, response);
   });
   return {
@@ -44,11 +45,16 @@ export async function createChatServer({
   };
 }
 
-const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
-
-async function servePage({ url = '/', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
+/** Every browser has its own chats. Replace this by the sign-in of your application. */
+function openSession({ headers }: IncomingMessage, response: ServerResponse): void {
   if (!SESSION.test(headers.cookie ?? ''))
     response.setHeader('set-cookie', `session=${randomUUID()}; Path=/; HttpOnly; SameSite=Lax`);
+  response.writeHead(204).end();
+}
+
+const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
+
+async function servePage({ url = '/' }: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
     const { pathname } = new URL(url, 'http://localhost');
     const file = join('/', pathname === '/' ? 'index.html' : pathname); // never above the folder

@@ -1,8 +1,10 @@
 import { useChat } from '@ai-sdk/react';
 import {
   DefaultChatTransport,
+  type DynamicToolUIPart,
   isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  type ToolUIPart,
   type UIMessage,
 } from 'ai';
 import { type KeyboardEvent, useState } from 'react';
@@ -17,6 +19,8 @@ export function Chat(props: { readonly id: string; readonly messages: UIMessage[
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
   const isBusy = status === 'submitted' || status === 'streaming';
+  const last = messages.at(-1);
+  const isWaiting = last?.parts.some((part) => isToolUIPart(part) && isOpen(outcomeOf(part, last))) ?? false;
 
   // `stop` only stops reading; the server ends the turn when it is told to.
   const end = async () => {
@@ -31,29 +35,79 @@ export function Chat(props: { readonly id: string; readonly messages: UIMessage[
         {messages.map((message) => (
           <li key={message.id} className={message.role}>
             {message.parts.map((part, index) => (
-              <Part key={index} part={part} onAnswer={addToolApprovalResponse} />
+              <Part key={index} part={part} message={message} onAnswer={addToolApprovalResponse} />
             ))}
           </li>
         ))}
       </ol>
-      {error && <p role="alert">{error.message}</p>}
-      <Composer isBusy={isBusy} onSend={(text) => sendMessage({ text })} onStop={end} />
+      {isBusy && <p role="status">Working …</p>}
+      {error && <Failure error={error} />}
+      <Composer isBusy={isBusy} isWaiting={isWaiting} onSend={(text) => sendMessage({ text })} onStop={end} />
     </main>
   );
 }
 
+/** Everything is in the store of the server: loading the page again shows it, and follows a turn that continues. */
+export function Failure({ error }: { readonly error: Error }) {
+  return (
+    <p role="alert">
+      {messageOf(error)}{' '}
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </p>
+  );
+}
+
+/** The server refuses with `{ "error": { "message": "…" } }`. */
+function messageOf({ message }: Error): string {
+  try {
+    return JSON.parse(message).error.message;
+  } catch {
+    return message;
+  }
+}
+
+type Call = ToolUIPart | DynamicToolUIPart;
+type Outcome = 'running' | 'waiting' | 'done' | 'failed' | 'refused' | 'unknown';
+
+const OUTCOMES: Partial<Record<Call['state'], Outcome>> = {
+  'approval-requested': 'waiting',
+  'output-available': 'done',
+  'output-error': 'failed',
+  'output-denied': 'refused',
+};
+
+/** A call is `unknown` if the server ended before it could store the result. */
+function outcomeOf(call: Call, { parts }: UIMessage): Outcome {
+  const isInterrupted = parts.some(
+    (part) =>
+      part.type === 'data-outcome' && (part as { data: { callId: string } }).data.callId === call.toolCallId,
+  );
+  return OUTCOMES[call.state] ?? (isInterrupted ? 'unknown' : 'running');
+}
+
+/** The chat takes no message until these are answered. */
+function isOpen(outcome: Outcome): boolean {
+  return outcome === 'waiting' || outcome === 'unknown';
+}
+
 interface PartProps {
   readonly part: UIMessage['parts'][number];
+  readonly message: UIMessage;
   readonly onAnswer: (answer: { id: string; approved: boolean }) => void;
 }
 
-function Part({ part, onAnswer }: PartProps) {
+function Part({ part, message, onAnswer }: PartProps) {
   if (part.type === 'text') return <p>{part.text}</p>;
   if (!isToolUIPart(part)) return null;
   const name = part.type.replace(/^tool-/, '');
+  const outcome = outcomeOf(part, message);
   return (
-    <section aria-label={name} data-state={part.state}>
-      <strong>{name}</strong>
+    <section aria-label={name} data-outcome={outcome}>
+      <strong>
+        {name}: {outcome}
+      </strong>
       <code>{JSON.stringify(part.input)}</code>
       {part.state === 'approval-requested' && (
         <p>
@@ -67,7 +121,11 @@ function Part({ part, onAnswer }: PartProps) {
       )}
       {part.state === 'output-available' && <output>{toText(part.output)}</output>}
       {part.state === 'output-error' && <output>{part.errorText}</output>}
-      {part.state === 'output-denied' && <output>Refused</output>}
+      {outcome === 'unknown' && (
+        <output>
+          The server ended during this call, which may have happened. README.md says how to answer.
+        </output>
+      )}
     </section>
   );
 }
@@ -78,12 +136,13 @@ function toText(output: unknown): string {
 
 interface ComposerProps {
   readonly isBusy: boolean;
+  readonly isWaiting: boolean;
   readonly onSend: (text: string) => void;
   readonly onStop: () => void;
 }
 
 /** Enter sends; Shift and Enter begin a new line. */
-function Composer({ isBusy, onSend, onStop }: ComposerProps) {
+function Composer({ isBusy, isWaiting, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState('');
   const send = () => {
     if (isBusy || text.trim() === '') return;
@@ -104,7 +163,8 @@ function Composer({ isBusy, onSend, onStop }: ComposerProps) {
     >
       <textarea
         aria-label="Message"
-        placeholder='Show order "ord_1"'
+        placeholder={isWaiting ? 'The call above has to be answered first' : 'Show order "ord_1"'}
+        disabled={isWaiting}
         rows={2}
         value={text}
         onChange={(event) => setText(event.target.value)}
@@ -115,7 +175,9 @@ function Composer({ isBusy, onSend, onStop }: ComposerProps) {
           Stop
         </button>
       ) : (
-        <button type="submit">Send</button>
+        <button type="submit" disabled={isWaiting}>
+          Send
+        </button>
       )}
     </form>
   );
