@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { NodeProcess } from '../processes/node-process.js';
@@ -6,6 +8,25 @@ import { TemplateProject } from '../templates/template-project.js';
 import { describeBrowser } from './browser.js';
 
 // The template `chat` of create-toolwright as a stranger runs it, without a key.
+
+/** A model that hangs in its reply, and a tool that hangs in its call, if the environment says so. */
+const HANGING_MODEL = `
+import { OfflineProvider } from 'toolwright/offline';
+const offline = new OfflineProvider();
+const provider = {
+  chat: (request) => offline.chat(request),
+  async *stream(request) {
+    if (process.env.HANGS === 'model') {
+      yield { type: 'text-delta', text: 'The first half' };
+      await new Promise(() => {});
+    }
+    const response = await offline.chat(request);
+    if (response.content) yield { type: 'text-delta', text: response.content };
+    yield { type: 'response', response };
+  },
+};
+export const chooseModel = async () => ({ provider, model: 'offline' });
+`;
 
 describeBrowser('the template chat', (browser) => {
   let project: TemplateProject;
@@ -19,14 +40,23 @@ describeBrowser('the template chat', (browser) => {
   afterEach(() => server?.kill());
   afterAll(() => project?.[Symbol.dispose]());
 
-  async function start(): Promise<void> {
+  async function start(hangs = ''): Promise<void> {
     port ??= await freePort();
-    server = project.start({ PORT: String(port) });
+    server = project.start({ PORT: String(port), HANGS: hangs });
     await server.said(/Chat: http/);
   }
 
-  async function openChat() {
-    await start();
+  /** Replaces a text of a file of the project. */
+  function change(path: string, [from, to]: readonly [string, string]): void {
+    const file = join(project.folder, path);
+    const before = readFileSync(file, 'utf8');
+    const after = before.replace(from, to);
+    expect(after).not.toBe(before);
+    writeFileSync(file, after);
+  }
+
+  async function openChat(hangs?: string) {
+    await start(hangs);
     const { page, faults } = await browser.newPage();
     await page.goto(`http://127.0.0.1:${port}/`);
     return { page, faults };
@@ -65,6 +95,51 @@ describeBrowser('the template chat', (browser) => {
     expect(await page.getByText('were refunded').count()).toBe(0);
     expect(faults).toEqual([]);
   });
+
+  test('a turn whose server is killed continues after a restart, and a call of it is unknown until it is answered', async () => {
+    change('server/create-server.ts', ['leaseMs: 10_000', 'leaseMs: 3_000']);
+    writeFileSync(join(project.folder, 'server/model.ts'), HANGING_MODEL);
+    change('server/tools.ts', [
+      "order.state = 'refunded';",
+      'if (process.env.HANGS) return new Promise(() => {});',
+    ]);
+    const { page } = await openChat('model');
+    await say(page, 'Show order "ord_1"');
+    await page.getByText('The first half').waitFor();
+    await restart(page, 'tool');
+    await page.getByText('show_order: done').waitFor();
+    expect(await page.getByText('The first half').count()).toBe(0);
+
+    await say(page, 'Refund order "ord_1"');
+    await click(page, 'Approve');
+    await page.getByText('refund_order: running').waitFor();
+    await restart(page);
+    await page.getByText('refund_order: unknown').waitFor();
+    expect(await page.getByLabel('Message').isEnabled()).toBe(false);
+    expect(await page.getByRole('alert').count()).toBe(0);
+    const [id = ''] =
+      /\S+(?= +suspended)/.exec(project.toolwright(['runs', 'list', '--store', 'chats.sqlite'])) ?? [];
+    project.toolwright([
+      'runs',
+      'answer',
+      id,
+      '--done',
+      '"12.5 EUR were refunded"',
+      '--store',
+      'chats.sqlite',
+    ]);
+    await page.reload();
+    await page.getByText('refund_order: done').waitFor();
+    expect(await texts(page)).toContain('12.5 EUR were refunded');
+  });
+
+  /** Kills the server, starts it again, and follows what the page offers. */
+  async function restart(page: Page, hangs?: string): Promise<void> {
+    await server?.kill();
+    await page.getByRole('alert').waitFor();
+    await start(hangs);
+    await click(page, 'Reload');
+  }
 });
 
 async function say(page: Page, text: string): Promise<void> {

@@ -29,17 +29,22 @@ const USES = {
       const headers = { accept: 'application/json, text/event-stream' };
       expectText(await post(`${url}/mcp`, initialize, headers), '"name":"library"');
     }),
-  chat: (folder) =>
-    whileStarted(folder, async (url) => {
+  chat: async (folder) => {
+    const expectChat = async (url) => {
       expectText(await (await fetch(url)).text(), '<div id="root">');
       const session = await fetch(`${url}/api/session`, { method: 'POST' });
       const prompt = {
-        id: 'chat-1',
+        id: crypto.randomUUID(),
         messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Refund order "ord_1"' }] }],
       };
       const cookie = session.headers.getSetCookie()[0].split(';')[0];
       expectText(await post(`${url}/api/chat`, prompt, { cookie }), 'tool-approval-request');
-    }),
+    };
+    await whileStarted(folder, expectChat);
+    await whileStarted(folder, expectChat, 'dev');
+    const jest = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', 'test/browser/chat-template'];
+    run(ROOT, process.execPath, jest, { TOOLWRIGHT_TEST_PROJECT: folder });
+  },
   nest: (folder) =>
     whileStarted(folder, async (url) => {
       const prompt = { text: 'Find the customers named "Ada".' };
@@ -87,23 +92,24 @@ async function tryTemplate(template, toolwright) {
   }
 }
 
-/** Starts a project on a free port, and stops it after `use`. */
-async function whileStarted(folder, use) {
-  const port = await freePort();
-  const server = spawn('npm', ['start', '--silent'], {
+/** Runs a script of a project that listens, on free ports, and stops it after `use`. */
+async function whileStarted(folder, use, script = 'start') {
+  const [port, pagePort] = [await freePort(), await freePort()];
+  const server = spawn('npm', ['run', '--silent', script], {
     cwd: folder,
-    env: { ...process.env, NO_COLOR: '1', PORT: String(port) },
+    env: { ...process.env, NO_COLOR: '1', PORT: String(port), VITE_PORT: String(pagePort) },
     detached: true,
   });
   let output = '';
   for (const stream of [server.stdout, server.stderr]) stream.on('data', (chunk) => (output += chunk));
   try {
-    const url = `http://127.0.0.1:${port}`;
-    while (!(await fetch(url).then(Boolean, () => false))) {
+    const url = (listened) => `http://127.0.0.1:${listened}`;
+    const listened = script === 'dev' ? [port, pagePort] : [port];
+    while (!(await Promise.all(listened.map((one) => fetch(url(one)))).then(Boolean, () => false))) {
       if (server.exitCode !== null) throw new Error('it ended before it listened');
       await delay(100);
     }
-    await use(url);
+    await use(url(listened.at(-1)));
   } catch (error) {
     throw new Error(`${error.message}\n${output}`);
   } finally {
@@ -150,8 +156,8 @@ function npm(folder, args) {
 }
 
 /** The output of a program; throws with the output if the program fails. */
-function run(cwd, program, args) {
-  const env = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', CI: 'true' };
+function run(cwd, program, args, more = {}) {
+  const env = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', CI: 'true', ...more };
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd,
     env,

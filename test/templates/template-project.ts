@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { installBuilt } from '../packed/installation.js';
+import { type Installation, installBuilt } from '../packed/installation.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { outputOfNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
@@ -11,27 +11,39 @@ const PROGRAMS = { chat: 'server/main.ts', mcp: 'src/http.ts', nest: 'dist/main.
 
 export type TemplateName = keyof typeof PROGRAMS;
 
-/** A project that create-toolwright has made, with the built package and the packages of the repository. */
+/**
+ * A project that create-toolwright has made, with the built package and the packages of the repository. The environment
+ * may name an installed and built one, `TOOLWRIGHT_TEST_PROJECT`.
+ */
 export class TemplateProject implements Disposable {
   readonly folder: string;
   readonly #template: TemplateName;
-  readonly #installation = installBuilt();
+  readonly #installation: Installation | undefined;
 
   constructor(template: TemplateName) {
     this.#template = template;
-    const { folder } = this.#installation;
-    this.folder = join(folder, `my-${template}`);
+    const existing = process.env.TOOLWRIGHT_TEST_PROJECT;
+    this.#installation = existing ? undefined : installBuilt();
+    this.folder = existing || join(String(this.#installation?.folder), `my-${template}`);
+    if (existing) return;
     const create = join(ROOT, 'create/index.mjs');
-    outputOfNode([create, this.folder, '--template', template], { folder });
+    outputOfNode([create, this.folder, '--template', template], { folder: ROOT });
   }
 
   /** What `npm start` does before it runs the program; without Vite and the Nest CLI, which the repository lacks. */
   async build(): Promise<void> {
+    if (this.#installation === undefined) return;
     if (this.#template === 'chat') return this.#buildPage();
-    const place = { folder: this.folder };
-    outputOfNode([join(this.#installation.unpacked, 'dist/src/dev/cli/main.js'), 'generate'], place);
-    if (this.#template === 'nest')
-      outputOfNode([join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', '.'], place);
+    this.toolwright(['generate']);
+    if (this.#template !== 'nest') return;
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+    outputOfNode([compiler, '--project', '.'], { folder: this.folder });
+  }
+
+  /** What `npx toolwright …` prints. */
+  toolwright(words: readonly string[]): string {
+    const unpacked = this.#installation?.unpacked ?? join(this.folder, 'node_modules/toolwright');
+    return outputOfNode([join(unpacked, 'dist/src/dev/cli/main.js'), ...words], { folder: this.folder });
   }
 
   async #buildPage(): Promise<void> {
@@ -60,6 +72,6 @@ export class TemplateProject implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#installation.remove();
+    this.#installation?.remove();
   }
 }

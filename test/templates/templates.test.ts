@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
 import { freePort, serve } from '../setup/loopback.js';
+import { ROOT } from '../structure/repository.js';
 import { TemplateProject } from './template-project.js';
 
 test.each(['chat', 'mcp', 'nest'] as const)(
@@ -16,6 +19,19 @@ test.each(['chat', 'mcp', 'nest'] as const)(
     expect(stderr).toContain(`Port ${port} is taken. Choose another, for example PORT=${port + 1}.\n`);
     expect(stderr).not.toMatch(/^ +at /m);
     expect(exitCode).toBe(1);
+  },
+);
+
+test.each(['basic', 'nest', 'mcp', 'chat', 'agent'])(
+  'the page of the template %s names scripts and files that exist',
+  (template) => {
+    const read = (path: string) => readFileSync(join(ROOT, 'create/templates', template, path), 'utf8');
+    const page = read('README.md');
+    const scripts = [...page.matchAll(/^npm (?:run )?(?!install)(\S+)/gm)].map(([, name]) => name);
+    expect(scripts).toEqual(expect.arrayContaining(['start', 'test']));
+    expect(Object.keys(JSON.parse(read('package.json')).scripts)).toEqual(expect.arrayContaining(scripts));
+    for (const [, path = ''] of page.matchAll(/`((?:src|server|web|workspace)\/[^`]+\.[a-z]+)`/g))
+      if (!path.endsWith('.gen.ts')) expect(read(path)).not.toBe('');
   },
 );
 

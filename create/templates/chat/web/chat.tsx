@@ -69,10 +69,11 @@ function messageOf({ message }: Error): string {
 }
 
 type Call = ToolUIPart | DynamicToolUIPart;
-type Outcome = 'running' | 'waiting' | 'done' | 'failed' | 'refused' | 'unknown';
+type Outcome = 'running' | 'waiting' | 'answered' | 'done' | 'failed' | 'refused' | 'unknown';
 
 const OUTCOMES: Partial<Record<Call['state'], Outcome>> = {
   'approval-requested': 'waiting',
+  'approval-responded': 'answered',
   'output-available': 'done',
   'output-error': 'failed',
   'output-denied': 'refused',
@@ -80,6 +81,7 @@ const OUTCOMES: Partial<Record<Call['state'], Outcome>> = {
 
 /** A call is `unknown` if the server ended before it could store the result. */
 function outcomeOf(call: Call, { parts }: UIMessage): Outcome {
+  if (call.state === 'output-available' && call.preliminary) return 'running';
   const isInterrupted = parts.some(
     (part) =>
       part.type === 'data-outcome' && (part as { data: { callId: string } }).data.callId === call.toolCallId,
