@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type DocComment, docKeywords, VALUE_TAGS } from '../comments/doc-comment.js';
-import type {
-  CompilerView,
-  SignatureHandle,
-  SymbolHandle,
-  SyntaxNode,
-  TypeHandle,
+import {
+  type CompilerView,
+  calleeOf,
+  lastName,
+  type SignatureHandle,
+  type SymbolHandle,
+  type SyntaxNode,
+  type TypeHandle,
 } from '../compiler/load-compiler.js';
 import { GENERATED_MARK } from '../printing/print-file.js';
 import { commentOf, describeSchema, settleSchema, writeSchema } from '../types/finish-schema.js';
@@ -341,28 +343,23 @@ function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): TypeWalk
 }
 
 /** The place of a walk's types. */
-interface WalkPlace {
+interface WalkPlace extends Pick<Finding, 'where' | 'fix'> {
   readonly node: SyntaxNode;
-  readonly where: string;
-  readonly fix: string;
 }
 
 /** Enough to see that a type is not data. */
 const MOST_FINDINGS = 10;
 
 /** Moves the findings of a walk to the scan, with their place. */
-function reportWalk(walk: TypeWalk, scan: ProjectScan, place: WalkPlace): void {
+function reportWalk(walk: TypeWalk, { view, faults, warnings }: ProjectScan, place: WalkPlace): void {
+  const { node, where } = place;
   const found = (items: TypeProblem[]) =>
     items
       .splice(0)
       .slice(0, MOST_FINDINGS)
-      .map((item) => findingOf(item, scan, place));
-  scan.faults.push(...found(walk.faults));
-  scan.warnings.push(...found(walk.warnings));
-}
-
-function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place: WalkPlace): Finding {
-  return { ...lineOf(place.node, scan.view), where: place.where, path, problem, fix: fix ?? place.fix };
+      .map(({ path, problem, fix = place.fix }) => ({ ...lineOf(node, view), where, path, problem, fix }));
+  faults.push(...found(walk.faults));
+  warnings.push(...found(walk.warnings));
 }
 
 /** A decorator of this package, under whatever name it is used. */
@@ -387,11 +384,10 @@ const DECLARING_FILE =
  * not by name: they may be aliased, re-exported, or be in a namespace or a constant.
  */
 function knownDecorators(node: SyntaxNode, view: CompilerView): readonly KnownDecorator[] {
-  return allDecorators(node, view).flatMap(({ expression }) => {
-    const isCall = expression?.kind === view.syntaxKinds.CallExpression;
-    const callee = isCall ? expression?.expression : expression;
+  return allDecorators(node, view).flatMap((decorator) => {
+    const callee = calleeOf(decorator, view.syntaxKinds);
     const role = callee && roleOf(callee, view);
-    return role === undefined ? [] : [{ role, argument: isCall ? expression?.arguments?.[0] : undefined }];
+    return role === undefined ? [] : [{ role, argument: decorator.expression?.arguments?.[0] }];
   });
 }
 
@@ -405,8 +401,7 @@ function allDecorators(node: SyntaxNode, view: CompilerView): readonly SyntaxNod
 }
 
 function roleOf(callee: SyntaxNode, view: CompilerView): DecoratorRole | undefined {
-  const isAccess = callee.kind === view.syntaxKinds.PropertyAccessExpression;
-  const symbol = view.symbolAt((isAccess && callee.name) || callee);
+  const symbol = view.symbolAt(lastName(callee, view.syntaxKinds));
   if (symbol === undefined) return undefined;
   const named = roleByFiles(view.declaringFiles(view.unalias(symbol)));
   if (named !== undefined) return named;

@@ -149,16 +149,8 @@ function batchedAnswers(checker: NativeChecker, kinds: Numbers) {
   };
 }
 
-/** The nodes below a node that the analysis will ask about. */
-interface AskedNodes {
-  /** Parameters and written types, for their types. */
-  readonly typed: readonly SyntaxNode[];
-  /** Names of types and decorators, for their symbols. */
-  readonly named: readonly SyntaxNode[];
-}
-
-/** Collects the nodes, without function bodies. */
-function askedNodes(root: SyntaxNode, kinds: Numbers): AskedNodes {
+/** Collects the nodes below a node that the analysis will ask about, without function bodies. */
+function askedNodes(root: SyntaxNode, kinds: Numbers) {
   const typeKinds = new Set([
     kinds.Parameter,
     kinds.TypeReference,
@@ -169,24 +161,30 @@ function askedNodes(root: SyntaxNode, kinds: Numbers): AskedNodes {
     kinds.TypeOperator,
     kinds.ParenthesizedType,
   ]);
+  // Parameters and written types, for their types.
   const typed: SyntaxNode[] = [];
+  // Names of types and decorators, for their symbols.
   const named: SyntaxNode[] = [];
   const visit = (node: SyntaxNode): undefined => {
     if (node.kind === kinds.Block) return;
     if (typeKinds.has(node.kind)) typed.push(node);
     if (node.typeName !== undefined && node.kind === kinds.TypeReference) named.push(node.typeName);
-    if (node.kind === kinds.Decorator) named.push(...calledName(node, kinds));
+    const callee = node.kind === kinds.Decorator ? calleeOf(node, kinds) : undefined;
+    if (callee !== undefined) named.push(lastName(callee, kinds));
     node.forEachChild(visit);
   };
   visit(root);
   return { typed, named };
 }
 
-/** The last name of `@Tool(…)` and `@toolwright.Tool(…)`. */
-function calledName({ expression }: SyntaxNode, kinds: Numbers): readonly SyntaxNode[] {
-  const callee = expression?.kind === kinds.CallExpression ? expression?.expression : expression;
-  const name = callee?.kind === kinds.PropertyAccessExpression ? callee?.name : callee;
-  return name === undefined ? [] : [name];
+/** What a decorator calls, or is. */
+export function calleeOf({ expression }: SyntaxNode, kinds: Numbers): SyntaxNode | undefined {
+  return expression?.kind === kinds.CallExpression ? expression?.expression : expression;
+}
+
+/** `Tool` in `toolwright.Tool`. */
+export function lastName(callee: SyntaxNode, kinds: Numbers): SyntaxNode {
+  return (callee.kind === kinds.PropertyAccessExpression && callee.name) || callee;
 }
 
 /** The used part of TypeScript 7's API. */

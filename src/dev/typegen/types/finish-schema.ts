@@ -108,6 +108,10 @@ export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema
   return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
 }
 
+export function listOf(items: WrittenSchema): Written {
+  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+}
+
 /** `JSON.stringify` writes `null` for holes in a list. */
 export function writeItem(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const schema = writeSchema(place, walk);

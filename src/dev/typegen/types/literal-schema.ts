@@ -3,9 +3,11 @@ import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from '../compil
 import { commentOf } from './finish-schema.js';
 import {
   CodeReference,
+  declarationOf,
   hasFlag,
   isUnion,
   type TypeWalk,
+  type WithView,
   type Written,
   type WrittenSchema,
 } from './type-walk.js';
@@ -230,8 +232,7 @@ function sortKey(type: TypeHandle, walk: TypeWalk): SortKey {
   if (typeof literal === 'number') return [1, literal];
   if (typeof literal === 'bigint') return [2, Number(literal)];
   if (literal !== undefined) return [3, String(literal)];
-  const symbol = walk.view.symbolOf(type);
-  const [declaration] = symbol ? walk.view.declarations(symbol) : [];
+  const declaration = declarationOf(type, walk.view);
   // A generic type occurs once per type argument; only the text distinguishes them.
   if (declaration === undefined) return [4, walk.view.textOf(type)];
   return [5, orderedPath(walk.view.fileOf(declaration)), declaration.pos, walk.view.textOf(type)];
@@ -271,10 +272,9 @@ export function aliasDeclaration(view: CompilerView, node: SyntaxNode): SyntaxNo
 }
 
 /** The declaration of an enum member; its parent is the enum. */
-function enumMember(type: TypeHandle, walk: Pick<TypeWalk, 'view'>): SyntaxNode | undefined {
+function enumMember(type: TypeHandle, walk: WithView): SyntaxNode | undefined {
   if (!hasFlag(walk, type, 'EnumLiteral')) return undefined;
-  const symbol = walk.view.symbolOf(type);
-  const [declaration] = symbol ? walk.view.declarations(symbol) : [];
+  const declaration = declarationOf(type, walk.view);
   if (declaration?.kind === walk.view.syntaxKinds.EnumMember) return declaration;
   // An enum with one member has the type of the enum itself.
   const [member, second] = declaration?.members ?? [];

@@ -1,6 +1,6 @@
 import { NUMBER_KEY } from '../../../tools/schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/load-compiler.js';
-import { writeItem, writeSchema } from './finish-schema.js';
+import { listOf, writeItem, writeSchema } from './finish-schema.js';
 import { declaredOrder, keyPattern, literalSchema } from './literal-schema.js';
 import {
   CodeReference,
@@ -9,6 +9,7 @@ import {
   hasFlag,
   type TypePlace,
   type TypeWalk,
+  type WithView,
   type Written,
   type WrittenSchema,
 } from './type-walk.js';
@@ -25,9 +26,6 @@ const NUMBER_ARRAYS = [
   ...['Float16Array', 'Float32Array', 'Float64Array'],
 ];
 const BIGINT_ARRAYS = ['BigInt64Array', 'BigUint64Array'];
-
-/** Binary data, which is supported in results but not in parameters. */
-const BUFFERS = [...BYTES, ...NUMBER_ARRAYS, ...BIGINT_ARRAYS];
 
 const BASE64 = { contentEncoding: 'base64' };
 
@@ -81,39 +79,14 @@ const refused =
   ({ path }, walk) =>
     fault(walk, path, { problem });
 
-/** Schemas of parameters. */
-const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
-  ['Date', textual('Date', { format: 'date-time' })],
-  ['URL', textual('URL', { format: 'uri' })],
-  ['Uint8Array', textual('Uint8Array', BASE64)],
-  ['Buffer', textual('Buffer', BASE64)],
-  ...named(['Set', 'ReadonlySet'], writeSet),
-  ...named(['Map', 'ReadonlyMap'], writeMap),
-  ['String', always({ type: 'string' })],
-  ['Number', always({ type: 'number' })],
-  ['Boolean', always({ type: 'boolean' })],
-  ['Object', always({})],
-  ...named(['Function', 'CallableFunction'], refused('is a function, which JSON cannot carry')),
-  ...named(['Promise', 'PromiseLike'], refused('is a promise, which JSON cannot carry')),
-  ['RegExp', refused('is a regular expression, which JSON cannot carry')],
-  ['Error', refused('is an error, which JSON cannot carry')],
-  ...BUFFERS.map(
-    (name) => [name, refused(`is an ${name}, which JSON cannot carry; a Uint8Array can be`)] as const,
-  ),
-  ...[
-    ...['WeakMap', 'WeakSet', 'ReadableStream', 'Blob', 'File'],
-    ...['FormData', 'Request', 'Response', 'Headers'],
-  ].map((name) => [name, refused(`is a ${name}, which JSON cannot carry`)] as const),
-]);
-
 /** The schema of a type of the language or of Node with a form of its own; `undefined` for other types. */
 export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
-  const writers = walk.direction === 'in' ? WRITERS : RESULT_FORMS;
   const symbol = walk.view.symbolOf(place.type);
-  if (symbol !== undefined && writers.has(symbol.name) && isStandardSymbol(symbol, walk)) {
-    return writers.get(symbol.name)?.(place, walk);
-  }
-  return writers.get(mappedStandardType(place.type, walk) ?? '')?.(place, walk);
+  const forms = FORMS.get(symbol?.name ?? '');
+  if (symbol !== undefined && forms !== undefined && isStandardSymbol(symbol, walk))
+    return forms[walk.direction](place, walk);
+  const mapped = mappedStandardType(place.type, walk);
+  return mapped === undefined ? undefined : FORMS.get(mapped)?.[walk.direction](place, walk);
 }
 
 /** Recognizes a mapped `Date` and the like: a typical `DeepPartial<Date>` maps the methods, but means a `Date`. */
@@ -129,7 +102,7 @@ function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefine
 const MAPPED: ReadonlySet<string> = new Set(['Date', 'URL', 'Uint8Array', 'Buffer']);
 
 /** Whether a symbol belongs to the language or Node, not to a type of the same name in the project. */
-export function isStandardSymbol(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'>): boolean {
+export function isStandardSymbol(symbol: SymbolHandle, { view }: WithView): boolean {
   const files = view.declaringFiles(symbol);
   return files.length > 0 && files.every((file) => STANDARD_FILE.test(file));
 }
@@ -144,13 +117,14 @@ function always(schema: WrittenSchema): StandardWriter {
 }
 
 const TEXT = always({ type: 'string' });
+const NUMBER = always({ type: 'number' });
+const BOOLEAN = always({ type: 'boolean' });
 const ANY_VALUE = always({});
 
 /** Like lists, with `null` for undefined items. */
 const writeSetResult: StandardWriter = ({ type, path }, walk) => {
   const [item] = walk.view.typeArguments(type);
-  const items = item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk);
-  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+  return listOf(item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk));
 };
 
 const TEXTS = ['String', 'StringLiteral', 'StringMapping', 'TemplateLiteral'];
@@ -166,25 +140,55 @@ const writeMapResult: StandardWriter = ({ type, path }, walk) => {
   return { schema: { type: 'object', additionalProperties: values } };
 };
 
-function named(names: readonly string[], writer: StandardWriter) {
-  return names.map((name) => [name, writer] as const);
+/** Names of types, with their schemas in arguments and in results. */
+type Row = readonly [names: readonly string[], argument: StandardWriter, result: StandardWriter];
+
+/** Types that cannot be arguments. */
+function onlyResults(names: readonly string[], result: StandardWriter, problem: (name: string) => string) {
+  return names.map((name): Row => [[name], refused(problem(name)), result]);
 }
 
-/** Schemas of results: binary data is the name of a file, a `Set` is a list, an error has its message. */
-const RESULT_FORMS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
-  ['Date', always({ type: 'string', format: 'date-time' })],
-  ['URL', always({ type: 'string', format: 'uri' })],
-  ...named(['Set', 'ReadonlySet'], writeSetResult),
-  ...named(['Map', 'ReadonlyMap'], writeMapResult),
-  ...named(['Buffer', 'Uint8Array', ...BYTES, 'RegExp', 'String'], TEXT),
-  ...named(NUMBER_ARRAYS, always({ type: 'array', items: { type: 'number' } })),
-  ...named(BIGINT_ARRAYS, (_place, walk) => ({
-    schema: { type: 'array', items: literalSchema([], walk).schema },
-  })),
-  ['Number', always({ type: 'number' })],
-  ['Boolean', always({ type: 'boolean' })],
-  ['Error', always({ type: 'object', properties: { message: { type: 'string' } }, required: ['message'] })],
-  ...named(['Object', 'Function', 'CallableFunction', 'Promise', 'PromiseLike'], ANY_VALUE),
-  ...named(['WeakMap', 'WeakSet', 'FormData', 'Headers', 'Request', 'Response'], ANY_VALUE),
-  ...named(['ReadableStream', 'Blob', 'File'], ANY_VALUE),
-]);
+const buffer = (name: string) => `is an ${name}, which JSON cannot carry; a Uint8Array can be`;
+
+/** In results, binary data is the name of a file, a `Set` is a list, and an error has its message. */
+const ROWS: readonly Row[] = [
+  [['Date'], textual('Date', { format: 'date-time' }), always({ type: 'string', format: 'date-time' })],
+  [['URL'], textual('URL', { format: 'uri' }), always({ type: 'string', format: 'uri' })],
+  [['Uint8Array'], textual('Uint8Array', BASE64), TEXT],
+  [['Buffer'], textual('Buffer', BASE64), TEXT],
+  [['Set', 'ReadonlySet'], writeSet, writeSetResult],
+  [['Map', 'ReadonlyMap'], writeMap, writeMapResult],
+  [['String'], TEXT, TEXT],
+  [['Number'], NUMBER, NUMBER],
+  [['Boolean'], BOOLEAN, BOOLEAN],
+  [['Object'], ANY_VALUE, ANY_VALUE],
+  [['Function', 'CallableFunction'], refused('is a function, which JSON cannot carry'), ANY_VALUE],
+  [['Promise', 'PromiseLike'], refused('is a promise, which JSON cannot carry'), ANY_VALUE],
+  [['RegExp'], refused('is a regular expression, which JSON cannot carry'), TEXT],
+  [
+    ['Error'],
+    refused('is an error, which JSON cannot carry'),
+    always({ type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }),
+  ],
+  ...onlyResults(BYTES, TEXT, buffer),
+  ...onlyResults(NUMBER_ARRAYS, always({ type: 'array', items: { type: 'number' } }), buffer),
+  ...onlyResults(
+    BIGINT_ARRAYS,
+    (_place, walk) => ({ schema: { type: 'array', items: literalSchema([], walk).schema } }),
+    buffer,
+  ),
+  ...onlyResults(
+    [
+      ...['WeakMap', 'WeakSet', 'ReadableStream', 'Blob', 'File'],
+      ...['FormData', 'Request', 'Response', 'Headers'],
+    ],
+    ANY_VALUE,
+    (name) => `is a ${name}, which JSON cannot carry`,
+  ),
+];
+
+const FORMS = new Map(
+  ROWS.flatMap(([names, argument, result]) =>
+    names.map((name) => [name, { in: argument, out: result }] as const),
+  ),
+);

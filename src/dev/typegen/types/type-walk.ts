@@ -21,9 +21,12 @@ export interface OpenType {
   name?: string;
 }
 
-/** Shared by all parts of a walk. */
-export interface TypeWalk {
+export interface WithView {
   readonly view: CompilerView;
+}
+
+/** Shared by all parts of a walk. */
+export interface TypeWalk extends WithView {
   /** Arguments (`in`) are hydrated; results (`out`) are described as JSON. */
   readonly direction: 'in' | 'out';
   readonly open: OpenType[];
@@ -60,11 +63,7 @@ export interface Written {
 }
 
 /** Whether a type has one of the named flags. */
-export function hasFlag(
-  { view }: Pick<TypeWalk, 'view'>,
-  type: TypeHandle,
-  ...names: readonly string[]
-): boolean {
+export function hasFlag({ view }: WithView, type: TypeHandle, ...names: readonly string[]): boolean {
   return names.some((name) => (type.flags & (view.typeFlags[name] ?? 0)) !== 0);
 }
 
@@ -77,6 +76,12 @@ export function hasModifier(
   return modifiers.some(({ kind }) => names.some((name) => kind === syntaxKinds[name]));
 }
 
+/** The first declaration of a type. */
+export function declarationOf(type: TypeHandle, view: CompilerView): SyntaxNode | undefined {
+  const symbol = view.symbolOf(type);
+  return symbol && view.declarations(symbol)[0];
+}
+
 export function isClass(
   symbol: SymbolHandle | undefined,
   { symbolFlags }: CompilerView,
@@ -85,21 +90,21 @@ export function isClass(
 }
 
 /** The types of a union, or the type itself; without `undefined`, which JSON lacks. */
-export function definedParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
+export function definedParts(walk: WithView, type: TypeHandle): readonly TypeHandle[] {
   return allParts(walk, type).filter((part) => !hasFlag(walk, part, 'Undefined', 'Void'));
 }
 
 /** Whether a type includes `undefined`. */
-export function admitsUndefined(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): boolean {
+export function admitsUndefined(walk: WithView, type: TypeHandle): boolean {
   return allParts(walk, type).some((part) => hasFlag(walk, part, 'Undefined', 'Void'));
 }
 
-function allParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
+function allParts(walk: WithView, type: TypeHandle): readonly TypeHandle[] {
   return isUnion(walk, type) ? walk.view.constituents(type) : [type];
 }
 
 /** Whether a type has alternatives that its author wrote. */
-export function isUnion(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): boolean {
+export function isUnion(walk: WithView, type: TypeHandle): boolean {
   return hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
 }
 

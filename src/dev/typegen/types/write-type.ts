@@ -6,6 +6,7 @@ import {
   anyOf,
   commentOf,
   describeSchema,
+  listOf,
   orNull,
   settleSchema,
   writeItem,
@@ -26,6 +27,7 @@ import { isStandardSymbol, standardType } from './standard-type.js';
 import {
   admitsUndefined,
   type Decoration,
+  declarationOf,
   definedParts,
   fault,
   hasFlag,
@@ -34,6 +36,7 @@ import {
   type OpenType,
   type TypePlace,
   TypeWalk,
+  type WithView,
   type Written,
   type WrittenSchema,
 } from './type-walk.js';
@@ -168,7 +171,7 @@ function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: Ty
 }
 
 /** The same key for the same type, with or without `undefined`. */
-function typeKey(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): string {
+function typeKey(walk: WithView, type: TypeHandle): string {
   return keyOf(definedParts(walk, type));
 }
 
@@ -237,8 +240,7 @@ function writeClassType(symbol: SymbolHandle, place: TypePlace, walk: TypeWalk):
 function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Written {
   const [item] = walk.view.typeArguments(type);
   if (item === undefined) return { schema: { type: 'array' } };
-  const items = writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk);
-  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+  return listOf(writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk));
 }
 
 function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
@@ -421,10 +423,8 @@ function methodsFault(
 /** The comment of an interface or class. */
 function typeComment(type: TypeHandle, walk: TypeWalk) {
   const symbol = walk.view.symbolOf(type);
-  if (symbol === undefined || symbol.name.startsWith('__')) return undefined;
-  const [declaration] = walk.view.declarations(symbol);
-  if (declaration === undefined) return undefined;
-  const comment = commentOf(walk.view, declaration);
+  const declaration = symbol?.name.startsWith('__') ? undefined : declarationOf(type, walk.view);
+  const comment = declaration && commentOf(walk.view, declaration);
   // Only its text: tags of a class are about the class.
   return comment && { ...comment, tags: [] };
 }
@@ -547,8 +547,7 @@ function mayHaveMember(
   member: 'CallSignature' | 'IndexSignature',
   { view }: TypeWalk,
 ): boolean {
-  const symbol = view.symbolOf(type);
-  const [declaration] = symbol ? view.declarations(symbol) : [];
+  const declaration = declarationOf(type, view);
   if (declaration?.kind !== view.syntaxKinds.TypeLiteral) return true;
   return (declaration?.members ?? []).some(({ kind }) => kind === view.syntaxKinds[member]);
 }
