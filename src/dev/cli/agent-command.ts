@@ -11,7 +11,6 @@ import {
 } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Usage } from '../../core/contract/llm-provider.js';
@@ -45,6 +44,7 @@ import {
   type CommandEnvironment,
   FLAG,
   type LineValues,
+  parseLine,
   STRING,
   UserFault,
 } from './command.js';
@@ -80,6 +80,8 @@ class AgentTalk {
   #whenShown: () => void = () => {};
   /** The end of the last turn. */
   #end: JsonObject | undefined;
+  /** Resolves when the turn ends whose questions are asked. */
+  #ended = Promise.withResolvers<undefined>();
   #lastStatus = 'completed';
   #isInTurn = false;
   /** Calls that needed an answer. */
@@ -142,6 +144,7 @@ class AgentTalk {
     } finally {
       // Nothing more will be shown, so nothing must wait for it.
       this.#isShowing = false;
+      this.#ended.resolve(undefined);
       this.#whenShown();
     }
   }
@@ -159,6 +162,8 @@ class AgentTalk {
     if (event.type === 'call-end' && !isBudgetQuestion(event.callId, event.tool)) this.#spent.calls += 1;
     if (event.type !== 'turn-end') return;
     this.#end = event;
+    // For example, because the turn was aborted while its questions were asked.
+    this.#ended.resolve(undefined);
     this.#spent.turns += 1;
     const usage = (isRecord(event.usage) ? event.usage : {}) as Partial<Usage>;
     this.#spent.inputTokens += usage.inputTokens ?? 0;
@@ -229,17 +234,18 @@ class AgentTalk {
   async #answer({ pending }: ConversationView): Promise<void> {
     const { conversations, id, lines, printer, environment, isAnswered } = this.#parts;
     for (const { callId } of pending) this.#asked.add(callId);
-    const leaving = new AbortController();
+    this.#ended = Promise.withResolvers();
+    const { promise: ended } = this.#ended;
     const answers = isAnswered
       ? await askAll(pending, {
-          ask: (question) => lines.ask(question, this.#untilAborted(leaving.signal)),
+          ask: (question) => lines.ask(question, ended),
           printer,
           environment,
           scopeNames: {
             conversation: '[a]lways in this session',
             user: 'always for this [u]ser in this folder',
           },
-        }).finally(() => leaving.abort())
+        })
       : undefined;
     if (answers === undefined) {
       if (!isAnswered) for (const call of pending) printer.wait(call);
@@ -255,19 +261,6 @@ class AgentTalk {
       // The input was invalid; the caller asks again.
       printer.fault(error);
     }
-  }
-
-  /** Resolves when the turn has ended, for example because it was aborted. */
-  async #untilAborted(signal: AbortSignal): Promise<undefined> {
-    const { conversations, id } = this.#parts;
-    const after = this.#shown;
-    try {
-      for await (const { event } of conversations.events(id, { after, signal }))
-        if (event.type === 'turn-end') return undefined;
-    } catch {
-      // The question was answered, which aborts the signal.
-    }
-    return undefined;
   }
 
   async #command(line: string): Promise<void> {
@@ -390,7 +383,7 @@ type AgentArguments = LineValues<typeof OPTIONS>;
 
 /** `toolwright agent [folder]`: an assistant on the terminal that works in a folder. */
 export const agentCommand: Command = async (args, environment) => {
-  const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+  const { values, positionals } = parseLine(args, OPTIONS);
   if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
   const sessions = new AgentSessions((sentence) =>
     environment.error(`toolwright: ${visibleLine(sentence)}\n`),

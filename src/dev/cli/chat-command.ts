@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
@@ -11,6 +10,7 @@ import {
   type CommandEnvironment,
   FLAG,
   type LineValues,
+  parseLine,
   readLine,
   STRING,
   UserFault,
@@ -178,11 +178,7 @@ const CALL_OPTIONS = {
 
 /** `toolwright call <module> <tool> [arguments]`: one call, through the same pipeline as a model's call. */
 export const callCommand: Command = async (args, environment) => {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    options: CALL_OPTIONS,
-    allowPositionals: true,
-  });
+  const { values, positionals } = parseLine(args, CALL_OPTIONS);
   const [name, tool, written = '{}', fourth] = positionals;
   if (name === undefined || tool === undefined || fourth !== undefined)
     throw new UserFault(

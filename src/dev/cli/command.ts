@@ -42,13 +42,23 @@ export type LineValues<Options extends LineOptions> = ReturnType<
   typeof parseArgs<{ readonly options: Options }>
 >['values'];
 
+/** Parses the line of a command that takes only options. */
+export function parseOptions<const Options extends LineOptions>(args: readonly string[], options: Options) {
+  return parseArgs({ args: [...args], options }).values;
+}
+
+/** Parses the line of a command that takes arguments, too. */
+export function parseLine<const Options extends LineOptions>(args: readonly string[], options: Options) {
+  return parseArgs({ args: [...args], options, allowPositionals: true });
+}
+
 /** Reads the line of a command with exactly one argument besides its options. */
 export function readLine<const Options extends LineOptions>(
   args: readonly string[],
   options: Options,
   usage: string,
 ): { readonly name: string; readonly values: LineValues<Options> } {
-  const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const { values, positionals } = parseLine(args, options);
   const [name, second] = positionals;
   if (name === undefined || second !== undefined) throw new UserFault(usage);
   return { name, values };

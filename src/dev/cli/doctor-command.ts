@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import type { JobStore, StoredJob } from '../../core/contract/job-store.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
@@ -20,6 +19,7 @@ import {
   type Finding,
   type LineValues,
   ok,
+  parseOptions,
   printFindings,
   problem,
   STRING,
@@ -42,7 +42,7 @@ type DoctorOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright doctor`: checks the requirements of the package, and prints a line for each check. */
 export const doctorCommand: Command = async (args, environment) => {
-  const { values } = parseArgs({ args: [...args], options: OPTIONS });
+  const values = parseOptions(args, OPTIONS);
   let exitCode = 0;
   for await (const finding of examine(values, environment))
     exitCode = printFindings([finding], environment) || exitCode;

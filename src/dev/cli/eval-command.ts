@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import type { JsonObject } from '../../core/contract/json-schema.js';
 import { type LLMProvider, type Message, type ToolSchema } from '../../core/contract/llm-provider.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
@@ -22,7 +22,15 @@ import { type Completion, type CompletionBlock, complete } from '../../run/loop/
 import { historyFaults } from '../../run/loop/given-history.js';
 import { createChecker } from '../../tools/checking/checker.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
-import { alignedRows, type Command, type CommandEnvironment, FLAG, STRING, UserFault } from './command.js';
+import {
+  alignedRows,
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  parseLine,
+  STRING,
+  UserFault,
+} from './command.js';
 import {
   type ModuleSettings,
   type OpenModule,
@@ -34,7 +42,7 @@ import {
 /** An expected call; only the named arguments are compared, with a value or a matcher. */
 export interface ExpectedCall {
   readonly tool: string;
-  readonly arguments?: Readonly<Record<string, unknown>>;
+  readonly arguments?: JsonObject;
 }
 
 /** Messages, and exactly the calls that the model should make, in any order. */
@@ -187,7 +195,7 @@ const NO_MATCHER = optionTable<Record<'$any' | '$absent' | '$regex' | '$oneOf', 
 });
 
 /** Whether an expected value is a matcher. */
-function isMatcher(value: unknown): value is Readonly<Record<string, unknown>> {
+function isMatcher(value: unknown): value is JsonObject {
   return isRecord(value) && Object.keys(value).some((key) => key.startsWith('$'));
 }
 
@@ -225,18 +233,14 @@ export function valueDifference(expected: unknown, given: unknown, path: string)
   if (isList && Array.isArray(given) && expected.length !== given.length)
     return `${path}: expected ${expected.length} items, got ${given.length}`;
   for (const [key, part] of Object.entries(expected)) {
-    const field = Object.hasOwn(given, key) ? (given as Readonly<Record<string, unknown>>)[key] : undefined;
+    const field = Object.hasOwn(given, key) ? (given as JsonObject)[key] : undefined;
     const difference = valueDifference(part, field, isList ? `${path}[${key}]` : `${path}.${key}`);
     if (difference !== undefined) return difference;
   }
   return undefined;
 }
 
-function matcherDifference(
-  matcher: Readonly<Record<string, unknown>>,
-  given: unknown,
-  path: string,
-): string | undefined {
+function matcherDifference(matcher: JsonObject, given: unknown, path: string): string | undefined {
   const { $any, $absent, $regex, $flags = '', $oneOf } = matcher;
   const isMet =
     ($any === true && given !== undefined) ||
@@ -273,19 +277,15 @@ interface EvalOptions extends AskOptions {
 }
 
 function readOptions(args: readonly string[]): EvalOptions {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    options: {
-      url: STRING,
-      model: STRING,
-      runs: STRING,
-      concurrency: STRING,
-      min: STRING,
-      out: STRING,
-      baseline: STRING,
-      accept: FLAG,
-    },
-    allowPositionals: true,
+  const { values, positionals } = parseLine(args, {
+    url: STRING,
+    model: STRING,
+    runs: STRING,
+    concurrency: STRING,
+    min: STRING,
+    out: STRING,
+    baseline: STRING,
+    accept: FLAG,
   });
   const [module, cases, third] = positionals;
   if (module === undefined || cases === undefined || third !== undefined)
@@ -612,7 +612,7 @@ function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
 /** A call with the arguments for its tool, or why it would get none. */
 interface ReadCall {
   readonly name: string;
-  readonly args?: Readonly<Record<string, unknown>>;
+  readonly args?: JsonObject;
   readonly problem?: string;
 }
 

@@ -10,7 +10,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { structuredPatch } from 'diff';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
@@ -28,6 +27,7 @@ import {
   type CommandEnvironment,
   FLAG,
   type LineValues,
+  parseOptions,
   STRING,
   UserFault,
 } from './command.js';
@@ -84,14 +84,11 @@ export function generateAgain(
 }
 
 function readOptions(args: readonly string[], { folder }: CommandEnvironment): GenerateOptions {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      ...TARGET_OPTIONS,
-      check: { ...FLAG, default: false },
-      watch: { ...FLAG, short: 'w', default: false },
-      strict: { ...FLAG, default: false },
-    },
+  const values = parseOptions(args, {
+    ...TARGET_OPTIONS,
+    check: { ...FLAG, default: false },
+    watch: { ...FLAG, short: 'w', default: false },
+    strict: { ...FLAG, default: false },
   });
   const { check, watch, strict } = values;
   if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');

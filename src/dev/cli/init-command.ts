@@ -1,10 +1,9 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, parseOptions, UserFault } from './command.js';
 import { type FileEdit, unifiedDiff } from './generate-command.js';
 import { generateProject } from './generate-project.js';
 
@@ -165,7 +164,7 @@ function print(value: unknown): string {
 
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
 export const initCommand: Command = async (args, environment) => {
-  parseArgs({ args: [...args], options: {} });
+  parseOptions(args, {});
   const { folder, out } = environment;
   const project = await readProject(folder);
   const { edits, notes } = planInit(project, folder);
@@ -207,12 +206,6 @@ function generateLine(tsconfig: string): string {
   return `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
 }
 
-/** The plan: files that can be changed safely, and instructions for the rest. */
-interface InitPlan {
-  readonly edits: readonly FileEdit[];
-  readonly notes: readonly string[];
-}
-
 /** A plan in progress. */
 interface Draft extends Omit<FoundProject, 'files'> {
   readonly files: Map<string, string>;
@@ -221,8 +214,11 @@ interface Draft extends Omit<FoundProject, 'files'> {
 
 const NEST = 'nest-cli.json';
 
-/** Plans what a project needs to run the generator in its build, without what it already has. */
-function planInit(project: FoundProject, folder: string): InitPlan {
+/**
+ * Plans what a project needs to run the generator in its build, without what it already has: files that can be changed
+ * safely, and instructions for the rest.
+ */
+function planInit(project: FoundProject, folder: string) {
   const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
   if (project.files.get(project.tsconfig) === '') planTsconfig(draft, folder);
   else if (!project.experimentalDecorators)
@@ -236,7 +232,7 @@ function planInit(project: FoundProject, folder: string): InitPlan {
   planJest(draft);
   planNext(draft);
   if (bundlers.length === 0 && !draft.files.has(NEST)) generateBefore('build', draft);
-  const edits = [...draft.files]
+  const edits: readonly FileEdit[] = [...draft.files]
     .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
     .filter(({ before, after }) => before !== after);
   return { edits, notes: draft.notes };

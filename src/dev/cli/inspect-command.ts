@@ -13,6 +13,7 @@ import {
   UserFault,
 } from './command.js';
 import {
+  type ModuleExports,
   type OpenModule,
   openModule,
   requiredRegistry,
@@ -65,13 +66,7 @@ export function readInspectLine(command: 'dev' | 'inspect', args: readonly strin
 
 const HIGHEST_PORT = 65_535;
 
-interface Opened {
-  readonly url: string;
-  readonly count: number;
-  close(): Promise<void>;
-}
-
-async function begin(name: string, values: InspectOptions, environment: CommandEnvironment): Promise<Opened> {
+async function begin(name: string, values: InspectOptions, environment: CommandEnvironment) {
   const { folder } = environment;
   const ends: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -183,7 +178,7 @@ function nestSetup(name: string, from: string): string {
   ].join('\n');
 }
 
-function nameOf(exports: OpenModule['exports'], value: unknown): string | undefined {
+function nameOf(exports: ModuleExports, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   const names = Object.keys(exports).filter((name) => exports[name] === value);
   return names.find((name) => name !== 'default') ?? names[0];

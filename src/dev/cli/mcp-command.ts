@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
-import { parseArgs } from 'node:util';
+import type { JsonObject } from '../../core/contract/json-schema.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
@@ -16,6 +16,7 @@ import {
   FLAG,
   ok,
   onEnd,
+  parseOptions,
   printFindings,
   problem,
   readLine,
@@ -115,10 +116,7 @@ const REGISTRY_NAME = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/;
  * registry verifies the name with `mcpName` of the published package.
  */
 async function writeServerJson(args: readonly string[], environment: CommandEnvironment): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: { name: STRING, url: STRING },
-  });
+  const values = parseOptions(args, { name: STRING, url: STRING });
   const manifest = manifestIn(environment.folder);
   if (manifest === undefined) throw new UserFault('there is no package.json here that can be read', 1);
   const name = values.name ?? manifest.mcpName;
@@ -154,7 +152,7 @@ async function writeServerJson(args: readonly string[], environment: CommandEnvi
   return 0;
 }
 
-function manifestIn(folder: string): Json | undefined {
+function manifestIn(folder: string): JsonObject | undefined {
   try {
     const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
     return isRecord(manifest) ? manifest : undefined;
@@ -171,8 +169,6 @@ function repositoryOf(repository: unknown): string | undefined {
     ? given.replace(/^git\+/, '').replace(/\.git$/, '')
     : `https://github.com/${short}`;
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 /**
  * `toolwright mcp check <url | module>`: checks what hosts find when they connect, and what the directories of Claude
@@ -233,7 +229,7 @@ function toolFindings(tools: readonly unknown[]): readonly Finding[] {
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  readonly message: Json;
+  readonly message: JsonObject;
 }
 
 /** A 2025-11-25 client, like most hosts. */
@@ -247,7 +243,7 @@ class Probe {
     this.#token = token;
   }
 
-  async send(method: string, params: Json = {}): Promise<Answer> {
+  async send(method: string, params: JsonObject = {}): Promise<Answer> {
     const isNotification = method.startsWith('notifications/');
     const response = await fetch(this.#url, {
       method: 'POST',
@@ -265,7 +261,7 @@ class Probe {
 }
 
 /** The last message of a body, which may be an event stream. */
-function jsonIn(text: string): Json {
+function jsonIn(text: string): JsonObject {
   const lines = text.match(/^data: ?(.+)$/gm);
   try {
     const value: unknown = JSON.parse(lines?.at(-1)?.replace(/^data: ?/, '') ?? text);
@@ -315,11 +311,11 @@ function reasonOf(error: unknown): string {
   return errorMessage((error as Error).cause ?? error);
 }
 
-function recordOf(value: unknown): Json {
+function recordOf(value: unknown): JsonObject {
   return isRecord(value) ? value : {};
 }
 
-function problemIn({ error }: Json): string {
+function problemIn({ error }: JsonObject): string {
   return isRecord(error) ? String(error.message) : 'no message of MCP';
 }
 
@@ -368,7 +364,7 @@ function metadataAddresses(url: URL): readonly URL[] {
 }
 
 /** The JSON object at the first address that has one. */
-async function readJson(...addresses: readonly (URL | string)[]): Promise<Json | undefined> {
+async function readJson(...addresses: readonly (URL | string)[]): Promise<JsonObject | undefined> {
   for (const address of addresses)
     try {
       const response = await fetch(address, { headers: { accept: 'application/json' } });

@@ -22,9 +22,12 @@ import type { NestModule } from '../../surfaces/nestjs/open-application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
 import { type CommandEnvironment, installAdvice, UserFault } from './command.js';
 
+/** What a module exports, by name. */
+export type ModuleExports = Readonly<Record<string, unknown>>;
+
 /** A module with tools. */
 export interface OpenModule {
-  readonly exports: Readonly<Record<string, unknown>>;
+  readonly exports: ModuleExports;
   /** For applications: works for others until it is closed; returns what it works on. */
   work?(logger: Logger): readonly string[];
   /** For applications: how to continue runs without a holder. */
@@ -103,7 +106,7 @@ async function startApplication(module: NestModule, name: string): Promise<OpenM
 }
 
 /** Loads a module by the user's name for it: a file in the folder, or a package installed there. */
-async function loadModule(name: string, folder: string): Promise<Readonly<Record<string, unknown>>> {
+async function loadModule(name: string, folder: string): Promise<ModuleExports> {
   const path = modulePath(name, folder);
   const { href } = pathToFileURL(path);
   try {
@@ -192,7 +195,7 @@ export interface ModuleSettings {
   readonly provider?: LLMProvider;
   readonly model?: string;
   readonly systemPrompt?: string;
-  readonly llmOptions?: Readonly<Record<string, unknown>>;
+  readonly llmOptions?: JsonObject;
   readonly store?: RunStore;
 }
 
@@ -230,7 +233,7 @@ export function jsonObject(option: string, text: string): JsonObject {
 }
 
 /** The `config` that the module exports; its user validates it. */
-export function configOfModule(name: string, { config }: OpenModule['exports']): ToolLoopConfig {
+export function configOfModule(name: string, { config }: ModuleExports): ToolLoopConfig {
   if (isRecord(config) && 'provider' in config) return config as unknown as ToolLoopConfig;
   throw new UserFault(`${name} exports no config: export const config = { provider, model, tools }`, 1);
 }
@@ -251,7 +254,7 @@ export interface ModuleTools {
  *
  * @throws UserFault if it exports several registries: merging them would lose their policies.
  */
-export function toolsOfModule(module: Readonly<Record<string, unknown>>): ModuleTools | undefined {
+export function toolsOfModule(module: ModuleExports): ModuleTools | undefined {
   const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
   const [registry, second] = new Set(exported.filter(isRegistry));
   if (second !== undefined) throw new UserFault('the module exports several registries: export one', 1);
@@ -291,7 +294,7 @@ export function requiredRegistry(name: string, { exports }: OpenModule): ToolReg
  *
  * @throws ToolDeclarationError (502) with all faults of the module's declarations.
  */
-export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
+export function registryOfModule(module: ModuleExports): ToolRegistry | undefined {
   const found = toolsOfModule(module);
   if (found === undefined) return undefined;
   const { registry, toolsets, tools } = found;

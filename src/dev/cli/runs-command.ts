@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type {
   Answer,
   ApprovalAnswer,
@@ -31,6 +30,7 @@ import {
   FLAG,
   type LineValues,
   oneOfValues,
+  parseLine,
   STRING,
   UserFault,
 } from './command.js';
@@ -379,11 +379,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
 
 /** `toolwright runs`: lists and answers the runs of a store, and manages its standing approvals and schedules. */
 export const runsCommand: Command = async (args, environment) => {
-  const { values: options, positionals } = parseArgs({
-    args: [...args],
-    options: OPTIONS,
-    allowPositionals: true,
-  });
+  const { values: options, positionals } = parseLine(args, OPTIONS);
   const [name = '', named = '', ...more] = positionals;
   const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
   if (part === undefined)

@@ -28,7 +28,13 @@ import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { type Command, type CommandEnvironment, onEnd, readLine, STRING, UserFault } from './command.js';
-import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import {
+  configOfModule,
+  type ModuleExports,
+  type OpenModule,
+  openModule,
+  registryOfModule,
+} from './open-module.js';
 import { openStore } from './open-store.js';
 
 /** What a worker processes, and how to stop it. */
@@ -143,7 +149,7 @@ const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
 });
 
 /** The exports for a worker; faults are reported in one line. */
-function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports {
+function exportsOf(name: string, exports: ModuleExports): WorkerExports {
   const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
   if (faults.length === 0) return exports;
   const mistakes = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);

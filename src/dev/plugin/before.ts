@@ -91,15 +91,8 @@ export interface NestProgram {
   getCompilerOptions(): { readonly configFilePath?: unknown };
 }
 
-/** The result of the command. */
-interface Generation {
-  readonly complaints: string;
-  readonly hasFailed: boolean;
-  readonly hasWritten: boolean;
-}
-
 /** In a separate process, because the CLI does not await promises. */
-function generateNow(options: NestPluginOptions, program: NestProgram | undefined): Generation {
+function generateNow(options: NestPluginOptions, program: NestProgram | undefined) {
   const manifest = createRequire(import.meta.url).resolve('toolwright/package.json');
   const command = join(dirname(manifest), 'dist/src/dev/cli/main.js');
   const flags = generateFlags({ ...options, project: options.project ?? projectOf(program) });
