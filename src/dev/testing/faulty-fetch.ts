@@ -201,8 +201,9 @@ function refusal({ status, retryAfter, body }: FaultOf<'status'>): Response {
   return new Response(isBodiless(status) ? null : text, { status, headers });
 }
 
-function isBodiless(status: number): boolean {
-  return status === 204 || status === 205 || status === 304;
+/** Whether a response with this status has no body. */
+export function isBodiless(status: number): boolean {
+  return [204, 205, 304].includes(status);
 }
 
 async function spoiled(response: Response, fault: FetchFault): Promise<Response> {

@@ -3,6 +3,7 @@ import { checkOptions } from '../../core/errors/author-fault.js';
 import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../../core/kernel/options.js';
+import { isBodiless } from './faulty-fetch.js';
 
 /** Bytes in JSON: a string if they are text, otherwise base64. */
 type RecordedBytes = string | { readonly base64: string };
@@ -71,19 +72,18 @@ interface Difference {
 function firstDifference(recorded: unknown, sent: unknown, path = ''): Difference | undefined {
   if (!isHolder(recorded) || !isHolder(sent) || Array.isArray(recorded) !== Array.isArray(sent))
     return Object.is(recorded, sent) ? undefined : describe(recorded, sent, path);
-  for (const key of new Set([...Object.keys(recorded), ...Object.keys(sent)])) {
-    const difference = firstDifference(fieldOf(recorded, key), fieldOf(sent, key), below(path, key, sent));
+  for (const key of Object.keys({ ...recorded, ...sent })) {
+    const [one, other] = [recorded, sent].map((holder) =>
+      Object.hasOwn(holder, key) ? holder[key] : undefined,
+    );
+    const difference = firstDifference(one, other, below(path, key, sent));
     if (difference !== undefined) return difference;
   }
   return undefined;
 }
 
-function isHolder(value: unknown): value is object {
+function isHolder(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
-}
-
-function fieldOf(holder: object, key: string): unknown {
-  return Object.hasOwn(holder, key) ? (holder as Readonly<Record<string, unknown>>)[key] : undefined;
 }
 
 function below(path: string, key: string, holder: object): string {
@@ -171,14 +171,6 @@ export function recordedFetch(options: RecordedFetchOptions): RecordedFetch {
   return Object.assign(replay.answer, { mode: 'replay' as const, assertUsedUp: () => replay.assertUsedUp() });
 }
 
-/** A complete request, with its recordable parts. */
-interface ReadRequest {
-  readonly shown: RecordedRequest;
-  readonly url: string;
-  readonly init: RequestInit;
-  readonly hide: (text: string) => string;
-}
-
 type Redact = (text: string) => string;
 
 /** The recorded headers: no others change how a client reads a body. */
@@ -189,11 +181,8 @@ const OWNER_ID = /^(org|proj|acct|user)[-_]/;
 const MIN_SECRET = 8;
 const REMOVED = '[removed]';
 
-async function readRequest(
-  input: string | URL | Request,
-  init: RequestInit | undefined,
-  redact: Redact,
-): Promise<ReadRequest> {
+/** Reads a request to its end, with its recordable parts. */
+async function readRequest(input: string | URL | Request, init: RequestInit | undefined, redact: Redact) {
   const request = new Request(input, init);
   const bytes = new Uint8Array(await request.arrayBuffer());
   const { headers, method, url } = request;
@@ -355,9 +344,9 @@ class Replay {
   readonly #file: string;
   readonly #redact: Redact;
   readonly #exchanges: readonly Exchange[];
-  /** Indexes of unused exchanges by request; the first is at the end of the list. */
-  readonly #unused = new Map<string, number[]>();
-  readonly #used = new Set<number>();
+  /** Unused exchanges by request; the first is at the end of the list. */
+  readonly #unused: ReadonlyMap<string, Exchange[]>;
+  readonly #used = new Set<Exchange>();
   #asked = 0;
   #divergence: Error | undefined;
 
@@ -365,12 +354,7 @@ class Replay {
     this.#file = file;
     this.#redact = redact;
     this.#exchanges = exchanges;
-    for (const [index, { request }] of [...exchanges.entries()].reverse()) {
-      const key = requestKey(request);
-      const places = this.#unused.get(key) ?? [];
-      places.push(index);
-      this.#unused.set(key, places);
-    }
+    this.#unused = Map.groupBy([...exchanges].reverse(), ({ request }) => requestKey(request));
   }
 
   readonly answer: Fetch = async (input, init) => {
@@ -379,13 +363,12 @@ class Replay {
     sent.signal?.throwIfAborted();
     // After a difference, further requests would be compared with the wrong lines.
     if (this.#divergence !== undefined) throw this.#divergence;
-    const index = this.#unused.get(requestKey(shown))?.pop();
-    const exchange = index === undefined ? undefined : this.#exchanges[index];
-    if (index === undefined || exchange === undefined) {
+    const exchange = this.#unused.get(requestKey(shown))?.pop();
+    if (exchange === undefined) {
       this.#divergence = new Error(this.#describe(number, shown));
       throw this.#divergence;
     }
-    this.#used.add(index);
+    this.#used.add(exchange);
     return replayed(exchange, sent.signal ?? undefined);
   };
 
@@ -399,7 +382,7 @@ class Replay {
   #describe(number: number, sent: RecordedRequest): string {
     const { method, url } = comparedPart(sent);
     const what = `request ${number} (${method} ${url})`;
-    const line = this.#exchanges.findIndex((_, index) => !this.#used.has(index));
+    const line = this.#exchanges.findIndex((exchange) => !this.#used.has(exchange));
     const expected = this.#exchanges[line];
     if (expected === undefined)
       return `${what} is beyond the recording ${this.#file}, which has ${this.#exchanges.length}`;
@@ -422,8 +405,7 @@ function replayed({ response, failure }: Exchange, signal: AbortSignal | undefin
     );
   }
   const { status, headers, chunks, isCut } = response;
-  const isBodiless = [204, 205, 304].includes(status);
-  return new Response(isBodiless ? null : bodyOf(chunks, { isCut, signal }), { status, headers });
+  return new Response(isBodiless(status) ? null : bodyOf(chunks, { isCut, signal }), { status, headers });
 }
 
 /** One chunk per pull, as recorded. */

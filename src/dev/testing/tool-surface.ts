@@ -49,10 +49,6 @@ type CompareWithin = (before: unknown, after: unknown, path: string) => readonly
  * arguments. Without a `breaking` change, arguments that were valid stay valid. Keywords that cannot be compared
  * (`not`, `if`, `contains`, another pattern) are breaking unless they were removed; `oneOf` is compared as `anyOf`.
  */
-function schemaChanges(before: JsonSchema, after: JsonSchema): readonly SchemaChange[] {
-  return new Comparison(before, after).changes({ before, after, path: '' }, new Set());
-}
-
 class Comparison {
   readonly #roots: Pick<Place, 'before' | 'after'>;
   readonly #ids = new Map<JsonSchema, number>();
@@ -63,8 +59,12 @@ class Comparison {
     this.#roots = { before, after };
   }
 
+  all(): readonly SchemaChange[] {
+    return this.#changes({ ...this.#roots, path: '' }, new Set());
+  }
+
   /** The changes at one place. `seen` contains compared pairs, because recursive schemas repeat them. */
-  changes(written: Place, seen: Set<string>): readonly SchemaChange[] {
+  #changes(written: Place, seen: Set<string>): readonly SchemaChange[] {
     const { path } = written;
     const place = {
       before: this.#resolve(written.before, this.#roots.before),
@@ -76,7 +76,7 @@ class Comparison {
     if (seen.has(pair)) return changes;
     seen.add(pair);
     const within: CompareWithin = (before, after, at) =>
-      this.changes({ before: schemaOf(before), after: schemaOf(after), path: at }, seen);
+      this.#changes({ before: schemaOf(before), after: schemaOf(after), path: at }, seen);
     if (hasAlternatives(place.before) && !hasAlternatives(place.after)) {
       const { anyOf: _any, oneOf: _one, ...siblings } = place.before;
       for (const [index, alternative] of alternativesOf(place.before).entries())
@@ -116,7 +116,7 @@ class Comparison {
     const pair = this.#pairOf(before, after);
     if (!this.#covered.has(pair)) {
       this.#covered.set(pair, true);
-      this.#covered.set(pair, !this.changes({ before, after, path: '' }, new Set()).some(isBreaking));
+      this.#covered.set(pair, !this.#changes({ before, after, path: '' }, new Set()).some(isBreaking));
     }
     return this.#covered.get(pair) ?? true;
   }
@@ -531,7 +531,7 @@ function toolChanges(old: SurfaceTool | undefined, now: SurfaceTool | undefined)
   const said = { kind: 'wording', path: '', what: 'description of the tool changed' } as const;
   return [
     ...(old.description === now.description ? [] : [said]),
-    ...schemaChanges(old.parameters, now.parameters),
+    ...new Comparison(old.parameters, now.parameters).all(),
   ];
 }
 

@@ -245,8 +245,6 @@ export type ProviderCapability = (typeof CAPABILITIES)[number];
 
 /** A case before it is bound to a provider. */
 export interface CaseDraft {
-  /** What the provider does, as the end of a sentence that starts with its name. */
-  readonly title: string;
   /** The rule of the contract. */
   readonly rule: string;
   readonly needs?: readonly ProviderCapability[];
@@ -255,14 +253,11 @@ export interface CaseDraft {
   run(bench: Bench): Promise<void>;
 }
 
-/** A scripted turn, and a promise that resolves when its reply has reached its stop. */
-interface RoutedTurn {
-  readonly turn: ModelTurn;
-  readonly reached: Promise<void>;
-}
+/** Cases by title: what the provider does, as the end of a sentence that starts with its name. */
+export type CaseDrafts = Readonly<Record<string, CaseDraft>>;
 
-/** A turn whose reply is sent along a route. */
-function routedTurn(reply: ModelReply, route: Route): RoutedTurn {
+/** A turn whose reply is sent along a route, and a promise that resolves when the reply has reached its stop. */
+function routedTurn(reply: ModelReply, route: Route) {
   const reached = Promise.withResolvers<void>();
   async function* transmit<Units extends Sliceable<Units>>(units: Units): AsyncGenerator<Units> {
     const { cuts = () => [], stop } = route;
@@ -277,7 +272,8 @@ function routedTurn(reply: ModelReply, route: Route): RoutedTurn {
     await stop?.wait();
     yield* piecesOf(units, [end, ...places.filter((place) => place > end), length], end);
   }
-  return { turn: { kind: 'reply', reply, transmit }, reached: reached.promise };
+  const turn: ModelTurn = { kind: 'reply', reply, transmit };
+  return { turn, reached: reached.promise };
 }
 
 function* piecesOf<Units extends Sliceable<Units>>(

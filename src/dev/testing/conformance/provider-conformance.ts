@@ -15,6 +15,7 @@ import {
   Bench,
   CAPABILITIES,
   type CaseDraft,
+  type CaseDrafts,
   LOOK_UP,
   type Method,
   type ProviderCapability,
@@ -85,19 +86,15 @@ const METHODS: readonly Method[] = ['chat', 'stream'];
 export function providerConformance(options: ProviderConformanceOptions): ProviderConformance {
   checkOptions(options, OPTIONS);
   const absent = new Set(options.without);
-  const drafts = [
-    ...REPLY_CASES,
-    ...STREAM_CASES,
-    ...REQUEST_CASES,
-    ...SETTING_CASES,
-    ...FAILURE_CASES,
-    ...ABORT_CASES,
-  ];
+  const drafts = Object.entries({
+    ...{ ...REPLY_CASES, ...STREAM_CASES, ...REQUEST_CASES },
+    ...{ ...SETTING_CASES, ...FAILURE_CASES, ...ABORT_CASES },
+  });
   const all = METHODS.flatMap((method) =>
     drafts
-      .filter(({ methods = METHODS }) => methods.includes(method))
-      .map((draft) => ({
-        title: `${options.name}.${method} ${draft.title}`,
+      .filter(([, { methods = METHODS }]) => methods.includes(method))
+      .map(([title, draft]) => ({
+        title: `${options.name}.${method} ${title}`,
         without: needsOf(draft, method).filter((need) => absent.has(need)),
         run: () => runCase(draft, method, options),
       })),
@@ -167,9 +164,8 @@ function expectDistinct(ids: readonly string[]): void {
 }
 
 /** Cases about the contents of replies. */
-const REPLY_CASES: readonly CaseDraft[] = [
-  {
-    title: 'gives a text as the model said it',
+const REPLY_CASES: CaseDrafts = {
+  'gives a text as the model said it': {
     rule: '`content` of LLMResponse is the text of the reply, whole and unchanged',
     async run(bench) {
       const response = await bench.reply({ text: TEXT });
@@ -178,8 +174,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectSame('finishReason', response.finishReason, 'stop');
     },
   },
-  {
-    title: 'gives a call with its tool and its arguments',
+  'gives a call with its tool and its arguments': {
     rule: '`toolCalls` of LLMResponse are the calls of the reply; `arguments` is an object where the model wrote one',
     async run(bench) {
       const response = await bench.reply({ calls: [OSLO] });
@@ -188,8 +183,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectSame('finishReason', response.finishReason, 'tool_calls');
     },
   },
-  {
-    title: 'gives parallel calls one by one and in their order',
+  'gives parallel calls one by one and in their order': {
     rule: 'each call that the model makes is one of `toolCalls`, in the order of the model, with an id of its own',
     needs: ['parallel-calls'],
     async run(bench) {
@@ -199,8 +193,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectDistinct(toolCalls.map(({ id }) => id));
     },
   },
-  {
-    title: 'gives the ids of calls as the model has them',
+  'gives the ids of calls as the model has them': {
     rule: '`id` of a call is the provider’s own: the answer is sent to that',
     needs: ['call-ids'],
     async run(bench) {
@@ -212,8 +205,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'gives text and calls of one reply both',
+  'gives text and calls of one reply both': {
     rule: '`content` and `toolCalls` of LLMResponse stand beside each other',
     needs: ['any-reply'],
     async run(bench) {
@@ -222,8 +214,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectCalls(toolCalls, [OSLO]);
     },
   },
-  {
-    title: 'gives arguments of any depth, and none',
+  'gives arguments of any depth, and none': {
     rule: '`arguments` of a call is the object that the model wrote, whole',
     needs: ['any-reply'],
     async run(bench) {
@@ -235,8 +226,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectCalls((await bench.reply({ calls })).toolCalls, calls);
     },
   },
-  {
-    title: 'gives arguments that are not a JSON object as their text',
+  'gives arguments that are not a JSON object as their text': {
     rule: '`arguments` of a call is the raw text where it was not a JSON object: what reads it repairs it or tells the model',
     needs: ['raw-arguments'],
     async run(bench) {
@@ -246,8 +236,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       }
     },
   },
-  {
-    title: 'preserves the digits of long integers in arguments',
+  'preserves the digits of long integers in arguments': {
     rule: '`arguments` of a call is the raw text if it has integers that a number cannot represent',
     needs: ['any-reply', 'long-integers'],
     async run(bench) {
@@ -260,8 +249,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'reports the id and the model of a reply',
+  'reports the id and the model of a reply': {
     rule: '`origin` of LLMResponse is the server’s id of the reply and the model that created it',
     needs: ['origin'],
     async run(bench) {
@@ -269,8 +257,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectSame('origin', (await bench.reply({ text: 'Hello', ...origin })).origin, origin);
     },
   },
-  {
-    title: 'tells that a reply is cut, also one with calls',
+  'tells that a reply is cut, also one with calls': {
     rule: '`finishReason` is `length` or `content_filter` where the model broke off: calls of such a reply are not run',
     needs: ['any-reply'],
     async run(bench) {
@@ -284,8 +271,7 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectSame('finishReason of a cut reply with a call', finishReason, 'length');
     },
   },
-  {
-    title: 'counts the tokens',
+  'counts the tokens': {
     rule: '`usage` of LLMResponse has all of the input, all of the output, reasoning included, and the sum',
     needs: ['usage'],
     async run(bench) {
@@ -295,25 +281,26 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectSame('usage', usage && { inputTokens, outputTokens, totalTokens }, wanted);
     },
   },
-  ...(
-    [
-      ['cacheReadTokens', 'cache-read-tokens', 1_000],
-      ['cacheWriteTokens', 'cache-write-tokens', 50],
-      ['reasoningTokens', 'reasoning-tokens', 200],
-    ] as const
-  ).map(
-    ([part, capability, count]): CaseDraft => ({
-      title: `counts ${part}`,
-      rule: `\`usage.${part}\` is there where the provider tells it`,
-      needs: ['usage', capability],
-      async run(bench) {
-        const { usage } = await bench.reply({ text: 'Hello', reasoning: THOUGHT });
-        expectSame(`usage.${part}`, usage?.[part], count);
+  ...Object.fromEntries(
+    (
+      [
+        ['cacheReadTokens', 'cache-read-tokens', 1_000],
+        ['cacheWriteTokens', 'cache-write-tokens', 50],
+        ['reasoningTokens', 'reasoning-tokens', 200],
+      ] as const
+    ).map(([part, capability, count]): [string, CaseDraft] => [
+      `counts ${part}`,
+      {
+        rule: `\`usage.${part}\` is there where the provider tells it`,
+        needs: ['usage', capability],
+        async run(bench) {
+          const { usage } = await bench.reply({ text: 'Hello', reasoning: THOUGHT });
+          expectSame(`usage.${part}`, usage?.[part], count);
+        },
       },
-    }),
+    ]),
   ),
-  {
-    title: 'gives what the model thought apart from what it said',
+  'gives what the model thought apart from what it said': {
     rule: '`reasoning` of LLMResponse is text for people, and never part of `content`',
     needs: ['reasoning'],
     async run(bench) {
@@ -322,16 +309,15 @@ const REPLY_CASES: readonly CaseDraft[] = [
       expectSame('reasoning', response.reasoning, THOUGHT.text);
     },
   },
-];
+};
 
 /** Statuses of temporary failures, and below, of faulty requests. */
 const PASSING = [408, 429, 500, 502, 503, 504] as const;
 const LASTING = [400, 401, 403, 404, 413, 422] as const;
 
 /** Cases about failures of a server. */
-const FAILURE_CASES: readonly CaseDraft[] = [
-  {
-    title: 'throws errors that say whether to try again',
+const FAILURE_CASES: CaseDrafts = {
+  'throws errors that say whether to try again': {
     rule: 'implementations throw where no reply could be had; `status` is the server’s, and `retryable` says whether the same request may succeed later (408, 429, 5xx)',
     needs: ['errors'],
     async run(bench) {
@@ -349,8 +335,7 @@ const FAILURE_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'tells how long the server asks to wait',
+  'tells how long the server asks to wait': {
     rule: '`retryAfterMs` of the error is what the server’s `retry-after` asks for, in milliseconds',
     needs: ['errors', 'retry-after'],
     async run(bench) {
@@ -367,4 +352,4 @@ const FAILURE_CASES: readonly CaseDraft[] = [
       }
     },
   },
-];
+};

@@ -10,7 +10,7 @@ import type {
 } from '../../../core/contract/llm-provider.js';
 import type { ContentPart } from '../../../core/contract/tool-result.js';
 import { canonicalJson, isRecord, jsonType, parsedJson, plainJson } from '../../../core/kernel/json.js';
-import { type Bench, type CaseDraft, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
+import { type Bench, type CaseDrafts, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
 import { BrokenRule, expectSame, expectThat } from './expectations.js';
 
 const { name } = LOOK_UP.function;
@@ -83,9 +83,8 @@ function sameArguments(value: unknown, text: string): boolean {
 }
 
 /** Cases about the messages that a model receives. */
-export const REQUEST_CASES: readonly CaseDraft[] = [
-  {
-    title: 'offers the tools of the request, and none of earlier ones',
+export const REQUEST_CASES: CaseDrafts = {
+  'offers the tools of the request, and none of earlier ones': {
     rule: '`tools` of LLMRequest are what the model is offered: name, description and parameters',
     needs: ['sent'],
     async run(bench) {
@@ -100,8 +99,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'sends the results of calls with the calls that they answer',
+  'sends the results of calls with the calls that they answer': {
     rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
     needs: ['sent'],
     async run(bench) {
@@ -117,8 +115,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'names the call that each result answers',
+  'names the call that each result answers': {
     rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
     needs: ['sent', 'call-ids'],
     async run(bench) {
@@ -139,8 +136,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       }
     },
   },
-  {
-    title: 'sends the results of parallel calls in one message',
+  'sends the results of parallel calls in one message': {
     rule: 'if an API requires the results of all calls of a reply in one message, the provider merges their tool messages',
     needs: ['sent', 'parallel-calls', 'merged-results'],
     async run(bench) {
@@ -159,8 +155,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'marks results that are errors',
+  'marks results that are errors': {
     rule: '`isError` of a tool message says that its content describes an error: a provider sends it if its API has a field for it',
     needs: ['sent', 'result-errors'],
     async run(bench) {
@@ -181,8 +176,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'sends the arguments of earlier calls as its API has them',
+  'sends the arguments of earlier calls as its API has them': {
     rule: '`arguments` of a call in the history is what the model wrote, which need not be a JSON object: an API for texts is sent the text or a JSON object as text, an API for objects is sent an object',
     needs: ['sent'],
     async run(bench) {
@@ -204,8 +198,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       }
     },
   },
-  {
-    title: 'preserves the digits of long integers in earlier calls',
+  'preserves the digits of long integers in earlier calls': {
     rule: '`arguments` of a call in the history may have integers that a number cannot represent: an API for objects is sent their digits as text',
     needs: ['sent'],
     async run(bench) {
@@ -213,8 +206,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       expectContained(bench, DIGITS, `the digits ${DIGITS} of an earlier call`);
     },
   },
-  {
-    title: 'sends system messages',
+  'sends system messages': {
     rule: '`messages` of LLMRequest may begin with system and developer messages, whose instructions the model receives',
     needs: ['sent'],
     async run(bench) {
@@ -227,34 +219,29 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       for (const { content } of instructions) expectSent(bench, content);
     },
   },
-  {
-    title: 'sends the images of user messages',
+  'sends the images of user messages': {
     rule: "`content` of a user message may have parts: `{ type: 'image', data, mimeType }` is an image in base64",
     needs: ['sent', 'images'],
     run: (bench) => expectShown(bench, { type: 'image', data: PNG, mimeType: 'image/png' }),
   },
-  {
-    title: 'sends the files of user messages',
+  'sends the files of user messages': {
     rule: "`content` of a user message may have parts: `{ type: 'file', data, mimeType, filename }` is a file in base64",
     needs: ['sent', 'files'],
     run: (bench) =>
       expectShown(bench, { type: 'file', data: PDF, mimeType: 'application/pdf', filename: 'map.pdf' }),
   },
-  {
-    title: 'sends the images of results',
+  'sends the images of results': {
     rule: '`parts` of a tool message are what its result is beside text: a provider maps them to what its API takes',
     needs: ['sent', 'images'],
     run: (bench) => expectAttached(bench, { type: 'image', data: PNG, mimeType: 'image/png' }),
   },
-  {
-    title: 'sends the files of results',
+  'sends the files of results': {
     rule: '`parts` of a tool message are what its result is beside text: a provider maps them to what its API takes',
     needs: ['sent', 'files'],
     run: (bench) =>
       expectAttached(bench, { type: 'file', data: PDF, mimeType: 'application/pdf', filename: 'map.pdf' }),
   },
-  {
-    title: 'sends back what a reply carried, byte for byte',
+  'sends back what a reply carried, byte for byte': {
     rule: '`providerItems` are plain JSON by the one key of `itemKey(model)`, on the message and on its calls, and go back byte for byte',
     needs: ['sent', 'provider-items'],
     async run(bench) {
@@ -278,8 +265,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       expectSent(bench, first, second);
     },
   },
-  {
-    title: 'sends no reasoning of its own accord',
+  'sends no reasoning of its own accord': {
     rule: '`reasoning` of an assistant message is for people, and never sent to a model as it is',
     needs: ['sent'],
     async run(bench) {
@@ -292,8 +278,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'leaves the request as it was',
+  'leaves the request as it was': {
     rule: 'LLMRequest is readonly: its messages and tools belong to the caller',
     async run(bench) {
       const reply = await bench.reply({ calls: CALLS });
@@ -307,7 +292,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       );
     },
   },
-];
+};
 
 /** Checks that provider items are plain JSON under the provider's key. */
 function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMResponse): void {
@@ -374,9 +359,8 @@ const FORMAT: ResponseFormat = {
 };
 
 /** Cases about the settings of a request. */
-export const SETTING_CASES: readonly CaseDraft[] = [
-  {
-    title: 'sends the options of the request',
+export const SETTING_CASES: CaseDrafts = {
+  'sends the options of the request': {
     rule: '`options` of LLMRequest are the `llmOptions` of the loop, passed on unchanged',
     needs: ['sent', 'options'],
     async run(bench) {
@@ -387,20 +371,17 @@ export const SETTING_CASES: readonly CaseDraft[] = [
       }
     },
   },
-  {
-    title: 'limits the tokens of the reply',
+  'limits the tokens of the reply': {
     rule: '`maxOutputTokens` of LLMRequest is the most tokens of the reply that the budget can pay for',
     needs: ['sent', 'output-limit'],
     run: (bench) => expectTold(bench, [{ maxOutputTokens: 1_025 }, { maxOutputTokens: 2_049 }]),
   },
-  {
-    title: 'sends which tools the model may call',
+  'sends which tools the model may call': {
     rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
     needs: ['sent', 'tool-choice'],
     run: (bench) => expectTold(bench, [{}, ...CHOICES.map((toolChoice) => ({ toolChoice }))]),
   },
-  {
-    title: 'sends the list of tools from which the model may choose',
+  'sends the list of tools from which the model may choose': {
     rule: '`toolChoice: { tools }` of LLMRequest says which of the offered tools the model may call',
     needs: ['sent', 'tool-choice'],
     run: (bench) =>
@@ -410,20 +391,17 @@ export const SETTING_CASES: readonly CaseDraft[] = [
         { toolChoice: { tools: [name], mode: 'required' } },
       ]),
   },
-  {
-    title: 'sends whether a reply may have several calls',
+  'sends whether a reply may have several calls': {
     rule: '`parallelToolCalls` of LLMRequest says whether a reply may have several calls',
     needs: ['sent', 'parallel-choice'],
     run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
   },
-  {
-    title: 'sends the response format',
+  'sends the response format': {
     rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
     needs: ['sent', 'json-format'],
     run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),
   },
-  {
-    title: 'tells the schema of the reply',
+  'tells the schema of the reply': {
     rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
     needs: ['sent', 'response-format'],
     async run(bench) {
@@ -431,7 +409,7 @@ export const SETTING_CASES: readonly CaseDraft[] = [
       expectContained(bench, 'degrees_in_oslo', 'the schema of its reply');
     },
   },
-];
+};
 
 /** The position of a text in what a model received, counted in its keys and strings; -1 if it is absent. */
 function indexOfText(sent: unknown, text: string): number {

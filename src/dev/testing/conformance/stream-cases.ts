@@ -1,7 +1,7 @@
 import type { LLMResponse, LLMStreamPart } from '../../../core/contract/llm-provider.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
 import { lostConnection, randomFrom } from '../faulty-fetch.js';
-import { type Bench, type CaseDraft, inPieces, LOOK_UP, type ReplyDraft } from './bench.js';
+import { type Bench, type CaseDrafts, inPieces, LOOK_UP, type ReplyDraft } from './bench.js';
 import { errorOf, expectSame, expectThat, failureIn } from './expectations.js';
 import type { Route } from './provider-backend.js';
 
@@ -53,9 +53,8 @@ function placesToBreak(): ((length: number) => number)[] {
 }
 
 /** Cases about streamed replies, of which only complete ones count. */
-export const STREAM_CASES: readonly CaseDraft[] = [
-  {
-    title: 'puts texts and arguments together, split at any character',
+export const STREAM_CASES: CaseDrafts = {
+  'puts texts and arguments together, split at any character': {
     rule: 'a stream tells text, reasoning and the arguments of calls as they come; together they are the response',
     needs: ['streaming'],
     methods: ['stream'],
@@ -68,8 +67,7 @@ export const STREAM_CASES: readonly CaseDraft[] = [
       }
     },
   },
-  {
-    title: 'tells the arguments of calls as they come',
+  'tells the arguments of calls as they come': {
     rule: 'a stream has call-input-start, call-input-delta and call-input-end for each call that has an id',
     needs: ['streaming', 'call-input'],
     methods: ['stream'],
@@ -91,24 +89,21 @@ export const STREAM_CASES: readonly CaseDraft[] = [
       }
     },
   },
-  {
-    title: 'reads a reply that arrives cut at any byte',
+  'reads a reply that arrives cut at any byte': {
     rule: 'how a connection cuts a reply into pieces changes nothing of it, also within a character',
     needs: ['any-reply', 'wire'],
     async run(bench) {
       for (const cuts of waysToCut()) expectWhole(await bench.reply(REPLY, {}, { cuts }));
     },
   },
-  {
-    title: 'throws where a reply breaks off at any byte',
+  'throws where a reply breaks off at any byte': {
     rule: 'implementations throw where no whole reply could be had, with `retryable: true`; an incomplete reply is an error',
     needs: ['any-reply', 'wire'],
     async run(bench) {
       for (const at of placesToBreak()) await expectBroken(bench, at);
     },
   },
-  {
-    title: 'throws an error that the server reports within a stream',
+  'throws an error that the server reports within a stream': {
     rule: 'implementations throw if they receive no reply, also if the stream began well; the message contains what the server reports',
     needs: ['streaming', 'stream-errors'],
     methods: ['stream'],
@@ -122,7 +117,7 @@ export const STREAM_CASES: readonly CaseDraft[] = [
       );
     },
   },
-];
+};
 
 const OVERLOADED = 'The model is overloaded';
 
@@ -159,33 +154,29 @@ async function expectAborted(reply: Promise<unknown>): Promise<void> {
 }
 
 /** Cases about aborted and concurrent requests. */
-export const ABORT_CASES: readonly CaseDraft[] = [
-  {
-    title: 'makes no request that was aborted before',
+export const ABORT_CASES: CaseDrafts = {
+  'makes no request that was aborted before': {
     rule: '`signal` of LLMRequest ends the request: an aborted one throws, and never gives a reply',
     async run(bench) {
       const { request } = bench.script({ text: LONG_TEXT });
       await expectAborted(bench.ask({ ...request, signal: AbortSignal.abort() }));
     },
   },
-  {
-    title: 'gives up a request that is aborted before the reply',
+  'gives up a request that is aborted before the reply': {
     rule: '`signal` of LLMRequest ends the request: an aborted one throws at once, however silent the model is',
     needs: ['waiting'],
     async run(bench) {
       await expectAbortedAt(bench, before);
     },
   },
-  {
-    title: 'gives up a request that is aborted in the middle of the reply',
+  'gives up a request that is aborted in the middle of the reply': {
     rule: '`signal` of LLMRequest ends the request: an aborted one throws, also when half of the reply is there',
     needs: ['waiting'],
     async run(bench) {
       await expectAbortedAt(bench, middle);
     },
   },
-  {
-    title: 'tells a text as it comes, and ends with an error where it is aborted then',
+  'tells a text as it comes, and ends with an error where it is aborted then': {
     rule: 'a stream gives parts as they come and throws after an abort; a stream that just ends would be taken for whole',
     needs: ['waiting'],
     methods: ['stream'],
@@ -201,8 +192,7 @@ export const ABORT_CASES: readonly CaseDraft[] = [
       );
     },
   },
-  {
-    title: 'keeps two replies apart that come at the same time',
+  'keeps two replies apart that come at the same time': {
     rule: 'one provider serves many runs: nothing of a request is kept on the provider',
     needs: ['waiting'],
     async run(bench) {
@@ -221,7 +211,7 @@ export const ABORT_CASES: readonly CaseDraft[] = [
       expectSame('content of the slow reply', (await slowReply).content, 'the slow reply');
     },
   },
-];
+};
 
 async function expectAbortedAt(bench: Bench, at: (length: number) => number): Promise<void> {
   const { request, reached } = bench.script({ text: LONG_TEXT }, {}, silentFrom(at));

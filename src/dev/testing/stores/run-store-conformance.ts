@@ -245,18 +245,13 @@ function checkpointCases(): OpenedCases<OpenedStore> {
   };
 }
 
-/** A store with standing approvals. */
-interface OpenedApprovals {
-  readonly store: StoreWithApprovals;
-}
-
 function sample(id: string, more: Partial<StandingApproval> = {}): StandingApproval {
   const pattern = [['customer', '\u0000"\'; DROP TABLE approvals; --']];
   return { id, tool: 'pay', pattern, scope: 'user', owner: { user: 'é' }, createdAt: 5, ...more };
 }
 
 /** Cases of `ApprovalStore`. */
-const APPROVAL_CASES: OpenedCases<OpenedApprovals> = {
+const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }> = {
   'approvals.findApproval gives the first of the ids that stands, as it was kept': async ({
     store: { approvals },
   }) => {
