@@ -88,6 +88,13 @@ describe('maskPatterns', () => {
     expect(run.content).toBe(MASKED);
   });
 
+  test('hides it in the details of a result, also in an object without a prototype', async () => {
+    const details = Object.assign(Object.create(null), { TEXT });
+    const look = tool('look', { execute: () => new ToolResult({ forLLM: 'ok', details }) });
+    const tools = new ToolRegistry({ hooks: [maskPatterns()] }).register(look);
+    expect((await tools.execute('look')).details).toEqual({ TEXT: MASKED });
+  });
+
   test.each([
     'version 1.2.3.4.5',
     '4111 1111 1111 1112',

@@ -5,7 +5,7 @@ import type { ArgumentFault } from '../../core/contract/tool.js';
 import { type Content, ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
-import { isRecord, parsedJson, setOwn } from '../../core/kernel/json.js';
+import { isPlainObject, isRecord, parsedJson, setOwn } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
   FUNCTION,
@@ -159,8 +159,7 @@ function changed<Whole extends object>(whole: Whole, fields: Partial<Whole>): Wh
 
 /** The stored whole text of a cut result keeps its form, because it can be read later. */
 function maskedDetails(details: unknown, mask: Masking): unknown {
-  const isData =
-    Array.isArray(details) || (isRecord(details) && Object.getPrototypeOf(details) === Object.prototype);
+  const isData = Array.isArray(details) || (isRecord(details) && isPlainObject(details));
   if (!isData) return details;
   const masked = maskedJson(details, mask);
   if (masked === details || !isCutDetails(details)) return masked;
@@ -280,15 +279,13 @@ function isNumbered(mask: string): boolean {
 
 /** The values found in the messages of one history; hides and restores them. */
 class Masks {
-  readonly #patterns: readonly MaskedPattern[];
   /** Masks as they are issued, and as a model may spell them. */
   readonly #mark: RegExp;
   readonly #nearMark: RegExp;
   /** By message of a history, because every request contains it again. */
   readonly #known = new WeakMap<Message, readonly Found[]>();
 
-  constructor(patterns: readonly MaskedPattern[]) {
-    this.#patterns = patterns;
+  constructor(private readonly patterns: readonly MaskedPattern[]) {
     const names = patterns.map(({ name }) => escapePattern(name)).join('|') || '(?!)';
     this.#mark = new RegExp(`\\[(${names})(?: (\\d{1,9}))?\\]`, 'g');
     this.#nearMark = new RegExp(`\\[(${names})(?:[ _-]*(\\d{1,9}))?\\]`, 'gi');
@@ -370,14 +367,15 @@ class Masks {
   #find(text: string): readonly Found[] {
     let all = [...text.matchAll(this.#mark)].map(maskAt);
     const plain = text.includes('"') ? text.replace(ESCAPE, (escaped) => '\n'.repeat(escaped.length)) : text;
-    for (const { name, pattern, isOne } of this.#patterns)
+    for (const { name, pattern, isOne } of this.patterns)
       for (const searched of new Set([plain, text])) {
-        const found = [...searched.matchAll(pattern)]
-          .map(({ 0: { length }, index }) => ({ from: index, to: index + length, name }))
-          .map((part) => ({ ...part, text: text.slice(part.from, part.to) }))
+        const found = [...searched.matchAll(pattern)].flatMap(({ 0: { length }, index: from }): Found[] => {
+          const value = text.slice(from, from + length);
           // A value never starts inside an escape.
-          .filter(({ from }) => plain[from] === text[from] || text[from] === '\\')
-          .filter((part) => part.text !== '' && isOne?.(part.text) !== false);
+          const isOutside = plain[from] === text[from] || text[from] === '\\';
+          const isFound = isOutside && value !== '' && isOne?.(value) !== false;
+          return isFound ? [{ from, to: from + length, name, text: value }] : [];
+        });
         all = merged(all, found);
       }
     // After the patterns, because `[CUS-123456]` may be a value.
