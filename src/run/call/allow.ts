@@ -9,20 +9,20 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { logThrown } from './call-log.js';
-import { type Call, contextOf, limitsOf, newCall } from './context.js';
-import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
+import { type Call, contextOf, limitsOf, newCall, type ReceivedCall } from './context.js';
+import type { Block, CallEnvironment, CallOutcome, MaybeLater } from './invocation.js';
 import { planOf } from './plan.js';
 import { missingScopes } from './required-scopes.js';
 import { blockedResult } from './run-body.js';
 import { approvalNeed, approvalWait, approverOf, askedAgain, expiryIn, mayApprove } from './waits.js';
 
 /** Step "allow": evaluates the policies and approvals. A call that may not run now ends here. */
-export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
+export function allow(call: Call): MaybeLater<CallOutcome | undefined> {
   return andThen(blockOf(call), (block) => block && blockedResult(call, block));
 }
 
 /** What prevents a call from running, according to policies and approvals. Synchronous if they are. */
-export function blockOf(call: Call): Block | undefined | Promise<Block | undefined> {
+export function blockOf(call: Call): MaybeLater<Block | undefined> {
   const { environment, plan, scope } = call;
   const { policies = NO_POLICIES } = environment;
   const missing = plan.needsScopes ? missingScopes(plan.tool, scope.scopes) : [];
@@ -109,7 +109,7 @@ interface Asking {
 type Decided = string | Asking | undefined;
 
 /** Evaluates a policy. If it fails, the call is refused. */
-function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
+function decide(policy: ToolPolicy, call: Call): MaybeLater<Decided> {
   const { tool, checked, scope } = call;
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
@@ -167,13 +167,17 @@ async function hasStanding(call: Call): Promise<boolean> {
   return call.standing !== undefined;
 }
 
-async function askedBy(call: Call): Promise<Wait> {
-  const { tool, checked, environment } = call;
-  const wait = approvalWait(tool.approval, {
-    args: checked,
-    answerWithinMs: environment.answerWithinMs,
+/** The question for the approver of a call with these arguments. */
+export function approvalQuestion(call: ReceivedCall, args: JsonObject): Wait {
+  return approvalWait(call.tool?.approval, {
+    args,
+    answerWithinMs: call.environment.answerWithinMs,
     onError: (error) => logThrown(call, 'The description of an approval could not be written', error),
   });
+}
+
+async function askedBy(call: Call): Promise<Wait> {
+  const wait = approvalQuestion(call, call.checked);
   const preview = await previewOf(call);
   if (preview === undefined) return wait;
   const { description } = wait;
@@ -229,26 +233,24 @@ export async function allowedTools(
   { scope, policy, limit }: AskedScope,
 ): Promise<readonly string[]> {
   const policies = [...(environment.policies ?? []), ...(policy ? [policy] : [])];
-  const granted = names.filter((name) => {
-    const entry = environment.find(name);
-    return entry !== undefined && missingScopes(entry.offered, scope.scopes).length === 0;
-  });
-  if (policies.length === 0) return granted.slice(0, limit);
   const allowed: string[] = [];
-  for (const name of granted) {
+  for (const name of names) {
     if (allowed.length >= limit) break;
-    const entry = environment.find(name);
-    if (entry === undefined) continue;
-    const request = { id: '', name, arguments: {} };
-    const plan = planOf(entry.offered, environment.coerce);
-    const call = newCall(environment, request, { scope, plan });
-    if (await isAllowed(call as Call, policies)) allowed.push(name);
+    const tool = environment.find(name)?.offered;
+    if (tool === undefined || missingScopes(tool, scope.scopes).length > 0) continue;
+    const isForbidden = policies.length > 0 && !(await isAllowed(policies, { environment, scope, tool }));
+    if (!isForbidden) allowed.push(name);
   }
   return allowed;
 }
 
 /** Whether no policy forbids a call, as far as that is known before the call. */
-async function isAllowed(call: Call, policies: readonly ToolPolicy[]): Promise<boolean> {
+async function isAllowed(
+  policies: readonly ToolPolicy[],
+  { environment, scope, tool }: Pick<Call, 'environment' | 'scope' | 'tool'>,
+): Promise<boolean> {
+  const request = { id: '', name: tool.name, arguments: {} };
+  const call = newCall(environment, request, { scope, plan: planOf(tool, environment.coerce) }) as Call;
   for (const policy of policies) {
     const seen = watchedArguments();
     const decided = await decide(policy, { ...call, checked: seen.arguments });

@@ -1,4 +1,4 @@
-import type { LogFields, Logger, LogLevel } from '../../core/contract/ports.js';
+import type { LogFields, LogLevel } from '../../core/contract/ports.js';
 import type { ArgumentFault } from '../../core/contract/tool.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { errorMessage, isClientError } from '../../core/kernel/error-message.js';
@@ -37,27 +37,21 @@ export class CallLog {
   /** Without a logger, all calls share one log that does nothing. */
   static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
 
-  /** Whether there is a logger, so that times must be measured. */
-  readonly isRead: boolean;
-  readonly #logger: Logger | undefined;
-  readonly #options: LogOptions;
-  readonly #call: CallRequest;
   /** The fields of every entry that identify the call. */
   #head: LogFields | undefined;
 
-  constructor(options: LogOptions, call: CallRequest) {
-    this.isRead = options.logger !== undefined;
-    this.#logger = options.logger;
-    this.#options = options;
-    this.#call = call;
-  }
+  constructor(
+    private readonly options: LogOptions,
+    private readonly call: CallRequest,
+  ) {}
 
-  notFound(): void {
-    this.#write('warn', 'Tool not found');
+  /** Whether there is a logger, so that times must be measured. */
+  get isRead(): boolean {
+    return this.options.logger !== undefined;
   }
 
   /** Logs only the faults, never the sent arguments, which may contain secrets. */
-  rejected(faults: readonly ArgumentFault[], durationMs: number): void {
+  #rejected(faults: readonly ArgumentFault[], durationMs: number): void {
     const shown = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
     const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
     const thrown = error === undefined ? {} : { error };
@@ -66,7 +60,7 @@ export class CallLog {
 
   started(args: unknown): void {
     this.#write('info', 'Tool started');
-    const { logArguments = true } = this.#options;
+    const { logArguments = true } = this.options;
     if (logArguments) this.#write('debug', 'Tool arguments', { arguments: args });
   }
 
@@ -78,22 +72,24 @@ export class CallLog {
   }
 
   /** Logs the end of the call. */
-  performed({ status, result }: CallOutcome, durationMs: number): void {
+  ended({ status, result, faults }: CallOutcome, durationMs: number, isFound: boolean): void {
     const { forLLM: reason } = result;
-    if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
+    if (faults !== undefined) this.#rejected(faults, durationMs);
+    else if (!isFound && status === 'rejected') this.#write('warn', 'Tool not found');
+    else if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
     // The model is asked to call again, or the run has ended: this is not an error.
     else if (status === 'rejected' || status === 'aborted')
       this.#write('warn', `Tool call ${status}`, { durationMs, reason });
     else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
     else if (result.async) this.#write('info', 'Tool started async work', { durationMs });
-    else this.#ended('Tool', result, durationMs);
+    else this.#completed('Tool', result, durationMs);
   }
 
   completedAsync(result: ToolResult, durationMs: number): void {
-    this.#ended('Async tool', result, durationMs);
+    this.#completed('Async tool', result, durationMs);
   }
 
-  #ended(what: string, { isError, error, forLLM }: ToolResult, durationMs: number): void {
+  #completed(what: string, { isError, error, forLLM }: ToolResult, durationMs: number): void {
     if (!isError) {
       this.#write('info', `${what} completed`, { durationMs, resultLength: forLLM.length });
       return;
@@ -116,13 +112,13 @@ export class CallLog {
 
   #write(level: LogLevel, message: string, fields?: LogFields): void {
     try {
-      if (this.#logger === undefined || this.#logger.isLevelEnabled?.(level) === false) return;
-      const { redact } = this.#options;
-      this.#head ??= loggedFields(placeOf(this.#call), redact);
+      const { logger, redact } = this.options;
+      if (logger === undefined || logger.isLevelEnabled?.(level) === false) return;
+      this.#head ??= loggedFields(placeOf(this.call), redact);
       const entry = { ...this.#head, ...(fields && loggedFields(fields, redact)) };
       const { durationMs } = entry;
       if (typeof durationMs === 'number') entry.durationMs = Math.round(durationMs * 100) / 100;
-      this.#logger[level](message, entry);
+      logger[level](message, entry);
     } catch {
       // There is nowhere left to report a logger that throws.
     }

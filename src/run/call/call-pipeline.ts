@@ -9,7 +9,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
 import { namesByNearness } from '../../core/kernel/nearest-name.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
-import { allow, blockOf, mayHaveApproved } from './allow.js';
+import { allow, approvalQuestion, blockOf, mayHaveApproved } from './allow.js';
 import { logThrown, redactionIn } from './call-log.js';
 import {
   acceptedArguments,
@@ -21,16 +21,18 @@ import {
   rejectArguments,
 } from './check-arguments.js';
 import { type Call, contextOf, keyOfEffect, limitsOf, newCall, type ReceivedCall } from './context.js';
-import { HookedCallLife, type HooksByMoment, hooksByMoment } from './hooked-call.js';
-import type {
-  Block,
-  BodyOutcome,
-  CallEnvironment,
-  CallOutcome,
-  CallRequest,
-  CallSource,
-  Invocation,
-  RecordedEnvironment,
+import { CallHooks, type HooksByMoment, hooksByMoment } from './hooked-call.js';
+import {
+  type Block,
+  type BodyOutcome,
+  type CallEnvironment,
+  type CallOutcome,
+  type CallRequest,
+  type CallSource,
+  type Invocation,
+  isRepeated,
+  type MaybeLater,
+  type RecordedEnvironment,
 } from './invocation.js';
 import { type CallPlan, planOf } from './plan.js';
 import { failedResult } from './result-text.js';
@@ -45,7 +47,6 @@ import {
 } from './run-body.js';
 import { CallTask, JobTask, runInTurn, startMethod } from './tasks.js';
 import {
-  approvalWait,
   approverField,
   askedAgain,
   changedSince,
@@ -53,8 +54,6 @@ import {
   GONE,
   withoutApproval,
 } from './waits.js';
-
-type MaybeLater<Value> = Value | Promise<Value>;
 
 /** The answer to a call: its result, or an invocation if the environment requests the record of the call. */
 type Answer = MaybeLater<ToolResult | Invocation>;
@@ -67,28 +66,37 @@ type OnBodyEnd = (call: Call, body: BodyOutcome) => Answer;
 /** Processes the outcome of a call, and may change it. */
 type Ending = (call: ReceivedCall, outcome: CallOutcome) => MaybeLater<CallOutcome | undefined>;
 
-/** The parts of a pipeline: only those that are needed. */
-interface PipelineParts {
+/** The facts that determine the parts of a pipeline. */
+interface Composed {
   readonly environment: CallEnvironment;
-  readonly plan: CallPlan | undefined;
+  /** Absent if the tool is missing. */
+  readonly plan?: CallPlan;
   readonly hooks: HooksByMoment | undefined;
+  /** Work may outlive the answer. */
+  readonly hasTask: boolean;
+}
+
+/** The parts of a pipeline: only those that are needed. */
+interface PipelineParts extends Composed {
   readonly steps: readonly Step[];
   /** The steps of calls that are executed again. */
   readonly stepsAgain: () => readonly Step[];
   readonly run: (call: Call, onEnd: OnBodyEnd) => Answer;
-  readonly endings: readonly Ending[];
 }
 
 /** The pipeline for calls of one tool in one environment. */
 class Pipeline {
-  constructor(readonly parts: PipelineParts) {}
+  readonly #endings: readonly Ending[];
+
+  constructor(readonly parts: PipelineParts) {
+    this.#endings = composeEndings(parts);
+  }
 
   make(request: CallRequest, { scope, attempt }: CallSource, trace?: CallTrace): Answer {
     const { environment, plan, hooks, steps, stepsAgain } = this.parts;
     const call = newCall(environment, request, { scope, plan, attempt, trace });
-    if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
-    const isAgain = request.journal !== undefined || request.hasBegun;
-    return this.#advance(call as Call, isAgain ? stepsAgain() : steps);
+    if (hooks !== undefined) call.hooked = new CallHooks(hooks, call);
+    return this.#advance(call as Call, isRepeated(request) ? stepsAgain() : steps);
   }
 
   /** Continues the steps of a call and settles it: synchronously, or with a promise if a step has to wait. */
@@ -131,7 +139,7 @@ class Pipeline {
 
   /** Settles a call with any outcome: the only place that reports the outcome to everything around the call. */
   #settle(call: ReceivedCall, outcome: CallOutcome, from = 0): Answer {
-    const { endings } = this.parts;
+    const endings = this.#endings;
     let last = outcome;
     try {
       for (let index = from; index < endings.length; index += 1) {
@@ -200,13 +208,10 @@ function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipel
     const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
     const composed = { plan, environment, hooks, hasTask };
     const pipeline = new Pipeline({
-      plan,
-      environment,
-      hooks,
+      ...composed,
       steps: composeSteps(composed, false),
       stepsAgain: () => composeSteps(composed, true),
       run: runOf(plan, environment),
-      endings: composeEndings(composed),
     });
     entry.composed = pipeline;
     return pipeline;
@@ -221,21 +226,14 @@ function notFound({ request, environment }: ReceivedCall): CallOutcome {
 
 /** The pipeline of calls whose tool is not available. */
 function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
-  const hooks = hooksOf(environment);
-  const composed = { plan: undefined, environment, hooks };
   return new Pipeline({
-    ...composed,
+    environment,
+    hooks: hooksOf(environment),
+    hasTask: false,
     steps: [end],
     stepsAgain: () => [(call) => endWithoutCall(call, end(call))],
     run: runBody,
-    endings: composeEndings({ ...composed, hasTask: false }),
   });
-}
-
-/** The facts that determine the steps; without a plan if the tool is missing. */
-interface Composed extends Pick<PipelineParts, 'plan' | 'environment' | 'hooks'> {
-  /** Work may outlive the answer. */
-  readonly hasTask: boolean;
 }
 
 function hooksOf({ hooks, budget }: CallEnvironment): HooksByMoment | undefined {
@@ -287,11 +285,6 @@ function composeSteps(
 
 function present<Part>(parts: readonly (Part | false | undefined)[]): readonly Part[] {
   return parts.filter((part): part is Part & {} => part !== false && part !== undefined);
-}
-
-/** Whether a call is executed again. */
-function isRepeated({ journal, hasBegun }: CallRequest): boolean {
-  return journal !== undefined || hasBegun === true;
 }
 
 /** Step of the hooks before the check. */
@@ -354,7 +347,9 @@ function composeEndings({ plan, environment, hooks, hasTask }: Composed): readon
       (isRecorded && environment.hooks
         ? (call, outcome) => Promise.resolve().then(() => afterCall(call, outcome))
         : afterCall),
-    logger && ((call, outcome) => void logOutcome(call, outcome)),
+    logger &&
+      (({ log, tool, since }, outcome) =>
+        void log.ended(outcome, performance.now() - since, tool !== undefined)),
     hasTask && ((call, outcome) => void call.task?.answered(outcome)),
     opensContext && closeContext,
     onStep && (() => void onStep('write')),
@@ -366,13 +361,6 @@ function composeEndings({ plan, environment, hooks, hasTask }: Composed): readon
 function afterCall(call: ReceivedCall, outcome: CallOutcome): MaybeLater<CallOutcome | undefined> {
   if (outcome.status === 'suspended' || call.task?.isHooked) return undefined;
   return call.hooked?.after(outcome);
-}
-
-function logOutcome({ log, tool, since }: ReceivedCall, outcome: CallOutcome): undefined {
-  const durationMs = performance.now() - since;
-  if (outcome.faults !== undefined) log.rejected(outcome.faults, durationMs);
-  else if (tool === undefined && outcome.status === 'rejected') log.notFound();
-  else log.performed(outcome, durationMs);
 }
 
 /** Closes resources that the tool opened through its context, unless started work continues. */
@@ -511,7 +499,7 @@ async function knownOutcome(call: ReceivedCall): Promise<CallOutcome | undefined
 
 /** Requests a new approval, because the model would only see a failure; `undefined` if the call had no approval. */
 function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined {
-  const { request, environment, tool } = call;
+  const { request, environment } = call;
   const { name, journal } = request;
   if (!journal?.approved || !environment.canSuspend) return undefined;
   const { edited: _, ...known } = withoutApproval(journal);
@@ -519,13 +507,8 @@ function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined 
   if (answers.length + once.length > 0 || (edited !== undefined && !edited.isChecked)) return undefined;
   const args = edited?.original ?? journal.arguments;
   const reasks = before + 1;
-  const wait = approvalWait(tool?.approval, {
-    args,
-    answerWithinMs: environment.answerWithinMs,
-    onError: (error) => logThrown(call, 'The description of an approval could not be written', error),
-  });
   call.checked = args;
-  const waits = [askedAgain(wait, changedSince(name, problem), reasks)];
+  const waits = [askedAgain(approvalQuestion(call, args), changedSince(name, problem), reasks)];
   return suspended(name, { waits, journal: { ...known, arguments: args, reasks } });
 }
 
@@ -601,7 +584,7 @@ async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
       : journal.outcome.status === 'not-done' && !mayHaveApproved(call, reported?.answeredBy);
   const { readOnly, idempotent } = tool.annotations ?? {};
   // A job has the key of its call, so it is not started twice.
-  const isJobAgain = asJob !== false && tool.background && environment.jobs !== undefined;
+  const isJobAgain = asJob !== false && isJob(call.plan, environment);
   let block = decisionFor(journal);
   // Before the policies, because a refusal would report that the call was not executed.
   if (block === undefined && mayHaveRun && !(readOnly || idempotent || isJobAgain))
@@ -684,7 +667,7 @@ function isSerializedResult(value: unknown): value is SerializedToolResult {
 }
 
 /** Steps "read" and "check": the arguments for the tool, or the rejection of invalid arguments. */
-function check(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
+function check(call: Call): MaybeLater<CallOutcome | undefined> {
   const { request, tool, plan } = call;
   const accepted = tool.hydrate === undefined ? acceptedArguments(plan, request) : undefined;
   if (accepted === undefined)
@@ -702,10 +685,7 @@ function copySent(call: Call, isAccepted: boolean): void {
 }
 
 /** The arguments of a request, checked within the limits of the call, because rules of a class may be asynchronous. */
-function readyArguments(
-  call: Call,
-  request: CallRequest,
-): ReadyArguments | CallOutcome | Promise<ReadyArguments | CallOutcome> {
+function readyArguments(call: Call, request: CallRequest): MaybeLater<ReadyArguments | CallOutcome> {
   const ready = prepareArguments(call.tool, call.plan, request);
   if (!(ready instanceof Promise)) return ready;
   return awaitWork<ReadyArguments | CallOutcome>(call, ready, {

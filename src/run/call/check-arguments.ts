@@ -10,7 +10,7 @@ import {
   readPlainArguments,
 } from '../../tools/checking/read-arguments.js';
 import { offeredParameters } from '../../tools/schema/write-schema.js';
-import type { CallRequest } from './invocation.js';
+import type { CallRequest, MaybeLater } from './invocation.js';
 import type { CallPlan } from './plan.js';
 
 /** Arguments ready for the tool, or their faults. */
@@ -44,7 +44,7 @@ export function prepareArguments(
   tool: ToolDefinition,
   plan: CallPlan,
   call: CallRequest,
-): ReadyArguments | Promise<ReadyArguments> {
+): MaybeLater<ReadyArguments> {
   const read = call.read ?? readRaw(call.arguments);
   if (!read.ok) return rejectArguments({ tool, call, faults: [{ path: '', message: read.message }] });
   if (read.repairs.length > 0 && !plan.takesRepaired)
@@ -91,7 +91,7 @@ function rejectReviewed({
   faults,
   removed,
   value,
-}: Refused & { readonly value?: JsonObject }): ReadyArguments | Promise<ReadyArguments> {
+}: Refused & { readonly value?: JsonObject }): MaybeLater<ReadyArguments> {
   const review = tool.hydrate?.review;
   if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
     return rejectArguments({ tool, call, faults, removed });

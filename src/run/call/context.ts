@@ -1,7 +1,6 @@
 import type {
   CallJournal,
   CallScope,
-  HookNote,
   LogListener,
   StandingYes,
   Suspension,
@@ -9,15 +8,9 @@ import type {
 } from '../../core/contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
-import type {
-  InjectionToken,
-  LogFields,
-  Logger,
-  LogLevel,
-  ScopedResolver,
-} from '../../core/contract/ports.js';
+import type { InjectionToken, Logger, ScopedResolver } from '../../core/contract/ports.js';
 import type { CallTrace } from '../../core/contract/telemetry.js';
-import type { ArgumentFault, ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
 import {
   type OncePart,
   type ProgressUpdate,
@@ -36,9 +29,11 @@ import { readSchemaSource } from '../../tools/schema/schema-source.js';
 import { CallLog, logThrown } from './call-log.js';
 import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
-import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
+import type { CallHooks } from './hooked-call.js';
+import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
+import { loggerTo } from './log.js';
 import type { CallPlan } from './plan.js';
-import { settleWork } from './result-form.js';
+import { settleWork, type WorkOf } from './result-form.js';
 import { expiryIn } from './waits.js';
 
 const NO_DATA: ToolContextData = Object.freeze({});
@@ -136,6 +131,12 @@ export function contextOf(call: Call): CallContext {
   return call.context;
 }
 
+/** The call that a returned value, or background work, belongs to. */
+export function workOf(call: Call): WorkOf {
+  const { tool, environment } = call;
+  return { tool, environment, context: contextOf(call) };
+}
+
 /** The key of a call's effect. */
 export function keyOfEffect(call: ReceivedCall): string {
   return call.context?.idempotencyKey ?? newKey(call);
@@ -177,30 +178,6 @@ export interface CallWork {
   outlive(end: CallOutcome): CallOutcome;
   /** The call has its answer: a completion may follow, unless this was the final result. */
   answered(end: CallOutcome): void;
-}
-
-type MaybeLater<Value> = Value | Promise<Value>;
-
-/** The hooks of a registry or a run, for one call. Its methods never throw or reject. */
-export interface CallHooks {
-  /** A hook answered the call instead of the tool. */
-  readonly isAnswered: boolean;
-  /** The arguments as they arrived, before any hook. */
-  readonly rawArguments: unknown;
-  /** The same as text, if there is one. */
-  readonly sent: unknown;
-  /** The notes of hooks so far. */
-  readonly notes: readonly HookNote[];
-  /** Runs `beforeCall` hooks, and writes their arguments into the request. */
-  beforeCall(): MaybeLater<
-    Block | { readonly type: 'rejected'; readonly faults: readonly ArgumentFault[] } | undefined
-  >;
-  /** Runs `beforeRun` hooks: returns what prevents the tool from running now, if anything does. */
-  beforeRun(): MaybeLater<Block | undefined>;
-  /** The outcome of the call after `onError` and `afterCall`. */
-  after(outcome: CallOutcome): MaybeLater<CallOutcome>;
-  /** The same for the result of started work. */
-  completed(result: ToolResult): MaybeLater<ToolResult>;
 }
 
 /** Receives why a call was stopped. */
@@ -351,8 +328,8 @@ export class CallContext extends ToolContext {
 
   background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
     if (typeof work !== 'function') throw new TypeError('context.background: its work is a function');
-    const { task, tool, environment } = this.#call;
-    return task ? task.begin(work, acknowledgement) : settleWork({ tool, environment, context: this }, work);
+    const { task } = this.#call;
+    return task ? task.begin(work, acknowledgement) : settleWork(workOf(this.#call), work);
   }
 
   async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
@@ -419,23 +396,17 @@ export class CallContext extends ToolContext {
 
 /** A logger with a listener, independent of the logger's levels. Errors of the listener have no effect. */
 function observedLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
-  const write = (level: LogLevel) => (message: string, fields?: LogFields) => {
+  return loggerTo((level, message, fields) => {
     callListener(
       () => onEntry({ level, message, ...(fields ? { fields } : {}) }),
       () => {},
     );
     return logger[level](message, fields);
-  };
-  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  });
 }
 
-const nothing = (): void => {};
-
 /** Used if there is no logger. */
-const silentLogger: Logger = {
-  ...{ debug: nothing, info: nothing, warn: nothing, error: nothing },
-  isLevelEnabled: () => false,
-};
+const silentLogger: Logger = { ...loggerTo(() => {}), isLevelEnabled: () => false };
 
 /**
  * `context.ask` and `context.once` of one call. Entries of the journal from earlier runs of the method replay; new
@@ -443,7 +414,6 @@ const silentLogger: Logger = {
  * before, so that parallel questions may come in any order.
  */
 class Replay {
-  readonly #call: Call;
   readonly #unused: Set<CallJournal['answers'][number]>;
   readonly #finished: Map<string, CallJournal['once'][number]>;
   readonly #works = new Map<string, Promise<unknown>>();
@@ -452,8 +422,7 @@ class Replay {
   /** The error of a question that could not be asked: it is the call's result, even if the method catches it. */
   refused: ToolwrightError | undefined;
 
-  constructor(call: Call) {
-    this.#call = call;
+  constructor(private readonly call: Call) {
     const { journal } = call.request;
     this.#unused = new Set(journal?.answers);
     this.#finished = new Map(journal?.once.map((entry) => [entry.key, entry]));
@@ -466,7 +435,7 @@ class Replay {
 
   /** The answer if there is one; otherwise the call is suspended, or fails if there is no user to ask. */
   async ask(question: Question): Promise<unknown> {
-    const { answerWithinMs } = this.#call.environment;
+    const { answerWithinMs } = this.call.environment;
     const { message, schema, revive, expiresInMs = answerWithinMs, ...more } = readQuestion(question);
     const index = this.#asked.get(message) ?? 0;
     this.#asked.set(message, index + 1);
@@ -475,7 +444,7 @@ class Replay {
       throw this.#suspend({ kind: 'question', index, message, schema, ...more, ...expiryIn(expiresInMs) });
     this.#unused.delete(answered);
     // The question may contain personal data: only its number is reported.
-    this.#call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
+    this.call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
     const { refused, value } = answered;
     if (refused === undefined) return revive(plainJson(value));
     throw new ToolwrightError('ToolRefused', refused.reason ?? 'The user refused');
@@ -489,7 +458,7 @@ class Replay {
     const key = keyOf(given);
     const finished = this.#finished.get(key);
     if (finished !== undefined) {
-      if (!this.#works.has(key)) this.#call.trace?.event({ type: 'replay', of: 'once', key });
+      if (!this.#works.has(key)) this.call.trace?.event({ type: 'replay', of: 'once', key });
       return plainJson(finished.value) as Value;
     }
     let running = this.#works.get(key);
@@ -504,7 +473,7 @@ class Replay {
   /** What the call waits for, with its journal; first waits for running `once` work. */
   async suspension(args: CallJournal['arguments']): Promise<Suspension> {
     await Promise.allSettled(this.#works.values());
-    const { name, journal } = this.#call.request;
+    const { name, journal } = this.call.request;
     const [lost] = this.#unused;
     if (lost !== undefined) {
       throw new ToolwrightError(
@@ -520,9 +489,9 @@ class Replay {
   }
 
   #suspend({ schema, ...wait }: Wait): Error {
-    const { name } = this.#call.request;
-    const { isStopped } = contextOf(this.#call);
-    if (isStopped || !this.#call.environment.canSuspend) {
+    const { name } = this.call.request;
+    const { isStopped } = contextOf(this.call);
+    if (isStopped || !this.call.environment.canSuspend) {
       const why = `The tool '${name}' asks a question, and nobody can answer here.`;
       this.refused ??= new ToolwrightError('NotExecutableHere', isStopped ? tooLateToAsk(name) : why);
       return this.refused;
@@ -533,8 +502,8 @@ class Replay {
 
   async #finish(key: string, work: (part: OncePart) => unknown): Promise<unknown> {
     if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
-    const { keepOnce } = this.#call.request;
-    const context = contextOf(this.#call);
+    const { keepOnce } = this.call.request;
+    const context = contextOf(this.call);
     const part: OncePart = {
       get idempotencyKey() {
         return partKey(context.idempotencyKey, key);
@@ -548,7 +517,7 @@ class Replay {
     const done = withoutUndefined({ key, value });
     this.#finished.set(key, done);
     // Saved before the tool continues; without `keepOnce`, saved only with the suspended run.
-    await keepOnce?.({ ...done, arguments: argumentsBefore(this.#call) });
+    await keepOnce?.({ ...done, arguments: argumentsBefore(this.call) });
     // A copy, because the method may change its value.
     return plainJson(value);
   }

@@ -44,13 +44,10 @@ export class RunIds {
   static readonly ofJob = new AsyncLocalStorage<RunIds>();
   /** Set after the end of a job: later runs do not belong to it. */
   isOver = false;
-  readonly #effect: string;
   /** How often each was requested. */
   readonly #times = new Map<string, number>();
 
-  constructor(effect: string) {
-    this.#effect = effect;
-  }
+  constructor(private readonly effect: string) {}
 
   /** Runs a job; the ids of runs that start in it derive from its key. */
   static async inJob<Value>(effect: string, work: () => Promise<Value>): Promise<Value> {
@@ -80,10 +77,10 @@ export class RunIds {
 
   #first(asked: unknown): string {
     try {
-      return jsonDigest([this.#effect, 'run', asked]);
+      return jsonDigest([this.effect, 'run', asked]);
     } catch {
       // Messages that cannot be written as JSON are refused later, or omitted.
-      return partKey(this.#effect, 'run');
+      return partKey(this.effect, 'run');
     }
   }
 }

@@ -6,7 +6,7 @@ import { errorMessage, isClientError } from '../../core/kernel/error-message.js'
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { SafeLog } from './log.js';
+import { loggerTo, safeLog } from './log.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
 /** A failure, its cause, and the affected ids. */
@@ -30,7 +30,7 @@ export function logFailure(logger: Logger | undefined, failure: LoggedFailure): 
     log(logger ?? CONSOLE, failure);
   } catch {
     // An error that throws when it is read, or a frozen one of another kind.
-    new SafeLog(logger ?? CONSOLE).error(`${failure.what}: its error cannot be shown`, failure.at ?? {});
+    safeLog(logger ?? CONSOLE).error(`${failure.what}: its error cannot be shown`, failure.at);
   }
 }
 
@@ -38,7 +38,7 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
   const reason = redact.mask(errorMessage(error), LONGEST_TEXT);
   const text = `${what}: ${visibleLine(reason)}`;
   const causes = causesOf(error);
-  const safe = new SafeLog(receiver, redact);
+  const safe = safeLog(receiver, redact);
   // Not a failure: another process continues it, or it was refused or stopped on purpose.
   const { name } = ToolwrightError.is(error) ? error : {};
   const isRefusal = name === 'RunAborted' || name === 'TaskCancelled' || causes.some(isClientError);
@@ -53,47 +53,21 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
   // provider errors and framework errors are complete.
   const isOwn = (cause: unknown): cause is Error => cause instanceof Error && !ToolwrightError.is(cause);
   const origin = causes.find((cause) => ProviderError.is(cause) || isOwn(cause));
-  const fields = {
-    ...at,
-    repeats: repeats === 0 ? undefined : repeats,
-    error: undefined as Error | undefined,
-  };
-  if (isOwn(origin) && !ProviderError.is(origin)) {
-    const { name, message, stack } = origin;
-    fields.error = Object.assign(new Error(message), { name, stack });
-  }
-  safe.error(text, withoutUndefined(fields));
+  const shown = isOwn(origin) && !ProviderError.is(origin) ? plainError(origin) : undefined;
+  safe.error(text, withoutUndefined({ ...at, repeats: repeats || undefined, error: shown }));
+}
+
+function plainError({ name, message, stack }: Error): Error {
+  return Object.assign(new Error(message), { name, stack });
 }
 
 const LONGEST_TEXT = 1_000;
 
-/**
- * Logs at `warn` that an operation works again, if its failure was logged. The next failure is then logged
- * immediately.
- */
-function logRecovery(
-  logger: Logger | undefined,
-  { what, now }: { readonly what: string; readonly now: string },
-): void {
-  const receiver = logger ?? CONSOLE;
-  const causes = known.get(receiver);
-  const ended = [...(causes?.keys() ?? [])].filter((cause) => cause.startsWith(causeOf(what)));
-  for (const cause of ended) causes?.delete(cause);
-  if (ended.length > 0) new SafeLog(receiver).warn(now, {});
-}
-
 /** Used without a logger. */
-export const CONSOLE: Logger = {
-  debug: () => {},
-  info: () => {},
-  warn: (message, fields) => console.warn(...lineOf(message, fields)),
-  error: (message, fields) => console.error(...lineOf(message, fields)),
-};
-
-function lineOf(message: string, fields: LogFields = {}): readonly unknown[] {
-  const line = `toolwright: ${message}`;
-  return Object.keys(fields).length === 0 ? [line] : [line, fields];
-}
+export const CONSOLE: Logger = loggerTo((level, message, fields = {}) => {
+  if (level !== 'warn' && level !== 'error') return;
+  console[level](`toolwright: ${message}`, ...(Object.keys(fields).length === 0 ? [] : [fields]));
+});
 
 /** A logged cause, and how often it has occurred since. */
 interface KnownCause {
@@ -151,10 +125,17 @@ export function logSilence(
   logFailure(logger, { what: silenceOf(engine), error: errorMessage(error) });
 }
 
-/** Logs that an engine answers again. */
+/**
+ * Logs at `warn` that an engine answers again, if its silence was logged. The next silence is then logged immediately.
+ */
 export function logAnswer(engine: NamedEngine, logger: Logger | undefined): void {
   const { name = 'The engine' } = engine;
-  logRecovery(logger, { what: silenceOf(engine), now: `${name} answers again` });
+  const receiver = logger ?? CONSOLE;
+  const causes = known.get(receiver);
+  const silence = causeOf(silenceOf(engine));
+  const ended = [...(causes?.keys() ?? [])].filter((cause) => cause.startsWith(silence));
+  for (const cause of ended) causes?.delete(cause);
+  if (ended.length > 0) safeLog(receiver).warn(`${name} answers again`);
 }
 
 function silenceOf({ name = 'The engine' }: NamedEngine): string {

@@ -1,14 +1,20 @@
-import type { CallStatus, HookMoment, HookNote } from '../../core/contract/call.js';
+import type { CallScope, CallStatus, HookMoment, HookNote } from '../../core/contract/call.js';
 import type { EndedCall, HookedCall, Hooks } from '../../core/contract/hooks.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import type { ArgumentFault } from '../../core/contract/tool.js';
+import type { ArgumentFault, ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
 import { logThrown } from './call-log.js';
 import { readRaw } from './check-arguments.js';
-import type { CallHooks, ReceivedCall } from './context.js';
-import type { Block, CallOutcome, CallRequest } from './invocation.js';
+import {
+  type Block,
+  type CallEnvironment,
+  type CallOutcome,
+  type CallRequest,
+  isRepeated,
+  type MaybeLater,
+} from './invocation.js';
 import { failedResult } from './result-text.js';
 
 /** The allowed fields of a hook's return value; other fields are a mistake, and the hook counts as failed. */
@@ -44,6 +50,12 @@ export class HeldCall {
 interface Asked extends HookAnswer {
   readonly block?: Block;
 }
+
+/** How `beforeCall` hooks ended a call, if they did. */
+type BeforeCallEnd =
+  | Block
+  | { readonly type: 'rejected'; readonly faults: readonly ArgumentFault[] }
+  | undefined;
 
 /** A hook with its name in notes and messages. */
 export interface NamedHook {
@@ -95,43 +107,52 @@ export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
   return Object.fromEntries(moments.map((moment) => [moment, hooksWith(hooks, moment)])) as HooksByMoment;
 }
 
-/** The hooks of one call, run in order. Returns a promise only if a hook does. */
-export class HookedCallLife implements CallHooks {
-  readonly #hooks: HooksByMoment;
-  readonly #call: ReceivedCall;
+/** The facts about a call that its hooks depend on; they may change its request. */
+interface CallOfHooks {
+  request: CallRequest;
+  readonly environment: CallEnvironment;
+  readonly scope: CallScope;
+  readonly attempt: number;
+  readonly tool: ToolDefinition | undefined;
+  readonly checked: JsonObject | undefined;
+}
+
+/**
+ * The hooks of a registry or a run, for one call, run in order. Its methods return a promise only if a hook does, and
+ * never throw or reject.
+ */
+export class CallHooks {
   /** As it arrived, before any hook. */
   readonly #request: CallRequest;
+  /** The arguments as they arrived, before any hook. */
   readonly rawArguments: unknown;
-  readonly #notes: HookNote[] = [];
+  /** The notes of hooks so far. */
+  readonly notes: HookNote[] = [];
   /**
    * Refusal of a repeated call. It is held back until the call would run, because the call may already have been
    * executed.
    */
   #refusal: Block | undefined;
+  /** A hook answered the call instead of the tool. */
   isAnswered = false;
 
-  constructor(hooks: HooksByMoment, call: ReceivedCall) {
-    this.#hooks = hooks;
-    this.#call = call;
+  constructor(
+    private readonly hooks: HooksByMoment,
+    private readonly call: CallOfHooks,
+  ) {
     this.#request = call.request;
     // The tool may change its arguments. A copy is needed only for a record or a context.
     const isUnseen = !call.environment.isRecorded && call.tool?.ignoresContext;
     this.rawArguments = isUnseen ? call.request.arguments : copyOfJson(call.request.arguments);
   }
 
+  /** The arguments as they arrived, as text if there is one. */
   get sent(): unknown {
     return this.#request.text ?? this.rawArguments;
   }
 
-  get notes(): readonly HookNote[] {
-    return this.#notes;
-  }
-
-  get #isRepeated(): boolean {
-    return this.#request.journal !== undefined || this.#request.hasBegun === true;
-  }
-
-  beforeCall(): ReturnType<CallHooks['beforeCall']> {
+  /** Runs `beforeCall` hooks, and writes their arguments into the request. */
+  beforeCall(): MaybeLater<BeforeCallEnd> {
     const { journal } = this.#request;
     const read = this.#request.read ?? readRaw(this.#request.arguments);
     // Unreadable arguments are rejected next, and nothing runs.
@@ -142,8 +163,8 @@ export class HookedCallLife implements CallHooks {
     const ended = this.#askAll(
       'beforeCall',
       (hook) => hook.beforeCall?.(this.#seen(args)),
-      (named, { block, faults, arguments: given }): Awaited<ReturnType<CallHooks['beforeCall']>> => {
-        if (block !== undefined && !this.#isRepeated) return block;
+      (named, { block, faults, arguments: given }): BeforeCallEnd => {
+        if (block !== undefined && !isRepeated(this.#request)) return block;
         // A refusal would wrongly report that the call was not executed, although it may have been.
         this.#refusal ??= block;
         if (settled !== undefined) return undefined;
@@ -160,7 +181,7 @@ export class HookedCallLife implements CallHooks {
     return andThen(ended, (end) => {
       if (end !== undefined || args === read.value) return end;
       // As if these arguments had arrived; if repaired arguments are not accepted, they stay refused.
-      this.#call.request = {
+      this.call.request = {
         ...this.#request,
         id: this.#request.id,
         arguments: args,
@@ -171,7 +192,8 @@ export class HookedCallLife implements CallHooks {
     });
   }
 
-  beforeRun(): ReturnType<CallHooks['beforeRun']> {
+  /** Runs `beforeRun` hooks: returns what prevents the tool from running now, if anything does. */
+  beforeRun(): MaybeLater<Block | undefined> {
     if (this.#refusal !== undefined) return this.#refusal;
     return this.#askAll(
       'beforeRun',
@@ -185,7 +207,8 @@ export class HookedCallLife implements CallHooks {
     );
   }
 
-  after(outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {
+  /** The outcome of the call after `onError` and `afterCall`. */
+  after(outcome: CallOutcome): MaybeLater<CallOutcome> {
     const { status, result: original } = outcome;
     const { isAnswered } = this;
     return andThen(this.#ended({ status, original, isCompletion: false, isAnswered }), (result) => {
@@ -196,12 +219,13 @@ export class HookedCallLife implements CallHooks {
     });
   }
 
-  completed(original: ToolResult): ToolResult | Promise<ToolResult> {
+  /** The same for the result of started work. */
+  completed(original: ToolResult): MaybeLater<ToolResult> {
     const status = original.isError ? 'error' : 'success';
     return this.#ended({ status, original, isCompletion: true, isAnswered: false });
   }
 
-  #ended(end: Omit<EndedCall, keyof HookedCall | 'result'>): ToolResult | Promise<ToolResult> {
+  #ended(end: Omit<EndedCall, keyof HookedCall | 'result'>): MaybeLater<ToolResult> {
     const { status, original } = end;
     let result = original;
     const { isCompletion, isAnswered } = end;
@@ -243,15 +267,15 @@ export class HookedCallLife implements CallHooks {
     moment: HookMoment,
     ask: (hook: Hooks) => unknown,
     take: (named: NamedHook, asked: Asked) => Given,
-  ): Given | undefined | Promise<Given | undefined> {
-    return firstGiven<NamedHook, Given>(this.#hooks[moment], (named) =>
+  ): MaybeLater<Given | undefined> {
+    return firstGiven<NamedHook, Given>(this.hooks[moment], (named) =>
       andThen(this.#ask(named, moment, ask), (asked) => take(named, asked)),
     );
   }
 
   /** Runs one hook within the limits of the call. */
-  #ask(named: NamedHook, moment: HookMoment, ask: (hook: Hooks) => unknown): Asked | Promise<Asked> {
-    const { scope, environment } = this.#call;
+  #ask(named: NamedHook, moment: HookMoment, ask: (hook: Hooks) => unknown): MaybeLater<Asked> {
+    const { scope, environment } = this.call;
     const isBefore = moment === 'beforeCall' || moment === 'beforeRun';
     const read = (answer: unknown): Asked => {
       if (answer instanceof HeldCall) return { block: { type: 'held' } };
@@ -265,7 +289,7 @@ export class HookedCallLife implements CallHooks {
     const fail = (error: unknown): Asked => {
       if (isBefore && scope.signal?.aborted) return { block: { type: 'aborted' } };
       this.#note(named, { did: 'failed', in: moment });
-      logThrown(this.#call, `The hook '${named.name}' failed in ${moment}`, error);
+      logThrown(this.call, `The hook '${named.name}' failed in ${moment}`, error);
       // The model does not see why it failed.
       return { block: { type: 'refused', reason: `the hook '${named.name}' failed` } };
     };
@@ -282,19 +306,19 @@ export class HookedCallLife implements CallHooks {
   }
 
   #note({ name }: NamedHook, note: Omit<HookNote, 'hook'>): void {
-    this.#notes.push({ hook: name, ...note });
+    this.notes.push({ hook: name, ...note });
   }
 
   /** The call as a hook sees it, with a copy of its arguments. */
-  #seen(args = this.#call.checked): HookedCall {
-    const { scope, attempt, tool } = this.#call;
+  #seen(args = this.call.checked): HookedCall {
+    const { scope, attempt, tool } = this.call;
     const { id, name, place } = this.#request;
     const seen: { -readonly [Key in keyof HookedCall]: HookedCall[Key] } = {
       callId: id,
       name,
       scope,
       attempt,
-      isRepeated: this.#isRepeated,
+      isRepeated: isRepeated(this.#request),
     };
     if (tool !== undefined) seen.tool = tool;
     if (args !== undefined) seen.arguments = copyOfJson(args) as JsonObject;

@@ -22,6 +22,9 @@ import type { Redaction } from './redact.js';
 import type { DescribeError } from './result-text.js';
 import type { TaskQueue } from './task-queue.js';
 
+/** A value, or a promise of it: most calls need no promise. */
+export type MaybeLater<Value> = Value | Promise<Value>;
+
 /** A call to be made; `arguments` is an object or raw JSON text. */
 export interface CallRequest {
   readonly id: string;
@@ -51,6 +54,11 @@ export interface CallRequest {
   readonly mcp?: McpArrival;
   /** The call that started it as a job. */
   readonly startedBy?: TracePlace;
+}
+
+/** Whether a call is executed again. */
+export function isRepeated({ journal, hasBegun }: CallRequest): boolean {
+  return journal !== undefined || hasBegun === true;
 }
 
 /** Stores a value of `context.once`; rejects if that fails. */
@@ -112,7 +120,7 @@ export interface CallEnvironment {
   readonly onAsyncResult?: AsyncCallback;
   /** Runs last on completions of started work, in the async context of the call. */
   readonly finalizeCompletion?: (tool: string, result: ToolResult) => ToolResult;
-  /** The queue of work that tools start; default: a queue without a limit. */
+  /** The queue of work that tools start; set if there is a listener for completions. */
   readonly tasks?: TaskQueue;
   /** The records of calls contain the keys of their effects. */
   readonly recordsKeys?: boolean;

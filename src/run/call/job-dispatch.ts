@@ -26,17 +26,15 @@ interface JobFollower {
  * engine loses.
  */
 export class JobDispatch {
-  readonly engine: JobEngine;
-  readonly #jobs: JobStore;
   readonly #followers = new Map<string, JobFollower>();
   #unsubscribe: Promise<() => Promise<void>> | undefined;
   #looking: NodeJS.Timeout | undefined;
   #hasReported = false;
 
-  constructor(engine: JobEngine, jobs: JobStore) {
-    this.engine = engine;
-    this.#jobs = jobs;
-  }
+  constructor(
+    readonly engine: JobEngine,
+    private readonly jobs: JobStore,
+  ) {}
 
   /** Whether this is the first time: work that stays in its process is reported once. */
   get isFirstClosure(): boolean {
@@ -50,8 +48,8 @@ export class JobDispatch {
    * later.
    */
   async send(job: Job, options: JobOptions, onError: (error: unknown) => void): Promise<void> {
-    await this.#jobs.addJob(job, options);
-    const sent = this.engine.enqueue(job, options).then(() => this.#jobs.jobSent(job.id));
+    await this.jobs.addJob(job, options);
+    const sent = this.engine.enqueue(job, options).then(() => this.jobs.jobSent(job.id));
     try {
       await withinLimits(sent, { signal: undefined, timeoutMs: SEND_WITHIN_MS });
     } catch (error) {
@@ -88,9 +86,9 @@ export class JobDispatch {
    * or aborted. Returns whether it had no result yet.
    */
   async cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
-    const stored = await this.#jobs.job(jobId);
+    const stored = await this.jobs.job(jobId);
     const isFirst =
-      stored !== undefined && (await completeJob(this.#jobs, stored.job, cancelledResult(tool, reason)));
+      stored !== undefined && (await completeJob(this.jobs, stored.job, cancelledResult(tool, reason)));
     await this.engine.cancel(jobId, reason);
     if (isFirst) await this.engine.publish({ type: 'end', jobId });
     return isFirst;
@@ -99,7 +97,7 @@ export class JobDispatch {
   async #look(jobId: string): Promise<void> {
     const follower = this.#followers.get(jobId);
     try {
-      const stored = await this.#jobs.job(jobId);
+      const stored = await this.jobs.job(jobId);
       if (stored?.result === undefined || !this.#followers.delete(jobId)) return;
       follower?.onEnd(new ToolResult(stored.result));
     } catch (error) {

@@ -1,10 +1,9 @@
 import type { LogFields, Logger, LogLevel } from '../../core/contract/ports.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
-import { KNOWN_SECRETS, type Redaction } from './redact.js';
+import { firstItems, KNOWN_SECRETS, type Redaction } from './redact.js';
 
 const MAX_TEXT = 2000;
 const MAX_NAME = 64;
-const MAX_ITEMS = 20;
 /** The depth limit of causes: a chain may be circular. */
 const MAX_CAUSES = 10;
 /** The most errors of one field: an AggregateError may have many, with their own causes. */
@@ -27,25 +26,19 @@ function loggedField(value: unknown, redaction: Redaction): unknown {
 }
 
 class LoggedField {
-  readonly #redaction: Redaction;
   #errors = MAX_ERRORS;
 
-  constructor(redaction: Redaction) {
-    this.#redaction = redaction;
-  }
+  constructor(private readonly redaction: Redaction) {}
 
   of(value: unknown): unknown {
     if (typeof value === 'string') return isName(value) ? value : visibleLine(this.#text(value));
-    if (Array.isArray(value)) {
-      const shown = value.slice(0, MAX_ITEMS).map((item) => this.of(item));
-      return value.length > MAX_ITEMS ? [...shown, `… ${value.length - MAX_ITEMS} more`] : shown;
-    }
+    if (Array.isArray(value)) return firstItems(value, (item) => this.of(item));
     if (value instanceof Error) return this.#error(value, MAX_CAUSES);
-    return this.#redaction.copy(value);
+    return this.redaction.copy(value);
   }
 
   #text(text: string): string {
-    const masked = this.#redaction.mask(text, MAX_TEXT);
+    const masked = this.redaction.mask(text, MAX_TEXT);
     return text.length <= MAX_TEXT ? masked : `${masked}… (${text.length - MAX_TEXT} more characters)`;
   }
 
@@ -70,8 +63,7 @@ class LoggedField {
 
   #part(name: string, value: unknown, causes: number): unknown {
     if (name === 'errors' && Array.isArray(value)) {
-      const shown = value.slice(0, MAX_ITEMS).map((error) => this.#part('', error, causes));
-      if (value.length > MAX_ITEMS) return [...shown, `… ${value.length - MAX_ITEMS} more`];
+      const shown = firstItems(value, (error) => this.#part('', error, causes));
       return shown.every((item, index) => item === value[index]) ? value : shown;
     }
     if (value instanceof Error) {
@@ -91,37 +83,19 @@ function isName(text: string): boolean {
 
 const PARTS = ['message', 'stack', 'cause', 'errors'];
 
-/** Logs errors that are reported nowhere else, without secrets. Errors of the logger have no effect. */
-export class SafeLog {
-  readonly #logger: Logger | undefined;
-  readonly #redaction: Redaction;
-
-  constructor(logger: Logger | undefined, redaction: Redaction = KNOWN_SECRETS) {
-    this.#logger = logger;
-    this.#redaction = redaction;
-  }
-
-  debug(message: string, fields: LogFields): void {
-    this.#write('debug', message, fields);
-  }
-
-  info(message: string, fields: LogFields): void {
-    this.#write('info', message, fields);
-  }
-
-  warn(message: string, fields: LogFields): void {
-    this.#write('warn', message, fields);
-  }
-
-  error(message: string, fields: LogFields): void {
-    this.#write('error', message, fields);
-  }
-
-  #write(level: LogLevel, message: string, fields: LogFields): void {
+/** A logger for errors that are reported nowhere else, without secrets. Errors of the given logger have no effect. */
+export function safeLog(logger: Logger | undefined, redaction: Redaction = KNOWN_SECRETS): Logger {
+  return loggerTo((level, message, fields = {}) => {
     try {
-      this.#logger?.[level](this.#redaction.mask(message), loggedFields(fields, this.#redaction));
+      logger?.[level](redaction.mask(message), loggedFields(fields, redaction));
     } catch {
       // There is nowhere left to report a logger that throws.
     }
-  }
+  });
+}
+
+/** A logger that passes its entries to a function. */
+export function loggerTo(write: (level: LogLevel, message: string, fields?: LogFields) => unknown): Logger {
+  const at = (level: LogLevel) => (message: string, fields?: LogFields) => write(level, message, fields);
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

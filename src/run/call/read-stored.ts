@@ -19,18 +19,12 @@ export interface StoredPart {
 
 /** A part of a stored result, limited in characters, with a line that describes it. */
 export function readStored(text: string, part: StoredPart, limit: number): string {
-  if (part.search !== undefined) return found(text, { ...part, search: part.search }, limit);
-  if (part.path !== undefined) return fromJson(text, { ...part, path: part.path }, limit);
-  return part.line === undefined
-    ? characters(text, part, limit)
-    : lines(text, { ...part, line: part.line }, limit);
+  if (part.search !== undefined) return found(text, part, limit);
+  if (part.path !== undefined) return fromJson(text, part, limit);
+  return part.line === undefined ? characters(text, part, limit) : lines(text, part, limit);
 }
 
-function characters(
-  text: string,
-  { from = 0, count = Number.POSITIVE_INFINITY }: StoredPart,
-  limit: number,
-): string {
+function characters(text: string, { from = 0, count = Infinity }: StoredPart, limit: number): string {
   // Not in the middle of a character.
   const start = isLow(text, from) ? from - 1 : from;
   const piece = withoutHalf(text.slice(start, start + Math.min(count, limit)));
@@ -45,38 +39,38 @@ function isLow(text: string, index: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-function lines(
-  text: string,
-  { line, count = 200 }: StoredPart & { readonly line: number },
-  limit: number,
-): string {
+function lines(text: string, { line = 1, count = 200 }: StoredPart, limit: number): string {
   const all = text.split('\n');
   const wanted = all.slice(line - 1, line - 1 + count);
-  if (wanted.length === 0) return `The result has ${all.length} lines; there is no line ${line}.`;
-  let shown = 0;
-  let size = 0;
-  while (shown < wanted.length && size + (wanted[shown] ?? '').length + 1 <= limit) {
-    size += (wanted[shown] ?? '').length + 1;
-    shown += 1;
-  }
-  if (shown === 0) {
+  const [first] = wanted;
+  if (first === undefined) return `The result has ${all.length} lines; there is no line ${line}.`;
+  const shown = fitting(wanted, limit);
+  if (shown.length === 0) {
     const offset = all.slice(0, line - 1).reduce((sum, before) => sum + before.length + 1, 0);
-    return `Line ${line} has ${(wanted[0] ?? '').length} characters; read it with "from": ${offset}.`;
+    return `Line ${line} has ${first.length} characters; read it with "from": ${offset}.`;
   }
-  const end = line + shown - 1;
+  const end = line + shown.length - 1;
   const more = end < all.length ? `; go on with "line": ${end + 1}` : '';
-  return `${withoutFiles(wanted.slice(0, shown).join('\n'))}\n[lines ${line} to ${end} of ${all.length}${more}]`;
+  return `${withoutFiles(shown.join('\n'))}\n[lines ${line} to ${end} of ${all.length}${more}]`;
+}
+
+/** The first texts that fit within a number of characters, with one character after each. */
+function fitting(texts: Iterable<string>, limit: number): readonly string[] {
+  const shown: string[] = [];
+  let left = limit;
+  for (const text of texts) {
+    left -= text.length + 1;
+    if (left < 0) break;
+    shown.push(text);
+  }
+  return shown;
 }
 
 const AROUND = 120;
 const MATCHES = 20;
 const MOST_COUNTED = 10_000;
 
-function found(
-  text: string,
-  { search, from = 0, count = MATCHES }: StoredPart & { readonly search: string },
-  limit: number,
-): string {
+function found(text: string, { search = '', from = 0, count = MATCHES }: StoredPart, limit: number): string {
   if (search === '') return 'Nothing is looked for: "search" is empty.';
   const pattern = new RegExp(escapePattern(search), 'gi');
   pattern.lastIndex = from;
@@ -100,9 +94,8 @@ function found(
 }
 
 function around(text: string, index: number, length: number): string {
-  const start = isLow(text, Math.max(0, index - AROUND))
-    ? Math.max(0, index - AROUND) + 1
-    : Math.max(0, index - AROUND);
+  const from = Math.max(0, index - AROUND);
+  const start = isLow(text, from) ? from + 1 : from;
   const end = index + length + AROUND;
   const piece = withoutHalf(text.slice(start, end)).replace(/\s+/g, ' ');
   return withoutFiles(`${start > 0 ? '…' : ''}${piece}${end < text.length ? '…' : ''}`);
@@ -110,7 +103,7 @@ function around(text: string, index: number, length: number): string {
 
 function fromJson(
   text: string,
-  { path, from = 0, count = Number.POSITIVE_INFINITY }: StoredPart & { readonly path: string },
+  { path = '', from = 0, count = Infinity }: StoredPart,
   limit: number,
 ): string {
   const read = readExactJson(text);
@@ -130,14 +123,9 @@ function items(
   all: readonly unknown[],
   { from, count, limit }: { readonly from: number; readonly count: number; readonly limit: number },
 ): string {
-  const parts: string[] = [];
-  let size = 2;
-  for (const item of all.slice(from, from + count)) {
-    const text = shownJson(item);
-    if (size + text.length + 1 > limit) break;
-    parts.push(text);
-    size += text.length + 1;
-  }
+  // The brackets take two characters; items that do not fit are not written.
+  const texts = Iterator.from(all.slice(from, from + count)).map(shownJson);
+  const parts = fitting(texts, limit - 2);
   const end = from + parts.length;
   const next = all[end];
   if (parts.length === 0 && next !== undefined)

@@ -75,13 +75,16 @@ export function createRedaction(names: readonly string[] = []): Redaction {
 /** Hides known secrets. */
 export const KNOWN_SECRETS: Redaction = createRedaction();
 
+/** The first items of a list, as they are shown, and how many are missing. */
+export function firstItems(list: readonly unknown[], show: (item: unknown) => unknown): readonly unknown[] {
+  const shown = list.slice(0, MAX_ITEMS).map(show);
+  return list.length > MAX_ITEMS ? [...shown, `… ${list.length - MAX_ITEMS} more`] : shown;
+}
+
 class RedactedCopy {
-  readonly #isSecret: (key: string) => boolean;
   #left = MAX_SIZE;
 
-  constructor(isSecret: (key: string) => boolean) {
-    this.#isSecret = isSecret;
-  }
+  constructor(private readonly isSecret: (key: string) => boolean) {}
 
   of(value: unknown, depth: number): unknown {
     this.#left -= 1;
@@ -90,16 +93,15 @@ class RedactedCopy {
     if (typeof value !== 'object' || value === null || value instanceof Date) return value;
     if (value instanceof Error) return this.#text(`${value.name}: ${value.message}`);
     if (depth >= MAX_DEPTH || this.#left <= 0) return '…';
-    if (!Array.isArray(value)) return this.#object(value, depth);
-    const shown = value.slice(0, MAX_ITEMS).map((item) => this.of(item, depth + 1));
-    const missing = value.length - shown.length;
-    return missing === 0 ? shown : [...shown, `… ${missing} more`];
+    return Array.isArray(value)
+      ? firstItems(value, (item) => this.of(item, depth + 1))
+      : this.#object(value, depth);
   }
 
   #text(text: string): string {
     const shown = Math.min(text.length, MAX_TEXT, Math.max(0, this.#left));
     this.#left -= shown;
-    const masked = visibleText(maskSecrets(text, this.#isSecret, shown));
+    const masked = visibleText(maskSecrets(text, this.isSecret, shown));
     return shown === text.length ? masked : `${masked}… (${text.length - shown} more characters)`;
   }
 
@@ -108,7 +110,7 @@ class RedactedCopy {
     const entries = keys.slice(0, MAX_ITEMS).map((key) => {
       const shown = this.#text(key);
       const field: unknown = (value as Readonly<Record<string, unknown>>)[key];
-      return [shown, this.#isSecret(key) ? HIDDEN : this.of(field, depth + 1)] as const;
+      return [shown, this.isSecret(key) ? HIDDEN : this.of(field, depth + 1)] as const;
     });
     const missing = keys.length - entries.length;
     return Object.fromEntries(missing === 0 ? entries : [...entries, ['…', `${missing} more`]]);

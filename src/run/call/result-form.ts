@@ -52,8 +52,7 @@ export function settled(value: unknown, of: WorkOf): unknown {
   } catch (error) {
     throw unreadableResult(error);
   }
-  if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
-    return settled(drainNow(value as unknown as Iterable<unknown>, of.context), of);
+  if (isIterator(value)) return settled(drainNow(value, of.context), of);
   if (Symbol.asyncIterator in value && streamOf(value) === undefined)
     return drain(value as AsyncIterable<unknown>, of.context).then((last) => settled(last, of));
   return new ResultForm(of.context, (error) =>
@@ -165,8 +164,7 @@ export class ResultForm {
     if (stream !== undefined) return this.#later(this.#stream(stream), around);
     if (types.isRegExp(value)) return String(value);
     if (types.isBoxedPrimitive(value)) return this.#form(value.valueOf(), around);
-    if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
-      return this.#list(toList(value as Iterable<unknown>), around);
+    if (isIterator(value)) return this.#list(toList(value), around);
     if (Symbol.asyncIterator in value)
       return this.#later(toListLater(value as AsyncIterable<unknown>, this.#reporter), around);
     return undefined;
@@ -233,7 +231,7 @@ export class ResultForm {
     const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
     const known = TYPES.find(({ beginning }) => beginning !== undefined && head.startsWith(beginning));
     const sniffed = isWebp ? 'image/webp' : (known?.type ?? UNKNOWN);
-    const type = (mimeType || sniffed).split(';', 1)[0] ?? UNKNOWN;
+    const [type = UNKNOWN] = (mimeType || sniffed).split(';', 1);
     const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
     const isImage = type.startsWith('image/');
     const { extension = 'bin' } = TYPES.find((other) => other.type === type) ?? {};
@@ -400,28 +398,31 @@ export async function drain(values: AsyncIterable<unknown>, context: Reporter): 
 
 /** The same for a synchronous iterator. If it returns nothing, the yielded values are the result. */
 function drainNow(values: Iterable<unknown>, context: Reporter): unknown {
-  const yielded: unknown[] = [];
-  const iterator = values[Symbol.iterator]();
-  for (;;) {
-    const next = iterator.next();
-    if (next.done) return next.value === undefined ? yielded : next.value;
-    context.progress(next.value);
-    yielded.push(next.value);
-    if (yielded.length <= MAX_VALUES) continue;
-    iterator.return?.();
-    throw tooMuch(`${MAX_VALUES} values`);
-  }
+  let returned: unknown;
+  const yielded = toList(
+    (function* reported(): Generator<unknown> {
+      returned = yield* values;
+    })(),
+    context,
+  );
+  return returned === undefined ? yielded : returned;
+}
+
+function isIterator(value: object): value is Iterable<unknown> {
+  return 'next' in value && typeof value.next === 'function' && Symbol.iterator in value;
 }
 
 /** More values are not useful for a model; an iterator may be endless. */
 const MAX_VALUES = 100_000;
 
-/** All values of an iterator. */
-function toList(values: Iterable<unknown>): readonly unknown[] {
-  const list = Iterator.from(values)
-    .take(MAX_VALUES + 1)
-    .toArray();
-  if (list.length > MAX_VALUES) throw tooMuch(`${MAX_VALUES} values`);
+/** All values of an iterable; each of them is progress for `reporter`. */
+function toList(values: Iterable<unknown>, reporter?: Reporter): readonly unknown[] {
+  const list: unknown[] = [];
+  for (const value of values) {
+    reporter?.progress(value);
+    list.push(value);
+    if (list.length > MAX_VALUES) throw tooMuch(`${MAX_VALUES} values`);
+  }
   return list;
 }
 
@@ -429,7 +430,7 @@ function toList(values: Iterable<unknown>): readonly unknown[] {
 async function toListLater(
   values: AsyncIterable<unknown>,
   reporter: Reporter,
-  maxBytes = Number.POSITIVE_INFINITY,
+  maxBytes = Infinity,
 ): Promise<readonly unknown[]> {
   const list: unknown[] = [];
   let bytes = 0;
@@ -514,18 +515,14 @@ function isSane({ forLLM, forUser, silent, isError, async, content }: ToolResult
   );
 }
 
-/** Converts fields of wrong types: content must be text, parts must be parts, and flags must be booleans. */
+/** Converts fields of wrong types: content must be text, and parts must be parts. Flags become booleans in any case. */
 function saneResult(result: ToolResultFields): ToolResult {
-  const { forLLM, forUser } = result as { readonly forLLM: unknown; readonly forUser: unknown };
-  const { error, content: given, details } = result;
-  const content = Array.isArray(given) ? given.filter(isPart) : undefined;
+  const { forLLM, forUser, content } = result as { readonly [Key in keyof ToolResultFields]: unknown };
   return new ToolResult({
-    ...{ error, content, details },
-    forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM),
+    ...result,
+    forLLM: String(forLLM ?? ''),
     forUser: forUser === undefined || forUser === null ? undefined : String(forUser),
-    silent: Boolean(result.silent),
-    isError: Boolean(result.isError),
-    async: Boolean(result.async),
+    content: Array.isArray(content) ? content.filter(isPart) : undefined,
   });
 }
 

@@ -1,12 +1,4 @@
-import type {
-  CallJournal,
-  CallRecord,
-  CallScope,
-  HookNote,
-  Suspension,
-  Wait,
-} from '../../core/contract/call.js';
-import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { CallJournal, CallRecord, CallScope, Suspension, Wait } from '../../core/contract/call.js';
 import type { ArgumentFault, ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import {
@@ -20,8 +12,9 @@ import { parsedJson } from '../../core/kernel/json.js';
 import { listFaults } from '../../tools/checking/faults.js';
 import type { CallLog } from './call-log.js';
 import { argumentsBefore, type CheckedCall } from './check-arguments.js';
-import { type Call, contextOf, limitsOf } from './context.js';
-import type { Block, BodyOutcome, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
+import { type Call, contextOf, limitsOf, type ReceivedCall, workOf } from './context.js';
+import type { CallHooks } from './hooked-call.js';
+import type { Block, BodyOutcome, CallEnvironment, CallOutcome, MaybeLater } from './invocation.js';
 import type { CallPlan } from './plan.js';
 import { isReady, isToolResultLike, ResultForm, settled, writeResult } from './result-form.js';
 import {
@@ -36,10 +29,10 @@ import {
 import { withoutApproval } from './waits.js';
 
 /** Continues a call after its body has ended. Must not throw. */
-type OnBodyEnd<Answer> = (call: Call, outcome: BodyOutcome) => Answer | Promise<Answer>;
+type OnBodyEnd<Answer> = (call: Call, outcome: BodyOutcome) => MaybeLater<Answer>;
 
 /** Runs a tool's body and continues with its outcome: synchronously if the body is, otherwise with one promise. */
-export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): Answer | Promise<Answer> {
+export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): MaybeLater<Answer> {
   const { tool } = call;
   if (call.scope.signal?.aborted && !tool.observesSignal) return onEnd(call, { type: 'aborted' });
   try {
@@ -47,7 +40,8 @@ export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): Answer | 
     const value: unknown = tool.execute(call.args, call.context as ToolContext);
     if (value instanceof Promise) return awaitBody(call, Promise.resolve(value), onEnd);
     if (isReady(value)) return onEnd(call, { type: 'returned', value });
-    const later = isThenable(value) ? Promise.resolve(value) : settledValue(value, call);
+    // A generator reports through the context and is stopped by it, even if the tool takes none.
+    const later = isThenable(value) ? Promise.resolve(value) : settled(value, workOf(call));
     return later instanceof Promise
       ? awaitBody(call, later, onEnd)
       : onEnd(call, { type: 'returned', value: later });
@@ -73,14 +67,9 @@ function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<
   });
 }
 
-/** A generator reports through the context and is stopped by it, even if the tool takes none. */
-function settledValue(value: unknown, call: Call): unknown {
-  return settled(value, { tool: call.tool, environment: call.environment, context: contextOf(call) });
-}
-
 async function settledOutcome(call: Call, value: unknown): Promise<BodyOutcome> {
   try {
-    return { type: 'returned', value: await settledValue(value, call) };
+    return { type: 'returned', value: await settled(value, workOf(call)) };
   } catch (error) {
     return { type: 'error', error };
   }
@@ -92,7 +81,7 @@ const ABORT_GRACE_MS = 500;
 /** How awaited work continues. */
 interface AwaitedWork<Answer> {
   /** Continues with the outcome. Must not throw. */
-  readonly onEnd: (outcome: BodyOutcome) => Answer | Promise<Answer>;
+  readonly onEnd: (outcome: BodyOutcome) => MaybeLater<Answer>;
   /** The outcome of a value that needs preparation; default: none does. */
   readonly settle?: (value: unknown) => Promise<BodyOutcome> | undefined;
   /** Aborts the work because its result is no longer needed. */
@@ -135,7 +124,7 @@ export function awaitWork<Answer>(
       },
       (error) => end({ type: 'error', error }),
     );
-    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+    if (timeoutMs !== undefined && timeoutMs !== Infinity)
       deadline = startDeadline(timeoutMs, () => {
         stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
         end({ type: 'timed_out', timeoutMs, hasBegun: true });
@@ -192,12 +181,8 @@ function armAll(): void {
   }
 }
 
-/** The facts in the outcome of a call that does not run; for a missing tool, its name. */
-type BlockedCall = Parameters<typeof writeOutcome>[0] &
-  CheckedCall & { readonly environment: CallEnvironment };
-
 /** The outcome of a call that does not run, or not now; a call that a hook holds has no waits of its own. */
-export function blockedResult(call: BlockedCall, block: Block | BodyOutcome): CallOutcome {
+export function blockedResult(call: WrittenCall & CheckedCall, block: Block | BodyOutcome): CallOutcome {
   const { tool, environment } = call;
   if (block.type === 'held') return suspended(tool.name, { waits: [], journal: journalOf(call) });
   if (block.type !== 'waits') return writeOutcome(call, block);
@@ -233,7 +218,7 @@ export function suspended(tool: string, suspension: Suspension): CallOutcome {
  * The outcome of a call whose body asked an unanswered question, or started a run that waits. The call waits,
  * whatever the body returned. Running `once` work then has the same limits as a body.
  */
-export function outcomeOfBody(call: Call, body: BodyOutcome): CallOutcome | Promise<CallOutcome> {
+export function outcomeOfBody(call: Call, body: BodyOutcome): MaybeLater<CallOutcome> {
   const { tool, task, scope, environment } = call;
   const replay = call.context?.replay;
   const waiting = environment.innerWaits?.() ?? NO_WAITS;
@@ -395,16 +380,10 @@ function resultFaults(
 }
 
 /** A call that has ended, or that was answered without being executed. */
-interface EndedCall {
-  readonly request: CallRequest;
-  readonly attempt: number;
-  readonly since: number;
-  readonly checked?: JsonObject | undefined;
-  readonly sent?: unknown;
-  readonly repairs?: readonly string[];
-  readonly removed?: readonly string[];
-  readonly hooked?: { readonly rawArguments: unknown; readonly notes: readonly HookNote[] } | undefined;
-}
+type EndedCall = Pick<ReceivedCall, 'request' | 'attempt' | 'since'> &
+  Partial<Pick<ReceivedCall, 'checked' | 'sent' | 'repairs' | 'removed'>> & {
+    readonly hooked?: Pick<CallHooks, 'rawArguments' | 'notes'> | undefined;
+  };
 
 /** The record of a call. */
 export function callRecord(call: EndedCall, { status, result, taskId }: CallOutcome): CallRecord {

@@ -79,7 +79,7 @@ export class TaskQueue {
 
   constructor(options: TaskQueueOptions = {}) {
     checkOptions(options, OPTIONS);
-    this.#maxRunning = options.maxRunning ?? Number.POSITIVE_INFINITY;
+    this.#maxRunning = options.maxRunning ?? Infinity;
   }
 
   /** All waiting and running work, in the order in which it was started. */

@@ -8,16 +8,18 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, callListener, nextTurn, onAbort, unlessAborted } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logThrown } from './call-log.js';
-import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
+import { type Call, type CallWork, contextOf, keyOfEffect, workOf } from './context.js';
 import { jsonDigest } from './effect-key.js';
 import { logSilence } from './failure-log.js';
 import type { BodyOutcome, CallOutcome } from './invocation.js';
 import { cancelledResult, type JobDispatch } from './job-dispatch.js';
-import { runWork, settled, settleWork, type WorkOf } from './result-form.js';
+import { runWork, settled, settleWork } from './result-form.js';
 import { failedResult, writeFailure } from './result-text.js';
 import { cancelDeadline, type Deadline, startDeadline, writeOutcome } from './run-body.js';
-import { TaskQueue } from './task-queue.js';
+import type { TaskQueue } from './task-queue.js';
 import { approvalNeed } from './waits.js';
+
+const STARTED = 'Started; the result will follow.';
 
 /** The task whose work runs here, so that work it starts belongs to it. */
 const currentTask = new AsyncLocalStorage<CallTask>();
@@ -28,9 +30,8 @@ const currentTask = new AsyncLocalStorage<CallTask>();
  * call; later ones are only logged. The completion is delivered once, and never before the call itself was answered.
  */
 export class CallTask implements CallWork {
-  readonly #call: Call;
   readonly #queue: TaskQueue;
-  #id: string | undefined;
+  id: string | undefined;
   #state: 'open' | 'completed' | 'delivered' | 'discarded' = 'open';
   #completion: ToolResult | undefined;
   #isAcknowledged = false;
@@ -41,14 +42,9 @@ export class CallTask implements CallWork {
   /** Code that frees a slot, or cancels, must not pass its own async context to this call. */
   #inContextOfCall: <Value>(run: () => Value) => Value = (run) => run();
 
-  constructor(call: Call) {
-    this.#call = call;
-    this.#queue = call.environment.tasks ?? new TaskQueue();
+  constructor(private readonly call: Call) {
+    this.#queue = call.environment.tasks as TaskQueue;
     tasksByContext.set(contextOf(call), this);
-  }
-
-  get id(): string | undefined {
-    return this.#id;
   }
 
   /** The completion of the call is decided, or there will be none. */
@@ -57,18 +53,14 @@ export class CallTask implements CallWork {
   }
 
   get isOver(): boolean {
-    return this.#id !== undefined && this.isSettled;
+    return this.id !== undefined && this.isSettled;
   }
 
   /** `context.background`. Work that the work itself starts is a part of it. */
-  begin(
-    work: () => unknown,
-    acknowledgement = 'Started; the result will follow.',
-  ): ToolResult | Promise<ToolResult> {
-    if (currentTask.getStore() === this) return settleWork(this.#workOf, work);
-    const { tool, context, environment, log } = this.#call;
-    const why =
-      this.#id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
+  begin(work: () => unknown, acknowledgement = STARTED): ToolResult | Promise<ToolResult> {
+    if (currentTask.getStore() === this) return settleWork(workOf(this.call), work);
+    const { tool, context, environment, log } = this.call;
+    const why = this.id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
     // Two pieces of work would need two completions, but a call has one.
     if (why)
       throw new ToolwrightError(
@@ -86,13 +78,13 @@ export class CallTask implements CallWork {
   }
 
   report(update: unknown): void {
-    if (this.#id !== undefined) this.#queue.report(this.#id, update);
+    if (this.id !== undefined) this.#queue.report(this.id, update);
   }
 
   /** Receives the argument of a `setCallback` tool's callback. */
   callBack(value: unknown): void {
     try {
-      const ready = settled(value, this.#workOf);
+      const ready = settled(value, workOf(this.call));
       if (ready instanceof Promise) this.#completeWith(ready);
       else this.#complete({ type: 'returned', value: ready });
     } catch (error) {
@@ -105,19 +97,19 @@ export class CallTask implements CallWork {
     const { status, result } = end;
     // Work that was stopped together with its call has no completion.
     if (status === 'timed_out' || status === 'aborted') return end;
-    if (this.#id === undefined && status === 'success' && result.async && isAsync(this.#call.tool)) {
+    if (this.id === undefined && status === 'success' && result.async && isAsync(this.call.tool)) {
       // It completes through its callback, or already has.
       this.#enter();
       if (this.isSettled) this.#release();
       else this.#begun();
     }
-    if (this.#id === undefined) return end;
+    if (this.id === undefined) return end;
     // The method may have failed after it had started its work, which completes all the same.
-    if (status !== 'success') return { ...end, taskId: this.#id };
+    if (status !== 'success') return { ...end, taskId: this.id };
     return {
       status: 'started',
       result: result.async ? result : new ToolResult({ ...result, async: true }),
-      taskId: this.#id,
+      taskId: this.id,
     };
   }
 
@@ -134,22 +126,22 @@ export class CallTask implements CallWork {
     this.#state = 'discarded';
     this.#release();
     this.#trace?.end(result);
-    if (this.#id !== undefined) this.#queue.end(this.#id, result, () => {});
+    if (this.id !== undefined) this.#queue.end(this.id, result, () => {});
   }
 
   #enter(run?: () => void): void {
-    const { signal } = this.#call.scope;
-    this.#id = `task_${crypto.randomUUID()}`;
+    const { signal } = this.call.scope;
+    this.id = `task_${crypto.randomUUID()}`;
     const inContext = AsyncLocalStorage.snapshot();
     this.#inContextOfCall = inContext;
     if (signal !== undefined && !signal.aborted) this.#unfollow = onAbort(signal, this.#abort);
     this.#queue.enter({
-      id: this.#id,
-      call: this.#call,
+      id: this.id,
+      call: this.call,
       run: run && (() => inContext(run)),
       mayRun: () => !this.#isAborted(),
       cancel: (reason) => {
-        const result = cancelledResult(this.#call.tool.name, reason);
+        const result = cancelledResult(this.call.tool.name, reason);
         return this.#stop(result.error, () => result);
       },
     });
@@ -158,23 +150,23 @@ export class CallTask implements CallWork {
 
   /** Ends the work if the run was aborted before this call could observe it. */
   #isAborted(): boolean {
-    const isAborted = this.#call.scope.signal?.aborted ?? false;
+    const isAborted = this.call.scope.signal?.aborted ?? false;
     if (isAborted) this.#abort();
     return isAborted;
   }
 
   #run(work: () => unknown): void {
     this.#begun();
-    const run = () => currentTask.run(this, () => runWork(work, this.#workOf));
+    const run = () => currentTask.run(this, () => runWork(work, workOf(this.call)));
     this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
   }
 
   /** The tool's timeout starts here; the run's timeout is for calls, and this work outlives the run. */
   #begun(): void {
-    const { tool, environment, request, trace } = this.#call;
+    const { tool, environment, request, trace } = this.call;
     const { timeoutMs } = tool;
     this.#hasBegun = true;
-    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+    if (timeoutMs !== undefined && timeoutMs !== Infinity)
       this.#deadline = startDeadline(timeoutMs, () => {
         const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
         this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
@@ -182,8 +174,8 @@ export class CallTask implements CallWork {
     const { telemetry } = environment;
     if (!telemetry?.isOn) return;
     // A separate trace, because it outlives that of the call.
-    const [taskId, startedBy] = [this.#id ?? '', trace?.place];
-    this.#trace = telemetry.startTask({ taskId, callId: request.id, tool: tool.name, startedBy });
+    const task = { taskId: this.id ?? '', callId: request.id, tool: tool.name, startedBy: trace?.place };
+    this.#trace = telemetry.startTask(task);
   }
 
   #completeWith(value: Promise<unknown>): void {
@@ -193,13 +185,8 @@ export class CallTask implements CallWork {
     );
   }
 
-  get #workOf(): WorkOf {
-    const { tool, environment } = this.#call;
-    return { tool, environment, context: contextOf(this.#call) };
-  }
-
   readonly #abort = (): void => {
-    this.#stop(this.#call.scope.signal?.reason, () =>
+    this.#stop(this.call.scope.signal?.reason, () =>
       this.#write({ type: 'aborted', hasBegun: this.#hasBegun }),
     );
   };
@@ -211,20 +198,20 @@ export class CallTask implements CallWork {
   #stop(reason: unknown, write: () => ToolResult): boolean {
     if (this.isSettled) return false;
     this.#settle(() => {
-      this.#inContextOfCall(() => contextOf(this.#call).stop(reason));
+      this.#inContextOfCall(() => contextOf(this.call).stop(reason));
       return write();
     });
     return true;
   }
 
   #complete(end: BodyOutcome): void {
-    this.#settle(() => finalized(this.#call, this.#write(end), this.#inContextOfCall));
+    this.#settle(() => finalized(this.call, this.#write(end), this.#inContextOfCall));
   }
 
   #settle(write: () => ToolResult): void {
     if (this.#state !== 'open') {
       const why = this.#state === 'discarded' ? 'has its answer' : 'was completed or aborted before';
-      this.#call.log.ignored(`A completion came for a call that ${why}; it is ignored`);
+      this.call.log.ignored(`A completion came for a call that ${why}; it is ignored`);
       return;
     }
     this.#state = 'completed';
@@ -236,11 +223,11 @@ export class CallTask implements CallWork {
 
   /** Reading a thrown or returned value may throw again; the call completes all the same. */
   #write(end: BodyOutcome): ToolResult {
-    const { tool, environment } = this.#call;
+    const { tool, environment } = this.call;
     try {
       if (end.type === 'error' && isUnanswerable(end.error))
         return failedResult('NotExecutableHere', end.error.message);
-      const { result } = writeOutcome(this.#call, end);
+      const { result } = writeOutcome(this.call, end);
       // Nothing follows a completion.
       return result.async ? new ToolResult({ ...result, async: false }) : result;
     } catch (error) {
@@ -252,15 +239,15 @@ export class CallTask implements CallWork {
   #release(): void {
     if (this.#deadline !== undefined) cancelDeadline(this.#deadline);
     this.#unfollow?.();
-    if (this.#id !== undefined) this.#queue.settle(this.#id);
+    if (this.id !== undefined) this.#queue.settle(this.id);
   }
 
   #deliver(): void {
-    const [result, id] = [this.#completion, this.#id];
+    const [result, id] = [this.#completion, this.id];
     this.#state = 'delivered';
     if (result === undefined || id === undefined) return;
-    void andThen(this.#call.hooked?.completed(result) ?? result, (reported) =>
-      this.#queue.end(id, reported, () => handOver(this.#call, reported, this.#inContextOfCall)),
+    void andThen(this.call.hooked?.completed(result) ?? result, (reported) =>
+      this.#queue.end(id, reported, () => handOver(this.call, reported, this.#inContextOfCall)),
     );
   }
 }
@@ -369,11 +356,6 @@ const currentTurn = new AsyncLocalStorage<ExclusiveTurn>();
  * calls have their own line, and when they end, the outer call's context is set again.
  */
 class ExclusiveTurn {
-  readonly #shared: object;
-  /** Sets the context of this turn's call on the shared object. */
-  readonly #enter: () => void;
-  /** Receives errors of the shared object when the outer call is set again. */
-  readonly #onError: (error: unknown) => void;
   readonly #outer: ExclusiveTurn | undefined;
   readonly #line: Line = {};
   #release: () => void = () => {};
@@ -386,18 +368,23 @@ class ExclusiveTurn {
   /** Turns on other objects that calls within this turn wait for. */
   readonly #awaited = new Set<ExclusiveTurn>();
 
-  constructor(shared: object, enter: () => void, onError: (error: unknown) => void) {
-    this.#shared = shared;
-    this.#enter = enter;
-    this.#onError = onError;
+  /**
+   * `enter` sets the context of this turn's call on the shared object; `onError` receives errors of the object when the
+   * outer call is set again.
+   */
+  constructor(
+    private readonly shared: object,
+    private readonly enter: () => void,
+    private readonly onError: (error: unknown) => void,
+  ) {
     // Ended turns are released: work that starts work would form an endless chain.
     this.#outer = ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => !turn.#isOver);
-    this.#within = ExclusiveTurn.#nearest(this.#outer, (turn) => !turn.#isOver && turn.#shared === shared);
+    this.#within = ExclusiveTurn.#nearest(this.#outer, (turn) => !turn.#isOver && turn.shared === shared);
   }
 
   /** The turn in which the current code was started, even if it has ended. */
   static on(shared: object): ExclusiveTurn | undefined {
-    return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.#shared === shared);
+    return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.shared === shared);
   }
 
   static #nearest(
@@ -413,8 +400,8 @@ class ExclusiveTurn {
    * Waits until all earlier turns have ended, and starts; an abort ends the wait. `stuck`: the wait would never end.
    */
   async begin(signal: AbortSignal | undefined): Promise<'begun' | 'aborted' | 'stuck'> {
-    const line = this.#within === undefined ? (lines.get(this.#shared) ?? {}) : this.#within.#line;
-    if (this.#within === undefined) lines.set(this.#shared, line);
+    const line = this.#within === undefined ? (lines.get(this.shared) ?? {}) : this.#within.#line;
+    if (this.#within === undefined) lines.set(this.shared, line);
     const { tail: before, last } = line;
     const { promise: turn, resolve } = Promise.withResolvers<void>();
     this.#release = resolve;
@@ -475,7 +462,7 @@ class ExclusiveTurn {
   async run<Value>(work: () => Value | Promise<Value>): Promise<Value> {
     try {
       return await currentTurn.run(this, () => {
-        this.#enter();
+        this.enter();
         return work();
       });
     } finally {
@@ -496,9 +483,9 @@ class ExclusiveTurn {
     const within = this.#within;
     if (within !== undefined && !within.#isOver) {
       try {
-        within.#enter();
+        within.enter();
       } catch (error) {
-        within.#onError(error);
+        within.onError(error);
       }
     }
     this.#release();
@@ -510,25 +497,21 @@ class ExclusiveTurn {
   }
 }
 
-const ACKNOWLEDGEMENT = asyncResult('Started; the result will follow.');
+const ACKNOWLEDGEMENT = asyncResult(STARTED);
 
 /** A call whose work is a job of an engine, and its completion if this process listens for it. */
 export class JobTask implements CallWork {
-  readonly #call: Call;
-  readonly #dispatch: JobDispatch;
-  readonly #queue: TaskQueue;
+  /** Present if this process listens for the completion. */
+  readonly #queue: TaskQueue | undefined;
   readonly #inContextOfCall = AsyncLocalStorage.snapshot();
-  #id: string | undefined;
+  id: string | undefined;
   isHooked = false;
 
-  constructor(call: Call, dispatch: JobDispatch) {
-    this.#call = call;
-    this.#dispatch = dispatch;
-    this.#queue = call.environment.tasks ?? new TaskQueue();
-  }
-
-  get id(): string | undefined {
-    return this.#id;
+  constructor(
+    private readonly call: Call,
+    private readonly dispatch: JobDispatch,
+  ) {
+    this.#queue = call.environment.tasks;
   }
 
   get isOver(): boolean {
@@ -537,90 +520,90 @@ export class JobTask implements CallWork {
 
   /** Stores the job and sends it; returns the acknowledgement. Rejects if it cannot be stored. */
   async start(): Promise<ToolResult> {
-    const { tool, environment } = this.#call;
-    const job = jobOf(this.#call);
-    const { id } = job;
-    const { concurrency: _, ...options } = typeof tool.background === 'object' ? tool.background : {};
-    const { logger } = environment;
-    await this.#dispatch.send(job, options, (error) => logSilence(this.#dispatch.engine, { logger, error }));
-    this.#id = id;
+    const id = await this.#send();
+    this.id = id;
     const cancel = (reason: string | undefined): true => {
-      this.#dispatch
-        .cancel(id, reason, tool.name)
-        .catch((error) => logThrown(this.#call, 'A job could not be cancelled', error));
+      this.dispatch
+        .cancel(id, reason, this.call.tool.name)
+        .catch((error) => logThrown(this.call, 'A job could not be cancelled', error));
       return true;
     };
-    if (this.#hasListener)
-      this.#queue.enter({ id, call: this.#call, isJob: true, mayRun: () => true, cancel });
+    this.#queue?.enter({ id, call: this.call, isJob: true, mayRun: () => true, cancel });
     return ACKNOWLEDGEMENT;
   }
 
   /** Starts the job and waits for its result; `undefined` if the call is aborted meanwhile; the job then continues. */
   async complete(): Promise<ToolResult | undefined> {
-    await this.start();
-    const id = this.#id;
-    this.#id = undefined;
-    if (id === undefined) return undefined;
-    const { signal } = this.#call.scope;
+    const id = await this.#send();
+    const { signal } = this.call.scope;
     const ended = Promise.withResolvers<ToolResult | undefined>();
-    this.#follow(id, (update) => contextOf(this.#call).progress(update), ended.resolve);
+    this.#follow(id, (update) => contextOf(this.call).progress(update), ended.resolve);
     const unlisten = signal && onAbort(signal, () => ended.resolve(undefined));
     const result = await ended.promise;
     unlisten?.();
-    this.#dispatch.unfollow(id);
+    this.dispatch.unfollow(id);
     this.isHooked = result !== undefined;
     return result;
   }
 
+  async #send(): Promise<string> {
+    const job = jobOf(this.call);
+    const { background } = this.call.tool;
+    const { concurrency: _, ...options } = typeof background === 'object' ? background : {};
+    await this.dispatch.send(job, options, this.#onSilence);
+    return job.id;
+  }
+
+  readonly #onSilence = (error: unknown): void => {
+    const { logger } = this.call.environment;
+    logSilence(this.dispatch.engine, { logger, error });
+  };
+
   /** Its tool does not run here. */
   begin(): never {
-    throw new TypeError(`The tool '${this.#call.tool.name}' runs as a job`);
+    throw new TypeError(`The tool '${this.call.tool.name}' runs as a job`);
   }
 
   report(): void {}
 
   /** A stored job runs, even if the run was aborted meanwhile. */
   outlive(end: CallOutcome): CallOutcome {
-    if (this.#id === undefined) return end;
-    return { status: 'started', result: ACKNOWLEDGEMENT, taskId: this.#id };
+    if (this.id === undefined) return end;
+    return { status: 'started', result: ACKNOWLEDGEMENT, taskId: this.id };
   }
 
   answered({ taskId }: CallOutcome): void {
     // After the answer has reached its caller, not before.
-    if (taskId !== undefined && this.#hasListener) setImmediate(() => this.#followUp(taskId));
+    const queue = this.#queue;
+    if (taskId !== undefined && queue !== undefined) setImmediate(() => this.#followUp(taskId, queue));
   }
 
-  get #hasListener(): boolean {
-    return this.#call.environment.onAsyncResult !== undefined;
-  }
-
-  #followUp(id: string): void {
-    const { followUntil } = this.#call.environment;
+  #followUp(id: string, queue: TaskQueue): void {
+    const { followUntil } = this.call.environment;
     let unlisten = (): void => {};
     this.#follow(
       id,
-      (update) => this.#queue.report(id, update),
+      (update) => queue.report(id, update),
       (result) => {
         unlisten();
-        const known = finalized(this.#call, result, this.#inContextOfCall);
-        this.#queue.end(id, known, () => handOver(this.#call, known, this.#inContextOfCall));
+        const known = finalized(this.call, result, this.#inContextOfCall);
+        queue.end(id, known, () => handOver(this.call, known, this.#inContextOfCall));
       },
     );
     // The job continues without the closing process.
     if (followUntil !== undefined)
       unlisten = onAbort(followUntil, () => {
-        this.#dispatch.unfollow(id);
-        this.#queue.leave(id);
+        this.dispatch.unfollow(id);
+        queue.leave(id);
       });
   }
 
   #follow(id: string, onUpdate: (update: unknown) => void, onEnd: (result: ToolResult) => void): void {
-    const { logger } = this.#call.environment;
-    this.#dispatch.follow(id, {
+    this.dispatch.follow(id, {
       onUpdate,
       onEnd,
-      onError: (error) => logThrown(this.#call, 'A job could not be followed; it is looked at again', error),
-      onSilence: (error) => logSilence(this.#dispatch.engine, { logger, error }),
+      onError: (error) => logThrown(this.call, 'A job could not be followed; it is looked at again', error),
+      onSilence: this.#onSilence,
     });
   }
 }

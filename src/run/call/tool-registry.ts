@@ -67,7 +67,7 @@ import type {
   WatcherAdditions,
 } from './invocation.js';
 import { type JobDispatch, jobsOf } from './job-dispatch.js';
-import { SafeLog } from './log.js';
+import { safeLog } from './log.js';
 import { planOf, type ToolEntry } from './plan.js';
 import { createRedaction, type Redaction } from './redact.js';
 import { answerText, type DescribeError } from './result-text.js';
@@ -167,7 +167,7 @@ export class ToolRegistry {
   /** Hooks around its calls, and around the requests of runs with it. */
   readonly hooks: readonly Hooks[];
   readonly #options: ToolRegistryOptions;
-  readonly #log: SafeLog;
+  readonly #log: Logger;
   readonly #table: ToolTable;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
   /** The environment of a call without its own settings. */
@@ -183,7 +183,7 @@ export class ToolRegistry {
     this.#table = table;
     checkOptions(options, REGISTRY_OPTIONS);
     this.logger = options.logger;
-    this.#log = new SafeLog(options.logger);
+    this.#log = safeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
     this.maxResultChars = options.maxResultChars;
     this.telemetry = options.telemetry;
@@ -192,10 +192,10 @@ export class ToolRegistry {
     this.tasks = tasks ?? new TaskQueue();
     this.#environment = {
       ...others,
-      ...(policy ? { policies: [policy] } : {}),
-      ...(hooks.length > 0 ? { hooks } : {}),
-      ...(redact ? { redact: createRedaction(redact) } : {}),
-      ...(engine ? { jobs: jobsOf({ engine, store }, 'ToolRegistry') } : {}),
+      ...(policy && { policies: [policy] }),
+      ...(hooks.length > 0 && { hooks }),
+      ...(redact && { redact: createRedaction(redact) }),
+      ...(engine && { jobs: jobsOf({ engine, store }, 'ToolRegistry') }),
       find: (name) => this.#table.get(name),
       names: () => this.list(),
     };
@@ -256,8 +256,7 @@ export class ToolRegistry {
    */
   view(filter: NameFilter = {}): ToolRegistry {
     checkOptions(filter, NAME_FILTER);
-    const { tasks } = this;
-    return new ToolRegistry({ ...this.#options, tasks }, tableView(this.#table, createNameFilter(filter)));
+    return this.#over(tableView(this.#table, createNameFilter(filter)));
   }
 
   /** The same tools with the policies and hooks of another registry too, for calls within its calls. */
@@ -269,10 +268,10 @@ export class ToolRegistry {
     const both = bothPolicies(policy, own.policy);
     const options = {
       ...own,
-      ...(both ? { policy: both } : {}),
+      ...(both && { policy: both }),
       hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
       redact: [...redact, ...(own.redact ?? [])],
-      ...(logArguments === false ? { logArguments } : {}),
+      ...(logArguments === false && { logArguments }),
       tasks: this.tasks,
     };
     return new ToolRegistry(options, this.#table);
@@ -280,11 +279,14 @@ export class ToolRegistry {
 
   /** The prompts, resources or completions of this registry, as a registry. For the framework. */
   part(kind: ServedAs['kind']): ToolRegistry {
-    const part =
-      this.#parts.get(kind) ??
-      new ToolRegistry({ ...this.#options, tasks: this.tasks }, this.#table.part(kind));
+    const part = this.#parts.get(kind) ?? this.#over(this.#table.part(kind));
     this.#parts.set(kind, part);
     return part;
+  }
+
+  /** The same settings for another table. */
+  #over(table: ToolTable): ToolRegistry {
+    return new ToolRegistry({ ...this.#options, tasks: this.tasks }, table);
   }
 
   /** Calls a listener for every change of the registered tools, once per tool; the returned function removes it. */
@@ -402,9 +404,9 @@ export class ToolRegistry {
     const shared = {
       ...this.#environment,
       ...options,
-      ...(policies ? { policies } : {}),
-      ...(hooks.length > 0 ? { hooks: [...this.hooks, ...hooks] } : {}),
-      ...(options.onAsyncResult ? { tasks } : {}),
+      ...(policies && { policies }),
+      ...(hooks.length > 0 && { hooks: [...this.hooks, ...hooks] }),
+      ...(options.onAsyncResult && { tasks }),
       isRecorded: true as const,
       canSuspend: true,
     };
@@ -518,13 +520,13 @@ const ANYWHERE: CallSource = { scope: {} };
 
 /** A call without an id. Its number is formatted only if it is read. */
 class NumberedCall implements CallRequest {
-  readonly name: string;
   readonly arguments: unknown;
-  readonly number: number;
 
-  constructor(number: number, name: string, args: unknown) {
-    this.number = number;
-    this.name = name;
+  constructor(
+    readonly number: number,
+    readonly name: string,
+    args: unknown,
+  ) {
     this.arguments = args;
   }
 
@@ -545,8 +547,8 @@ async function makeWatched(
 ): Promise<Invocation> {
   const make = ({ policy, onStep }: WatcherAdditions = {}): Invocation | Promise<Invocation> => {
     const { policies = [] } = environment;
-    const asked = policy === undefined ? {} : { policies: [...policies, policy] };
-    return makeCall({ ...environment, ...asked, ...(onStep ? { onStep } : {}) }, request, { scope, attempt });
+    const added = { ...(policy && { policies: [...policies, policy] }), ...(onStep && { onStep }) };
+    return makeCall({ ...environment, ...added }, request, { scope, attempt });
   };
   return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
 }
@@ -702,7 +704,8 @@ export function readTool(registered: RegisteredTool): ReadTool {
   try {
     if (isFactory) offered = registered();
   } catch (error) {
-    return { faults: [factoryFault(registered.name, error)] };
+    const problem = `as a function it must return a tool, and it threw: ${errorMessage(error)}`;
+    return { faults: [registerFault(registered.name || 'a function', problem, '() => tool')] };
   }
   try {
     offered = adaptAgentTool(offered);
@@ -730,24 +733,19 @@ function warningsFor({ name, description, parameters, output }: ToolDefinition):
   ];
 }
 
-function factoryFault(name: string, error: unknown): AuthorFault {
-  return {
-    where: `register(${name || 'a function'})`,
-    problem: `as a function it must return a tool, and it threw: ${errorMessage(error)}`,
-    fix: '() => tool',
-  };
-}
-
 function classFault(given: ClassType): AuthorFault {
   const { name } = given;
-  const isToolset = toolMethods(given).length > 0;
-  return {
-    where: `register(${name || 'a class'})`,
-    problem: 'it is a class and not a tool',
-    fix: isToolset
-      ? `register(...discoverTools({ toolsets: [${name}] }))`
-      : `register(new ${name}()), or @Tool before its methods`,
-  };
+  const fix =
+    toolMethods(given).length > 0 ? discovered(name) : `register(new ${name}()), or @Tool before its methods`;
+  return registerFault(name || 'a class', 'it is a class and not a tool', fix);
+}
+
+function discovered(toolset: string): string {
+  return `register(...discoverTools({ toolsets: [${toolset}] }))`;
+}
+
+function registerFault(what: string, problem: string, fix: string): AuthorFault {
+  return { where: `register(${what})`, problem, fix };
 }
 
 type Fault = Omit<AuthorFault, 'where'>;
@@ -825,30 +823,20 @@ function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): read
 
 /** Frequent mistakes instead of a tool. */
 function mistakenFor(tool: unknown): AuthorFault | undefined {
-  if (Array.isArray(tool))
-    return { where: 'register([…])', problem: 'it is a list of tools', fix: 'register(...tools)' };
+  if (Array.isArray(tool)) return registerFault('[…]', 'it is a list of tools', 'register(...tools)');
   if (typeof tool !== 'object' || tool === null)
-    return {
-      where: `register(${String(tool)})`,
-      problem: 'it is not a tool',
-      fix: 'an object with name, description, parameters and execute',
-    };
+    return registerFault(
+      String(tool),
+      'it is not a tool',
+      'an object with name, description, parameters and execute',
+    );
   if ('execute' in tool) return undefined;
-  if ('then' in tool)
-    return { where: 'register(a promise)', problem: 'it is a promise', fix: 'register(await …)' };
+  if ('then' in tool) return registerFault('a promise', 'it is a promise', 'register(await …)');
   if ('function' in tool)
-    return {
-      where: 'register({ type, function })',
-      problem: 'it is a definition for a provider',
-      fix: 'the tool itself',
-    };
+    return registerFault('{ type, function }', 'it is a definition for a provider', 'the tool itself');
   if (toolMethods(tool.constructor as ClassType).length === 0) return undefined;
   const { name } = tool.constructor;
-  return {
-    where: `register(new ${name}())`,
-    problem: 'it is an instance of a toolset class',
-    fix: `register(...discoverTools({ toolsets: [${name}] }))`,
-  };
+  return registerFault(`new ${name}()`, 'it is an instance of a toolset class', discovered(name));
 }
 
 /** The tools of a view: names, or globs with `*`. `deny` wins over `allow`. */

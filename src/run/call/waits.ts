@@ -90,7 +90,7 @@ export function formOf(person: unknown): string {
 }
 
 /** The deadline of an answer; waits beyond the last date have none. */
-export function expiryIn(milliseconds = Number.POSITIVE_INFINITY): Pick<Wait, 'expiresAt'> {
+export function expiryIn(milliseconds = Infinity): Pick<Wait, 'expiresAt'> {
   const at = new Date(Date.now() + milliseconds);
   return Number.isNaN(at.getTime()) ? {} : { expiresAt: at.toISOString() };
 }
@@ -331,7 +331,7 @@ function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string 
   if (expires === undefined) return undefined;
   const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
   if (!(at > Date.now())) return '`remember.expires` is not a future time (ISO 8601)';
-  const { maxMs = Number.POSITIVE_INFINITY } = mayRemember ?? {};
+  const { maxMs = Infinity } = mayRemember ?? {};
   return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
 }
 

@@ -215,7 +215,6 @@ const MAX_WAITING = 64;
 export class ConversationClaim {
   /** Its state at the last read. */
   conversation: KeptConversation;
-  readonly #log: ConversationLog;
   readonly #hold: ConversationHold;
   readonly #lost = new AbortController();
   readonly #unwatch: () => void;
@@ -227,9 +226,12 @@ export class ConversationClaim {
   /** Number of the last event that was written here; 0 before the first. */
   #lastEvent = 0;
 
-  private constructor(log: ConversationLog, request: LeaseRequest, conversation: KeptConversation) {
+  private constructor(
+    private readonly log: ConversationLog,
+    request: LeaseRequest,
+    conversation: KeptConversation,
+  ) {
     const { conversationId, claim, leaseMs } = request;
-    this.#log = log;
     this.#hold = { conversationId, claim };
     this.conversation = conversation;
     this.#unwatch = log.watch((news) => {
@@ -277,8 +279,8 @@ export class ConversationClaim {
   async commit(commit: ConversationCommit): Promise<void> {
     await this.#flush();
     this.lost.throwIfAborted();
-    if (!(await this.#log.commit(this.#hold, commit))) throw this.#lose();
-    this.conversation = (await this.#log.read(this.#hold.conversationId)) ?? this.conversation;
+    if (!(await this.log.commit(this.#hold, commit))) throw this.#lose();
+    this.conversation = (await this.log.read(this.#hold.conversationId)) ?? this.conversation;
   }
 
   /**
@@ -314,7 +316,7 @@ export class ConversationClaim {
     // From the end, where it usually is.
     for (let limit = 1; last >= firstEvent; limit = EVENTS) {
       const after = Math.max(last - limit, firstEvent - 1);
-      const page = await this.#log.events({ conversationId, after, limit: last - after });
+      const page = await this.log.events({ conversationId, after, limit: last - after });
       const found = page.findLastIndex(({ event }) => event.type === type);
       pages.unshift(page.slice(Math.max(found, 0)).map(({ event }) => event));
       // Earlier events may have been removed.
@@ -328,14 +330,14 @@ export class ConversationClaim {
   async release(seen: number): Promise<void> {
     await this.#flush();
     this.#end();
-    if (!this.lost.aborted) await this.#log.letGo(this.#hold, seen);
+    if (!this.lost.aborted) await this.log.letGo(this.#hold, seen);
   }
 
   /** Deletes the conversation; false if the lease was lost. */
   async remove(how: 'hide' | 'erase'): Promise<boolean> {
     await this.#flush();
     this.lost.throwIfAborted();
-    if (!(await this.#log.remove?.(this.#hold, how))) return false;
+    if (!(await this.log.remove?.(this.#hold, how))) return false;
     this.#end();
     return true;
   }
@@ -358,7 +360,7 @@ export class ConversationClaim {
       while (this.#unwritten.length > 0) {
         const events = this.#unwritten;
         this.#unwritten = [];
-        const last = await this.#log.tell(this.#hold, events);
+        const last = await this.log.tell(this.#hold, events);
         if (last === undefined) this.#lose();
         else this.#lastEvent = last;
       }

@@ -1,11 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer, PendingCall } from '../../core/contract/call.js';
-import type {
-  ConversationLog,
-  ConversationNews,
-  EnteredEntry,
-  InboxContent,
-} from '../../core/contract/conversation-log.js';
+import type { ConversationLog, EnteredEntry, InboxContent } from '../../core/contract/conversation-log.js';
 import { JOB_ENGINE } from '../../core/contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
@@ -261,7 +256,8 @@ export class Conversations {
     let isRemoved = false;
     try {
       // Entries behind the aborted turn are not processed.
-      if (lease.conversation.isAbortAsked) await new AbortedTurn(lease, this.#deps).process();
+      if (lease.conversation.isAbortAsked)
+        await new StoredTurns(lease, this.#deps).process(() => lease.conversation.turn === undefined);
       isRemoved = lease.conversation.turn === undefined && (await lease.remove(how));
       return isRemoved;
     } finally {
@@ -433,13 +429,6 @@ const MAX_DUE = 100;
 /** How long abandoned turns and jobs may take to notice it. */
 const GRACE_MS = 500;
 
-/** Ends only the open turn; entries behind it are not processed. */
-class AbortedTurn extends StoredTurns {
-  override get isStopped(): boolean {
-    return this.lease.conversation.turn === undefined;
-  }
-}
-
 /** The most events per read. */
 const PAGE = 256;
 
@@ -447,7 +436,7 @@ const PAGE = 256;
 async function* readEvents(
   log: ConversationLog,
   conversationId: string,
-  { after = 0, upTo = Number.POSITIVE_INFINITY, signal }: EventsOptions,
+  { after = 0, upTo = Infinity, signal }: EventsOptions,
 ): AsyncGenerator<NumberedEvent, undefined> {
   const news = new News(log, conversationId);
   const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
@@ -462,7 +451,7 @@ async function* readEvents(
         yield event as NumberedEvent;
       }
       if (page.length > 0) continue;
-      if (upTo !== Number.POSITIVE_INFINITY) return undefined;
+      if (upTo !== Infinity) return undefined;
       await news.arrival;
     }
     return undefined;
@@ -480,7 +469,8 @@ class News {
 
   constructor(log: ConversationLog, conversationId: string) {
     this.close = log.watch((news) => {
-      if (isNewsOf(conversationId, news)) this.arrive();
+      // Any conversation may have been missed.
+      if (news.about === 'missed' || news.conversationId === conversationId) this.arrive();
     });
   }
 
@@ -506,11 +496,6 @@ function checkId(method: string, conversationId: string): void {
 /** The owner in options, as JSON. */
 function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
   return withoutUndefined({ owner: ownerOf({ owner }) });
-}
-
-/** Whether a notification may concern a conversation. */
-function isNewsOf(conversationId: string, news: ConversationNews): boolean {
-  return news.about === 'missed' || news.conversationId === conversationId;
 }
 
 const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";

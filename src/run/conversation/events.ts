@@ -4,6 +4,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
 import type { StoredResult } from '../../core/contract/run-state.js';
 import type { TaskEvent, ToolContext } from '../../core/contract/tool-context.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { callListener } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson } from '../../core/kernel/json.js';
@@ -75,13 +76,10 @@ export type ConversationListener = (event: ConversationEvent) => unknown;
 export class EventHub {
   readonly #subscriptions = new Set<{ readonly listener: ConversationListener }>();
   readonly #waiting: ConversationEvent[] = [];
-  readonly #onError: (error: unknown) => void;
   #isEmitting = false;
 
   /** `onError` receives errors of listeners. */
-  constructor(onError: (error: unknown) => void) {
-    this.#onError = onError;
-  }
+  constructor(private readonly onError: (error: unknown) => void) {}
 
   get hasListeners(): boolean {
     return this.#subscriptions.size > 0;
@@ -104,7 +102,7 @@ export class EventHub {
       const emitted = next;
       for (const subscription of [...this.#subscriptions])
         if (this.#subscriptions.has(subscription))
-          callListener(() => subscription.listener(emitted), this.#onError);
+          callListener(() => subscription.listener(emitted), this.onError);
     }
     this.#isEmitting = false;
   }
@@ -114,6 +112,11 @@ export class EventHub {
 export function callOfContext(context: ToolContext | undefined): CompletedCall {
   const { toolName = '', callId = '', taskId } = context ?? {};
   return { tool: toolName, callId, taskId };
+}
+
+/** The error for answers to a conversation whose turn does not wait for any. */
+export function nothingAsked(): ToolwrightError {
+  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
 }
 
 /** The message to the model at the start of a turn; `undefined` if it only continues. */
@@ -137,7 +140,7 @@ interface StoredOutcome extends Omit<RunOutcome, 'error'> {
 }
 
 /** The outcome of a run, in this process or a store. */
-type RunOutcome = Pick<
+export type RunOutcome = Pick<
   ToolLoopResult,
   'status' | 'content' | 'output' | 'iterations' | 'usage' | 'spent' | 'pending'
 > & { readonly error?: unknown };

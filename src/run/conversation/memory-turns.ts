@@ -25,12 +25,13 @@ import { checkOwner } from '../loop/run-owner.js';
 import { COUNT_SCHEMA, list, MESSAGES, object, PROGRESS, TEXT_SCHEMA } from '../loop/run-state-schema.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import { isSignedWith, progressOf, signState, validateState } from '../loop/suspend.js';
-import { callOfContext, EventHub, type Turn, type TurnOrigin, turnMessage } from './events.js';
+import { callOfContext, EventHub, nothingAsked, type Turn, type TurnOrigin, turnMessage } from './events.js';
 import type { AnswerOptions, ConversationConfig, TurnOptions } from './options.js';
 
 /** The config of a conversation with all defaults. */
 interface ReadyConfig extends ConversationConfig {
   readonly id: string;
+  readonly messages: readonly Message[];
   readonly tools: ToolRegistry;
 }
 
@@ -55,7 +56,6 @@ interface InboxEntry {
 export class MemoryTurns {
   readonly events: EventHub;
   readonly #taskQueue: TaskQueue;
-  #config: ReadyConfig;
   /** In order of arrival. */
   readonly #inbox = new Set<InboxEntry>();
   /** The messages before the open turn. */
@@ -75,9 +75,8 @@ export class MemoryTurns {
   #idleWaiters: readonly { readonly tasks: boolean; readonly resolve: () => void }[] = [];
   #unsubscribeTasks: (() => void) | undefined;
 
-  constructor(config: ReadyConfig) {
-    this.#config = config;
-    this.#history = new HistoryView([...(config.messages ?? [])]);
+  constructor(private config: ReadyConfig) {
+    this.#history = new HistoryView([...config.messages]);
     this.#taskQueue = config.tasks ?? config.tools.tasks;
     this.events = new EventHub((error) => this.#logFailure('A listener of a conversation threw', error));
   }
@@ -97,7 +96,7 @@ export class MemoryTurns {
 
   /** The waiting and running work of the conversation, in the order in which it was started. */
   get tasks(): readonly BackgroundTask[] {
-    return this.#taskQueue.tasks.filter(({ conversationId }) => conversationId === this.#config.id);
+    return this.#taskQueue.tasks.filter(({ conversationId }) => conversationId === this.config.id);
   }
 
   cancel(taskId: string, reason: string | undefined): boolean {
@@ -108,7 +107,7 @@ export class MemoryTurns {
     const stop = anySignal(signal, scope?.signal);
     if (stop?.aborted) return Promise.resolve(abortedBefore(this.messages, stop));
     const outcome = Promise.withResolvers<ToolLoopResult>();
-    this.#add({ origin, scope: this.#scopeOf(this.#config.scope, scope), signal: stop, outcome });
+    this.#add({ origin, scope: this.#scopeOf(this.config.scope, scope), signal: stop, outcome });
     this.#work();
     return outcome.promise;
   }
@@ -129,7 +128,7 @@ export class MemoryTurns {
   update(changes: Partial<ReadyConfig>): void {
     if (this.#isRunning) throw notReady('It was not changed', RUNNING);
     // The queue stays, so that running work is still listed and can be cancelled.
-    this.#config = { ...this.#config, ...changes, tasks: this.#taskQueue };
+    this.config = { ...this.config, ...changes, tasks: this.#taskQueue };
   }
 
   edit(change: (messages: Message[]) => readonly Message[]): void {
@@ -146,7 +145,7 @@ export class MemoryTurns {
     const turn = this.#turn;
     if (turn === undefined || suspended === undefined) throw nothingAsked();
     const answeredBy = plainJson(options.answeredBy);
-    const checking = resumeWith(this.#config, suspended.state, {
+    const checking = resumeWith(this.config, suspended.state, {
       answers,
       answeredBy,
       // A given scope must contain the owner, too.
@@ -160,13 +159,12 @@ export class MemoryTurns {
       if (this.suspended !== suspended || this.#isClosed) throw nothingAsked();
       const outcome = Promise.withResolvers<ToolLoopResult>();
       const parts = { scope: this.#scopeOf(turn.scope, scope), signal: anySignal(signal, scope?.signal) };
-      this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome });
-      this.#start();
+      this.#start(this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome }));
       return outcome.promise;
     };
     if (!(checking instanceof Promise)) return take();
     const refuse = (error: unknown): never => {
-      const anew = askedAnew(error, this.#config.stateSecret);
+      const anew = askedAnew(error, this.config.stateSecret);
       // For a run in the store, the process that claims it requests the approval again.
       if (anew !== undefined && !suspended.isKept && this.suspended === suspended)
         turn.status = { ...suspended, state: anew };
@@ -181,8 +179,9 @@ export class MemoryTurns {
       turn?.abort(reason);
       return;
     }
-    this.#open(turn.resumedWith({ answers: [] }, 'abort')).abort(reason);
-    this.#start();
+    const resumed = this.#open(turn.resumedWith({ answers: [] }, 'abort'));
+    resumed.abort(reason);
+    this.#start(resumed);
   }
 
   idle(tasks: boolean): Promise<void> {
@@ -193,7 +192,7 @@ export class MemoryTurns {
   }
 
   snapshot(turn: StoredTurn | undefined = this.#turn?.stored()): ConversationSnapshot {
-    const { id, scope, stateSecret: secret } = this.#config;
+    const { id, scope, stateSecret: secret } = this.config;
     const inbox = Array.from(
       this.#inbox,
       ({ origin, scope: { owner } }): StoredOrigin => (owner === undefined ? origin : { ...origin, owner }),
@@ -210,7 +209,7 @@ export class MemoryTurns {
     this.#count = turns;
     this.#spent = spent;
     this.#isHeld = true;
-    const scope = this.#scopeOf(this.#config.scope);
+    const scope = this.#scopeOf(this.config.scope);
     const refused: { readonly origin: TurnOrigin; readonly error: unknown }[] = [];
     for (const { owner, ...origin } of inbox) {
       try {
@@ -248,7 +247,7 @@ export class MemoryTurns {
         this.#logFailure('Turn failed', error);
         this.events.emit({ type: 'turn-end', turn: { number: this.#count, origin }, error });
       }
-      if (restored !== undefined && restored === this.#turn && this.#isRunning) this.#start();
+      if (restored !== undefined && restored === this.#turn && this.#isRunning) this.#start(restored);
       else this.#work();
     });
   }
@@ -284,12 +283,11 @@ export class MemoryTurns {
     unfollow();
     this.#count += 1;
     const said = turnMessage(origin);
-    const history = this.#history.extended(this.#config.systemPrompt, said === undefined ? [] : [said]);
+    const history = this.#history.extended(this.config.systemPrompt, said === undefined ? [] : [said]);
     const begin = withoutUndefined({ status: 'running' as const, owner: scope.owner });
     within(() => {
       const turn = { number: this.#count, origin };
-      this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome });
-      this.#start();
+      this.#start(this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome }));
     });
   }
 
@@ -352,7 +350,7 @@ export class MemoryTurns {
 
   /** Opens a turn, replacing the suspended turn that it continues; it runs or is suspended. */
   #open(parts: Omit<ConstructorParameters<typeof MemoryTurn>[0], 'hasStore'>): MemoryTurn {
-    const { signal, scope, store } = this.#config;
+    const { signal, scope, store } = this.config;
     const joined = anySignal(signal, scope?.signal, parts.signal);
     const turn = new MemoryTurn({ ...parts, signal: joined, hasStore: store !== undefined });
     this.#turn = turn;
@@ -361,23 +359,22 @@ export class MemoryTurns {
   }
 
   /** Starts the open turn and notifies listeners immediately. */
-  #start(): void {
-    if (this.#turn === undefined) return;
-    this.#turn.hasStarted = true;
+  #start(turn: MemoryTurn): void {
+    turn.hasStarted = true;
     this.#unsubscribeTasks ??= this.#taskQueue.subscribe((event) => {
-      if (event.task.conversationId !== this.#config.id) return;
+      if (event.task.conversationId !== this.config.id) return;
       this.events.emit(event);
       if (event.type !== 'task-end') return;
       this.#restTasks();
       this.#notifyIdle();
     });
-    this.events.emit({ type: 'turn-start', turn: this.#turn.turn });
+    this.events.emit({ type: 'turn-start', turn: turn.turn });
     this.#work();
   }
 
   async #run(turn: MemoryTurn): Promise<ToolLoopResult> {
     const { begin, signal, history, scope } = turn;
-    const { systemPrompt, store } = this.#config;
+    const { systemPrompt, store } = this.config;
     // A suspended run keeps its system prompt.
     const promptLength =
       begin.status === 'running'
@@ -396,7 +393,7 @@ export class MemoryTurns {
       emitUserMessage(this.events, result, { tool, callId, taskId: record.taskId });
     };
     const config: ConversationConfig = {
-      ...this.#config,
+      ...this.config,
       signal,
       onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
     };
@@ -466,7 +463,7 @@ export class MemoryTurns {
     const call = callOfContext(context);
     this.#add({ origin: completionOf(call, result), scope });
     emitUserMessage(this.events, result, call);
-    const { onAsyncResult } = this.#config;
+    const { onAsyncResult } = this.config;
     callListener(
       () => onAsyncResult?.(context, result),
       (error) => this.#logFailure('A listener for async results threw', error),
@@ -478,7 +475,7 @@ export class MemoryTurns {
   /** The signal of a scope ends a turn, but not the work that the turn starts. */
   #scopeOf(outer: CallScope | undefined, scope?: CallScope): CallScope {
     const { signal: _, ...merged } = { ...outer, ...scope };
-    return { ...merged, conversationId: this.#config.id };
+    return { ...merged, conversationId: this.config.id };
   }
 
   #notifyIdle(): void {
@@ -498,7 +495,7 @@ export class MemoryTurns {
   }
 
   #logFailure(what: string, error: unknown): void {
-    const { logger, tools, id } = this.#config;
+    const { logger, tools, id } = this.config;
     logFailure(logger ?? tools.logger, { what, error, at: { conversationId: id } });
   }
 }
@@ -645,26 +642,25 @@ class MemoryTurn {
 
 /** A part of an array that only grows; it is copied when it is read. */
 class HistoryView {
-  readonly #source: Message[];
-  readonly #from: number;
   readonly #to: number;
   #copy: readonly Message[] | undefined;
 
   /** Messages before `from` are not part of the history. */
-  constructor(source: Message[], from = 0) {
-    this.#source = source;
-    this.#from = from;
+  constructor(
+    private readonly source: Message[],
+    private readonly from = 0,
+  ) {
     this.#to = source.length;
   }
 
   get messages(): readonly Message[] {
-    this.#copy ??= Object.freeze(this.#source.slice(this.#from, this.#to));
+    this.#copy ??= Object.freeze(this.source.slice(this.from, this.#to));
     return this.#copy;
   }
 
   /** The messages for a run that starts here, which appends to them. */
   get forRun(): readonly Message[] {
-    return this.#source;
+    return this.source;
   }
 
   /**
@@ -673,9 +669,9 @@ class HistoryView {
    */
   extended(systemPrompt: string | undefined, said: readonly Message[]): HistoryView {
     const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-    const isAtEnd = this.#to === this.#source.length && this.#from === system.length;
-    const isSame = isAtEnd && (systemPrompt === undefined || this.#source[0]?.content === systemPrompt);
-    const source = isSame ? this.#source : system.concat(this.#source.slice(this.#from, this.#to));
+    const isAtEnd = this.#to === this.source.length && this.from === system.length;
+    const isSame = isAtEnd && (systemPrompt === undefined || this.source[0]?.content === systemPrompt);
+    const source = isSame ? this.source : system.concat(this.source.slice(this.from, this.#to));
     source.push(...said);
     return new HistoryView(source, system.length);
   }
@@ -700,10 +696,6 @@ const RUNNING = 'a turn is running: wait for its end, or `idle()`';
 
 function notReady(what: string, why: string): ToolwrightError {
   return new ToolwrightError('ConversationNotReady', `${what}, because ${why}.`);
-}
-
-function nothingAsked(): ToolwrightError {
-  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
 }
 
 /** Emits the message of a result for the user: `forUser`, unless it is silent or empty. */

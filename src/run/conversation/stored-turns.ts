@@ -5,7 +5,6 @@ import type {
   InboxContent,
   InboxEntry,
   KeptConversation,
-  KeptMessage,
   KeptTurn,
   OpenTurn,
 } from '../../core/contract/conversation-log.js';
@@ -20,7 +19,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { completionContent, completionKey } from '../call/job-dispatch.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 import { isExpired, letsCallRun } from '../call/waits.js';
 import { askingStep } from '../loop/budget-question.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
@@ -40,7 +39,16 @@ import {
   type NextTurn,
   TURN_CONFIG,
 } from './conversations-options.js';
-import { callOfContext, errorJson, eventJson, type KeptEvent, outcomeJson, turnMessage } from './events.js';
+import {
+  callOfContext,
+  errorJson,
+  eventJson,
+  type KeptEvent,
+  nothingAsked,
+  outcomeJson,
+  type RunOutcome,
+  turnMessage,
+} from './events.js';
 
 /** The dependencies of turns, in addition to their conversation. */
 export interface TurnDeps {
@@ -57,10 +65,7 @@ export interface TurnDeps {
 }
 
 /** The parts of a run's outcome that a conversation stores or reports. */
-type TurnResult = Pick<
-  ToolLoopResult,
-  'status' | 'content' | 'messages' | 'iterations' | 'usage' | 'spent' | 'output' | 'pending'
-> & { readonly error?: unknown };
+type TurnResult = RunOutcome & Pick<ToolLoopResult, 'messages'>;
 
 /** Entries that no longer need a turn, and events before the end of the turn. */
 interface SettledEntries {
@@ -70,21 +75,19 @@ interface SettledEntries {
 
 /** Takes the turns of a conversation from its log; their runs are in a store, so that any process can continue them. */
 export class StoredTurns {
-  protected readonly lease: ConversationClaim;
-  readonly #deps: TurnDeps;
   /** The run of the open turn at its inspection; `undefined` if it has not begun. */
   #run: KeptRun | undefined;
   /** The events that readers received since the turn last paused, starting with that pause. */
   #emitted: readonly JsonObject[] = [];
 
-  constructor(lease: ConversationClaim, deps: TurnDeps) {
-    this.lease = lease;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly lease: ConversationClaim,
+    private readonly deps: TurnDeps,
+  ) {}
 
   /** Takes turns, one at a time and in order of arrival, until there is nothing left to do for now. */
-  async process(): Promise<void> {
-    while (!this.isStopped) {
+  async process(isStopped = () => this.deps.closing.aborted): Promise<void> {
+    while (!isStopped()) {
       const { turn, inbox } = this.lease.conversation;
       if (turn === undefined) {
         const [entry] = inbox;
@@ -105,10 +108,6 @@ export class StoredTurns {
     }
   }
 
-  get isStopped(): boolean {
-    return this.#deps.closing.aborted;
-  }
-
   async #begin(entry: InboxEntry): Promise<void> {
     const { position, content } = entry;
     this.#run = undefined;
@@ -127,7 +126,7 @@ export class StoredTurns {
 
   /** Whether the open turn can run now. Also reports events that a crashed process had stored but not reported. */
   async #inspect(turn: OpenTurn): Promise<'ready' | 'waiting' | 'over'> {
-    const run = await this.#deps.options.store.read(turn.runId);
+    const run = await this.deps.options.store.read(turn.runId);
     this.#run = run;
     this.#emitted = [];
     if (run === undefined) return 'ready';
@@ -145,21 +144,21 @@ export class StoredTurns {
     // If answers have expired, the turn continues without them.
     if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
     if (!isPaused) await this.#emitSuspended(turn, run);
-    this.#deps.expect(conversationId, pending);
+    this.deps.expect(conversationId, pending);
     return 'waiting';
   }
 
   /** Runs the turn until it ends or waits for answers; `undefined` if it must be inspected again. */
   async #runTurn(turn: OpenTurn): Promise<TurnResult | undefined> {
     const lease = this.lease;
-    const { options, leaseMs, followUntil, enter } = this.#deps;
+    const { options, leaseMs, followUntil, enter } = this.deps;
     const { store, engine, onUnknown, logger } = options;
     const { conversationId } = lease.conversation;
     const { content } = turn.entry;
     const of = withoutUndefined({ conversationId, owner: content.owner });
     const next = { ...of, messages: messagesBefore(lease.conversation, content) };
     const signal = lease.turnSignal();
-    const loaded = await loadTurnConfig(next, this.#deps, { signal, lost: lease.lost });
+    const loaded = await loadTurnConfig(next, this.deps, { signal, lost: lease.lost });
     if (loaded.status === 'left') return undefined;
     if (loaded.status === 'failed') this.#logFailed(loaded.error);
     if (loaded.status !== 'loaded') return this.#endWithout(turn, loaded, { next, signal });
@@ -225,7 +224,7 @@ export class StoredTurns {
     loaded: Extract<TurnConfig, { readonly status: 'aborted' | 'failed' }>,
     { next, signal }: { readonly next: NextTurn; readonly signal: AbortSignal },
   ): Promise<TurnResult | undefined> {
-    const { store } = this.#deps.options;
+    const { store } = this.deps.options;
     const { runId } = turn;
     const failed = loaded.status === 'failed' ? { status: 'failed' as const, error: loaded.error } : {};
     if (this.#run === undefined)
@@ -279,11 +278,13 @@ export class StoredTurns {
     const { number, firstEvent, entry } = turn;
     const { length: keep } = messagesBefore(conversation, entry.content);
     const isSystem = result.messages[0]?.role === 'system';
-    const said = result.messages.slice(keep + (isSystem ? 1 : 0));
+    const [first, ...others] = result.messages.slice(keep + (isSystem ? 1 : 0));
     const { spent } = result;
     const { spent: spentSoFar } = spentIn(historyOf(conversation).turns, spent);
     const stored = withoutUndefined({ number, key: entry.key, firstEvent, spent, spentSoFar });
-    const history = { keep, messages: messagesOfTurn(said, stored) };
+    // The first message of a turn contains its facts.
+    const messages = first === undefined ? [] : [{ ...first, turn: stored }, ...others];
+    const history = { keep, messages };
     const ended: KeptEvent = { type: 'turn-end', ...outcome };
     await this.lease.commit({ turn: null, history, done, events: [...events, ended] });
   }
@@ -325,7 +326,7 @@ export class StoredTurns {
 
   #logFailed(error: unknown): void {
     const { conversationId } = this.lease.conversation;
-    logFailure(this.#deps.options.logger, { what: 'Turn failed', error, at: { conversationId } });
+    logFailure(this.deps.options.logger, { what: 'Turn failed', error, at: { conversationId } });
   }
 }
 
@@ -379,7 +380,7 @@ async function loadTurnConfig(
         return { status: 'failed', error: new Error(message, { cause: error }) };
       }
       const message = `\`${asked}\` of Conversations failed for a turn of '${next.conversationId}'; it is asked again`;
-      new SafeLog(logger).warn(message, { error, tries });
+      safeLog(logger).warn(message, { error, tries });
     }
     await pause(wait, undefined, { signal: AbortSignal.any([signal, lost, closing]) }).catch(() => {});
     lost.throwIfAborted();
@@ -423,10 +424,6 @@ function isRefusal(error: unknown): boolean {
 function isFinal(error: unknown): boolean {
   if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return true;
   return ToolwrightError.is(error) && error.name === 'ConversationNotReady';
-}
-
-function nothingAsked(): ToolwrightError {
-  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
 }
 
 function turnJson({ number, entry: { key, content } }: OpenTurn) {
@@ -486,12 +483,6 @@ function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
 /** The amounts spent by the turns of a history, by replaced turns, and by the next turn. */
 function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): { readonly spent?: Spending } {
   return withoutUndefined({ spent: addSpending(turns.at(-1)?.spentSoFar, next) });
-}
-
-/** Messages that a turn has added, in the form of a log. */
-function messagesOfTurn(messages: readonly Message[], turn: KeptTurn): readonly KeptMessage[] {
-  const [first, ...others] = messages;
-  return first === undefined ? [] : [{ ...first, turn }, ...others];
 }
 
 /**

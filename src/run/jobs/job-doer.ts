@@ -12,7 +12,7 @@ import { RunIds } from '../call/effect-key.js';
 import { CONSOLE, logFailure, logSilence } from '../call/failure-log.js';
 import type { Invocation } from '../call/invocation.js';
 import { cancelledResult, completionEntry } from '../call/job-dispatch.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/tasks.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -97,7 +97,7 @@ const LONGEST_PAUSE_MS = 1000;
 /** Runs jobs as calls of a registry, and records the result of each once. */
 export class JobDoer {
   readonly #work: JobWork;
-  readonly #log: SafeLog;
+  readonly #log: Logger;
   readonly #slots = new ToolSlots();
   readonly #reporting = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
@@ -107,7 +107,7 @@ export class JobDoer {
 
   constructor(work: JobWork) {
     this.#work = work;
-    this.#log = new SafeLog(work.logger ?? CONSOLE);
+    this.#log = safeLog(work.logger ?? CONSOLE);
     this.#missing = new MissingTools(work.missingToolMs);
   }
 

@@ -43,7 +43,7 @@ import {
 } from '../../core/kernel/options.js';
 import { CONSOLE, logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 import { completeJob, jobsOf } from '../call/job-dispatch.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 import { failedResult } from '../call/result-text.js';
 import { type RegisteredTool, registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
@@ -168,13 +168,13 @@ const MOST_REVIVALS = 5;
 /** Enqueues jobs of the store that no engine has: their process crashed in between, or a broker lost them. */
 class OutboxSweeper {
   readonly #sweep: Sweep;
-  readonly #log: SafeLog;
+  readonly #log: Logger;
   readonly close: () => Promise<void>;
 
   constructor(sweep: Sweep) {
     this.#sweep = sweep;
     const { logger, sweepMs = 5_000 } = sweep;
-    this.#log = new SafeLog(logger ?? CONSOLE);
+    this.#log = safeLog(logger ?? CONSOLE);
     const work = async (signal: AbortSignal) => {
       try {
         await this.#run(sweepMs, signal);

@@ -8,7 +8,7 @@ import type { Logger } from '../../core/contract/ports.js';
 import type { InvalidOption } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 
 /** How an invalid history is handled: it is repaired with a note in the log, or refused. */
 export type HistoryCare = 'repair' | 'refuse';
@@ -275,7 +275,7 @@ export function givenHistory(history: GivenHistory, logger: Logger | undefined):
   if (history.isShared) return given as Message[];
   if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
   const { messages, repairs } = repairHistory(given);
-  if (repairs.length > 0) new SafeLog(logger).warn('A history that was given was repaired', { repairs });
+  if (repairs.length > 0) safeLog(logger).warn('A history that was given was repaired', { repairs });
   return messages;
 }
 

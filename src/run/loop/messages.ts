@@ -16,7 +16,7 @@ import { type ReadArguments, readArguments } from '../../tools/checking/read-arg
 import { TOOL_NAME } from '../../tools/discovery/define-tool.js';
 import { type CallPlace, effectKey } from '../call/effect-key.js';
 import type { KeepOnce } from '../call/invocation.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 import { attachmentsText, resultText } from '../call/result-text.js';
 
 /** The parts of a reply in its message, except the calls. */
@@ -208,7 +208,7 @@ export class SentMessages {
   reportRepairs(repairs: readonly string[]): void {
     if (repairs.length === 0 || this.#isRepairReported) return;
     this.#isRepairReported = true;
-    new SafeLog(this.#logger).warn('What compactHistory returned was repaired', { repairs });
+    safeLog(this.#logger).warn('What compactHistory returned was repaired', { repairs });
   }
 
   #forRequest(message: Message): Message {
@@ -234,7 +234,7 @@ export class SentMessages {
     if (!this.#isItemsReported) {
       this.#isItemsReported = true;
       const what = 'Items of another provider or model were left out of the request';
-      new SafeLog(this.#logger).warn(what, { keys: Object.keys(items), asked: key });
+      safeLog(this.#logger).warn(what, { keys: Object.keys(items), asked: key });
     }
     return {};
   }

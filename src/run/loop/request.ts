@@ -16,7 +16,7 @@ import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { answerOf, type HookAnswer, hooksWith, type NamedHook } from '../call/hooked-call.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 import { KNOWN_SECRETS } from '../call/redact.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import {
@@ -161,7 +161,7 @@ export class RequestHooks {
     } catch (cause) {
       if (signal?.aborted) return { reply: { ok: false, reason: 'aborted' } };
       this.#notes.push({ hook: name, did: 'failed', in: moment });
-      new SafeLog(config.logger).warn(`The hook '${name}' failed in ${moment}`, { error: cause });
+      safeLog(config.logger).warn(`The hook '${name}' failed in ${moment}`, { error: cause });
       return { reply: refusedReply(moment, `the hook '${name}' failed: ${errorMessage(cause)}`, cause) };
     }
   }
@@ -288,7 +288,7 @@ async function pauseBefore(run: LoopRun, error: Error, delayMs: number): Promise
   const { config, sink, signal, iterations: iteration } = run;
   const model = targetOf(run).model ?? config.model;
   const fields = { model, delayMs: Math.round(delayMs), error: error.message };
-  new SafeLog(config.logger).warn('The provider failed and the request is made again', fields);
+  safeLog(config.logger).warn('The provider failed and the request is made again', fields);
   await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
   if (delayMs > 0) await pause(delayMs, undefined, { signal }).catch(() => {});
 }

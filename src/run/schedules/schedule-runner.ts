@@ -5,7 +5,7 @@ import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { CONSOLE, logFailure } from '../call/failure-log.js';
-import { SafeLog } from '../call/log.js';
+import { safeLog } from '../call/log.js';
 import { loadCroner } from './load-croner.cjs';
 
 /** The most schedules per page. */
@@ -92,7 +92,7 @@ export class ScheduleRunner {
       }
       const next = nextDue(schedule, now);
       if (next === undefined && timing.kind !== 'once')
-        new SafeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, {
+        safeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, {
           timing,
         });
       await schedules.moveSchedule(withoutUndefined({ id, dueAt, next }));

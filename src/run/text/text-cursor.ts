@@ -110,6 +110,13 @@ export class TextCursor {
     }
   }
 
+  /** The calls of a format: a call that was read, after its closing marks were skipped. */
+  closed<Call>(call: Call | undefined, literals: readonly string[]): readonly Call[] | undefined {
+    if (call === undefined) return undefined;
+    this.closers(literals);
+    return [call];
+  }
+
   #endsWithin(literal: string): boolean {
     const left = this.text.length - this.at;
     return left < literal.length && literal.startsWith(this.text.slice(this.at));
@@ -122,44 +129,42 @@ export interface FoundLiteral {
   readonly start: number;
 }
 
-/** Finds the positions where one of many literals starts, or may start. */
-interface LiteralIndex {
-  /** The next one at or after a position. */
-  next(text: string, from: number): FoundLiteral | undefined;
+/** Finds the positions where one of many literals starts, or may start. Built for the first text. */
+export class LiteralIndex {
+  #built: Literals | undefined;
+
+  constructor(private readonly all: Iterable<string>) {}
+
+  get #literals(): Literals {
+    this.#built ??= literalsOf(this.all);
+    return this.#built;
+  }
+
+  /** The next literal at or after a position. */
+  next(text: string, from: number): FoundLiteral | undefined {
+    const { pattern } = this.#literals;
+    pattern.lastIndex = from;
+    const match = pattern.exec(text);
+    return match === null ? undefined : { literal: match[0], start: match.index };
+  }
+
   /** Whether the text from `start` on is only the beginning of a longer literal. */
-  endsInside(text: string, start: number): boolean;
+  endsInside(text: string, start: number): boolean {
+    const { longest, beginnings } = this.#literals;
+    return text.length - start < longest && beginnings.has(text.slice(start));
+  }
+
   /**
    * The position at which the end of the text may be the beginning of a literal; the text's length if there is none.
    */
-  tailStart(text: string, from: number): number;
+  tailStart(text: string, from: number): number {
+    let start = Math.max(from, text.length - this.#literals.longest);
+    while (start < text.length && !this.endsInside(text, start)) start += 1;
+    return start;
+  }
 }
 
-/** The index, built for the first text: one pattern, so that a text is searched once. */
-export function createLiteralIndex(all: Iterable<string>): LiteralIndex {
-  let built: Literals | undefined;
-  const literals = (): Literals => {
-    built ??= literalsOf(all);
-    return built;
-  };
-  const endsInside = (text: string, start: number): boolean =>
-    text.length - start < literals().longest && literals().beginnings.has(text.slice(start));
-
-  return {
-    endsInside,
-    next(text, from) {
-      const { pattern } = literals();
-      pattern.lastIndex = from;
-      const match = pattern.exec(text);
-      return match === null ? undefined : { literal: match[0], start: match.index };
-    },
-    tailStart(text, from) {
-      let start = Math.max(from, text.length - literals().longest);
-      while (start < text.length && !endsInside(text, start)) start += 1;
-      return start;
-    },
-  };
-}
-
+/** One pattern for all literals, so that a text is searched once. */
 interface Literals {
   readonly pattern: RegExp;
   readonly beginnings: ReadonlySet<string>;

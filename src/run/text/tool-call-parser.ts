@@ -2,7 +2,9 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolCall } from '../../core/contract/llm-provider.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
+import { isRecord } from '../../core/kernel/json.js';
 import { either, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
+import { withoutHalf } from '../call/result-text.js';
 import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
 import { LITERAL_CALLS } from './formats/literal-calls.js';
 import { TAG_FORMATS } from './formats/tag-formats.js';
@@ -20,7 +22,7 @@ import {
   REASONING_OPENERS,
   type ReasoningMark,
 } from './reasoning-marks.js';
-import { createLiteralIndex, type FoundLiteral, TextCursor } from './text-cursor.js';
+import { type FoundLiteral, LiteralIndex, TextCursor } from './text-cursor.js';
 
 /** The calls and text of a parsed text. */
 export interface ParsedText {
@@ -96,17 +98,13 @@ export function parseToolRequest(text: unknown): ToolRequest | undefined {
   const request = objectOf(message?.tool_request, ['name', 'arguments']);
   if (request === undefined) return undefined;
   const { name, arguments: args = {} } = request;
-  if (typeof name !== 'string' || name.trim() === '' || !isObject(args)) return undefined;
+  if (typeof name !== 'string' || name.trim() === '' || !isRecord(args)) return undefined;
   return { name, arguments: args };
 }
 
 /** The value, if it is an object without any other keys. */
 function objectOf(value: unknown, keys: readonly string[]): JsonObject | undefined {
-  return isObject(value) && Object.keys(value).every((key) => keys.includes(key)) ? value : undefined;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isRecord(value) && Object.keys(value).every((key) => keys.includes(key)) ? value : undefined;
 }
 
 /** Every format; formats with the same opener are tried in this order. */
@@ -144,40 +142,31 @@ const MARKS = /```|[\n`"“”«»]/g;
 
 /** Follows the decided text in one pass, with the context for the next calls. */
 class ContextReader {
-  #startsLine = true;
-  #isFenced = false;
-  #quotation: string | undefined;
-  #quote: string | undefined;
-
-  get now(): CallContextText {
-    return {
-      startsLine: this.#startsLine,
-      isFenced: this.#isFenced,
-      quotation: this.#quotation,
-      quote: this.#quote,
-    };
-  }
+  readonly now: { -readonly [Key in keyof CallContextText]: CallContextText[Key] } = {
+    ...{ startsLine: true, isFenced: false },
+    ...{ quotation: undefined, quote: undefined },
+  };
 
   /** Adds text that is not empty and that does not cut a fence in two. */
   addText(text: string): void {
     for (const [mark] of text.matchAll(MARKS)) this.#addMark(mark);
     const blank = text.slice(text.trimEnd().length);
-    this.#startsLine = blank.includes('\n') || (this.#startsLine && blank.length === text.length);
+    this.now.startsLine = blank.includes('\n') || (this.now.startsLine && blank.length === text.length);
     // Two and more are a fence.
-    this.#quote = text.endsWith('``') ? undefined : QUOTE_CLOSERS.get(text.at(-1) ?? '');
+    this.now.quote = text.endsWith('``') ? undefined : QUOTE_CLOSERS.get(text.at(-1) ?? '');
   }
 
   /** Adds calls as they were written. */
   addCalls(written: string): void {
-    if (written.startsWith(FENCE)) this.#isFenced = !written.endsWith(FENCE);
-    this.#startsLine = false;
-    this.#quote = undefined;
+    if (written.startsWith(FENCE)) this.now.isFenced = !written.endsWith(FENCE);
+    this.now.startsLine = false;
+    this.now.quote = undefined;
   }
 
   #addMark(mark: string): void {
-    if (mark === FENCE) this.#isFenced = !this.#isFenced;
-    if (mark === FENCE || mark === '\n' || mark === this.#quotation) this.#quotation = undefined;
-    else if (!this.#isFenced) this.#quotation ??= QUOTE_CLOSERS.get(mark);
+    if (mark === FENCE) this.now.isFenced = !this.now.isFenced;
+    if (mark === FENCE || mark === '\n' || mark === this.now.quotation) this.now.quotation = undefined;
+    else if (!this.now.isFenced) this.now.quotation ??= QUOTE_CLOSERS.get(mark);
   }
 }
 
@@ -192,10 +181,10 @@ interface KeptPiece {
 interface CallPlace extends CallContextText, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
 
 const FORMATS = formatsByOpener(ALL_FORMATS);
-const LITERALS = createLiteralIndex(
+const LITERALS = new LiteralIndex(
   [...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].filter((literal) => literal !== ''),
 );
-const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
+const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, new LiteralIndex(mark.closes)]));
 /** White space and closing marks: `</answer>`, `<|im_end|>`. */
 const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
 const END_OF_LINE = /^[ \t]*\r?\n/;
@@ -210,7 +199,6 @@ const GROWTH = 1.125;
  * all earlier text was reasoning: from the first call on, nothing is returned before the text ends.
  */
 export class CallScanner {
-  readonly #tools: KnownTools;
   #held = '';
   #half = '';
   #scanFrom = 0;
@@ -221,16 +209,15 @@ export class CallScanner {
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
 
-  constructor(tools: KnownTools) {
-    this.#tools = tools;
-  }
+  constructor(private readonly tools: KnownTools) {}
 
   /** Adds text; returns the pieces that are now decided. */
   push(text: string): readonly ScannedPiece[] {
     const come = this.#half + text;
     // Half of a surrogate pair is neither checked nor returned.
-    this.#half = /[\ud800-\udbff]$/.test(come) ? come.slice(-1) : '';
-    this.#held += come.slice(0, come.length - this.#half.length);
+    const whole = withoutHalf(come);
+    this.#half = come.slice(whole.length);
+    this.#held += whole;
     // A long call is not read again for every new piece, because that would be quadratic.
     if (this.#held.length >= this.#scanFrom) this.#scan(false);
     return this.#takePieces();
@@ -259,7 +246,7 @@ export class CallScanner {
     // A call that is cut off at the end is not a call; but reasoning may still end there.
     let isOver = false;
     for (;;) {
-      const found = isAtStart ? { literal: '', start: firstAt } : this.#nextLiteral(at);
+      const found = isAtStart ? { literal: '', start: firstAt } : this.#literals.next(text, at);
       isAtStart = false;
       if (found === undefined || (!isFinal && !this.#reasoning && LITERALS.endsInside(text, found.start)))
         break;
@@ -277,8 +264,8 @@ export class CallScanner {
         this.#reasoning = mark;
         decided = start;
       } else if (!isOver) {
-        const context = { tools: this.#tools, isFirst: start === firstAt, isFinal };
-        const reading = readCallAt(text, { literal, start, formats: FORMATS.get(literal) ?? [] }, context);
+        const context = { tools: this.tools, isFirst: start === firstAt, isFinal };
+        const reading = readCallAt(text, found, context);
         if (reading.kind === 'open' && !isFinal) {
           this.#holdBack(decided, start);
           return;
@@ -291,15 +278,12 @@ export class CallScanner {
         decided = at;
       }
     }
-    this.#holdBack(decided, isFinal ? text.length : this.#tailStart(at));
+    this.#holdBack(decided, isFinal ? text.length : this.#literals.tailStart(text, at));
   }
 
-  #nextLiteral(from: number): ReturnType<typeof LITERALS.next> {
-    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).next(this.#held, from);
-  }
-
-  #tailStart(from: number): number {
-    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).tailStart(this.#held, from);
+  /** The literals that count here: in reasoning, only its closing marks. */
+  get #literals(): LiteralIndex {
+    return (this.#reasoning && CLOSERS.get(this.#reasoning)) ?? LITERALS;
   }
 
   /** The start of the answer, if all text before it is blank. */
@@ -355,7 +339,7 @@ export class CallScanner {
 function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
   let behind = '';
   let isFollowed = false;
-  const pieces = [...kept].reverse().map(({ piece, written, place }): ScannedPiece => {
+  const pieces = kept.toReversed().map(({ piece, written, place }): ScannedPiece => {
     if (place === undefined) {
       behind = written + behind;
       return piece;
@@ -440,12 +424,6 @@ export function scanText(
   return { calls, textBefore };
 }
 
-/** A position where a call may begin. */
-interface FoundOpener extends FoundLiteral {
-  /** The formats with this opener, in the order in which they are tried. */
-  readonly formats: readonly TextCallFormat[];
-}
-
 /** The result of reading at an opener. */
 type CallReading =
   | CallsReading
@@ -482,12 +460,14 @@ function formatsByOpener(formats: readonly TextCallFormat[]): ReadonlyMap<string
 }
 
 /** Tries the formats with an opener, one after the other. */
-function readCallAt(text: string, opener: FoundOpener, context: CallReadingContext): CallReading {
-  const { tools, isFirst, isFinal } = context;
-  const { start, literal } = opener;
+function readCallAt(
+  text: string,
+  { start, literal }: FoundLiteral,
+  { tools, isFirst, isFinal }: CallReadingContext,
+): CallReading {
   let reached = start + literal.length;
   let unknown: CallsReading | undefined;
-  for (const format of opener.formats) {
+  for (const format of FORMATS.get(literal) ?? []) {
     const cursor = new TextCursor(text, start + literal.length);
     const found = format.read(cursor, { tools, opener: literal, start }) ?? [];
     if (cursor.tailOpen && !isFinal) return { kind: 'open' };

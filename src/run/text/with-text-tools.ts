@@ -13,7 +13,7 @@ import {
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { parsedJson } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
-import { type DraftCall, type KnownTools, knownTools } from './known-tools.js';
+import { type DraftCall, knownTools } from './known-tools.js';
 import { CallScanner, numberDrafts, type ScannedPiece } from './tool-call-parser.js';
 
 /** Options of {@link withTextTools}. */
@@ -51,10 +51,10 @@ export function withTextTools(provider: LLMProvider, options: TextToolsOptions =
     ...(provider.identity ? { identity: provider.identity.bind(provider) } : {}),
     async chat(request) {
       const response = await provider.chat(toTextRequest(request, options));
-      const reply = new TextReply(toolsOf(request));
+      const reply = new TextReply(request);
       reply.push(response.content ?? '');
       reply.end();
-      return reply.toResponse(response, callIds(request.messages));
+      return reply.toResponse(response);
     },
   };
   if (provider.stream === undefined) return wrapped;
@@ -66,7 +66,7 @@ async function* streamReply(
   parts: AsyncIterable<LLMStreamPart>,
   request: LLMRequest,
 ): AsyncGenerator<LLMStreamPart> {
-  const reply = new TextReply(toolsOf(request));
+  const reply = new TextReply(request);
   for await (const part of parts) {
     if (part.type === 'text-delta') {
       yield* textDelta(reply.push(part.text));
@@ -78,7 +78,7 @@ async function* streamReply(
       if (content?.startsWith(reply.received))
         yield* textDelta(reply.push(content.slice(reply.received.length)));
       yield* textDelta(reply.end());
-      yield { type: 'response', response: finish(reply, part.response, request) };
+      yield { type: 'response', response: reply.toResponse(part.response) };
     }
   }
 }
@@ -87,38 +87,19 @@ function* textDelta(text: string): Generator<LLMStreamPart> {
   if (text !== '') yield { type: 'text-delta', text };
 }
 
-function finish(reply: TextReply, response: LLMResponse, request: LLMRequest): LLMResponse {
-  return reply.toResponse(response, callIds(request.messages));
-}
-
 function toTextRequest(
   request: LLMRequest,
   { instructions = toolInstructions }: TextToolsOptions,
 ): LLMRequest {
-  const { tools = [], toolChoice: _, parallelToolCalls: __, messages, options, ...rest } = request;
+  const { tools = [], toolChoice: _1, parallelToolCalls: _2, messages, options, ...rest } = request;
+  // Servers refuse these in a request without native tools.
+  const { tool_choice: _3, parallel_tool_calls: _4, ...others } = options ?? {};
   const history = rewriteHistory(messages);
   return {
     ...rest,
-    options: withoutToolOptions(options),
+    options: others,
     messages: tools.length > 0 ? addInstructions(history, instructions(tools)) : history,
   };
-}
-
-/** Servers refuse these in a request without native tools. */
-function withoutToolOptions(options: LLMRequest['options']): LLMRequest['options'] {
-  const { tool_choice: _, parallel_tool_calls: __, ...others } = options ?? {};
-  return others;
-}
-
-/**
- * Without offered tools, there are no calls; a call of an unknown tool is answered, so that the model can correct it.
- */
-function toolsOf({ tools = [] }: LLMRequest) {
-  return knownTools(tools, { unknown: 'call' });
-}
-
-function callIds(messages: readonly Message[]): readonly string[] {
-  return messages.flatMap((message) => callsOf(message).map(({ id }) => id));
 }
 
 /**
@@ -133,8 +114,9 @@ class TextReply {
   #content = '';
   #space = '';
 
-  constructor(tools: KnownTools) {
-    this.#scanner = new CallScanner(tools);
+  constructor(private readonly request: LLMRequest) {
+    // Without offered tools, there are no calls; a call of an unknown tool is answered, so that the model can correct it.
+    this.#scanner = new CallScanner(knownTools(request.tools ?? [], { unknown: 'call' }));
   }
 
   /** Adds a part of the reply; returns the text that can be shown now, `''` if there is none. */
@@ -152,9 +134,10 @@ class TextReply {
   }
 
   /** The ended reply in the provider's form. Its own native calls, if any, come first. */
-  toResponse(response: LLMResponse, takenIds: Iterable<string>): LLMResponse {
+  toResponse(response: LLMResponse): LLMResponse {
     const native = response.toolCalls ?? [];
-    const calls = [...native, ...numberDrafts(this.#drafts, [...takenIds, ...native.map(({ id }) => id)])];
+    const taken = [...this.request.messages.flatMap(callsOf), ...native].map(({ id }) => id);
+    const calls = [...native, ...numberDrafts(this.#drafts, taken)];
     // A reply that was cut off stays cut off: its calls must not run.
     const isCalling = calls.length > 0 && response.finishReason === 'stop';
     return {
@@ -210,14 +193,13 @@ function rewriteHistory(messages: readonly Message[]): readonly Message[] {
     responses = [];
     if (message.role !== 'assistant') rewritten.push(message);
     else rewritten.push(withCallsAsText(message));
-    for (const { id, name } of callsOf(message)) names.set(id, name);
+    for (const call of callsOf(message)) names.set(call.id, call.function.name);
   }
   return [...rewritten, ...responseMessages(responses)];
 }
 
-function callsOf(message: Message): readonly { readonly id: string; readonly name: string }[] {
-  if (message.role !== 'assistant') return [];
-  return (message.tool_calls ?? []).map(({ id, function: { name } }) => ({ id, name }));
+function callsOf(message: Message): readonly MessageToolCall[] {
+  return (message.role === 'assistant' && message.tool_calls) || [];
 }
 
 /** One message for all results of a turn: many chat templates require alternating user and assistant messages. */

@@ -85,7 +85,7 @@ const taggedJson: TextCallFormat = {
 
 function readCalls(cursor: TextCursor): readonly DraftCall[] | undefined {
   const json = cursor.json({ relaxed: true });
-  return json === undefined ? undefined : callsInJson(json, { text: cursor.text, marked: true });
+  return json && callsInJson(json, { text: cursor.text, marked: true });
 }
 
 /** Apertus: `<|tools_prefix|>[{"name": {"key": "value"}}]<|tools_suffix|>`. */
@@ -106,23 +106,17 @@ const apertusTools: TextCallFormat = {
 };
 
 const NAME = /[\w.-]{1,200}/y;
-const CLOSERS = ['[/TOOL_CALLS]'];
 
 /** Mistral: `[TOOL_CALLS]` with a JSON array, or since v11 with `name[CALL_ID]id[ARGS]{…}` per call. */
 const mistralMarks: TextCallFormat = {
   openers: ['[TOOL_CALLS]'],
   read(cursor) {
     cursor.space();
-    const calls = '{['.includes(cursor.peek()) ? readJson(cursor) : readNamed(cursor);
-    if (calls !== undefined) cursor.closers(CLOSERS);
+    const calls = '{['.includes(cursor.peek()) ? readCalls(cursor) : readNamed(cursor);
+    if (calls !== undefined) cursor.closers(['[/TOOL_CALLS]']);
     return calls;
   },
 };
-
-function readJson(cursor: TextCursor) {
-  const json = cursor.json({ relaxed: true });
-  return json === undefined ? undefined : callsInJson(json, { text: cursor.text, marked: true });
-}
 
 function readNamed(cursor: TextCursor) {
   const name = cursor.match(NAME);
@@ -164,15 +158,15 @@ function callsInJson(json: ReadJson, { text, marked }: ShapeOptions): readonly D
 
 function callsInValue(value: unknown, marked: boolean): readonly DraftCall[] {
   if (Array.isArray(value))
-    return value.flatMap((item) => (isObject(item) ? callsInObject(item, marked) : []));
-  return isObject(value) ? callsInObject(value, marked) : [];
+    return value.flatMap((item) => (isRecord(item) ? callsInObject(item, marked) : []));
+  return isRecord(value) ? callsInObject(value, marked) : [];
 }
 
 function callsInObject(value: JsonObject, marked: boolean): readonly DraftCall[] {
   const list = own(value, 'tool_calls');
-  if (Array.isArray(list)) return list.flatMap((item) => (isObject(item) ? callsInObject(item, false) : []));
+  if (Array.isArray(list)) return list.flatMap((item) => (isRecord(item) ? callsInObject(item, false) : []));
   const wrapped = own(value, 'function');
-  const call = isObject(wrapped) ? toCall(wrapped, false) : toCall(value, marked);
+  const call = isRecord(wrapped) ? toCall(wrapped, false) : toCall(value, marked);
   if (call === undefined) return [];
   const id = own(value, 'id') ?? own(value, 'tool_call_id');
   return [typeof id === 'string' && id !== '' ? { ...call, id } : call];
@@ -189,11 +183,11 @@ function toCall(value: JsonObject, marked: boolean): DraftCall | undefined {
 
 /** A model that quotes a tool's definition does not call it. */
 function isSchema(value: unknown): boolean {
-  return isObject(value) && own(value, 'type') === 'object' && isObject(own(value, 'properties'));
+  return isRecord(value) && own(value, 'type') === 'object' && isRecord(own(value, 'properties'));
 }
 
 function normalizeArguments(sent: unknown): JsonObject | string {
-  if (isObject(sent)) return sent;
+  if (isRecord(sent)) return sent;
   if (typeof sent === 'string') return parseObject(sent) ?? sent;
   return sent === null ? {} : JSON.stringify(sent);
 }
@@ -206,13 +200,9 @@ function isEmpty(value: JsonObject | string): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function parseObject(text: string): JsonObject | undefined {
   const value = readExactJson(text)?.value;
-  return isObject(value) ? value : undefined;
+  return isRecord(value) ? value : undefined;
 }
 
 /** How a JSON value is read. */
@@ -222,7 +212,6 @@ interface ShapeOptions {
   readonly marked: boolean;
 }
 
-const DEEPSEEK_NAME = /[\w.-]{1,200}/y;
 // The tokens have full-width bars; some servers decode them to ASCII bars.
 const BARS = ['\uff5c', '|'];
 
@@ -234,18 +223,16 @@ const deepseekTokens: TextCallFormat = {
     cursor.space();
     cursor.take(token('call▁begin', bar));
     const call = readCall(cursor, token('sep', bar));
-    if (call === undefined) return undefined;
-    cursor.closers(['```', token('call▁end', bar), token('calls▁end', bar)]);
-    return [call];
+    return cursor.closed(call, ['```', token('call▁end', bar), token('calls▁end', bar)]);
   },
 };
 
 function readCall(cursor: TextCursor, separator: string): DraftCall | undefined {
-  const first = cursor.match(DEEPSEEK_NAME);
+  const first = cursor.match(NAME);
   if (first === undefined || !cursor.take(separator)) return undefined;
   cursor.space();
   if (cursor.peek() === '{') return markedCall(cursor, first);
-  const name = cursor.match(DEEPSEEK_NAME);
+  const name = cursor.match(NAME);
   if (name === undefined) return undefined;
   cursor.space();
   cursor.take('```json');
@@ -269,13 +256,10 @@ const kimiTokens: TextCallFormat = {
     cursor.space();
     if (numbered === undefined || !cursor.take('<|tool_call_argument_begin|>')) return undefined;
     const call = markedCall(cursor, plainName(numbered.replace(/:\d+$/, ''), tools));
-    if (call === undefined) return undefined;
-    cursor.closers(['<|tool_call_end|>', '<|tool_calls_section_end|>']);
-    return [call];
+    return cursor.closed(call, ['<|tool_call_end|>', '<|tool_calls_section_end|>']);
   },
 };
 
-const CHANNEL_NAME = /[\w.-]{1,200}/y;
 const WORDS = /[\s\w]{0,40}/y;
 
 /** gpt-oss: `to=functions.name<|channel|>commentary json<|message|>{…}<|call|>`, in either order. */
@@ -289,20 +273,16 @@ const harmonyChannel: TextCallFormat = {
     '<|start|>assistant<|channel|>commentary ',
   ].map((header) => `${header}to=functions.`),
   read(cursor) {
-    const name = cursor.match(CHANNEL_NAME);
+    const name = cursor.match(NAME);
     if (name === undefined) return undefined;
     do {
       if (cursor.match(WORDS) === undefined) return undefined;
     } while (cursor.take('<|channel|>') || cursor.take('<|constrain|>'));
     if (!cursor.take('<|message|>')) return undefined;
-    const call = markedCall(cursor, name);
-    if (call === undefined) return undefined;
-    cursor.closers(['<|call|>']);
-    return [call];
+    return cursor.closed(markedCall(cursor, name), ['<|call|>']);
   },
 };
 
-const RECIPIENT = /[\w.-]{1,200}/y;
 const LINE_BREAK = /[ \t\r]*\n/y;
 
 /**
@@ -314,22 +294,21 @@ const functionaryTurns: TextCallFormat = {
   looksLike: 'prose',
   read(cursor, { opener, tools, start }) {
     const call = opener === '' && tools.any ? undefined : readTurn(cursor, tools);
-    if (call !== undefined) cursor.closers(['<|eot_id|>', '<|eom_id|>']);
     // Text that starts here may still be a call of another format.
-    else cursor.at = start + opener.length;
-    return call && [call];
+    if (call === undefined) cursor.at = start + opener.length;
+    return cursor.closed(call, ['<|eot_id|>', '<|eom_id|>']);
   },
 };
 
 function readTurn(cursor: TextCursor, tools: KnownTools): DraftCall | undefined {
-  const name = cursor.match(RECIPIENT);
+  const name = cursor.match(NAME);
   if (name === undefined || !tools.has(name) || cursor.match(LINE_BREAK) === undefined) return undefined;
   cursor.space();
   if (cursor.peek() !== '{') return undefined;
   const value = cursor.json({ relaxed: false })?.value;
   // Some models write the name of a tool above a whole call in JSON.
   const isCall = callsInValue(value, false).some((call) => tools.has(call.name));
-  return isObject(value) && !isCall ? { name, arguments: value } : undefined;
+  return isRecord(value) && !isCall ? { name, arguments: value } : undefined;
 }
 
 const NAMESPACE = 'functions.';

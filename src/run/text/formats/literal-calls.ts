@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import type { TextCursor } from '../text-cursor.js';
 
@@ -78,22 +79,37 @@ function readPythonCall(cursor: TextCursor, tools: KnownTools): DraftCall | unde
   if (written === undefined) return undefined;
   const name = tools.has(written) ? written : written.replace(/\.call$/, '');
   if (!tools.mayBe(name) || !cursor.take('(')) return undefined;
-  const entries: [string, unknown][] = [];
-  for (;;) {
-    cursor.space();
-    if (cursor.take(')')) return { name, arguments: Object.fromEntries(entries) };
+  const entries = readEntries(cursor, ')', (): Entry | undefined => {
     const key = cursor.match(KEYWORD);
     cursor.space();
     if (key === undefined || !cursor.take('=')) return undefined;
     const reading = cursor.relaxed();
-    if (reading === undefined) return undefined;
-    entries.push([key, reading.value]);
+    return reading && [key, reading.value];
+  });
+  return entries && { name, arguments: Object.fromEntries(entries) };
+}
+
+type Entry = readonly [key: string, value: unknown];
+
+/** The entries up to a closing mark, with commas between them. */
+function readEntries<Value>(
+  cursor: TextCursor,
+  closer: string,
+  read: () => Value | undefined,
+): readonly Value[] | undefined {
+  const entries: Value[] = [];
+  for (;;) {
     cursor.space();
-    if (!cursor.take(',') && cursor.peek() !== ')') return undefined;
+    if (cursor.take(closer)) return entries;
+    const entry = read();
+    if (entry === undefined) return undefined;
+    entries.push(entry);
+    cursor.space();
+    if (!cursor.take(',') && cursor.peek() !== closer) return undefined;
   }
 }
 
-const GEMMA_NAME = /[\w.-]{1,200}/y;
+const NAME = /[\w.-]{1,200}/y;
 const KEY = /[^\s:{}[\],<>"]{1,200}/y;
 const MOST_LEVELS = 100;
 
@@ -112,16 +128,13 @@ const gemmaCalls: TextCallFormat = {
     const marks = MARKS.get(opener);
     if (marks === undefined) return undefined;
     cursor.space();
-    const call = readGemmaCall(cursor, marks.quote, tools);
-    if (call === undefined) return undefined;
-    cursor.closers([marks.closer]);
-    return [call];
+    return cursor.closed(readGemmaCall(cursor, marks.quote, tools), [marks.closer]);
   },
 };
 
 function readGemmaCall(cursor: TextCursor, quote: string, tools: KnownTools): DraftCall | undefined {
   if (!cursor.take('call:')) return undefined;
-  const name = cursor.match(GEMMA_NAME);
+  const name = cursor.match(NAME);
   if (name === undefined || !tools.mayBe(name)) return undefined;
   const args = readObject(cursor, quote, 0);
   return args && { name, arguments: args };
@@ -133,43 +146,20 @@ function readValue(cursor: TextCursor, quote: string, level: number): unknown {
   if (level > MOST_LEVELS) return undefined;
   if (cursor.take(quote)) return cursor.until(quote);
   if (cursor.peek() === '{') return readObject(cursor, quote, level);
-  if (cursor.peek() === '[') return readGemmaList(cursor, quote, level);
+  if (cursor.take('[')) return readEntries(cursor, ']', () => readValue(cursor, quote, level + 1));
   return cursor.relaxed()?.value;
 }
 
-function readObject(
-  cursor: TextCursor,
-  quote: string,
-  level: number,
-): (DraftCall['arguments'] & object) | undefined {
+function readObject(cursor: TextCursor, quote: string, level: number): JsonObject | undefined {
   if (!cursor.take('{')) return undefined;
-  const entries: [string, unknown][] = [];
-  for (;;) {
-    cursor.space();
-    if (cursor.take('}')) return Object.fromEntries(entries);
+  const entries = readEntries(cursor, '}', (): Entry | undefined => {
     const key = cursor.take(quote) ? cursor.until(quote) : cursor.match(KEY);
     cursor.space();
     if (key === undefined || !cursor.take(':')) return undefined;
     const value = readValue(cursor, quote, level + 1);
-    if (value === undefined) return undefined;
-    entries.push([key, value]);
-    cursor.space();
-    if (!cursor.take(',') && cursor.peek() !== '}') return undefined;
-  }
-}
-
-function readGemmaList(cursor: TextCursor, quote: string, level: number): readonly unknown[] | undefined {
-  if (!cursor.take('[')) return undefined;
-  const items: unknown[] = [];
-  for (;;) {
-    cursor.space();
-    if (cursor.take(']')) return items;
-    const item = readValue(cursor, quote, level + 1);
-    if (item === undefined) return undefined;
-    items.push(item);
-    cursor.space();
-    if (!cursor.take(',') && cursor.peek() !== ']') return undefined;
-  }
+    return value === undefined ? undefined : [key, value];
+  });
+  return entries && Object.fromEntries(entries);
 }
 
 /** Calls in the form of code. */

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { escapePattern } from '../../../core/kernel/escape-pattern.js';
+import { jsonType } from '../../../core/kernel/json.js';
 import { readRelaxedJson } from '../../../tools/checking/relaxed-json.js';
 import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { REASONING_CLOSERS, REASONING_OPENERS } from '../reasoning-marks.js';
@@ -28,10 +29,7 @@ const functionTag: TextCallFormat = {
       cursor.space();
       if (!OPENERS.some((tag) => cursor.take(tag))) return undefined;
     }
-    const call = readFunction(cursor, tools);
-    if (call === undefined) return undefined;
-    cursor.closers(CLOSERS);
-    return [call];
+    return cursor.closed(readFunction(cursor, tools), CLOSERS);
   },
 };
 
@@ -46,8 +44,7 @@ function readFunction(cursor: TextCursor, tools: KnownTools): DraftCall | undefi
   for (;;) {
     cursor.space();
     // If the model omits the inner closing tag, the outer one closes both.
-    const isClosed = CLOSERS.some((tag) => cursor.take(tag));
-    if (isClosed) return { name, arguments: Object.fromEntries(entries) };
+    if (CLOSERS.some((tag) => cursor.take(tag))) return { name, arguments: Object.fromEntries(entries) };
     if (!PARAMETERS.some((tag) => cursor.take(tag))) return undefined;
     const key = tagName(cursor);
     if (key === undefined || !cursor.take('>')) return undefined;
@@ -104,10 +101,7 @@ const invokeTags: TextCallFormat = {
     );
     if (dialect === undefined) return undefined;
     if (!opener.endsWith('name=') && !passWrappers(cursor, dialect)) return undefined;
-    const call = readInvoke(cursor, dialect.prefix, tools);
-    if (call === undefined) return undefined;
-    cursor.closers(dialect.after);
-    return [call];
+    return cursor.closed(readInvoke(cursor, dialect.prefix, tools), dialect.after);
   },
 };
 
@@ -184,9 +178,7 @@ const argKeyTags: TextCallFormat = {
     const { tag } = dialect;
     cursor.space();
     if (opener === tag('tool_calls') && !cursor.take(tag('tool_call'))) return undefined;
-    const call = readCall(cursor, dialect, tools);
-    if (call !== undefined) cursor.closers([tag('/tool_calls')]);
-    return call && [call];
+    return cursor.closed(readCall(cursor, dialect, tools), [tag('/tool_calls')]);
   },
 };
 
@@ -227,10 +219,7 @@ function readJson(cursor: TextCursor, { name, tag }: { readonly name: string; re
   if (written === undefined) return undefined;
   cursor.space();
   cursor.take('```json');
-  const call = markedCall(cursor, written);
-  if (call === undefined) return undefined;
-  cursor.closers(['```', tag('/tool_call')]);
-  return call;
+  return cursor.closed(markedCall(cursor, written), ['```', tag('/tool_call')])?.[0];
 }
 
 const NAME = /[^\s"<>/{}[\]()=]{1,200}/y;
@@ -254,8 +243,9 @@ function readParameterText(text: string, schema: JsonSchema | undefined): unknow
   const types = typesOf(schema);
   if (types?.size === 1 && types.has('string')) return text;
   const value = readLiteral(text);
-  if (value === undefined || types === undefined) return value === undefined ? text : value;
-  return types.has(typeOf(value)) || (typeof value === 'number' && types.has('integer')) ? value : text;
+  if (value === undefined) return text;
+  if (types === undefined) return value;
+  return types.has(jsonType(value)) || (typeof value === 'number' && types.has('integer')) ? value : text;
 }
 
 function readLiteral(text: string): unknown {
@@ -271,16 +261,11 @@ function typesOf(schema: JsonSchema | undefined): ReadonlySet<string> | undefine
   if (schema === undefined) return undefined;
   if (typeof schema.type === 'string') return new Set([schema.type]);
   if (Array.isArray(schema.type)) return new Set(schema.type);
-  if (schema.enum !== undefined) return new Set(schema.enum.map(typeOf));
-  if (Object.hasOwn(schema, 'const')) return new Set([typeOf(schema.const)]);
+  if (schema.enum !== undefined) return new Set(schema.enum.map(jsonType));
+  if (Object.hasOwn(schema, 'const')) return new Set([jsonType(schema.const)]);
   if (schema.anyOf === undefined) return undefined;
   const branches = schema.anyOf.map(typesOf);
   return branches.includes(undefined) ? undefined : new Set(branches.flatMap((types) => [...(types ?? [])]));
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : typeof value;
 }
 
 /** The tags around values that are written without quotes. */
@@ -315,13 +300,13 @@ function rawValueReader(tags: RawValueTags): RawValueReader {
     pattern.lastIndex = start;
     for (let found = pattern.exec(text); found !== null; found = pattern.exec(text)) {
       const [mark] = found;
-      const groups = found.groups ?? {};
-      const isNext = groups.next !== undefined && takes(found.groups?.name ?? '');
-      if (mark === closer || ((isNext || groups.outer !== undefined) && thoughtEnd === undefined)) {
+      const { next, name = '', outer, call } = found.groups ?? {};
+      const isNext = next !== undefined && takes(name);
+      if (mark === closer || ((isNext || outer !== undefined) && thoughtEnd === undefined)) {
         cursor.at = mark === closer ? pattern.lastIndex : found.index;
         return text.slice(start, found.index);
       }
-      if (thoughtEnd !== undefined && (isNext || groups.call !== undefined)) {
+      if (thoughtEnd !== undefined && (isNext || call !== undefined)) {
         cursor.at = thoughtEnd;
         return undefined;
       }

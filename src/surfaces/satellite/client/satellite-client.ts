@@ -30,7 +30,7 @@ import {
   TEXT,
 } from '../../../core/kernel/options.js';
 import { readServerEvents } from '../../../models/wire/server-events.js';
-import { SafeLog } from '../../../run/call/log.js';
+import { safeLog } from '../../../run/call/log.js';
 import { answerText } from '../../../run/call/result-text.js';
 import { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { LoopEvent } from '../../../run/loop/events.js';
@@ -126,7 +126,7 @@ export class SatelliteClient {
       conversationId,
       transport: this.#transport,
       client: this.#options,
-      log: new SafeLog(this.#options.logger),
+      log: safeLog(this.#options.logger),
     });
   }
 }
@@ -200,7 +200,7 @@ interface SatelliteRunServices extends SatelliteRunOptions {
   readonly conversationId: string;
   readonly transport: ChatTransport;
   readonly client: SatelliteClientOptions;
-  readonly log: SafeLog;
+  readonly log: Logger;
 }
 
 /** One `send` or `resume`: asks, runs tools and answers until there is an answer without a tool request. */

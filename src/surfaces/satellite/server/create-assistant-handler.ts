@@ -35,7 +35,7 @@ import {
   TEXT,
   withMethods,
 } from '../../../core/kernel/options.js';
-import { SafeLog } from '../../../run/call/log.js';
+import { safeLog } from '../../../run/call/log.js';
 import { SentMessages } from '../../../run/loop/messages.js';
 import { askRecorded } from '../../../run/loop/request.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
@@ -70,7 +70,7 @@ interface TurnRequest {
 interface TurnServices {
   readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions' | 'telemetry'>;
   readonly store: ConversationStore;
-  readonly log: SafeLog;
+  readonly log: Logger;
   /** Finds the provider that each provider item came from. */
   readonly sent: SentMessages;
   readonly maxMessages: number;
@@ -363,7 +363,7 @@ async function route(
 
 /** The two endpoints of an assistant; faults are thrown. */
 class ChatService {
-  readonly log: SafeLog;
+  readonly log: Logger;
   readonly #options: AssistantHandlerOptions;
   readonly #store;
   readonly #sent: SentMessages;
@@ -376,7 +376,7 @@ class ChatService {
   constructor(options: AssistantHandlerOptions) {
     this.#options = options;
     this.#store = options.store ?? new MemoryConversationStore();
-    this.log = new SafeLog(options.logger);
+    this.log = safeLog(options.logger);
     this.#sent = new SentMessages([], options.logger);
   }
 
