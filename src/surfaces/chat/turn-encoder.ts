@@ -42,11 +42,10 @@ export function shownPendingId(
 
 /** What the approver of a call sees in addition to the call. */
 function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
-  const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
-    wait as PendingCall;
-  const { path, tool, arguments: args } = wait as PendingCall;
+  const { path, tool, arguments: args, message, title, description, risk, ...others } = wait as PendingCall;
+  const { decisions, mayRemember, approver, expiresAt } = others;
   // The call that is shown is the one that contains the agent.
-  const inner = path === undefined ? {} : { tool, arguments: args };
+  const inner = path && { tool, arguments: args };
   const fields = { ...inner, message, title, description, risk, decisions, mayRemember, approver, expiresAt };
   const given = withoutUndefined(fields);
   return Object.keys(given).length === 0 ? undefined : (given as unknown as JsonObject);
@@ -799,12 +798,15 @@ function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
 }
 
 function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
-  const { cacheReadTokens, cacheWriteTokens, ...others } = Object(usage) as Fields;
-  if (!others.totalTokens) return {};
-  const { inputTokens, outputTokens, totalTokens, reasoningTokens } = others;
+  const { inputTokens, outputTokens, totalTokens, reasoningTokens, ...cache } = Object(usage) as Fields;
+  if (!totalTokens) return {};
   const counts = {
-    ...{ inputTokens, outputTokens, totalTokens, reasoningTokens },
-    ...{ cachedInputTokens: cacheReadTokens, cacheWriteInputTokens: cacheWriteTokens },
+    inputTokens,
+    outputTokens,
+    totalTokens,
+    reasoningTokens,
+    cachedInputTokens: cache.cacheReadTokens,
+    cacheWriteInputTokens: cache.cacheWriteTokens,
   };
   return { usage: [filterFields(counts, (_name, count) => Number.isSafeInteger(count))] };
 }

@@ -32,13 +32,8 @@ export interface SeenCall {
   invocation?: Invocation;
 }
 
-interface HeldCall {
-  readonly key: string;
-  readonly callId: string;
-  readonly tool: string;
+interface HeldCall extends Pick<SeenCall, 'key' | 'callId' | 'tool' | 'arguments' | 'runId'> {
   readonly since: number;
-  readonly arguments: unknown;
-  readonly runId: string | undefined;
 }
 
 /** The decision on a held call; the model receives `reason`. */

@@ -278,11 +278,6 @@ export class RequestInterceptor implements NestInterceptor {
   }
 }
 
-interface ContainerOf {
-  readonly request?: object;
-  readonly isForOther?: boolean;
-}
-
 /**
  * The container behind `context.resolve` in a Nest application: the providers of all modules. It contains its request
  * and resolves itself, so that the pipeline finds the request of a call.
@@ -293,7 +288,10 @@ export class RequestContainer {
   readonly isForOther: boolean;
   readonly #modules: ModuleRef;
 
-  constructor(modules: ModuleRef, { request, isForOther = false }: ContainerOf = {}) {
+  constructor(
+    modules: ModuleRef,
+    { request, isForOther = false }: Partial<Pick<RequestContainer, 'request' | 'isForOther'>> = {},
+  ) {
     this.#modules = modules;
     this.request = request;
     this.isForOther = isForOther;

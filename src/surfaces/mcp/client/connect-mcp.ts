@@ -72,17 +72,13 @@ async function transportFor(options: McpConnectOptions, signIn: McpSignIn | unde
   if (!('url' in options)) {
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
     const { command, args = [], env, cwd } = options;
-    return new StdioClientTransport({
-      command,
-      args: [...args],
-      ...(env && { env: { ...env } }),
-      ...(cwd && { cwd }),
-    });
+    return new StdioClientTransport({ command, args: [...args], env: env && { ...env }, cwd });
   }
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const { url, headers } = options;
   return new StreamableHTTPClientTransport(new URL(url), {
-    ...(headers && { requestInit: { headers } }),
-    ...(signIn && { authProvider: signIn.authProvider, fetch: signIn.fetch }),
+    requestInit: headers && { headers },
+    authProvider: signIn?.authProvider,
+    fetch: signIn?.fetch,
   });
 }

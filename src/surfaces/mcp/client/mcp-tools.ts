@@ -93,15 +93,14 @@ async function readToolList(client: Client, telemetry: Telemetry | undefined): P
   const tools: McpTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const params = cursor === undefined ? {} : { cursor };
     const message = { ...factsFor(client, 'tools/list'), side: 'client' } as const;
     const {
       tools: found,
       nextCursor,
       ttlMs = 0,
     } = await recordMessage(telemetry, message, (carrier) => {
-      const sent = { ...params, ...(carrier && { _meta: { ...carrier } }) };
-      return client.request({ method: 'tools/list', params: sent }, AS_SENT);
+      const params = withoutUndefined({ cursor, _meta: carrier && { ...carrier } });
+      return client.request({ method: 'tools/list', params }, AS_SENT);
     });
     if (Array.isArray(found)) tools.push(...found.filter(isTool));
     if (typeof nextCursor !== 'string' || nextCursor === cursor)
@@ -805,7 +804,7 @@ function watchToolList(client: Client, watcher: ToolListWatcher): void {
   });
   watcher.signal.addEventListener('abort', () => client.removeNotificationHandler(METHOD), { once: true });
   const isOffered = client.getServerCapabilities()?.tools?.listChanged === true;
-  if (isOffered && client.getProtocolEra() === 'modern') void subscribe(client, watcher);
+  if (isOffered && isModern(client)) void subscribe(client, watcher);
 }
 
 async function subscribe(client: Client, { signal, onChange, onError }: ToolListWatcher): Promise<void> {

@@ -93,10 +93,7 @@ export class RecordedSignIn implements OAuthClientProvider {
   clientInformation(): StoredOAuthClientInformation | undefined {
     const { clientId, clientSecret } = this.#auth;
     if (clientId === undefined) return this.#record.client;
-    return {
-      client_id: clientId,
-      ...withoutUndefined({ client_secret: clientSecret, issuer: this.#issuer }),
-    };
+    return withoutUndefined({ client_id: clientId, client_secret: clientSecret, issuer: this.#issuer });
   }
 
   tokens(): StoredOAuthTokens | undefined {

@@ -140,13 +140,13 @@ export class McpSignIn {
       InsufficientScopeError.isInstance(cause),
     );
     if (insufficient === undefined) return false;
-    const address = await this.#authorize({
+    const further = await this.#authorize({
       sent: this.#token,
       scope: insufficient.requiredScope,
       resourceMetadataUrl: insufficient.resourceMetadataUrl,
       isStepUp: true,
     });
-    if (address !== undefined) await this.#signIn(new SignInNeeded(this, this.#server, address), ask);
+    if (further !== undefined) await this.#signIn(further, ask);
     return true;
   }
 
@@ -158,8 +158,8 @@ export class McpSignIn {
   /** Signs in again if the stored sign-in is lost. */
   async restore(ask: AskForSignIn): Promise<void> {
     if (this.lost === undefined) return;
-    const address = await this.#authorize({ sent: undefined });
-    if (address !== undefined) await this.#signIn(new SignInNeeded(this, this.#server, address), ask);
+    const needed = await this.#authorize({ sent: undefined });
+    if (needed !== undefined) await this.#signIn(needed, ask);
   }
 
   /** Completes a sign-in; `false` if the address belongs to another one, or if it was completed already. */
@@ -196,16 +196,15 @@ export class McpSignIn {
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
     const sent = this.#tokenOf.get(response);
     if (sent !== undefined && sent === this.#refused?.token) return;
-    const address = await this.#authorize({ sent, scope, resourceMetadataUrl });
-    if (address === undefined) return;
-    const needed = new SignInNeeded(this, this.#server, address);
+    const needed = await this.#authorize({ sent, scope, resourceMetadataUrl });
+    if (needed === undefined) return;
     if (sent === undefined || !this.asksInRuns) throw needed;
     // Tools that need no sign-in can still be used: the SDK sends the request again.
     this.#refused = { token: sent, needed };
   }
 
-  /** Gets a new token; if this needs the user, returns where to sign in. */
-  async #authorize(challenge: Challenge): Promise<URL | undefined> {
+  /** Gets a new token; returns the sign-in if this needs the user. */
+  async #authorize(challenge: Challenge): Promise<SignInNeeded | undefined> {
     const { auth, computeScopeUnion, isStrictScopeSuperset } = await import('@modelcontextprotocol/client');
     const { sent, resourceMetadataUrl, isStepUp = false } = challenge;
     return this.#change(async (record, requests) => {
@@ -230,7 +229,7 @@ export class McpSignIn {
         throw new Error('the token could not be renewed');
       const open = record.attempts?.filter(({ startedAt }) => Date.now() - startedAt < ATTEMPT_MS) ?? [];
       record.attempts = [attempt, ...open].slice(0, MOST_ATTEMPTS);
-      return provider.address;
+      return new SignInNeeded(this, this.#server, provider.address);
     });
   }
 
