@@ -71,17 +71,18 @@ function toolSummaries(registry: ToolRegistry) {
 /** Declarations of a tool that change how it is called. */
 function marksOf(tool: ToolDefinition): readonly string[] {
   const { annotations = {}, approval, execution, background, sequential, returnDirect } = tool;
-  return [
-    ...(annotations.readOnly ? ['reads only'] : []),
-    ...(annotations.destructive ? ['destructive'] : []),
-    ...(annotations.idempotent ? ['idempotent'] : []),
-    ...(annotations.openWorld ? ['open world'] : []),
-    ...(approval ? [typeof approval === 'function' ? 'may need approval' : 'needs approval'] : []),
-    ...(execution === 'client' ? ['executed by the client'] : []),
-    ...(background ? ['background'] : []),
-    ...(sequential ? ['sequential'] : []),
-    ...(returnDirect ? ['returns directly'] : []),
-  ];
+  const marks = [
+    [annotations.readOnly, 'reads only'],
+    [annotations.destructive, 'destructive'],
+    [annotations.idempotent, 'idempotent'],
+    [annotations.openWorld, 'open world'],
+    [approval, typeof approval === 'function' ? 'may need approval' : 'needs approval'],
+    [execution === 'client', 'executed by the client'],
+    [background, 'background'],
+    [sequential, 'sequential'],
+    [returnDirect, 'returns directly'],
+  ] as const;
+  return marks.flatMap(([isSet, mark]) => (isSet ? [mark] : []));
 }
 
 interface CardSource {

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthProvider, Client, FetchLike, InsufficientScopeError } from '@modelcontextprotocol/client';
-import { unlessAborted } from '../../../core/kernel/async.js';
+import { anySignal, unlessAborted } from '../../../core/kernel/async.js';
 import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { McpAuth, McpTokenStore } from './connect-options.js';
@@ -323,7 +323,6 @@ class AuthorizationRequests {
   failure: { readonly problem: string; readonly isPassing: boolean } | undefined;
 
   readonly fetch: FetchLike = async (url, init) => {
-    const signals = [this.#deadline, ...(init?.signal ? [init.signal] : [])];
     const { origin, pathname } = new URL(url);
     const fail = (problem: string, isPassing: boolean) => {
       // This document is the MCP server's own.
@@ -331,8 +330,9 @@ class AuthorizationRequests {
       this.failure = isForeign ? undefined : { problem: `${problem} (${origin}${pathname})`, isPassing };
     };
     this.failure = undefined;
+    const signal = anySignal(this.#deadline, init?.signal ?? undefined);
     try {
-      const response = await fetchWithoutEcho(url, { ...init, signal: AbortSignal.any(signals) });
+      const response = await fetchWithoutEcho(url, { ...init, signal });
       const { status } = response;
       if (status >= 400) fail(`answered with status ${status}`, status >= 500 || status === 429);
       return response;
