@@ -209,13 +209,9 @@ class BossWorker implements JobWorker {
 
   async #pause(ms: number): Promise<void> {
     if (this.#isWoken) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#rouse = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    const rouse = new AbortController();
+    this.#rouse = () => rouse.abort();
+    await pause(ms, undefined, { signal: rouse.signal }).catch(() => {});
     this.#rouse = undefined;
   }
 
@@ -243,8 +239,11 @@ class BossWorker implements JobWorker {
     const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
       const returning = this.#returned.add({ taken, delay });
       if (delay === 0) await returning;
-      // Do not wait: the slot can take its next job. If this fails, the job comes back when its heartbeat ends.
-      else this.#leave(returning);
+      else {
+        // Do not wait: the slot can take its next job. If this fails, the job comes back when its heartbeat ends.
+        const left = returning.catch(this.#work.onError).finally(() => this.#leaving.delete(left));
+        this.#leaving.add(left);
+      }
       hasLeft = true;
     };
     let end: RunEnd;
@@ -266,11 +265,6 @@ class BossWorker implements JobWorker {
     if (hasLeft) return;
     if (end === 'lost') await giveBack({ delay: LOST_DELAY_MS });
     else await this.#completed.add(taken);
-  }
-
-  #leave(returning: Promise<void>): void {
-    const left = returning.catch(this.#work.onError).finally(() => this.#leaving.delete(left));
-    this.#leaving.add(left);
   }
 
   async #touch(): Promise<void> {

@@ -89,19 +89,20 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
     const turns = JSON.parse(`[${row.messages}]`) as StoredMessage[][];
     return {
       turnId: String(row.turn_id),
-      ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) as unknown }),
+      ...(row.owner !== null && { owner: JSON.parse(String(row.owner)) as unknown }),
       messages: turns.flat(),
       finishReason: row.finish_reason as FinishReason,
     };
   }
 
   async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
-    const { id, after, finishReason } = turn;
-    const values = [conversationId, id, finishReason, JSON.stringify(turn.messages)];
-    const { rows, isRepeated } =
-      after === undefined
-        ? await this.#begin(turn, values)
-        : await this.#database.run(SQL.add, [...values, after, this.#expiresAfterMs]);
+    const { id, after, finishReason, messages, owner } = turn;
+    const age = this.#expiresAfterMs;
+    const values = [conversationId, id, finishReason, JSON.stringify(messages)];
+    if (after === undefined) await this.#database.run(SQL.drop_expired, [conversationId, age]);
+    const { rows, isRepeated } = await (after === undefined
+      ? this.#database.run(SQL.begin, [...values, owner === undefined ? null : JSON.stringify(owner)])
+      : this.#database.run(SQL.add, [...values, after, age]));
     if (rows.length > 0 || !isRepeated) return rows.length > 0;
     // The turn may have been stored by an earlier attempt whose response was lost.
     const kept = await this.#database.run(SQL.has_turn, [conversationId, id]);
@@ -115,11 +116,5 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  async #begin({ owner }: ConversationTurn, values: readonly string[]) {
-    await this.#database.run(SQL.drop_expired, [values[0], this.#expiresAfterMs]);
-    const ownerText = owner === undefined ? null : JSON.stringify(owner);
-    return this.#database.run(SQL.begin, [...values, ownerText]);
   }
 }

@@ -217,9 +217,12 @@ class SqliteDriver implements SqlDriver {
     const watcher = { tell: listener };
     this.#watchers.add(watcher);
     if (this.#timer === undefined) {
-      this.#seen = { version: this.#version(), notified: this.#lastNotified() };
+      const notified = Number(this.#prepared(LAST_NOTIFIED).get()?.told);
+      this.#seen = { version: this.#version(), notified };
       // The timer keeps the process alive: it may have nothing else to do than wait for other processes.
-      this.#timer = setInterval(() => this.#look(), WATCH_EVERY_MS);
+      this.#timer = setInterval(() => {
+        for (const news of this.#readNews()) this.#notifyAll(news);
+      }, WATCH_EVERY_MS);
     }
     return () => {
       this.#watchers.delete(watcher);
@@ -282,11 +285,7 @@ class SqliteDriver implements SqlDriver {
     for (const { tell } of [...this.#watchers]) tell(news);
   }
 
-  /** Reports changes of other processes since the last poll; if the file is unreadable now, the next poll does. */
-  #look(): void {
-    for (const news of this.#readNews()) this.#notifyAll(news);
-  }
-
+  /** Changes of other processes since the last poll; if the file is unreadable now, the next poll reports them. */
   #readNews(): readonly ConversationNews[] {
     try {
       const version = this.#version();
@@ -312,10 +311,6 @@ class SqliteDriver implements SqlDriver {
     const prepared = this.#others.get(text) ?? this.database.prepare(text);
     this.#others.set(text, prepared);
     return prepared;
-  }
-
-  #lastNotified(): number {
-    return Number(this.#prepared(LAST_NOTIFIED).get()?.told);
   }
 }
 

@@ -127,11 +127,12 @@ async function toCallOptions(
   const { messages, options = {}, responseFormat, signal } = request;
   checkOptions(options, MODEL_OPTIONS);
   const tools = toTools(request, settings);
+  const found = new Set(request.tools?.filter(({ defer }) => defer).map((tool) => tool.function.name));
   const providerOptions = toProviderOptions(request, settings);
   return {
     ...(options as ModelOptions),
     ...outputLimit(request, ['maxOutputTokens']),
-    prompt: await toPrompt(messages, { ...settings, found: foundTools(request) }),
+    prompt: await toPrompt(messages, { ...settings, found }),
     // Some APIs refuse an empty list of tools.
     ...(tools.length > 0 && { tools }),
     ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: toChoice(request.toolChoice) }),
@@ -157,11 +158,6 @@ function toTools(
   }));
   const allowed = isRecord(toolChoice) && 'tools' in toolChoice ? new Set(toolChoice.tools) : undefined;
   return [...own, ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
-}
-
-/** Names of the tools that a reference may name. */
-function foundTools({ tools = [] }: LLMRequest): ReadonlySet<string> {
-  return new Set(tools.filter(({ defer }) => defer).map((tool) => tool.function.name));
 }
 
 function toFunctionTool({
@@ -240,7 +236,7 @@ const BETWEEN = '\n\n';
 
 /** Converts the reply of an AI SDK model. Data that must be sent back is stored under the key. */
 function toResponse({ content, finishReason, usage, response }: Reply, key: string): LLMResponse {
-  const calls = content.filter(isOwnCall);
+  const calls = content.filter((part) => part.type === 'tool-call').filter((call) => !call.providerExecuted);
   const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
   const attachments = content.flatMap(attachmentsOf);
   return withoutUndefined({
@@ -275,10 +271,6 @@ function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
   if (data.type === 'url') return String(data.url);
   const text = typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64');
   return `data:${mediaType};base64,${text}`;
-}
-
-function isOwnCall(part: LanguageModelV4Content): part is LanguageModelV4ToolCall {
-  return part.type === 'tool-call' && part.providerExecuted !== true;
 }
 
 function toToolCall(call: LanguageModelV4ToolCall, key: string): ToolCall {

@@ -1,8 +1,13 @@
 import type { JSONValue, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import { type CallScope, type CallStatus, SCOPE, type ToolPolicy } from '../../core/contract/call.js';
+import {
+  type CallScope,
+  type CallStatus,
+  type PolicyRequest,
+  SCOPE,
+  type ToolPolicy,
+} from '../../core/contract/call.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Logger } from '../../core/contract/ports.js';
-import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { Content } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { anySignal } from '../../core/kernel/async.js';
@@ -293,14 +298,11 @@ class AiSdkCalls {
     if (first.status !== 'suspended') return first;
     const { waits, journal } = first.suspension;
     const wait = waits.find(({ kind }) => kind === 'approval');
-    if (wait === undefined || !this.#isApproved(call)) return first;
+    const isApproved = this.#approvals === 'application' || hasApproval(call.messages, call.toolCallId);
+    if (wait === undefined || !isApproved) return first;
     const answered = answerWait({ wait, journal }, { approved: true });
     if (!answered.ok) return first;
     return this.registry.invoke({ ...requestOf(call), journal: answered.journal }, scope, this.#invoking);
-  }
-
-  #isApproved({ messages, toolCallId }: Calling): boolean {
-    return this.#approvals === 'application' || hasApproval(messages, toolCallId);
   }
 
   async #scopeOf({ toolCallId, tool, context, abortSignal }: Calling): Promise<CallScope> {
@@ -316,13 +318,8 @@ function requestOf({ toolCallId, tool, input }: Calling) {
 }
 
 /** If it throws, an approval is required, as in the call itself. */
-async function wantsApproval({
-  tool,
-  arguments: args,
-  context,
-}: Parameters<ToolPolicy>[0]): Promise<boolean> {
-  const { approval }: Pick<ToolDefinition, 'approval'> = tool;
-  const need = approvalNeed(approval);
+async function wantsApproval({ tool, arguments: args, context }: PolicyRequest): Promise<boolean> {
+  const need = approvalNeed(tool.approval);
   if (typeof need !== 'function') return need;
   try {
     return (await need(args, context)) !== false;

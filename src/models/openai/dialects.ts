@@ -50,11 +50,12 @@ export class DialectFields {
         if (isWhole) list.push(entry);
         else addEntry(list, entry);
       }
-      thoughts.push(entries.map(thoughtOf).join(''));
+      thoughts.push(entries.flatMap((entry) => ENTRY_TEXTS.map((key) => jsonText(entry[key]))).join(''));
     }
     const { thought, content } = this.#withoutThought(message);
     this.#addExtra(jsonRecord(message.extra_content));
-    const parts = contentParts(content);
+    const parts =
+      typeof content === 'string' ? [{ type: 'text', text: content }] : jsonList(content).map(jsonRecord);
     if (isWhole) this.#parts.push(...parts);
     else for (const part of parts) addPart(this.#parts, part);
     thoughts.push(thought, parts.map(innerText).join(''));
@@ -115,10 +116,6 @@ function addEntry(list: WireRecord[], entry: WireRecord): void {
   list[at] = { ...open, ...Object.fromEntries(filled), ...Object.fromEntries(joined) };
 }
 
-function contentParts(content: unknown): readonly WireRecord[] {
-  return typeof content === 'string' ? [{ type: 'text', text: content }] : jsonList(content).map(jsonRecord);
-}
-
 function addPart(parts: WireRecord[], part: WireRecord): void {
   const last = parts.at(-1);
   if (part.type === 'text' && part.text === '') return;
@@ -137,10 +134,6 @@ function innerText({ thinking }: WireRecord): string {
   return jsonList(thinking)
     .map((part) => jsonText(jsonRecord(part).text))
     .join('');
-}
-
-function thoughtOf(entry: WireRecord): string {
-  return ENTRY_TEXTS.map((key) => jsonText(entry[key])).join('');
 }
 
 /** The value that Gemini’s documentation requires for calls that Gemini did not make. */
@@ -233,7 +226,7 @@ export function serverIdentity(baseURL: string): ProviderIdentity {
   const { hostname: address, port, protocol } = new URL(baseURL);
   const [, name] = HOSTS.find(([host]) => host.test(address)) ?? [undefined, 'openai'];
   const known = port === '' ? PORTS[protocol] : Number(port);
-  return { name, address, ...(known === undefined ? {} : { port: known }) };
+  return { name, address, ...(known !== undefined && { port: known }) };
 }
 
 /** Prefixes of model names for the hosting service or the owner of a fine-tuned model. */

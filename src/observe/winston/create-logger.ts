@@ -89,13 +89,15 @@ interface LogEntry {
  */
 function readLogEntry(info: Logform.TransformableInfo): LogEntry {
   const { level, message, ...merged } = info;
+  const { stack, cause, ...others } = merged;
   const given = givenFields(info);
   const appended = 'message' in given && given.message ? ` ${given.message}` : '';
   const text = String(message);
   return {
     level,
     message: appended !== '' && text.endsWith(appended) ? text.slice(0, -appended.length) : text,
-    fields: given instanceof Error ? { ...withoutErrorParts(merged), error: given } : { ...merged, ...given },
+    // winston adds the parts of an error to the fields.
+    fields: given instanceof Error ? { ...others, error: given } : { ...merged, ...given },
   };
 }
 
@@ -104,10 +106,6 @@ function givenFields(info: Logform.TransformableInfo): Record<string, unknown> |
   const first: unknown = Array.isArray(given) ? given[0] : undefined;
   if (first instanceof Error) return first as Error & Record<string, unknown>;
   return typeof first === 'object' && first !== null ? { ...first } : {};
-}
-
-function withoutErrorParts({ stack, cause, ...rest }: Record<string, unknown>): Record<string, unknown> {
-  return rest;
 }
 
 /** The JSON of any value. Errors become objects; values that JSON cannot represent are shown with `util.inspect`. */

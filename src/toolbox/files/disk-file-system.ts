@@ -25,8 +25,8 @@ import {
 import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
-import { FILLED_TEXT, optionTable, required } from '../../core/kernel/options.js';
-import { folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
+import { optionTable, required } from '../../core/kernel/options.js';
+import { FOLDER, folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
 import {
   alreadyThere,
   type ByteRange,
@@ -55,10 +55,7 @@ export interface DiskFileSystemOptions {
 const OPTIONS = optionTable<DiskFileSystemOptions>(
   'DiskFileSystem',
   {
-    root: required({
-      accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
-      fix: "the absolute path of a folder: process.cwd() or '/srv/project'",
-    }),
+    root: required(FOLDER),
   },
   { folder: 'root: …', path: 'root: …', cwd: 'root: …' },
 );
@@ -103,7 +100,8 @@ export class DiskFileSystem extends FileSystem {
   constructor(options: DiskFileSystemOptions) {
     super();
     checkOptions(options, OPTIONS);
-    this.#access = canHoldFolders() ? 'handles' : 'names';
+    // Without handles, each step is checked before it is taken, which leaves a race.
+    this.#access = process.platform === 'linux' && existsSync(HANDLES) ? 'handles' : 'names';
     try {
       this.#root = realpathSync.native(options.root);
       new HeldFolder(this.#root, this.#access).close();
@@ -509,11 +507,6 @@ function removeContents(folder: HeldFolder, name: string): void {
 
 /** Where Linux lists the open files of a process: a path through it starts at an open folder. */
 const HANDLES = '/proc/self/fd';
-
-/** Whether folder handles are available. Otherwise, each step is checked before it is taken, which leaves a race. */
-function canHoldFolders(): boolean {
-  return process.platform === 'linux' && existsSync(HANDLES);
-}
 
 /** `handles` if folder handles are available, otherwise `names`. */
 type FolderAccess = 'handles' | 'names';

@@ -12,11 +12,12 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { isAbsolute, join, posix } from 'node:path';
+import { join, posix } from 'node:path';
 import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
-import { FILLED_TEXT, optionTable, withMethods } from '../../core/kernel/options.js';
+import { optionTable, withMethods } from '../../core/kernel/options.js';
+import { FOLDER } from '../paths/folder-path.js';
 import { DiskFileSystem } from './disk-file-system.js';
 import {
   type ByteRange,
@@ -46,10 +47,7 @@ export interface JournalOptions {
 const OUTSIDE = 'the absolute path of a folder outside of the one that is changed';
 
 const OPTIONS = optionTable<JournalOptions>('JournaledFileSystem', {
-  folder: {
-    accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
-    fix: OUTSIDE,
-  },
+  folder: { ...FOLDER, fix: OUTSIDE },
   mostBytes: {
     accepts: (value) => typeof value === 'number' && value > 0,
     fix: 'a number of bytes: 100_000_000',

@@ -178,7 +178,8 @@ const TEXT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Decodes bytes as UTF-8 text, or reports their kind. */
 export function contentOf(bytes: Uint8Array): FileContent {
-  const mimeType = imageType(bytes);
+  // By the first bytes, because the file extension may be wrong.
+  const [mimeType] = IMAGES.find(([, start, at]) => startsWith(bytes.subarray(at), start)) ?? [];
   if (mimeType !== undefined) return { kind: 'image', mimeType };
   if (startsWith(bytes, [0xff, 0xfe]) || startsWith(bytes, [0xfe, 0xff]))
     return { kind: 'binary', why: 'it is text in UTF-16, and only UTF-8 is read' };
@@ -203,11 +204,6 @@ const IMAGES: readonly (readonly [string, readonly number[], number])[] = [
   ['image/gif', [0x47, 0x49, 0x46, 0x38], 0],
   ['image/webp', [0x57, 0x45, 0x42, 0x50], 8],
 ];
-
-/** By the first bytes, because the file extension may be wrong. */
-function imageType(bytes: Uint8Array): string | undefined {
-  return IMAGES.find(([, start, at]) => startsWith(bytes.subarray(at), start))?.[0];
-}
 
 function startsWith(bytes: Uint8Array, start: readonly number[]): boolean {
   return bytes.length >= start.length && start.every((byte, index) => bytes[index] === byte);

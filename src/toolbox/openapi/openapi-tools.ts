@@ -69,7 +69,10 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
       faultOf('that is not an OpenAPI document of version 3.0 or 3.1', 'JSON.parse(…)'),
     ]);
   const { operations, server: named, faults, misplaced } = readDocument(document);
-  const included = operations.filter((operation) => isIncluded(operation, options.include));
+  const { include = ({ isDeprecated }: Operation) => !isDeprecated } = options;
+  const included = operations.filter((operation) =>
+    typeof include === 'function' ? include(operation) : include.includes(operation.id),
+  );
   const places = included.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
   const server = options.server ?? named ?? '';
   const names = toolNames(included, options.prefix);
@@ -98,11 +101,6 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
 
 function faultOf(problem: string, fix: string): AuthorFault {
   return { where: 'toolsFromOpenApi', problem, fix };
-}
-
-function isIncluded(operation: Operation, include: OpenApiOptions['include']): boolean {
-  if (include === undefined) return !operation.isDeprecated;
-  return typeof include === 'function' ? include(operation) : include.includes(operation.id);
 }
 
 /** Faults for unknown ids and for schemes without credentials. */

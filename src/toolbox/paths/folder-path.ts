@@ -1,5 +1,12 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
+
+/** The absolute path of a folder. */
+export const FOLDER: OptionRule = {
+  accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
+  fix: "the absolute path of a folder: process.cwd() or '/srv/project'",
+};
 
 /** A normalized path within a folder, with `/` and without `.` and `..`, or an error. `.` is the folder itself. */
 type FolderPath =

@@ -1,5 +1,5 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
-import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
+import { FILLED_TEXT, listOf, type OptionRule, protecting } from '../../core/kernel/options.js';
 import { ifPossible } from './folder-path.js';
 
 const MOST_CHARACTERS = 500;
@@ -38,6 +38,9 @@ export const PATH_PATTERN: OptionRule = {
   fix: "a pattern without '..': 'src/**', or '/srv/keys/**' for what is outside of the folder",
   schema: { type: 'string', pattern: '\\S' },
 };
+
+/** Option rule for paths that are closed to commands. */
+export const CLOSED_PATHS: OptionRule = protecting(listOf(PATH_PATTERN, "['**/.env*']"));
 
 /** Matches text against a pattern in which only `*` and `\` are special. */
 export function textMatcher(pattern: string): (text: string) => boolean {

@@ -24,7 +24,7 @@ import { listOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
 import { foldedPath, ifPossible, isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { globLiteral, globMatcher, globReaches, PATH_PATTERN } from '../paths/glob.js';
+import { CLOSED_PATHS, globLiteral, globMatcher, globReaches } from '../paths/glob.js';
 import type { CommandShell } from '../shell/command-shell.js';
 import {
   type Launch,
@@ -206,15 +206,14 @@ export interface SandboxShellOptions extends Omit<LocalShellOptions, 'sandbox'> 
   readonly hosts?: readonly string[];
 }
 
-const PATTERNS = protecting(listOf(PATH_PATTERN, "['**/.env*']"));
 const { sandbox: _, ...SHELL_RULES } = LOCAL_SHELL_RULES;
 
 const OPTIONS = optionTable<SandboxShellOptions>(
   'sandboxShell',
   {
     ...SHELL_RULES,
-    unreadable: PATTERNS,
-    unwritable: PATTERNS,
+    unreadable: CLOSED_PATHS,
+    unwritable: CLOSED_PATHS,
     writable: listOf(
       {
         accepts: (value) => (PROTECTED_NAMES as readonly unknown[]).includes(value),

@@ -25,7 +25,7 @@ import {
   type RulesOf,
   required,
 } from '../../core/kernel/options.js';
-import { folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
+import { FOLDER, folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -54,10 +54,7 @@ export interface LocalShellOptions {
 }
 
 export const LOCAL_SHELL_RULES: RulesOf<LocalShellOptions> = {
-  folder: required({
-    accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
-    fix: "the absolute path of a folder: process.cwd() or '/srv/project'",
-  }),
+  folder: required(FOLDER),
   environment: either(either(exactly('clean'), exactly('inherit')), {
     accepts: (value) =>
       RECORD.accepts(value) && Object.values(value as object).every((one) => typeof one === 'string'),

@@ -12,10 +12,10 @@ import {
 } from 'just-bash';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { COUNT, instanceOf, listOf, optionTable, protecting, required } from '../../core/kernel/options.js';
+import { COUNT, instanceOf, optionTable, required } from '../../core/kernel/options.js';
 import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { globMatcher, PATH_PATTERN } from '../paths/glob.js';
+import { CLOSED_PATHS, globMatcher } from '../paths/glob.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -38,12 +38,10 @@ export interface VirtualShellOptions {
   readonly outputCharacters?: number;
 }
 
-const PATTERNS = protecting(listOf(PATH_PATTERN, "['**/.env*']"));
-
 const OPTIONS = optionTable<VirtualShellOptions>('virtualShell', {
   files: required(instanceOf(FileSystem, 'new DiskFileSystem({ root }), or another FileSystem')),
-  unreadable: PATTERNS,
-  unwritable: PATTERNS,
+  unreadable: CLOSED_PATHS,
+  unwritable: CLOSED_PATHS,
   outputCharacters: COUNT,
 });
 
@@ -208,7 +206,8 @@ class ShellFiles implements IFileSystem {
       throw fault('ENOENT', path);
     }
     await this.#changed(path, async (own) => {
-      for (const folder of [...this.#emptyFolders]) if (isIn(folder, own)) this.#emptyFolders.delete(folder);
+      for (const folder of this.#emptyFolders)
+        if (folder === own || folder.startsWith(`${own}/`)) this.#emptyFolders.delete(folder);
       if ((await this.#files.info(own)) === undefined) return;
       await this.#checkWithin(own, path);
       await this.#files.remove(own, { withContents: recursive });
@@ -339,8 +338,4 @@ function anyOf(patterns: readonly string[]): (path: string) => boolean {
     const ways = names.map((_, index) => names.slice(0, index + 1).join('/'));
     return ways.some((way) => all.some((fits) => fits(way)));
   };
-}
-
-function isIn(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
 }

@@ -54,7 +54,9 @@ export class ChatReply {
     this.#origin ??= originOf(id, model);
     const choice = jsonList(choices).find((candidate) => (jsonRecord(candidate).index ?? 0) === 0);
     const { delta, message, finish_reason, usage: choiceUsage } = jsonRecord(choice);
-    this.#readUsage(usage ?? choiceUsage);
+    // Some servers repeat a growing count in every chunk, others send null until the end: the last count is used.
+    const counted = usage ?? choiceUsage;
+    if (isRecord(counted)) this.#usage = counted;
     if (choice === undefined) {
       // The usage comes after the reply.
       this.#isEnded ||= this.#isStarted && isRecord(usage);
@@ -117,11 +119,6 @@ export class ChatReply {
     ];
     this.#attachments.push(...attached);
     return attached.map((attachment) => ({ type: 'attachment', attachment }));
-  }
-
-  #readUsage(usage: unknown): void {
-    // Some servers repeat a growing count in every chunk, others send null until the end: the last count is used.
-    if (isRecord(usage)) this.#usage = usage;
   }
 
   #finishReason(calls: readonly WireCall[]): FinishReason {
