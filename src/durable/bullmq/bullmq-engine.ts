@@ -48,6 +48,7 @@ import {
   withMethods,
   wrongValues,
 } from '../../core/kernel/options.js';
+import { watchPool } from '../../core/kernel/own-connections.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
 import {
   EngineNews,
@@ -683,14 +684,6 @@ interface OwnEvents {
   on(event: 'hello' | 'news', listener: (fields: { readonly word: string }) => void): void;
 }
 
-/** The part of a `pg` client and pool that reports lost connections. */
-interface Client {
-  on(event: 'error', listener: () => void): unknown;
-}
-interface Pool {
-  on(event: 'acquire', listener: (client: Client) => void): unknown;
-}
-
 /** The module from which BullMQ creates its LISTEN connection. */
 interface ClientModule {
   readonly Client: new (config: unknown) => EventEmitter;
@@ -708,9 +701,6 @@ interface Openable {
 const AWAY_MS = 2_000;
 const LOOK_EVERY_MS = 100;
 
-const heardPools = new WeakSet<Pool>();
-const heardClients = new WeakSet<Client>();
-
 /**
  * Wraps a backend so that its connections can be cut. On PostgreSQL, BullMQ checks out a pool client without an `error`
  * listener, and adds the one of its LISTEN client too late; without this wrapper, a cut would end the process. Pending
@@ -723,7 +713,7 @@ function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unknown> | 
   const outliving: BackendFactory<IQueueBackend, unknown> = (...made) => {
     const backend = factory(...made);
     const { connection } = backend as {
-      readonly connection?: { readonly pool?: Pool; pgModule?: ClientModule };
+      readonly connection?: { readonly pool?: object; pgModule?: ClientModule };
     };
     if (connection?.pool !== undefined) watchPool(connection.pool);
     if (connection?.pgModule !== undefined)
@@ -739,15 +729,6 @@ function outlivingClient({ Client }: ClientModule): ClientModule['Client'] {
       return (event !== 'error' || this.listenerCount('error') > 0) && super.emit(event, ...values);
     }
   };
-}
-
-function watchPool(pool: Pool): void {
-  if (heardPools.has(pool)) return;
-  heardPools.add(pool);
-  pool.on('acquire', (client) => {
-    if (!heardClients.has(client)) client.on('error', () => {});
-    heardClients.add(client);
-  });
 }
 
 /** BullMQ never recovers an object that failed to become ready: close it, and let its owner forget it. */

@@ -13,7 +13,7 @@ import {
   type RulesOf,
   withMethods,
 } from '../../core/kernel/options.js';
-import { OwnConnections } from '../../core/kernel/own-connections.js';
+import { OwnConnections, watchClient, watchPool } from '../../core/kernel/own-connections.js';
 import { placeIn, serverAddress } from '../../core/kernel/server-address.js';
 import {
   type Dialect,
@@ -309,7 +309,7 @@ export interface PostgresRows {
 const LONGEST_CONNECT_MS = 10_000;
 
 /** Opens a pool that the store owns. */
-export function openPool(connectionString: string | undefined, statementTimeoutMs: number): OwnPool {
+function openPool(connectionString: string | undefined, statementTimeoutMs: number): OwnPool {
   const connections = new OwnConnections();
   const pool = new pg.Pool({
     stream: connections.stream,
@@ -326,28 +326,12 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
   return Object.assign(pool, { cut: () => connections.cut() }) as unknown as OwnPool;
 }
 
-const watchedClients = new WeakSet<PostgresClient>();
-const watchedPools = new WeakSet<PostgresPool>();
-
-/** Checks out a connection. Statements report its loss; an `error` event without a listener would end the process. */
-export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
+/** Checks out a connection. */
+async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
   watchPool(pool);
   const client = await pool.connect();
   watchClient(client);
   return client;
-}
-
-/** Adds the `error` listener early: a connection can be lost before the caller of `connect` receives it. */
-function watchPool(pool: PostgresPool): void {
-  const { on } = pool as { readonly on?: (event: 'acquire', listener: typeof watchClient) => void };
-  if (on === undefined || watchedPools.has(pool)) return;
-  watchedPools.add(pool);
-  on.call(pool, 'acquire', watchClient);
-}
-
-function watchClient(client: PostgresClient): void {
-  if (!watchedClients.has(client)) client.on('error', () => {});
-  watchedClients.add(client);
 }
 
 /** Error codes of PostgreSQL and Node: shutting down, starting, no connection, too many connections. */
@@ -357,7 +341,7 @@ const LOST_MESSAGES =
   /^(Connection terminated|Connection ended|Client has encountered a connection error|timeout exceeded when trying to connect)/;
 
 /** Whether a retry on another connection may succeed. */
-export function isDatabaseConnectionLost(error: unknown): boolean {
+function isDatabaseConnectionLost(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
 }
@@ -366,7 +350,7 @@ export function isDatabaseConnectionLost(error: unknown): boolean {
 const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
 
 /** Whether a statement may have been executed although its connection was lost. */
-export function mayHaveExecuted(error: unknown): boolean {
+function mayHaveExecuted(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   return !NEVER_SENT.test(String(code ?? message));
 }
@@ -375,7 +359,7 @@ export function mayHaveExecuted(error: unknown): boolean {
 const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-Z_]*)$/;
 
 /** Adds the server's address, without passwords, to the message of a connection error. */
-export function withPlace(error: unknown, place: string | undefined): unknown {
+function withPlace(error: unknown, place: string | undefined): unknown {
   if (place === undefined || typeof error !== 'object' || error === null) return error;
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   const where = ` (PostgreSQL at ${place})`;

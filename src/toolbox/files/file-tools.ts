@@ -6,6 +6,7 @@ import { ToolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
+import { ifPossible } from '../paths/folder-path.js';
 import { globMatcher } from '../paths/glob.js';
 import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
 import { alreadyThere, type FileBytes, FileSystem, FileSystemError, missing } from './file-system.js';
@@ -328,9 +329,8 @@ export class FileTools {
 
   /** Access of a patch. */
   protected async pathsPatched({ patch }: JsonObject): Promise<readonly ResourceAccess[]> {
-    const read = readPatch(String(patch));
-    if (!read.ok) return [];
-    const paths = read.files.flatMap(({ from, to }) => [from, to]).filter((path) => path !== undefined);
+    const files = ifPossible(() => readPatch(String(patch))) ?? [];
+    const paths = files.flatMap(({ from, to }) => [from, to]).filter((path) => path !== undefined);
     const touched = [...new Set(paths)].map((path) => this.touched('write', path, 'alone'));
     return (await Promise.all(touched)).flat();
   }
@@ -499,12 +499,10 @@ async function openFile(
 }
 
 async function planPatches(files: FileSystem, patch: string, most: number): Promise<readonly PlannedFile[]> {
-  const read = readPatch(patch);
-  if (!read.ok) throw new FileSystemError('failed', `The patch cannot be read: ${read.problem}.`);
   const planned: PlannedFile[] = [];
   const problems: string[] = [];
   const used = new Set<string>();
-  for (const file of read.files) {
+  for (const file of readPatch(patch)) {
     try {
       const one = await planPatch(files, file, most);
       for (const path of new Set([one.from, one.to])) {
@@ -530,7 +528,7 @@ async function planPatch(files: FileSystem, patch: FilePatch, most: number): Pro
   const there = from === undefined ? undefined : await openFile(files, from, { most, isWhole: false });
   if (from !== undefined && there === undefined) throw missing(from);
   const after = patch.apply(there?.text ?? '');
-  if (after === undefined)
+  if (after === false)
     throw new FileSystemError('failed', `'${from ?? to}' is not as the patch has it. Read it again.`);
   if (to === undefined && after !== '')
     throw new FileSystemError('failed', `'${from}' has more in it than the patch removes.`);
@@ -681,47 +679,45 @@ interface FilePatch {
   readonly from?: string;
   /** The new path; absent if the file is removed. */
   readonly to?: string;
-  /** The new text; `undefined` if the patch does not fit the current text. */
-  apply(text: string): string | undefined;
+  /** The new text; `false` if the patch does not fit the current text. */
+  apply(text: string): string | false;
 }
-
-/** A parsed patch, or why it is invalid. */
-type ReadPatch =
-  | { readonly ok: true; readonly files: readonly FilePatch[] }
-  | { readonly ok: false; readonly problem: string };
 
 const NOWHERE = '/dev/null';
 
-/** Parses a unified patch of any number of files, as `diff -u` and `git diff` write it. */
-function readPatch(patch: string): ReadPatch {
+/**
+ * Parses a unified patch of any number of files, as `diff -u` and `git diff` write it.
+ *
+ * @throws FileSystemError `failed` for an invalid patch.
+ */
+function readPatch(patch: string): readonly FilePatch[] {
+  const unreadable = (problem: string) =>
+    new FileSystemError('failed', `The patch cannot be read: ${problem}.`);
   let parsed: ReturnType<typeof parsePatch>;
   try {
     parsed = parsePatch(patch);
   } catch (error) {
-    return { ok: false, problem: error instanceof Error ? error.message : 'it cannot be read' };
+    throw unreadable((error as Error).message);
   }
   const files: FilePatch[] = [];
   for (const one of parsed) {
     const { oldFileName, newFileName, hunks, isBinary, isCopy } = one;
     if (oldFileName === undefined || newFileName === undefined) {
       if (hunks.length === 0) continue;
-      return { ok: false, problem: 'it does not say of which file: lines with --- and +++ are missing' };
+      throw unreadable('it does not say of which file: lines with --- and +++ are missing');
     }
-    if (isBinary || isCopy) return { ok: false, problem: 'it has a part that is binary, or a copy' };
+    if (isBinary || isCopy) throw unreadable('it has a part that is binary, or a copy');
     const hasPrefix =
       one.isGit || (/^a\/|^\/dev\/null$/.test(oldFileName) && /^b\/|^\/dev\/null$/.test(newFileName));
     files.push({
       from: oldFileName === NOWHERE || one.isCreate ? undefined : nameOf(oldFileName, hasPrefix),
       to: newFileName === NOWHERE || one.isDelete ? undefined : nameOf(newFileName, hasPrefix),
       // No fuzz: if the context differs, the file has changed, and guessing a place is unsafe.
-      apply: (text) => {
-        const patched = applyPatch(text, one, { fuzzFactor: 0 });
-        return patched === false ? undefined : patched;
-      },
+      apply: (text) => applyPatch(text, one, { fuzzFactor: 0 }),
     });
   }
-  if (files.length === 0) return { ok: false, problem: 'there is nothing in it to be done' };
-  return { ok: true, files };
+  if (files.length === 0) throw unreadable('there is nothing in it to be done');
+  return files;
 }
 
 /** Removes the prefix of `a/src/x.ts`, and what `diff -u` adds after a tab. */

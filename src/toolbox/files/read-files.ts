@@ -520,13 +520,21 @@ const MOST_MS = 300;
  */
 function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFinder {
   if (text === '') throw new Error('There is nothing to look for: the text is empty.');
-  if (!isPattern && !ignoresCase) return findText(Buffer.from(text));
+  if (!isPattern && !ignoresCase)
+    return whereIs(
+      text,
+      false,
+      findLines((line) => line.includes(text)),
+    );
   const source = isPattern ? text : escapePattern(text);
   const flags = ignoresCase ? 'iu' : 'u';
   const pattern = compiled(source, flags);
-  const find = isPattern && mayBeSlow(source, flags) ? stopped(findPattern(pattern)) : findPattern(pattern);
+  const fitting = findLines((line) =>
+    pattern.test(line.length > MOST_MATCHED_CHARACTERS ? line.slice(0, MOST_MATCHED_CHARACTERS) : line),
+  );
+  const find = isPattern && mayBeSlow(source, flags) ? stopped(fitting) : fitting;
   const needed = isPattern ? neededText(source) : text;
-  return needed === undefined ? find : whereIs(needed, { ignoresCase }, find);
+  return needed === undefined ? find : whereIs(needed, ignoresCase, find);
 }
 
 /**
@@ -543,12 +551,8 @@ function neededText(pattern: string): string | undefined {
   return longest.length < 2 ? undefined : longest;
 }
 
-/** Skips files that do not contain the needed string, which is most files. */
-function whereIs(
-  needed: string,
-  { ignoresCase }: Pick<LineQuery, 'ignoresCase'>,
-  find: LineFinder,
-): LineFinder {
+/** Skips files that do not contain the needed string, which is most files. Their bytes need no decoding. */
+function whereIs(needed: string, ignoresCase: boolean, find: LineFinder): LineFinder {
   const bytesOf = Buffer.from(needed);
   const anyCase = new RegExp(escapePattern(needed), 'iu');
   return (bytes, search) => {
@@ -603,23 +607,8 @@ function stopped(find: LineFinder): LineFinder {
   };
 }
 
-/** Searches the bytes first: most files have no match and need no decoding. */
-function findText(wanted: Buffer): LineFinder {
-  const text = wanted.toString();
-  return (bytes, search) => {
-    const view = viewOf(bytes);
-    if (view.indexOf(wanted) < 0 || hasZero(bytes)) return [];
-    return linesWhere(view, search, (line) => line.includes(text));
-  };
-}
-
-function findPattern(pattern: RegExp): LineFinder {
-  return (bytes, search) => {
-    if (hasZero(bytes)) return [];
-    return linesWhere(viewOf(bytes), search, (line) =>
-      pattern.test(line.length > MOST_MATCHED_CHARACTERS ? line.slice(0, MOST_MATCHED_CHARACTERS) : line),
-    );
-  };
+function findLines(fits: (line: string) => boolean): LineFinder {
+  return (bytes, search) => (hasZero(bytes) ? [] : linesWhere(viewOf(bytes), search, fits));
 }
 
 function linesWhere(

@@ -638,8 +638,8 @@ export class Permissions {
     const rules = rulesOfYes(request.tool.name, request.arguments, touches);
     const keep: PolicyRemember['keep'] = ({ scope, expires }) => {
       const whose = scope === 'user' ? user && { user } : session && { session };
-      const until = expires === undefined ? {} : { until: new Date(expires) };
-      if (whose) for (const rule of rules) this.remember(rule, { ...whose, ...until });
+      const until = expires === undefined ? undefined : new Date(expires);
+      if (whose) for (const rule of rules) this.remember(rule, { ...whose, until });
     };
     return { scopes, keep };
   }

@@ -68,7 +68,7 @@ export class SearxngSearch extends WebSearch {
     const { host } = new URL(options.url);
     const { timeoutMs } = options;
     // The application configured this host, so it may be private; no other host is contacted.
-    this.#web = new WebAccess({ allow: [host], privateHosts: [host], ...(timeoutMs ? { timeoutMs } : {}) });
+    this.#web = new WebAccess({ allow: [host], privateHosts: [host], timeoutMs });
   }
 
   async search({ query, limit, signal }: WebQuery): Promise<readonly WebHit[]> {
@@ -134,9 +134,8 @@ export class WebTools {
     most = DEFAULT_CHARACTERS,
     context?: ToolContext,
   ): Promise<ToolResult> {
-    const signal = context?.signal;
-    const response = await this.web.request({ url, signal });
-    const page = await readPage(response);
+    const response = await this.web.request({ url, signal: context?.signal });
+    const page = readPage(response);
     const head = `${response.url} (${response.status})`;
     if (page.kind === 'bytes') return describeBytes(response, { head, type: page.type });
     const said = `${head}\n\n${part(page.text, { from, most, isCut: response.isCut })}`;
@@ -204,8 +203,7 @@ export class WebSearchTools {
     limit = DEFAULT_HITS,
     context?: ToolContext,
   ): Promise<string> {
-    const signal = context?.signal;
-    const hits = await this.engine.search({ query, limit, signal });
+    const hits = await this.engine.search({ query, limit, signal: context?.signal });
     if (hits.length === 0) return 'Nothing was found.';
     const lines = hits.map(
       ({ title, url, excerpt }) => `- ${title}\n  ${url}${excerpt ? `\n  ${excerpt}` : ''}`,
@@ -244,7 +242,7 @@ type PageContent =
 const MOST_HTML = 1_000_000;
 
 /** The text of a response: HTML as Markdown with absolute URLs; JSON and text unchanged. */
-async function readPage(response: WebResponse): Promise<PageContent> {
+function readPage(response: WebResponse): PageContent {
   const header = response.headers['content-type'] ?? '';
   const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (type === 'text/html' || type === 'application/xhtml+xml') {
