@@ -115,8 +115,7 @@ export class JobDoer {
   async handle(job: Job, attempt: JobAttempt): Promise<void> {
     // Before any write, because there may be thousands of them.
     if (await this.#leaveToOthers(job, attempt)) return;
-    const { tools } = this.#work;
-    const background = tools.offered(job.tool)?.background;
+    const background = this.#work.tools.offered(job.tool)?.background;
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
     const leave = await this.#slots.enter(job.tool, concurrency);
     try {
@@ -149,8 +148,7 @@ export class JobDoer {
    * it.
    */
   async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
-    const { tools } = this.#work;
-    if (tools.offered(tool) !== undefined) return false;
+    if (this.#work.tools.offered(tool) !== undefined) return false;
     const delay = this.#missing.delayOf(id, attempt.attempt);
     if (delay === undefined) return false;
     if (!this.#reportedMissing.has(tool))
@@ -168,12 +166,9 @@ export class JobDoer {
 
   /** `undefined` if the store is unavailable; that uses up no attempt of the tool. */
   async #begin(job: Job, { attempt, signal }: JobAttempt): Promise<JobBeginning | undefined> {
-    const { jobs } = this.#work;
     try {
-      return await this.#insist(() => jobs.beginJob(job.id, attempt), {
-        signal,
-        withinMs: BEGIN_WITHIN_MS,
-      });
+      const begin = () => this.#work.jobs.beginJob(job.id, attempt);
+      return await this.#insist(begin, { signal, withinMs: BEGIN_WITHIN_MS });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       this.#logFailure('A job is given back, as the store cannot be reached', job, error);
@@ -182,14 +177,13 @@ export class JobDoer {
   }
 
   async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
-    const { logger } = this.#work;
     const { result, isFailure, isStopped } = await this.#run(job, attempt);
     const { signal } = attempt;
     if (isStopped && this.#leaving.signal.aborted && !signal.aborted) return attempt.giveBack();
     // Another worker has the job now, and must complete it.
     if (signal.aborted && !isCancelled(signal)) throw signal.reason;
     // With a logger, the call has logged it.
-    if (isFailure && logger === undefined)
+    if (isFailure && this.#work.logger === undefined)
       this.#logFailure('A job failed', job, result.error ?? result.forLLM);
     const isOver = !isFailure || attempt.isLast;
     if (isOver && (await this.#complete(job, attempt, { result, isFailure })))

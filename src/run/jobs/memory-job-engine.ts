@@ -79,11 +79,10 @@ export class MemoryJobEngine implements JobEngine {
   }
 
   async work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
-    const inContext = AsyncLocalStorage.snapshot();
     const worker: Worker = {
       queue,
       handle,
-      inContext,
+      inContext: AsyncLocalStorage.snapshot(),
       free: concurrency,
       isOpen: true,
       running: new Set(),

@@ -208,11 +208,10 @@ export class EngineTrouble {
   }
 
   async #look(error: unknown): Promise<void> {
-    const { name } = this.#engine;
     const answer = this.#answer();
     const isThere = withinLimits(answer, { signal: undefined, timeoutMs: ANSWERS_WITHIN_MS });
     if (await isThere.catch(() => false))
-      return this.#log((logger) => logFailure(logger, { what: name, error }));
+      return this.#log((logger) => logFailure(logger, { what: this.name, error }));
     if (this.#closed.signal.aborted) return;
     this.#log((logger) => logSilence(this.#engine, { logger, error }));
     this.#away.abort(error);

@@ -24,7 +24,7 @@ import { RunIds } from '../call/effect-key.js';
 import { failedResult } from '../call/result-text.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type ChildRuns, childRuns, leftSuspended, toolsOfAgents } from './child-runs.js';
-import type { ToolLoopResult } from './events.js';
+import type { EventSink, ToolLoopResult } from './events.js';
 import { addUsage, usageSince } from './loop-run.js';
 import { LOOP_RULES, type ToolLoopConfig } from './options.js';
 import { driveChild, driveRun } from './run.js';
@@ -185,7 +185,7 @@ async function runAgent(
   if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
   const { call, run } = outer;
   // After the call was answered, its later events are not reported; its completion is.
-  const forward: RunSink = (event) =>
+  const forward: EventSink = (event) =>
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: forward, hasReader: run.hasReader ?? (() => true) };
   // The enclosing state contains it; after the call was answered, it could not be continued.
@@ -202,8 +202,6 @@ function runIdsOf(context: ToolContext): RunIds {
   runIds.set(context, ids);
   return ids;
 }
-
-type RunSink = NonNullable<ChildRuns['run']['sink']>;
 
 /** The policy and the hooks of the calling run apply to the agent, too. */
 function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {

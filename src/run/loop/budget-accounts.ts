@@ -24,15 +24,10 @@ import type { CallScope, CallStatus } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { type RunState, STORED_ID } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { checkArguments, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { checkArguments } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { inBillionths, inUnits, PRICES, priceOf } from './prices.js';
-
-type BudgetFault = Pick<InvalidOption, 'option' | 'problem' | 'fix'>;
-
-export function wrongBudget({ option, problem, fix }: BudgetFault): InvalidOptionsError {
-  return new InvalidOptionsError([{ where: 'the loop’s config', option, problem, fix }]);
-}
+import { type ConfigFault, wrongConfig } from './run-errors.js';
 
 /** Whether any part counts the cost of requests. */
 export function countsCost({ prices, cost, conversation, by = [], children }: Budget): boolean {
@@ -41,7 +36,7 @@ export function countsCost({ prices, cost, conversation, by = [], children }: Bu
 }
 
 /** The fault of a model without a price: its cost is unknown, and not zero. */
-export function missingPrice(prices: PriceTable | undefined, model: string): BudgetFault | undefined {
+export function missingPrice(prices: PriceTable | undefined, model: string): ConfigFault | undefined {
   try {
     priceOf(prices ?? PRICES, model);
     return undefined;
@@ -74,7 +69,7 @@ export function nextRequest(need: RequestNeed): string {
 }
 
 /** The fault of a budget that was never enough for a request. */
-export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
+export function tooSmall(need: RequestNeed, limit: number): ConfigFault {
   const { option, reserved } = need;
   return {
     option,
@@ -84,14 +79,14 @@ export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
 }
 
 /** The fault of a shared budget without a store. */
-export const MISSING_LEDGER: BudgetFault = {
+export const MISSING_LEDGER: ConfigFault = {
   option: 'budget.store',
   problem: 'a budget of a conversation or a key is stored, and no store is set',
   fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
 };
 
 /** The faults of limits that ask for more although nothing can be granted. */
-export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly BudgetFault[] {
+export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly ConfigFault[] {
   return [
     ...faultsOfAsking('budget', own),
     ...faultsOfAsking('budget.conversation', conversation),
@@ -100,7 +95,7 @@ export function askingFaults({ conversation, by = [], children, ...own }: Budget
   ];
 }
 
-function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly BudgetFault[] {
+function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly ConfigFault[] {
   const { whenSpent = 'end' } = limits;
   if (whenSpent === 'end') return [];
   const limited = BUDGET_PARTS.filter((part) => limits[part] !== undefined);
@@ -129,7 +124,7 @@ function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly Budget
 export function budgetFaults(
   budget: Budget,
   { models, store }: { readonly models: readonly string[]; readonly store: unknown },
-): readonly BudgetFault[] {
+): readonly ConfigFault[] {
   const { conversation, by = [], prices } = budget;
   const isShared = conversation !== undefined || by.length > 0;
   const hasLedger = budget.store !== undefined || keepsBudgets(store);
@@ -299,7 +294,7 @@ export function sharedAccounts(
   const accounts: SharedAccount[] = [];
   if (conversation !== undefined) {
     if (conversationId === undefined)
-      throw wrongBudget({
+      throw wrongConfig({
         option: 'budget.conversation',
         problem: 'it is for a conversation, and the scope has no conversationId',
         fix: "the scope { conversationId: 'c1' }",
@@ -320,7 +315,7 @@ export function sharedAccounts(
     }
     if (typeof key !== 'string' || key === '') {
       const fix = 'a key that says whose it is, or the scope with what it reads';
-      throw wrongBudget({ option: `${option}.key`, problem, fix });
+      throw wrongConfig({ option: `${option}.key`, problem, fix });
     }
     checkKey(`${option}.key`, key);
     accounts.push(new SharedAccount({ key, option }, limits));
@@ -389,23 +384,27 @@ export async function reserveShared(
   shared: readonly SharedAccount[],
   reservation: Omit<BudgetReservation, 'accounts'>,
 ): Promise<Beyond | undefined> {
-  const own = shared.map(({ account }) => account);
-  const outcome = await ledger.reserve({ ...reservation, accounts: own });
+  const accounts = shared.map(({ account }) => account);
+  const outcome = await ledger.reserve({ ...reservation, accounts });
   if (outcome.status === 'reserved') return undefined;
-  const granted = await Promise.all(shared.map((account) => grantedOf(ledger, account)));
-  const raised = own.map((account, at) => ({
-    ...account,
-    limits: raisedBy(account.limits, granted[at] ?? NO_AMOUNTS),
-  }));
-  const again = granted.every((amounts) => amounts === NO_AMOUNTS)
+  const raised = await Promise.all(
+    shared.map(async (account) => {
+      const granted = await grantedOf(ledger, account);
+      return { account, granted, limits: raisedBy(account.limits, granted) };
+    }),
+  );
+  const again = raised.every(({ granted }) => granted === NO_AMOUNTS)
     ? outcome
-    : await ledger.reserve({ ...reservation, accounts: raised });
+    : await ledger.reserve({
+        ...reservation,
+        accounts: raised.map(({ account, limits }) => ({ ...account.account, limits })),
+      });
   if (again.status === 'reserved') return undefined;
   const { key, part, left } = again;
-  const known = shared.flatMap((account, at) => {
-    const limit = raised[at]?.limits[part];
+  const known = raised.flatMap(({ account, granted, limits }) => {
+    const limit = limits[part];
     if (account.key !== key || limit === undefined) return [];
-    const grantable = account.grantable(part) - (granted[at]?.[part] ?? 0);
+    const grantable = account.grantable(part) - granted[part];
     return [{ account, part, limit, used: limit - left, grantable }];
   });
   for (const beyond of known) {

@@ -68,22 +68,22 @@ export async function emitQuestion({ sink }: LoopRun, state: RunState): Promise<
   await sink({ type: 'call-suspended', callId, tool, pending });
 }
 
-function isQuestion(call: StoredCall): call is StoredWaitingCall {
+type Question = StoredWaitingCall & Required<Pick<StoredWaitingCall, 'asks'>>;
+
+function isQuestion(call: StoredCall): call is Question {
   return call.status === 'waiting' && call.asks !== undefined;
 }
 
-/** The calls of a model, without a question of the run. */
-export function withoutQuestion(calls: readonly StoredCall[]): readonly StoredCall[] {
-  return calls.filter((call) => !isQuestion(call));
-}
-
-/** Applies the answer to the question of a continued run; the sink receives it as the end of that call. */
+/**
+ * Applies the answer to the question of a continued run, if it asked one; the sink receives it as the end of that
+ * call. Returns the calls of the model.
+ */
 export async function takeGrant(
   { budget, sink, runId, iterations: step }: LoopRun,
   calls: readonly StoredCall[],
-): Promise<void> {
+): Promise<readonly StoredCall[]> {
   const asked = calls.find(isQuestion);
-  if (asked?.asks === undefined) return;
+  if (asked === undefined) return calls;
   const { asks, journal, id: callId, name: tool } = asked;
   const value = journal.answers[0]?.value;
   const granted = typeof value === 'number' && journal.refused === undefined ? value : undefined;
@@ -99,4 +99,5 @@ export async function takeGrant(
   const status = isRefused ? 'refused' : 'success';
   const record = callRecord({ request, attempt: 0, since: 0 }, { status, result });
   await sink?.({ type: 'call-end', callId, tool, result, record });
+  return calls.filter((call) => call !== asked);
 }

@@ -99,8 +99,10 @@ export class ChildRuns {
     const id = state?.runId ?? runId;
     const known = this.#runs?.find((run) => run.state !== undefined && run.state.runId === id);
     if (known !== undefined) this.end(known, result);
-    else if (state !== undefined) this.#others = new Map([...(this.#others ?? []), [state.runId, state]]);
-    else if (id !== undefined) this.#others?.delete(id);
+    else if (state !== undefined) {
+      this.#others ??= new Map();
+      this.#others.set(state.runId, state);
+    } else if (id !== undefined) this.#others?.delete(id);
   }
 
   /** The waits of the runs; empty if one of them cannot be answered from here. */

@@ -10,8 +10,8 @@ import {
 import type { RunClaim, RunState, RunStore } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../../core/kernel/async.js';
-import { errorMessage } from '../../core/kernel/error-message.js';
 import type { OptionRule } from '../../core/kernel/options.js';
+import { noSuchRun, storeFailed } from './run-errors.js';
 
 export const DEFAULT_LEASE_MS = 30_000;
 
@@ -39,7 +39,7 @@ const LOSSES = new WeakSet<object>();
 
 /** Whether a call was aborted because this process no longer holds its run, which another process continues. */
 export function isLeftToOthers({ reason }: AbortSignal): boolean {
-  return typeof reason === 'object' && reason !== null && LOSSES.has(reason);
+  return LOSSES.has(reason);
 }
 
 /** A run that this process holds while it renews its lease, at every third of the lease. */
@@ -62,10 +62,7 @@ export class ClaimedRun {
         if (!holds) void this.#takenOver();
         return holds;
       },
-      fail: (cause) => {
-        const message = `The claim on run '${runId}' could not be renewed: ${errorMessage(cause)}`;
-        this.abandon(new ToolwrightError('RunStoreFailed', message, { cause }));
-      },
+      fail: (cause) => this.abandon(storeFailed(`The claim on run '${runId}' could not be renewed`, cause)),
     });
   }
 
@@ -96,8 +93,7 @@ export class ClaimedRun {
         this.lost.throwIfAborted();
         failed = cause;
         if (performance.now() - since + wait >= this.leaseMs) {
-          const message = `The store could not keep run '${this.claim.runId}': ${errorMessage(cause)}`;
-          const error = new ToolwrightError('RunStoreFailed', message, { cause });
+          const error = storeFailed(`The store could not keep run '${this.claim.runId}'`, cause);
           this.abandon(error);
           throw error;
         }
@@ -184,8 +180,7 @@ export async function seizeRun({
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   const taken = await store.seize({ ...claimed.claim, leaseMs, from });
-  if (taken.status === 'missing')
-    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (taken.status === 'missing') throw noSuchRun(runId);
   if (taken.status === 'taken') throw claimedByAnother(runId);
   claimed.hold();
   return { claimed, run: taken.run };
@@ -254,6 +249,12 @@ export class LeaseRenewal<Renewal> {
   }
 }
 
+/** The conversations of a store, if it has any. */
+export function conversationsIn(store: CheckpointStore): ConversationLog | undefined {
+  const { conversations } = store as { readonly conversations?: unknown };
+  return CONVERSATION_LOG.accepts(conversations) ? (conversations as ConversationLog) : undefined;
+}
+
 /** How long to wait for a conversation that another process holds. */
 const LOOK_FOR_MS = 3_000;
 
@@ -266,9 +267,8 @@ export async function lookAgain(
   run: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
 ): Promise<void> {
   const { runId, turnOf: conversationId } = run;
-  const { conversations } = store as { readonly conversations?: unknown };
-  if (conversationId === undefined || !CONVERSATION_LOG.accepts(conversations)) return;
-  const log = conversations as ConversationLog;
+  const log = conversationsIn(store);
+  if (conversationId === undefined || log === undefined) return;
   const hold = { conversationId, claim: crypto.randomUUID() };
   const until = performance.now() + LOOK_FOR_MS;
   for (;;) {

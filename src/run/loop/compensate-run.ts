@@ -13,7 +13,6 @@ import type {
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
-import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { LOGGER, oneOf, optionTable, required } from '../../core/kernel/options.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
@@ -32,6 +31,7 @@ import {
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { keyOfCall } from './messages.js';
 import { TOOLS } from './options.js';
+import { noSuchRun } from './run-errors.js';
 import { checkOwner } from './run-owner.js';
 import { endStoredRun } from './stored-run.js';
 import { restoredCall, restoredRecord } from './suspend.js';
@@ -120,7 +120,7 @@ async function claimEnded(
 ): Promise<{ readonly run: FoldedRun; readonly claimed: ClaimedRun }> {
   const { store, runId } = request;
   const known = await store.read(runId);
-  if (known === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (known === undefined) throw noSuchRun(runId);
   const { owner } = known.state;
   checkOwner({ owner, isCertain: true }, { owner, ...scope });
   if (known.status !== 'ended') await endStoredRun({ store, runId, reason: WHY, from: 'nobody' });
@@ -149,12 +149,13 @@ async function compensateAll(
     const about = { callId, tool: name, idempotencyKey };
     const before = run.compensated.get(idempotencyKey);
     const job = jobs.get(idempotencyKey);
-    let found: FoundEffect | NoEffect;
+    let found: FoundEffect | NoEffect | undefined;
     if (before?.isError === false) found = { status: 'before', text: before.text };
     else if (job?.attempt === 0) found = { status: 'cancelled' };
     else found = await findEffect(withJob(call, job), undoing);
+    if (found === undefined) continue;
     if (!('tool' in found)) {
-      if (found.status !== 'nothing') done.push({ ...about, ...found, status: found.status });
+      done.push({ ...about, ...found });
       continue;
     }
     const { tool, compensate, effect } = found;
@@ -238,12 +239,10 @@ interface FoundEffect {
 }
 
 /** The report about a call if there is nothing to undo, or if that is unknown. */
-interface NoEffect extends Pick<Compensation, 'text'> {
-  /** `nothing`: the call is not reported at all. */
-  readonly status: Exclude<Compensation['status'], 'compensated' | 'failed'> | 'nothing';
-}
+type NoEffect = Pick<Compensation, 'status' | 'text'>;
 
-async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffect | NoEffect> {
+/** `undefined` for a call that is not reported at all. */
+async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffect | NoEffect | undefined> {
   const { id: callId, idempotencyKey, name, rawArguments, status, result } = call;
   const { registry } = undoing;
   const tool = registry.get(name);
@@ -261,8 +260,8 @@ async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffe
       ? { status: 'none' }
       : { tool, compensate, effect: { ...(await effectOf()), result: given } };
   if (status === 'success' && result !== undefined) return found(result);
-  if (annotations?.readOnly) return { status: 'nothing' };
-  if (status === 'error' && compensate === undefined && reconcile === undefined) return { status: 'nothing' };
+  if (annotations?.readOnly) return undefined;
+  if (status === 'error' && compensate === undefined && reconcile === undefined) return undefined;
   let text = result?.forLLM ?? '';
   if (reconcile !== undefined && status !== 'started') {
     const known = await askTool(tool, reconcile, { effect: await effectOf(), undoing });

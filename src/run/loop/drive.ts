@@ -1,10 +1,8 @@
 import type { LLMResponse } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
-import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
-import { errorMessage } from '../../core/kernel/error-message.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import type { InvokeOptions } from '../call/invocation.js';
@@ -13,7 +11,7 @@ import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { TEXT_TOOLS } from '../text/with-text-tools.js';
 import { answerCalls } from './answer-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
-import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
+import { suspendedForBudget, takeGrant } from './budget-question.js';
 import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
 import { resolveCalls } from './deferred-calls.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
@@ -34,9 +32,10 @@ import {
 } from './loop-run.js';
 import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
-import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
+import type { ResumeConfig, ToolLoopConfig } from './options.js';
 import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.js';
 import { budgetOf } from './run-budget.js';
+import { storeFailed, wrongConfig } from './run-errors.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
 import { resultStoreOf } from './stored-results.js';
@@ -80,9 +79,11 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
     try {
       await (deps.save ? deps.save(state) : config.store?.save(state));
     } catch (cause) {
-      const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
-      const error = new ToolwrightError('RunStoreFailed', message, { cause });
-      result = { ...result, status: 'failed', error };
+      result = {
+        ...result,
+        status: 'failed',
+        error: storeFailed('The suspended run could not be kept', cause),
+      };
     }
   if (result.status === 'failed') {
     // Logged here, because the application may not show its users the reason.
@@ -185,12 +186,8 @@ async function resumeCalls(
     );
   }
   const { runId, iterations: step } = run;
-  // A question of the run's budget is the last of the calls.
-  const last = open.calls.at(-1);
-  const hasQuestion = last?.status === 'waiting' && last.asks !== undefined;
-  if (hasQuestion) await takeGrant(run, open.calls);
-  if (hasQuestion && open.calls.length === 1) return run.budget?.ended;
-  const stored = hasQuestion ? withoutQuestion(open.calls) : open.calls;
+  const stored = await takeGrant(run, open.calls);
+  if (stored.length === 0) return run.budget?.ended;
   const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
   const end = answered ?? endAfterCalls(run, calls.length) ?? endOfOneCall(run);
@@ -288,8 +285,6 @@ const ITERATIONS = 20;
 /** Models without native calls get fewer requests. */
 const TEXT_ITERATIONS = 5;
 const TOOL_TIMEOUT_MS = 120_000;
-const NO_NAMES: readonly string[] = [];
-const NO_FALLBACK: readonly ProviderTarget[] = [];
 
 /**
  * Prepares a run; throws only for mistakes of its author. Fields are not spread into the object, because building it
@@ -318,7 +313,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     owner,
     turnOf: record?.turnOf ?? turnOf,
     tools,
-    offered: record?.tools ?? NO_NAMES,
+    offered: record?.tools ?? [],
     results: storing?.results,
     maxResultChars: storing?.maxResultChars,
     resultsOf: resultsOf ?? runId,
@@ -331,7 +326,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: record?.retries }),
     guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, record?.guard),
     maxIterations: config.maxIterations ?? (TEXT_TOOLS in config.provider ? TEXT_ITERATIONS : ITERATIONS),
-    fallback: config.fallback?.map((next) => ('chat' in next ? { provider: next } : next)) ?? NO_FALLBACK,
+    fallback: config.fallback?.map((next) => ('chat' in next ? { provider: next } : next)) ?? [],
     failedOver: 0,
     providerRetries: 0,
     lastNumber: undefined,
@@ -355,9 +350,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
 }
 
 function missingModel(): never {
-  throw new InvalidOptionsError([
-    { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
-  ]);
+  throw wrongConfig({ option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" });
 }
 
 /** The options of most runs: always the same object, so that a registry creates one invoker for all of them. */

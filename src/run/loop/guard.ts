@@ -148,7 +148,7 @@ export class LoopGuard {
       this.#seen.push(call);
       return call;
     }
-    const bySignature = seen instanceof Map ? seen : new Map([[signatureOf(seen) ?? NO_SIGNATURE, seen]]);
+    const bySignature = seen instanceof Map ? seen : new Map([[signatureOf(seen) ?? '', seen]]);
     if (bySignature !== seen) byResult.set(result, bySignature);
     const signature = signatureOf(call);
     if (signature === undefined) return undefined;
@@ -159,8 +159,6 @@ export class LoopGuard {
     return call;
   }
 }
-
-const NO_SIGNATURE = '';
 
 /** A run stores the result of every call; of longer texts only the digest. */
 const LONG_TEXT = 500;

@@ -36,12 +36,10 @@ const OPTIONS = optionTable<KeepRecentOptions>('keepRecent', {
  * ```
  */
 export function keepRecent(options: KeepRecentOptions): (messages: readonly Message[]) => readonly Message[] {
-  const none = { where: 'keepRecent', option: '', problem: 'neither turns nor tokens is set' };
+  const fix = 'keepRecent({ tokens: 60_000 })';
+  const none = { where: 'keepRecent', option: '', problem: 'neither turns nor tokens is set', fix };
   const isEmpty = isRecord(options) && Object.values(options).every((value) => value === undefined);
-  refuseOptions([
-    ...invalidOptions(options, OPTIONS),
-    ...(isEmpty ? [{ ...none, fix: 'keepRecent({ tokens: 60_000 })' }] : []),
-  ]);
+  refuseOptions([...invalidOptions(options, OPTIONS), ...(isEmpty ? [none] : [])]);
   /** By the first message of each history: if it has grown, only the new part is read. */
   const known = new WeakMap<Message, RecentHistory>();
   return (messages) => {

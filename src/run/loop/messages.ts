@@ -179,7 +179,11 @@ export class SentMessages {
    * list than the history, such as a part of it: what it has in common with the previous list is not read again.
    */
   for(key: string | undefined, messages = this.#history): readonly Message[] {
-    if (key !== this.#key || !this.#isContinuedBy(messages)) this.#forget(key);
+    if (key !== this.#key || !this.#isContinuedBy(messages)) {
+      this.#key = key;
+      this.#sent = undefined;
+      this.#looked = 0;
+    }
     this.#source = messages;
     for (; this.#looked < messages.length; this.#looked += 1) {
       const message = messages[this.#looked] as Message;
@@ -196,12 +200,6 @@ export class SentMessages {
     if (messages.length < this.#looked) return false;
     for (let index = 0; index < this.#looked; index += 1) if (messages[index] !== source[index]) return false;
     return true;
-  }
-
-  #forget(key: string | undefined): void {
-    this.#key = key;
-    this.#sent = undefined;
-    this.#looked = 0;
   }
 
   /** Repairs of a compacted history are reported once, not before each request. */

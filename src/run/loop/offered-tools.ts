@@ -1,7 +1,7 @@
 import type { Message, ToolSchema } from '../../core/contract/llm-provider.js';
-import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ProviderTarget } from './options.js';
+import { wrongConfig } from './run-errors.js';
 
 /** The tools through which a model finds and calls deferred tools. */
 export const SEARCH_TOOLS = 'search_tools';
@@ -84,7 +84,7 @@ export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): D
   if (taken !== undefined && !isPlain) {
     const problem = `a tool is called '${taken}', and tools are deferred: the model could not tell them apart`;
     const fix = 'another `name` for that tool';
-    throw new InvalidOptionsError([{ where: 'the loop’s config', option: 'tools', problem, fix }]);
+    throw wrongConfig({ option: 'tools', problem, fix });
   }
   if (isPlain) plainLists.add(definitions);
   const division = isPlain ? { direct: definitions, deferred: NO_TOOLS } : { direct, deferred };

@@ -4,14 +4,11 @@ import type { ToolCall } from '../../core/contract/llm-provider.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 
-/** Calls a tool of the loop itself, which is not among those of the run. */
+/** Calls a tool of the loop itself, which is not among those of the run. Such a call never waits. */
 export type OwnTool = (call: ToolCall, scope: CallScope) => Promise<CallRecord>;
 
 export function ownTool(tool: ToolDefinition, hooks: readonly Hooks[] = []): OwnTool {
   const invoke = new ToolRegistry(hooks.length === 0 ? {} : { hooks }).register(tool).invoker();
-  return async ({ id, name, arguments: args }, scope) => {
-    const invocation = await invoke({ id, name, arguments: args }, scope);
-    if (invocation.status !== 'suspended') return invocation.record;
-    throw new TypeError(`A call of '${name}' cannot wait.`);
-  };
+  return async ({ id, name, arguments: args }, scope) =>
+    (await invoke({ id, name, arguments: args }, scope)).record;
 }

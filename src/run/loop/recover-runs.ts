@@ -205,7 +205,7 @@ interface LostRunOptions {
   readonly store: CheckpointStore;
   readonly runId: string;
   readonly leaseMs: number;
-  readonly deps: Pick<RunDeps, 'scope' | 'sink' | 'onUnknown' | 'left'>;
+  readonly deps: RunDeps;
   /** Receives the run before it continues, when no other process can change it. */
   readonly onTaken: (run: KeptRun) => Promise<void>;
 }

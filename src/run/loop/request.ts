@@ -356,7 +356,7 @@ function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
   return failedOver === 0 ? config : (fallback[failedOver - 1] ?? config);
 }
 
-function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
+function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMRequest {
   const { config, signal, sent } = run;
   const { provider, model: own = config.model } = targetOf(run);
   // The model of a step applies only to the provider for which it was chosen.
@@ -392,8 +392,6 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
   if (signal !== undefined) request.signal = signal;
   return request;
 }
-
-const NO_SETTINGS: StepSettings = {};
 
 function choiceFor(
   { config, toolCalls, isAnswerAsked }: LoopRun,

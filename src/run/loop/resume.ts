@@ -1,10 +1,4 @@
-import {
-  type Answer,
-  type CallJournal,
-  isNobody,
-  type PendingKind,
-  type Wait,
-} from '../../core/contract/call.js';
+import { type Answer, isNobody, type PendingKind, type Wait } from '../../core/contract/call.js';
 import type { Logger } from '../../core/contract/ports.js';
 import type {
   RunState,
@@ -35,7 +29,7 @@ import { toolsOfAgents, waitsOf } from './child-runs.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
-import { type Remembering, rememberAnswers } from './standing-approvals.js';
+import { type Remembering, rememberAnswers, withGiven } from './standing-approvals.js';
 import {
   isSignedWith,
   openWaits,
@@ -217,11 +211,6 @@ const UNANSWERED: Readonly<Record<PendingKind, string>> = {
   client: 'the client said nothing of it, also not whether it was done,',
   outcome: 'nobody said what came of it',
 };
-
-function withGiven(journal: CallJournal, { kind, index }: Wait, answeredBy: unknown): CallJournal {
-  if (answeredBy === undefined) return journal;
-  return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
-}
 
 /** Answers the waits of runs inside a call; their remaining waits become those of the call. */
 function answerChildren(

@@ -13,7 +13,6 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
-import { errorMessage } from '../../core/kernel/error-message.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { HeldCall } from '../call/hooked-call.js';
 import type { ModelQuestion, Reply } from './ask-model.js';
@@ -39,10 +38,10 @@ import {
   spentBefore,
   tooSmall,
   WORDS,
-  wrongBudget,
 } from './budget-accounts.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+import { storeFailed, wrongConfig } from './run-errors.js';
 
 /** When a reservation expires if its process crashes, and how often it is renewed. */
 const LEASE_MS = 60_000;
@@ -110,7 +109,7 @@ export class RunBudget {
   ) {
     const budget = given ?? parent?.forChildren ?? {};
     const [fault] = askingFaults(budget);
-    if (fault !== undefined) throw wrongBudget(fault);
+    if (fault !== undefined) throw wrongConfig(fault);
     this.#budget = budget;
     this.#parent = parent;
     this.#isFresh = before === undefined;
@@ -130,7 +129,7 @@ export class RunBudget {
       this.#granting.find(({ place }) => place === account)?.grant(part, amount);
     const storing = budget.store ?? (keepsBudgets(store) ? store : undefined);
     this.#ledger = storing?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
-    if (own.length > 0 && this.#ledger === undefined) throw wrongBudget(MISSING_LEDGER);
+    if (own.length > 0 && this.#ledger === undefined) throw wrongConfig(MISSING_LEDGER);
   }
 
   /** The budget of runs inside its calls. */
@@ -198,7 +197,6 @@ export class RunBudget {
     question: ModelQuestion,
     ask: (question: ModelQuestion) => Promise<Reply>,
   ): Promise<Reply> {
-    const { trace } = question;
     let before: ReservedRequest | undefined;
     try {
       const reserving = this.#reserveRequest(question.request);
@@ -232,7 +230,7 @@ export class RunBudget {
       const error = notCounted('The reply came, and what it took could not be counted', cause);
       if (reply.ok) return { ok: false, reason: 'failed', error, isFinal: true };
     }
-    return reply.ok && trace !== undefined ? { ...reply, cost: inUnits(amounts.cost) } : reply;
+    return reply.ok && question.trace !== undefined ? { ...reply, cost: inUnits(amounts.cost) } : reply;
   }
 
   /**
@@ -406,7 +404,7 @@ export class RunBudget {
   /** @throws InvalidOptionsError (521) for a model without a price, if it needs one. */
   checkPrice(model: string): void {
     const missing = this.#isPriced ? missingPrice(this.#budget.prices, model) : undefined;
-    if (missing !== undefined) throw wrongBudget(missing);
+    if (missing !== undefined) throw wrongConfig(missing);
   }
 
   #costOf(model: string, usage: Partial<Usage>): number {
@@ -480,7 +478,7 @@ export class RunBudget {
     const need = { ...tokens, option: `${account.option}.${part}`, reserved: shown(part, amounts[part]) };
     const isReserved = part === 'tokens' || part === 'cost';
     const mayAsk = beyond.grantable >= leastGrant(beyond, amounts);
-    if (isFirst && isReserved && used === 0 && !mayAsk) throw wrongBudget(tooSmall(need, shown(part, limit)));
+    if (isFirst && isReserved && used === 0 && !mayAsk) throw wrongConfig(tooSmall(need, shown(part, limit)));
     this.#spent(beyond, amounts, isReserved ? nextRequest(need) : undefined);
   }
 
@@ -541,8 +539,7 @@ function notMade(error: ToolwrightError): Reply {
 
 /** Without the store, the limits are unknown, so the request is refused. A missing price has its own error. */
 function notCounted(what: string, cause: unknown): ToolwrightError {
-  if (ToolwrightError.is(cause)) return cause;
-  return new ToolwrightError('RunStoreFailed', `${what}: ${errorMessage(cause)}`, { cause });
+  return ToolwrightError.is(cause) ? cause : storeFailed(what, cause);
 }
 
 /** The least characters per token: English text has four, JSON and code three. */

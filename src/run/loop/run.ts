@@ -9,7 +9,7 @@ import {
   type StoredEnd,
 } from '../../core/contract/run-checkpoint.js';
 import type { RunState, RunStore, StoredCall } from '../../core/contract/run-state.js';
-import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import type { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { nextTurn, onAbort } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
@@ -35,6 +35,7 @@ import {
   type ToolLoopConfig,
 } from './options.js';
 import { askedAnew, resumeWith } from './resume.js';
+import { storeFailed, wrongConfig } from './run-errors.js';
 import { jsonPart, progressOf, stateVersion, storedCall } from './suspend.js';
 
 /** A run starts, or continues from its suspended state or from the entries of a crashed process. */
@@ -90,7 +91,6 @@ class StepCheckpointer implements Checkpointer {
     const checkpoint = checkpointOf(run);
     const { claim, leaseMs } = this.#claimed;
     const lease = { ...claim, leaseMs };
-    const since = performance.now();
     await this.#claimed.write(async () => {
       try {
         await this.#store.begin(lease, checkpoint);
@@ -103,7 +103,7 @@ class StepCheckpointer implements Checkpointer {
         throw error;
       }
     });
-    this.#claimed.hold(since);
+    this.#claimed.hold();
     this.#isUnderWay = true;
   }
 
@@ -171,11 +171,8 @@ class StepCheckpointer implements Checkpointer {
       return result;
     } catch (cause) {
       const what = state === undefined ? 'end' : 'suspended state';
-      const message = `The ${what} of the run could not be kept: ${errorMessage(cause)}`;
-      const failed = new ToolwrightError('RunStoreFailed', message, { cause });
-      return state === undefined
-        ? { ...result, error: failed }
-        : { ...result, status: 'failed', error: failed };
+      const failed = { ...result, error: storeFailed(`The ${what} of the run could not be kept`, cause) };
+      return state === undefined ? failed : { ...failed, status: 'failed' };
     } finally {
       this.#claimed.leave();
     }
@@ -499,7 +496,7 @@ export function checkpointStore(store: RunStore | undefined): CheckpointStore {
 
 function wrong(what: string, fix: string): InvalidOptionsError {
   const problem = `checkpoint keeps every step, which ${what} cannot`;
-  return new InvalidOptionsError([{ where: 'the loop’s config', option: 'checkpoint', problem, fix }]);
+  return wrongConfig({ option: 'checkpoint', problem, fix });
 }
 
 /** A run that this process holds while it continues. */
@@ -564,7 +561,7 @@ async function removeEnded(claimed: ClaimedRun, result: ToolLoopResult): Promise
     return result;
   } catch (cause) {
     claimed.lost.throwIfAborted();
-    const message = `The run has ended (${result.status}), but the store could not forget it: ${errorMessage(cause)}`;
-    return { ...result, error: new ToolwrightError('RunStoreFailed', message, { cause }) };
+    const what = `The run has ended (${result.status}), but the store could not forget it`;
+    return { ...result, error: storeFailed(what, cause) };
   }
 }

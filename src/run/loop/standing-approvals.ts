@@ -1,4 +1,4 @@
-import type { StandingYes } from '../../core/contract/call.js';
+import type { CallJournal, StandingYes, Wait } from '../../core/contract/call.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
 import {
   keepsApprovals,
@@ -171,15 +171,20 @@ function letThrough(
   const request = { answeredBy, owner: state.owner, call: { tool: name, arguments: journal.arguments } };
   // If an approver function fails, an approval is requested, and its failure is shown with it.
   if (!mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {})) return call;
-  const by = { kind: 'approval', index: 0, answeredBy } as const;
+  const approved = { ...journal, approved: true as const, standing };
   return {
     ...call,
-    journal: {
-      ...journal,
-      approved: true,
-      standing,
-      ...(answeredBy === undefined ? {} : { given: [...(journal.given ?? []), by] }),
-    },
+    journal: withGiven(approved, { kind: 'approval', index: 0 }, answeredBy),
     waits: call.waits.filter((wait) => !isAsked(wait)),
   };
+}
+
+/** Records who gave an answer, if that is known. */
+export function withGiven(
+  journal: CallJournal,
+  { kind, index }: Pick<Wait, 'kind' | 'index'>,
+  answeredBy: unknown,
+): CallJournal {
+  if (answeredBy === undefined) return journal;
+  return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
 }

@@ -128,16 +128,13 @@ function answerIn(
   { id }: MessageToolCall,
 ): ToolMessage | undefined {
   const own = history.indexOf(message);
-  const from =
-    own >= 0 ? own : history.findLastIndex((other) => callsOf(other).some((call) => call.id === id));
+  const calls = (other: Message) =>
+    other.role === 'assistant' && other.tool_calls?.some((call) => call.id === id);
+  const from = own >= 0 ? own : history.findLastIndex(calls);
   if (from < 0) return undefined;
   for (const other of history.slice(from + 1)) {
     if (other.role !== 'tool') return undefined;
     if (other.tool_call_id === id) return other;
   }
   return undefined;
-}
-
-function callsOf(message: Message): readonly MessageToolCall[] {
-  return message.role === 'assistant' ? (message.tool_calls ?? []) : [];
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolMessage } from '../../core/contract/llm-provider.js';
 import { keepsResults, type ResultKey } from '../../core/contract/result-store.js';
 import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
-import { canonicalJson, isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
+import { canonicalJson, isRecord, ownerText, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { logFailure } from '../call/failure-log.js';
@@ -66,8 +66,8 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallR
 
 /** Only the run that a result belongs to can read it, even if it is stored under the enclosing run. */
 function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey {
-  const key = { runId: resultsOf, handle: resultsOf === runId ? handle : `${runId} ${handle}` };
-  return owner === undefined ? key : { ...key, owner: canonicalJson(owner) };
+  const own = resultsOf === runId ? handle : `${runId} ${handle}`;
+  return withoutUndefined({ runId: resultsOf, handle: own, owner: ownerText(owner) });
 }
 
 const MOST_SHAPE = 1_500;

@@ -1,5 +1,4 @@
 import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
-import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
@@ -29,6 +28,7 @@ import {
   ClaimedRun,
   type ClaimRequest,
   claimedByAnother,
+  conversationsIn,
   DEFAULT_LEASE_MS,
   LEASE,
   lookAgain,
@@ -342,10 +342,8 @@ export async function endStoredRun({
  */
 async function withEnteredAnswers(store: CheckpointStore, given: RunState): Promise<RunState> {
   const { owner, turnOf } = given;
-  const { conversations } = store as { readonly conversations?: unknown };
-  if (turnOf === undefined || !CONVERSATION_LOG.accepts(conversations)) return given;
   let state = given;
-  const conversation = await (conversations as ConversationLog).read(turnOf);
+  const conversation = turnOf === undefined ? undefined : await conversationsIn(store)?.read(turnOf);
   for (const { content } of conversation?.inbox ?? []) {
     if (content.kind !== 'answers') continue;
     const { answers, answeredBy, owner: named } = content;

@@ -108,14 +108,14 @@ export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
 
 /** A stored call, to be executed again unless it has its answer. */
 export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
-  const wire = stored.wire ? { wire: stored.wire } : {};
+  const { wire } = stored;
   if (stored.status === 'settled') {
     const record = restoredRecord(stored.record);
     const { id, name, rawArguments } = record;
     const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'] };
-    return { ...parseCall({ ...sent, providerItems: stored.providerItems }, place), record, ...wire };
+    return { ...parseCall({ ...sent, providerItems: stored.providerItems }, place), record, wire };
   }
-  const call: ParsedCall = { ...parseCall(stored, place), ...wire };
+  const call: ParsedCall = { ...parseCall(stored, place), wire };
   if (stored.status === 'held') return call;
   const { journal, inner } = stored;
   const known = { ...call, journal, inner };

@@ -50,13 +50,12 @@ export class ScheduleRunner {
 
   /** Enters all due prompts, and returns the milliseconds until the next is due. */
   async #enterDue(signal: AbortSignal): Promise<number> {
-    const { schedules } = this.#parts;
     for (let failures = 0; failures < MOST_FAILURES && !signal.aborted; ) {
       const {
         now,
         due,
         nextAt = Number.POSITIVE_INFINITY,
-      } = await schedules.dueSchedules(PAGE + this.#failed.size);
+      } = await this.#parts.schedules.dueSchedules(PAGE + this.#failed.size);
       const others = due.filter((schedule) => !this.#failed.has(timeOf(schedule))).slice(0, PAGE);
       failures += await this.#enterAll(others.length > 0 ? others : this.#takeFailed(due), now);
       if (others.length === 0) return nextAt > now ? nextAt - now : Number.POSITIVE_INFINITY;
