@@ -672,40 +672,47 @@ export interface CompilerView extends Answers {
   problems(): readonly string[];
 }
 
+/** Fields of a node that contain one node. `propertyName`: of a destructured property with another name in the method. */
+type NodeField =
+  | 'parent'
+  | 'name'
+  | 'propertyName'
+  | 'type'
+  | 'typeName'
+  | 'elementType'
+  | 'operand'
+  | 'initializer'
+  | 'questionToken'
+  | 'dotDotDotToken'
+  | 'expression'
+  | 'body'
+  | 'moduleSpecifier';
+
+/** Fields of a node that contain several. */
+type NodeListField =
+  | 'modifiers'
+  | 'members'
+  | 'parameters'
+  | 'typeParameters'
+  | 'types'
+  | 'typeArguments'
+  | 'arguments'
+  | 'elements'
+  | 'properties'
+  | 'heritageClauses'
+  | 'statements';
+
 /** The used part of a syntax tree node. Both compilers have these fields; which of them are set depends on the kind. */
-export interface SyntaxNode {
+export interface SyntaxNode
+  extends Readonly<Partial<Record<NodeField, SyntaxNode>>>,
+    Readonly<Partial<Record<NodeListField, readonly SyntaxNode[]>>> {
   readonly kind: number;
   /** Includes the comments and spaces before it. */
   readonly pos: number;
-  readonly parent?: SyntaxNode;
-  readonly name?: SyntaxNode;
-  /** For a destructured property with another name within the method. */
-  readonly propertyName?: SyntaxNode;
   readonly text?: string;
-  readonly modifiers?: readonly SyntaxNode[];
-  readonly members?: readonly SyntaxNode[];
-  readonly parameters?: readonly SyntaxNode[];
-  readonly typeParameters?: readonly SyntaxNode[];
-  readonly type?: SyntaxNode;
-  readonly types?: readonly SyntaxNode[];
-  readonly typeName?: SyntaxNode;
-  readonly typeArguments?: readonly SyntaxNode[];
-  readonly elementType?: SyntaxNode;
   readonly operator?: number;
-  readonly operand?: SyntaxNode;
-  readonly initializer?: SyntaxNode;
-  readonly questionToken?: SyntaxNode;
-  readonly dotDotDotToken?: SyntaxNode;
-  readonly expression?: SyntaxNode;
-  readonly arguments?: readonly SyntaxNode[];
-  readonly elements?: readonly SyntaxNode[];
-  readonly properties?: readonly SyntaxNode[];
-  readonly body?: SyntaxNode;
-  readonly heritageClauses?: readonly SyntaxNode[];
   /** `extends` or `implements`. */
   readonly token?: number;
-  readonly statements?: readonly SyntaxNode[];
-  readonly moduleSpecifier?: SyntaxNode;
   forEachChild<Result>(visit: (node: SyntaxNode) => Result | undefined): Result | undefined;
 }
 
