@@ -96,26 +96,26 @@ export function installAdvice(error: unknown): string | undefined {
 }
 
 /** What a check has found. A problem contains its fix; advice is no reason to fail. */
-export interface Finding {
+export interface Diagnosis {
   readonly state: 'ok' | 'problem' | 'advice';
   readonly text: string;
 }
 
-export function ok(text: string): Finding {
+export function ok(text: string): Diagnosis {
   return { state: 'ok', text };
 }
 
-export function problem(text: string): Finding {
+export function problem(text: string): Diagnosis {
   return { state: 'problem', text };
 }
 
-export function advice(text: string): Finding {
+export function advice(text: string): Diagnosis {
   return { state: 'advice', text };
 }
 
 /** Prints findings, a line for each or as JSON; returns the exit code. */
 export function printFindings(
-  findings: readonly Finding[],
+  findings: readonly Diagnosis[],
   { out }: Pick<CommandEnvironment, 'out'>,
   isJson = false,
 ): 0 | 1 {

@@ -16,7 +16,7 @@ import { generate } from '../typegen/generate.js';
 import {
   type Command,
   type CommandEnvironment,
-  type Finding,
+  type Diagnosis,
   type LineValues,
   ok,
   parseOptions,
@@ -49,7 +49,7 @@ export const doctorCommand: Command = async (args, environment) => {
   return exitCode;
 };
 
-async function* examine(values: DoctorOptions, environment: CommandEnvironment): AsyncGenerator<Finding> {
+async function* examine(values: DoctorOptions, environment: CommandEnvironment): AsyncGenerator<Diagnosis> {
   const { folder } = environment;
   yield examineNode();
   yield* examineProject(values, folder);
@@ -58,12 +58,12 @@ async function* examine(values: DoctorOptions, environment: CommandEnvironment):
   if (values.store !== undefined) yield* examineStore(values.store, { tools, environment });
 }
 
-function examineNode(): Finding {
+function examineNode(): Diagnosis {
   const old = oldNode();
   return old === undefined ? ok(`Node ${process.versions.node}`) : problem(`${old}: install it`);
 }
 
-async function* examineProject(values: DoctorOptions, folder: string): AsyncGenerator<Finding> {
+async function* examineProject(values: DoctorOptions, folder: string): AsyncGenerator<Diagnosis> {
   if (values.project === undefined && !existsSync(join(folder, 'tsconfig.json')))
     return yield ok(`no tsconfig.json in ${folder}: TypeScript is not looked at`);
   const target = readTarget(values, folder);
@@ -79,7 +79,7 @@ async function* examineProject(values: DoctorOptions, folder: string): AsyncGene
 }
 
 /** Checks the decorator settings and the generated file; one of them is enough. */
-function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Finding> {
+function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Diagnosis> {
   const view = compiler.open(target.project);
   const [broken] = view.problems();
   if (broken !== undefined) return yield problem(broken);
@@ -113,7 +113,7 @@ function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: strin
 }
 
 /** Checks installed peers; all peers are optional. */
-function* examinePeers(folder: string): Generator<Finding> {
+function* examinePeers(folder: string): Generator<Diagnosis> {
   const { peerDependencies } = packageManifest();
   const fitting: string[] = [];
   for (const [name, range] of Object.entries(peerDependencies)) {
@@ -162,7 +162,7 @@ function numbersOf(version: string): readonly number[] {
 async function* examineModule(
   name: string | undefined,
   folder: string,
-): AsyncGenerator<Finding, NamedTools | undefined> {
+): AsyncGenerator<Diagnosis, NamedTools | undefined> {
   if (name === undefined) return undefined;
   try {
     const { exports, close } = await openModule(name, folder, 'operator');
@@ -187,7 +187,7 @@ async function* examineModule(
 const ENGINE_WITHIN_MS = 5_000;
 
 /** Checks whether the engine of a module works: its driver or its broker may be missing. */
-async function* examineEngine(engine: unknown): AsyncGenerator<Finding> {
+async function* examineEngine(engine: unknown): AsyncGenerator<Diagnosis> {
   const { name = 'the engine', check } = Object(engine) as Partial<JobEngine>;
   if (!JOB_ENGINE.accepts(engine) || check === undefined) return;
   try {
@@ -212,7 +212,7 @@ interface StorePlace {
   readonly environment: CommandEnvironment;
 }
 
-async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Finding> {
+async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Diagnosis> {
   try {
     const store = await openStore(name, environment);
     try {
@@ -233,7 +233,7 @@ const MOST_JOBS = 1000;
 /** Workers check all unfinished jobs about once a minute. */
 const QUIET_MS = 150_000;
 
-async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Finding> {
+async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Diagnosis> {
   const unfinished = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: MOST_JOBS });
   if (unfinished.length === 0) return yield ok('no unfinished jobs');
   yield ok(`unfinished: ${jobsText(unfinished)}`);

@@ -266,17 +266,9 @@ export const evalCommand: Command = async (args, environment) => {
   return withModule(options.module, environment, (module) => evaluate(options, module, environment));
 };
 
-interface EvalOptions extends AskOptions {
-  readonly module: string;
-  readonly cases: string;
-  readonly min: number;
-  readonly out: string;
-  /** Given by the user, so it must exist. */
-  readonly baseline: string | undefined;
-  readonly accept: boolean;
-}
+type EvalOptions = ReturnType<typeof readOptions>;
 
-function readOptions(args: readonly string[]): EvalOptions {
+function readOptions(args: readonly string[]) {
   const { values, positionals } = parseLine(args, {
     url: STRING,
     model: STRING,
@@ -290,14 +282,13 @@ function readOptions(args: readonly string[]): EvalOptions {
   const [module, cases, third] = positionals;
   if (module === undefined || cases === undefined || third !== undefined)
     throw new UserFault('eval takes a module and a file of cases: toolwright eval dist/tools.js cases.jsonl');
-  const { url, model, runs, concurrency, min = '0', baseline, accept = false } = values;
+  const { runs = '1', concurrency = '4', min = '0', accept = false, out = beside(cases, 'result') } = values;
   if (!(Number(min) >= 0 && Number(min) <= 1))
     throw new UserFault(`--min is a share from 0 to 1, not '${min}'`);
   return {
-    ...{ module, cases, url, model, baseline, accept, min: Number(min) },
-    runs: count('--runs', runs ?? '1'),
-    concurrency: count('--concurrency', concurrency ?? '4'),
-    out: values.out ?? beside(cases, 'result'),
+    ...{ ...values, module, cases, accept, out, min: Number(min) },
+    runs: count('--runs', runs),
+    concurrency: count('--concurrency', concurrency),
   };
 }
 
@@ -358,15 +349,7 @@ interface Baseline {
   readonly cases: readonly CaseCount[];
 }
 
-/** The differences from an earlier run, one line per case. */
-interface RunComparison {
-  readonly baseline: Baseline | undefined;
-  /** Cases that passed before and fail now. */
-  readonly worse: readonly string[];
-  readonly better: readonly string[];
-  readonly added: number;
-  readonly gone: number;
-}
+type RunComparison = ReturnType<typeof compareRuns>;
 
 /** More than half of its runs passed: a single run may differ by chance. */
 function hasPassed({ passed, runs }: CaseCount): boolean {
@@ -397,8 +380,8 @@ function writeJson(file: string, value: unknown): void {
   writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** The cases that became better or worse. */
-function compareRuns(baseline: Baseline | undefined, run: EvalRun): RunComparison {
+/** The differences from an earlier run: cases that became worse or better, one line each. */
+function compareRuns(baseline: Baseline | undefined, run: EvalRun) {
   const before = new Map(baseline?.cases.map((one) => [one.id, one]));
   const changed = (isBetter: boolean) =>
     run.cases.flatMap((now) => {
@@ -459,14 +442,6 @@ function comparisonLines(run: EvalRun, { baseline, ...changes }: RunComparison):
   ];
 }
 
-/** How to ask the model. */
-interface AskOptions {
-  readonly url: string | undefined;
-  readonly model: string | undefined;
-  readonly runs: number;
-  readonly concurrency: number;
-}
-
 /** The result of a case. */
 interface CaseResult extends CaseCount {
   /** The expected tools. */
@@ -485,7 +460,7 @@ interface CaseCount {
 }
 
 /** The name of the model. */
-function modelOf({ model }: Pick<AskOptions, 'model'>, settings: ModuleSettings): string {
+function modelOf({ model }: EvalOptions, settings: ModuleSettings): string {
   const found = model ?? settings.model ?? process.env.OPENAI_MODEL;
   if (typeof found === 'string' && found !== '') return found;
   throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
@@ -501,7 +476,7 @@ interface AskSource {
   readonly signal: AbortSignal | undefined;
 }
 
-async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
+async function createAsk(options: EvalOptions, source: AskSource): Promise<Ask> {
   const { settings, registry, model, signal } = source;
   const provider = await providerOf(options, settings);
   const { systemPrompt, llmOptions } = settings;
@@ -515,7 +490,7 @@ async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
 }
 
 /** The module's own provider; with `--url`, or if it has none, a Chat Completions server. */
-async function providerOf({ url }: AskOptions, { provider }: ModuleSettings): Promise<LLMProvider> {
+async function providerOf({ url }: EvalOptions, { provider }: ModuleSettings): Promise<LLMProvider> {
   if (url === undefined && provider !== undefined) return provider;
   const { OPENAI_API_KEY, OPENAI_BASE_URL } = process.env;
   if (url === undefined && !OPENAI_API_KEY && !OPENAI_BASE_URL)
@@ -526,7 +501,7 @@ async function providerOf({ url }: AskOptions, { provider }: ModuleSettings): Pr
   return new OpenAIProvider(url === undefined ? {} : { baseURL: url });
 }
 
-interface Running extends Pick<AskOptions, 'runs' | 'concurrency'> {
+interface Running extends Pick<EvalOptions, 'runs' | 'concurrency'> {
   readonly ask: Ask;
   readonly environment: CommandEnvironment;
 }

@@ -12,7 +12,7 @@ import {
   advice,
   type Command,
   type CommandEnvironment,
-  type Finding,
+  type Diagnosis,
   FLAG,
   ok,
   onEnd,
@@ -25,12 +25,7 @@ import {
 } from './command.js';
 import { modulePath, requiredRegistry, withModule } from './open-module.js';
 
-interface McpOptions {
-  readonly module: string;
-  readonly name?: string;
-  readonly allow?: readonly string[] | undefined;
-  readonly deny?: readonly string[] | undefined;
-}
+type McpOptions = ReturnType<typeof readOptions>;
 
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
@@ -58,7 +53,7 @@ export const mcpCommand: Command = async (args, environment) => {
   });
 };
 
-function readOptions(args: readonly string[]): McpOptions {
+function readOptions(args: readonly string[]) {
   const { name: module, values } = readLine(
     args,
     {
@@ -181,7 +176,7 @@ async function checkMcp(args: readonly string[], environment: CommandEnvironment
     'mcp check takes one address or module: toolwright mcp check https://api.example.org/mcp',
   );
   const isAddress = /^https?:\/\//.test(target);
-  const findings: Finding[] = [];
+  const findings: Diagnosis[] = [];
   if (isAddress) for await (const found of checkServer(new URL(target), values.token)) findings.push(found);
   else {
     const failed = await withModule(target, environment, (module) => {
@@ -201,10 +196,10 @@ const MAX_NAME = 64;
 const MAX_INSTRUCTIONS = 512;
 
 /** Requirements of the directories for every tool (Claude: connector review; ChatGPT: apps and plugins). */
-function toolFindings(tools: readonly unknown[]): readonly Finding[] {
+function toolFindings(tools: readonly unknown[]): readonly Diagnosis[] {
   const findings = tools.filter(isRecord).flatMap(({ name, title, description, annotations }) => {
     const { title: inner, readOnlyHint, destructiveHint, openWorldHint } = recordOf(annotations);
-    const found: Finding[] = [];
+    const found: Diagnosis[] = [];
     const must = (holds: boolean, text: string, create = problem) =>
       holds || found.push(create(`the tool ${String(name)} ${text}`));
     must(String(name).length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters: shorten it`);
@@ -271,7 +266,7 @@ function jsonIn(text: string): JsonObject {
   }
 }
 
-async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Finding> {
+async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Diagnosis> {
   const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
   if (url.protocol !== 'https:' && !isLocal)
     yield problem(`${url} is not an HTTPS address: Claude and ChatGPT connect to no other`);
@@ -319,7 +314,7 @@ function problemIn({ error }: JsonObject): string {
   return isRecord(error) ? String(error.message) : 'no message of MCP';
 }
 
-async function* checkList(probe: Probe): AsyncGenerator<Finding> {
+async function* checkList(probe: Probe): AsyncGenerator<Diagnosis> {
   const tools: unknown[] = [];
   let cursor: unknown;
   do {
@@ -344,7 +339,7 @@ function appUriOf(tool: unknown): string | undefined {
 }
 
 /** Reads the view of tools as a host of MCP Apps does. */
-async function checkApp(probe: Probe, uri: string): Promise<Finding> {
+async function checkApp(probe: Probe, uri: string): Promise<Diagnosis> {
   const { message } = await probe.send('resources/read', { uri });
   const { contents } = recordOf(message.result);
   if (!Array.isArray(contents)) return problem(`the view ${uri} cannot be read: ${problemIn(message)}`);
@@ -377,7 +372,7 @@ async function readJson(...addresses: readonly (URL | string)[]): Promise<JsonOb
 }
 
 /** Follows the sign-in of hosts from 401 towards a token, as far as possible without an account. */
-async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<Finding> {
+async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<Diagnosis> {
   if (challenge !== null && !/^Bearer\b/i.test(challenge))
     yield problem('WWW-Authenticate does not begin with Bearer');
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? [];
@@ -403,7 +398,7 @@ async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<
   yield* checkAuthorizationServer(issuer);
 }
 
-async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Finding> {
+async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Diagnosis> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname === '/' ? '' : pathname.replace(/\/$/, '');
   const addresses = [

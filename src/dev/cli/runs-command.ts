@@ -34,7 +34,7 @@ import {
   STRING,
   UserFault,
 } from './command.js';
-import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import { configOfModule, openModule, registryOfModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
 /** Flags of an answer. */
@@ -57,12 +57,8 @@ const ANSWER_FLAGS = {
 type AnswerOptions = LineValues<typeof ANSWER_FLAGS>;
 
 /** A run with an answer to it. */
-interface AnswerCall {
-  readonly store: OpenStore;
+interface AnswerCall extends RunsCall {
   readonly run: KeptRun;
-  readonly options: AnswerOptions;
-  readonly say: (line: string) => void;
-  readonly environment: CommandEnvironment;
 }
 
 /** `toolwright runs answer`: if there are several answers to a question, the first is accepted, and the others fail. */
@@ -82,7 +78,7 @@ async function answerRun(call: AnswerCall): Promise<number> {
   try {
     return await enter(
       { ...call, id, conversationId, content: { kind: 'answers', answers, ...said } },
-      module,
+      module && withoutUndefined({ tools: module.tools }),
     );
   } finally {
     await module?.close();
@@ -121,10 +117,12 @@ interface EnteringAnswer extends AnswerCall {
   readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
 }
 
-async function enter(call: EnteringAnswer, checking: CheckingModule | undefined): Promise<number> {
+async function enter(
+  call: EnteringAnswer,
+  tools: Pick<Partial<ToolLoopConfig>, 'tools'> = {},
+): Promise<number> {
   const { store, say, run, id, conversationId, content } = call;
   const { runId } = run;
-  const tools = checking?.tools === undefined ? {} : { tools: checking.tools };
   if (conversationId !== undefined) {
     try {
       await checkAnswers({ conversationId, content, store, config: tools });
@@ -239,13 +237,11 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
   return kept?.turn?.runId === runId ? conversationId : undefined;
 }
 
-/** A module whose tools check approvers, edited arguments, and what may be remembered. */
-interface CheckingModule extends Pick<OpenModule, 'close'> {
-  readonly tools: ToolLoopConfig['tools'];
-}
-
-/** The module with the config of the runs, or their application. */
-async function checkingModule({ options, environment }: AnswerCall): Promise<CheckingModule | undefined> {
+/**
+ * The module with the config of the runs, or their application. Its tools check approvers, edited arguments, and what
+ * may be remembered.
+ */
+async function checkingModule({ options, environment }: AnswerCall) {
   const { approve, arguments: edited, remember, module: named } = options;
   if (named !== undefined && !approve && !options['not-done'])
     throw new UserFault('--module goes with --approve and --not-done');
@@ -256,8 +252,8 @@ async function checkingModule({ options, environment }: AnswerCall): Promise<Che
       `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
   const { exports, nestModule, close } = await openModule(named, environment.folder, 'operator');
-  if (nestModule === undefined) return { tools: configOfModule(named, exports).tools, close };
-  return { tools: registryOfModule(exports), close };
+  const tools = nestModule ? registryOfModule(exports) : configOfModule(named, exports).tools;
+  return { tools, close };
 }
 
 function answerOf(id: string, options: AnswerOptions): Answer {

@@ -187,8 +187,6 @@ export function hasColours({ isTerminal }: Pick<CommandEnvironment, 'isTerminal'
   return isTerminal && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }
 
-type Style = Parameters<typeof styleText>[0];
-
 /**
  * The lines of a text, with unified diffs in colours. The hunk headers contain the number of lines, and so the end of
  * each diff.
@@ -214,7 +212,7 @@ export function colouredDifference(lines: readonly string[]): readonly string[] 
 }
 
 /** The caller has checked that colours are enabled. */
-function styled(style: Style, text: string): string {
+function styled(style: Parameters<typeof styleText>[0], text: string): string {
   return styleText(style, text, { validateStream: false });
 }
 
@@ -291,12 +289,10 @@ export class TerminalLines {
   }
 }
 
-/** Asks the user; `undefined` without an answer. */
-type Ask = (question: string) => Promise<string | undefined>;
-
 /** Where to ask, and what to show. */
 interface Asking {
-  readonly ask: Ask;
+  /** Asks the user; `undefined` without an answer. */
+  readonly ask: (question: string) => Promise<string | undefined>;
   readonly printer: ChatPrinter;
   readonly environment: CommandEnvironment;
   /** Names of the scopes of standing approvals. */

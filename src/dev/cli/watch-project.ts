@@ -41,7 +41,7 @@ export async function watchProject(folders: readonly string[], options: WatchOpt
     clearTimeout(pending);
     pending = setTimeout(() => attempt(look, fail), SETTLE_MS);
   };
-  const watched = new WatchedFolders(options, { onChange: lookSoon, onError: fail });
+  const watched = new WatchedFolders({ ...options, onChange: lookSoon, onError: fail });
   signal?.addEventListener('abort', () => end(), { once: true });
   if (signal?.aborted) return;
   try {
@@ -63,7 +63,8 @@ function attempt(work: () => void, onError: (error: unknown) => void): void {
   }
 }
 
-interface FolderEvents {
+/** What to watch, and what to call. */
+interface Watching extends Pick<WatchOptions, 'isSource' | 'isIgnored'> {
   onChange(path: string): void;
   onError(error: unknown): void;
 }
@@ -73,23 +74,21 @@ const NOT_THERE: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM'];
 
 /** Watches each folder on its own: on Linux, Node's recursive watch loses a file that an editor has replaced. */
 class WatchedFolders {
-  readonly #options: Pick<WatchOptions, 'isSource' | 'isIgnored'>;
-  readonly #events: FolderEvents;
+  readonly #watching: Watching;
   readonly #watchers = new Map<string, FSWatcher>();
 
-  constructor(options: Pick<WatchOptions, 'isSource' | 'isIgnored'>, events: FolderEvents) {
-    this.#options = options;
-    this.#events = events;
+  constructor(watching: Watching) {
+    this.#watching = watching;
   }
 
   /** Watches a folder and those in it; returns whether there are sources. */
   follow(folder: string): boolean {
     if (this.#watchers.has(folder)) return false;
-    const { isIgnored, isSource } = this.#options;
+    const { isIgnored, isSource, onError } = this.#watching;
     let hasSources = false;
     try {
       const watcher = watch(folder, (event, name) => {
-        if (name !== null) attempt(() => this.#see(join(folder, name), event), this.#events.onError);
+        if (name !== null) attempt(() => this.#see(join(folder, name), event), onError);
       });
       // Windows reports the removal of a folder as an error.
       this.#watchers.set(
@@ -115,14 +114,14 @@ class WatchedFolders {
   }
 
   #see(path: string, event: string): void {
-    const { isIgnored, isSource } = this.#options;
-    if (isSource(path)) this.#events.onChange(path);
+    const { isIgnored, isSource, onChange } = this.#watching;
+    if (isSource(path)) onChange(path);
     if (event !== 'rename' || isSource(path) || isIgnored(path)) return;
     // A folder may have been removed and created again.
     const isGone = this.#forget(path);
     const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
     const hasSources = isFolder && this.follow(path);
-    if (isGone || hasSources) this.#events.onChange(path);
+    if (isGone || hasSources) onChange(path);
   }
 
   /** Returns whether the folder was watched. */
