@@ -343,7 +343,8 @@ function objectChanges({ before, after, path }: Place, within: CompareWithin): r
   if (!accepts(before, ['object'])) return [];
   const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
   const [old, now] = [recordOf(before.properties), recordOf(after.properties)];
-  const [needed, needs] = [new Set(entriesOf(before.required)), new Set(entriesOf(after.required))];
+  const namesIn = (list: unknown) => new Set(entriesOf(list).map(String));
+  const [needed, needs] = [namesIn(before.required), namesIn(after.required)];
   const others = before.additionalProperties;
   // Alternatives and `allOf` parts with properties are compared separately.
   const isElsewhere =
@@ -361,15 +362,13 @@ function objectChanges({ before, after, path }: Place, within: CompareWithin): r
     if (isOpen) changes.push(...within(others, now[name], at(name)).filter(isBreaking));
     changes.push(nonBreaking(at(name), 'optional property added'));
   }
-  for (const name of [...needs].map(String)) {
+  for (const name of [...needs].filter((one) => !needed.has(one))) {
     const isNew = !Object.hasOwn(old, name) && Object.hasOwn(now, name);
-    const what = isNew ? 'required property added' : 'newly required';
-    if (!needed.has(name)) changes.push(breaking(at(name), what));
+    changes.push(breaking(at(name), isNew ? 'required property added' : 'newly required'));
   }
-  for (const name of [...needed].map(String)) {
-    const isRemoved = Object.hasOwn(old, name) && !Object.hasOwn(now, name);
-    if (!needs.has(name) && !isRemoved) changes.push(nonBreaking(at(name), 'no longer required'));
-  }
+  for (const name of [...needed].filter((one) => !needs.has(one)))
+    if (!Object.hasOwn(old, name) || Object.hasOwn(now, name))
+      changes.push(nonBreaking(at(name), 'no longer required'));
   return [...changes, ...within(others, after.additionalProperties, at('*'))];
 }
 
