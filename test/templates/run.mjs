@@ -12,10 +12,20 @@ const ROOT = join(import.meta.dirname, '..', '..');
 
 /** How each template is used once it has started. */
 const USES = {
-  basic: (folder) => expectText(npm(folder, ['start', '--silent']), 'Ada Lovelace'),
-  agent: (folder) => expectText(npm(folder, ['start', '--silent']), 'Order tea before Friday'),
-  mcp: (folder) =>
-    whileStarted(folder, async (url) => {
+  basic: (folder) => {
+    expectText(npm(folder, ['start', '--silent']), 'Ada Lovelace');
+    const [show, refund] = questionsOf(folder);
+    expectText(show, '"state":"shipped"');
+    expectText(refund, 'refund_order({"orderId":"ord_1","reason":"other"})');
+  },
+  agent: (folder) => {
+    expectText(npm(folder, ['start', '--silent']), 'Order tea before Friday');
+    const [list, write] = questionsOf(folder);
+    expectText(list, 'notes.md');
+    expectText(write, "'write_file' was refused: it was not approved");
+  },
+  mcp: async (folder) => {
+    await whileStarted(folder, async (url) => {
       const initialize = {
         jsonrpc: '2.0',
         id: 1,
@@ -28,7 +38,16 @@ const USES = {
       };
       const headers = { accept: 'application/json, text/event-stream' };
       expectText(await post(`${url}/mcp`, initialize, headers), '"name":"library"');
-    }),
+      const check = run(folder, 'npx', ['toolwright', 'mcp', 'check', `${url}/mcp`]);
+      if (!/^ok +connects.*\nok +2 tools.*\n$/.test(check)) throw new Error(check);
+    });
+    npm(folder, ['run', 'build']);
+    const request = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })}\n`;
+    expectText(
+      run(base, process.execPath, [join(folder, 'dist/stdio.js')], { input: request }),
+      'borrow_book',
+    );
+  },
   chat: async (folder) => {
     const expectChat = async (url) => {
       expectText(await (await fetch(url)).text(), '<div id="root">');
@@ -43,12 +62,18 @@ const USES = {
     await whileStarted(folder, expectChat);
     await whileStarted(folder, expectChat, 'dev');
     const jest = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', 'test/browser/chat-template'];
-    run(ROOT, process.execPath, jest, { TOOLWRIGHT_TEST_PROJECT: folder });
+    run(ROOT, process.execPath, jest, { environment: { TOOLWRIGHT_TEST_PROJECT: folder } });
   },
   nest: (folder) =>
     whileStarted(folder, async (url) => {
-      const prompt = { text: 'Find the customers named "Ada".' };
-      expectText(await post(`${url}/runs`, prompt, { authorization: 'Bearer ada' }), 'Ada Lovelace');
+      const ask = (path, body) => post(`${url}/runs${path}`, body, { authorization: 'Bearer ada' });
+      const [find, refund] = [...pageOf(folder).matchAll(/-d '(.*"text".*)'/g)].map(([, body]) =>
+        JSON.parse(body),
+      );
+      expectText(await ask('', find), 'Ada Lovelace');
+      const { runId, pending } = JSON.parse(await ask('', refund));
+      const decision = { id: pending[0].id, approved: true };
+      expectText(await ask(`/${runId}/decisions`, decision), 'Order ord_1 was refunded');
     }),
 };
 
@@ -121,6 +146,16 @@ async function whileStarted(folder, use, script = 'start') {
   }
 }
 
+function pageOf(folder) {
+  return readFileSync(join(folder, 'README.md'), 'utf8');
+}
+
+/** What the project prints for each question of its page. Without a terminal it refuses what needs an approval. */
+function questionsOf(folder) {
+  const questions = [...pageOf(folder).matchAll(/^npm start -- '(.*?)'/gm)].map(([, question]) => question);
+  return questions.map((question) => npm(folder, ['start', '--silent', '--', question]));
+}
+
 async function post(url, body, headers) {
   const response = await fetch(url, {
     method: 'POST',
@@ -156,12 +191,12 @@ function npm(folder, args) {
 }
 
 /** The output of a program; throws with the output if the program fails. */
-function run(cwd, program, args, more = {}) {
-  const env = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', CI: 'true', ...more };
+function run(cwd, program, args, { environment = {}, input = '' } = {}) {
+  const env = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', CI: 'true', ...environment };
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd,
     env,
-    input: '',
+    input,
     encoding: 'utf8',
   });
   if (status === 0) return stdout + stderr;

@@ -22,7 +22,7 @@ export class OrderTools {
    * @param reason Why it is refunded
    */
   @Tool({ approval: true })
-  refundOrder(orderId: string, reason: 'damaged' | 'late' | 'other') {
+  refundOrder(orderId: string, reason: 'damaged' | 'late' | 'other' = 'other') {
     this.#find(orderId).state = 'refunded';
     return `Order ${orderId} was refunded (${reason}).`;
   }

@@ -18,7 +18,9 @@ export class LibraryTools {
    * Find books by words of their title or author
    * @param words Words to look for, e.g. Austen
    */
-  @Tool({ annotations: { title: 'Search the library', readOnly: true, openWorld: false } })
+  @Tool({
+    annotations: { title: 'Search the library', readOnly: true, destructive: false, openWorld: false },
+  })
   searchBooks(words: string): Book[] {
     const wanted = words.toLowerCase();
     return BOOKS.filter(({ title, author }) => `${title} ${author}`.toLowerCase().includes(wanted));
@@ -28,7 +30,10 @@ export class LibraryTools {
    * Borrow a book
    * @param isbn ISBN of the book, as the search returns it
    */
-  @Tool({ approval: true, annotations: { title: 'Borrow a book', destructive: false, openWorld: false } })
+  @Tool({
+    approval: true,
+    annotations: { title: 'Borrow a book', readOnly: false, destructive: false, openWorld: false },
+  })
   borrowBook(isbn: string): string {
     const book = BOOKS.find((candidate) => candidate.isbn === isbn);
     if (book === undefined) throw new RetryToolCall(`There is no book ${isbn}; search for it first.`);
