@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 import type { NodeProcess } from '../processes/node-process.js';
 import { freePort } from '../setup/loopback.js';
 import { TemplateProject } from '../templates/template-project.js';
-import { describeBrowser } from './browser.js';
+import { barriers, describeBrowser } from './browser.js';
 
 // The template `chat` of create-toolwright as a stranger runs it, without a key.
 
@@ -57,7 +57,7 @@ describeBrowser('the template chat', (browser) => {
 
   async function openChat(hangs?: string) {
     await start(hangs);
-    const { page, faults } = await browser.newPage();
+    const { page, faults } = await browser.newPage({ viewport: { width: 360, height: 700 } });
     await page.goto(`http://127.0.0.1:${port}/`);
     return { page, faults };
   }
@@ -69,10 +69,12 @@ describeBrowser('the template chat', (browser) => {
     await say(page, 'Refund order "ord_1"');
     await page.getByText('refund_order: waiting').waitFor();
     expect(await page.getByLabel('Message').isEnabled()).toBe(false);
+    expect(await barriers(page)).toEqual([]);
     await page.reload();
     await click(page, 'Approve');
     await page.getByText('refund_order: done').waitFor();
     await page.getByRole('button', { name: 'Send' }).waitFor();
+    expect(await barriers(page)).toEqual([]);
     const before = await texts(page);
     expect(before).toContain('12.5 EUR were refunded (other).');
     await page.reload();
@@ -90,6 +92,7 @@ describeBrowser('the template chat', (browser) => {
     await page.reload();
     await click(page, 'Refuse');
     await page.getByText('refund_order: refused').waitFor();
+    expect(await barriers(page)).toEqual([]);
     await page.reload();
     await page.getByText('refund_order: refused').waitFor();
     expect(await page.getByText('were refunded').count()).toBe(0);
