@@ -499,13 +499,14 @@ const VENDORS: readonly (readonly [RegExp, string])[] = [
 ];
 
 class ModelProvider implements AiSdkProvider {
+  readonly #model: LanguageModelV4 | ((modelId: string) => LanguageModelV4);
+  readonly #options: FromAiSdkOptions;
   readonly #strict: StrictTools;
   readonly #warned = new Set<string>();
 
-  constructor(
-    private readonly model: LanguageModelV4 | ((modelId: string) => LanguageModelV4),
-    private readonly options: FromAiSdkOptions,
-  ) {
+  constructor(model: LanguageModelV4 | ((modelId: string) => LanguageModelV4), options: FromAiSdkOptions) {
+    this.#model = model;
+    this.#options = options;
     this.#strict = new StrictTools(options.strict);
   }
 
@@ -520,11 +521,11 @@ class ModelProvider implements AiSdkProvider {
   }
 
   supportsResponseFormat(model: string): boolean {
-    return this.options.responseFormat ?? knowsResponseFormat(this.#meant(model));
+    return this.#options.responseFormat ?? knowsResponseFormat(this.#meant(model));
   }
 
   takesFoundTools(model: string): boolean {
-    return this.options.toolReferences ?? knowsReferences(this.#meant(model));
+    return this.#options.toolReferences ?? knowsReferences(this.#meant(model));
   }
 
   async chat(request: LLMRequest): Promise<LLMResponse> {
@@ -561,7 +562,7 @@ class ModelProvider implements AiSdkProvider {
   async #prepare(request: LLMRequest) {
     const model = this.#modelFor(request.model);
     const key = this.#keyOf(model);
-    const { providerTools = {} } = this.options;
+    const { providerTools = {} } = this.#options;
     const onUnsupported = (problem: string, fix: string) => this.#reportUnsupported(model, problem, fix);
     const sent = this.#strict.request(request);
     const options = await toCallOptions(sent, { model, key, providerTools, onUnsupported });
@@ -573,7 +574,7 @@ class ModelProvider implements AiSdkProvider {
    * bill.
    */
   #modelFor(wanted: string): LanguageModelV4 {
-    const model = this.model;
+    const model = this.#model;
     if (typeof model === 'function') return this.#named(model, wanted);
     if (wanted === model.modelId) return model;
     throw new InvalidOptionsError([
@@ -588,7 +589,7 @@ class ModelProvider implements AiSdkProvider {
 
   /** The model of a name, even if a run with this name will be refused. */
   #meant(modelId: string): LanguageModelV4 {
-    return typeof this.model === 'function' ? this.#named(this.model, modelId) : this.model;
+    return typeof this.#model === 'function' ? this.#named(this.#model, modelId) : this.#model;
   }
 
   #named(choose: (modelId: string) => LanguageModelV4, modelId: string): LanguageModelV4 {
@@ -598,7 +599,7 @@ class ModelProvider implements AiSdkProvider {
   }
 
   #keyOf(model: LanguageModelV4): string {
-    return this.options.itemKey ?? `ai-sdk.${nameOf(model)}`;
+    return this.#options.itemKey ?? `ai-sdk.${nameOf(model)}`;
   }
 
   /** Models send a request only once, so retries are done here. */
@@ -607,7 +608,7 @@ class ModelProvider implements AiSdkProvider {
     signal: AbortSignal | undefined,
     send: () => PromiseLike<Result>,
   ): Promise<Result> {
-    const { maxRetries = 2 } = this.options;
+    const { maxRetries = 2 } = this.#options;
     for (let retries = 0; ; retries += 1) {
       try {
         return await send();
@@ -631,7 +632,7 @@ class ModelProvider implements AiSdkProvider {
     const known = `${where} ${problem}`;
     if (this.#warned.has(known) || this.#warned.size >= MOST_WARNINGS) return;
     this.#warned.add(known);
-    warnAuthor({ where, problem, fix }, this.options.logger);
+    warnAuthor({ where, problem, fix }, this.#options.logger);
   }
 }
 
