@@ -1,3 +1,4 @@
+import { ownerText } from '../kernel/json.js';
 import {
   ANY_VALUE,
   FUNCTION,
@@ -54,6 +55,14 @@ export interface CallScope {
   readonly data?: ToolContextData;
   /** Resolves scoped tools and `context.resolve`. */
   readonly container?: Pick<InstanceResolver, 'resolve'>;
+}
+
+/** A key per owner and conversation. Calls of an owner outside of conversations share a key. */
+export function keyOfPlace(
+  place: Pick<CallScope, 'channel' | 'chatId' | 'conversationId' | 'owner'> | undefined,
+): string {
+  const { channel, chatId, conversationId, owner } = place ?? {};
+  return JSON.stringify([ownerText(owner), channel, chatId, conversationId]);
 }
 
 /**

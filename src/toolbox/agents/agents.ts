@@ -1,13 +1,13 @@
 import { BUDGET, type Budget, type BudgetLimits, keepsBudgets } from '../../core/contract/budget.js';
 import type { StoreWithBudgets } from '../../core/contract/budget-ledger.js';
-import type { CallScope } from '../../core/contract/call.js';
+import { type CallScope, keyOfPlace } from '../../core/contract/call.js';
 import type { SchemaSource } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { errorResult, ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { onAbort } from '../../core/kernel/async.js';
-import { isRecord, ownerText } from '../../core/kernel/json.js';
+import { isRecord } from '../../core/kernel/json.js';
 import {
   COUNT,
   COUNT_LIMIT,
@@ -161,7 +161,7 @@ export class Agents {
     if (refused !== undefined) return errorResult(refused);
     this.#spawnedCount += 1;
     const id = `agent_${this.#spawnedCount}`;
-    const spawned = new SpawnedAgent(id, conversationOf(context), { agent, task });
+    const spawned = new SpawnedAgent(id, keyOfPlace(context), { agent, task });
     const unfollow = onAbort(context.signal, () => spawned.end('ended early'));
     this.#spawned.set(id, spawned);
     const ended = [...this.#spawned.values()].filter(({ hasEnded }) => hasEnded);
@@ -200,7 +200,7 @@ export class Agents {
   }
 
   #spawnedBy(context: ToolContext | undefined): readonly SpawnedAgent[] {
-    const owner = conversationOf(context);
+    const owner = keyOfPlace(context);
     return [...this.#spawned.values()].filter((agent) => agent.owner === owner);
   }
 
@@ -239,13 +239,13 @@ export class Agents {
   #budgetOf(own: Budget | undefined): Budget | undefined {
     const { total, store } = this.#options;
     if (total === undefined || store === undefined) return own;
-    const key = (scope: CallScope): string => `agents:${conversationOf(scope)}`;
+    const key = (scope: CallScope): string => `agents:${keyOfPlace(scope)}`;
     return { ...own, store, by: [...(own?.by ?? []), { ...total, key }] };
   }
 
   #refusal(context: ToolContext): string | undefined {
     const { maxUnderWay = DEFAULT_UNDER_WAY } = this.#options;
-    const key = conversationOf(context);
+    const key = keyOfPlace(context);
     const spawned = this.#spawnedBy(context).filter(({ hasEnded }) => !hasEnded).length;
     const count = (this.#waitedFor.get(key) ?? 0) + spawned;
     if (count < maxUnderWay) return undefined;
@@ -253,20 +253,12 @@ export class Agents {
   }
 
   #count(context: ToolContext, change: 1 | -1): true {
-    const key = conversationOf(context);
+    const key = keyOfPlace(context);
     const count = (this.#waitedFor.get(key) ?? 0) + change;
     if (count > 0) this.#waitedFor.set(key, count);
     else this.#waitedFor.delete(key);
     return true;
   }
-}
-
-/** A key per owner and conversation. Calls of an owner outside of conversations share a key. */
-function conversationOf(
-  place: Pick<CallScope, 'channel' | 'chatId' | 'conversationId' | 'owner'> | undefined,
-): string {
-  const { channel, chatId, conversationId, owner } = place ?? {};
-  return JSON.stringify([ownerText(owner), channel, chatId, conversationId]);
 }
 
 /** How many ended agents are remembered, in all conversations together. */

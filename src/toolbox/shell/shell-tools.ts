@@ -1,4 +1,5 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import { keyOfPlace } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { errorResult, ToolResult, toolResult } from '../../core/contract/tool-result.js';
@@ -183,7 +184,7 @@ export class ShellTools {
     this.#count += 1;
     const id = `command_${this.#count}`;
     const running = this.shell.start(request);
-    const owner = ownerOf(context);
+    const owner = keyOfPlace(context);
     const title = visibleLine(command).slice(0, 200);
     const started: BackgroundCommand = { id, owner, title, running, end: undefined, reported: 0 };
     this.#background = [...this.#background, started];
@@ -206,15 +207,11 @@ export class ShellTools {
     return toolResult(acknowledgement);
   }
 
-  /** Commands belong to the conversation that started them. */
+  /** Commands belong to the owner and the conversation that started them. */
   #commandsOf(context: ToolContext | undefined): readonly BackgroundCommand[] {
-    const owner = ownerOf(context);
+    const owner = keyOfPlace(context);
     return this.#background.filter((command) => command.owner === owner);
   }
-}
-
-function ownerOf(context: ToolContext | undefined): string {
-  return JSON.stringify([context?.channel, context?.chatId, context?.conversationId]);
 }
 
 /**

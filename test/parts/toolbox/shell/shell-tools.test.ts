@@ -194,17 +194,15 @@ describe('commands in the background', () => {
     expect((await tools.execute('command_output', { id: 'command_9' })).isError).toBe(true);
   });
 
-  test('are no business of another conversation', async () => {
+  test.each([
+    ['another conversation', { conversationId: 'mine' }, { conversationId: 'other' }],
+    ['another owner outside of conversations', { owner: { user: 'u1' } }, { owner: { user: 'u2' } }],
+  ])('are no business of %s', async (_, mine, other) => {
     const { tools, run } = shellOf();
-    const mine = { conversationId: 'mine' };
     await run(`sleep ${longTime()}`, { background: true }, mine);
-    expect(
-      (await tools.executeWithContext('list_commands', {}, { conversationId: 'other' })).forLLM,
-    ).toContain('No command');
+    expect((await tools.executeWithContext('list_commands', {}, other)).forLLM).toContain('No command');
     for (const tool of ['command_output', 'kill_command'])
-      expect(
-        (await tools.executeWithContext(tool, { id: 'command_1' }, { conversationId: 'other' })).isError,
-      ).toBe(true);
+      expect((await tools.executeWithContext(tool, { id: 'command_1' }, other)).isError).toBe(true);
     expect((await tools.executeWithContext('kill_command', { id: 'command_1' }, mine)).isError).toBe(false);
   });
 
