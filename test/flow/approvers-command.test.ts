@@ -140,13 +140,16 @@ describe('toolwright runs answer', () => {
     await recoverRuns({ store: kept, config });
     expect((await show()).stdout).toMatch(/ outcome refund .* approver: not-the-owner\n/);
     const again = await answer('--not-done', '--by', '{"user":"u1"}');
-    expect(again).toEqual(fault(1, /can be let run again only by somebody else than the owner/));
+    expect(again).toEqual(
+      fault(1, /can be reported as done or not done only by somebody else than the owner/),
+    );
     expect(await answer('--not-done')).toEqual(fault(2, /--by says who answers/));
-    expect(await answer('--done', '"refunded"', '--by', '{"user":"u1"}')).toMatchObject({ exitCode: 0 });
+    expect(await answer('--done', '"refunded"', '--by', '{"user":"u1"}')).toEqual(again);
+    expect(await answer('--done', '"refunded"', '--by', '{"user":"bob"}')).toMatchObject({ exitCode: 0 });
     now = Date.now();
     await recoverRuns({ store: kept, config });
     expect((await show()).stdout).toContain(
-      ': refunded, approved by {"user":"bob"}, outcome reported by {"user":"u1"}\n',
+      ': refunded, approved by {"user":"bob"}, outcome reported by {"user":"bob"}\n',
     );
   });
 

@@ -388,7 +388,7 @@ describe('a call whose process ended after somebody else than the owner approved
     expect(pending).toMatchObject([{ kind: 'outcome', approver: 'not-the-owner' }]);
     const refused = {
       ...REFUSED,
-      message: expect.stringMatching(/can be let run again only by somebody else/),
+      message: expect.stringMatching(/can be reported as done or not done only by somebody else/),
     };
     for (const answeredBy of [undefined, OWNER]) {
       const said = { owner: OWNER, answeredBy };
@@ -417,17 +417,18 @@ describe('a call whose process ended after somebody else than the owner approved
     expect(ran()).toBe(2);
   });
 
-  test('can be reported as done, or refused, by the owner, for then nothing runs', async () => {
-    for (const [answer, status] of [
-      [{ outcome: 'done', result: 'refunded before' }, 'success'],
-      [{ approved: false }, 'refused'],
-    ] as const) {
-      const { config, stored, pending, ran } = await dead('not-the-owner');
-      const answers = pending.map(({ id }) => ({ id, ...answer }) as Answer);
-      const done = await resumeStoredRun(config, stored, answers, { scope });
-      expect(done.toolCalls).toMatchObject([{ status }]);
-      expect(ran()).toBe(1);
-    }
+  test('can be refused by the owner, and reported as done only by somebody who could approve it', async () => {
+    const { config, stored, pending, by, ran } = await dead('not-the-owner');
+    const done = pending.map(({ id }) => ({ id, outcome: 'done', result: 'refunded before' }) as const);
+    await expect(resumeStoredRun(config, stored, done, { scope })).rejects.toMatchObject(REFUSED);
+    const reported = await resumeStoredRun(config, stored, done, by);
+    expect(reported.toolCalls).toMatchObject([{ status: 'success', result: { forLLM: 'refunded before' } }]);
+    expect(ran()).toBe(1);
+    const other = await dead('not-the-owner');
+    const refusal = other.pending.map(({ id }) => ({ id, approved: false }) as const);
+    const refused = await resumeStoredRun(other.config, other.stored, refusal, { scope });
+    expect(refused.toolCalls).toMatchObject([{ status: 'refused' }]);
+    expect(other.ran()).toBe(1);
   });
 
   test('is asked about again where the journal of the call has the word of the owner', async () => {

@@ -230,6 +230,20 @@ describe('checkpoint', () => {
     },
   );
 
+  test('of suspended runs refuses a second run of the same id, also one that began at the same time', async () => {
+    const { store, ...config } = kept([calls('order'), calls('order'), calls('order')]);
+    const suspending = { ...config, store, checkpoint: 'suspend' } as const;
+    const [first, second] = await Promise.all(
+      ['ada', 'eve'].map((user) => runToolLoop(suspending, messages, { owner: { user } })),
+    );
+    expect([first?.status, second?.status].sort()).toEqual(['failed', 'suspended']);
+    const { state } = first?.status === 'suspended' ? first : second!;
+    expect(store.load('r')).toEqual(state);
+    const third = runToolLoop(suspending, messages, { owner: { user: 'eve' } });
+    await expect(third).rejects.toMatchObject({ name: 'RunClaimed', code: 517 });
+    expect(store.load('r')).toEqual(state);
+  });
+
   test('aborts a run that somebody else has taken over', async () => {
     let reason: unknown;
     const work = defineTool({

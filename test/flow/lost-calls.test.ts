@@ -196,7 +196,7 @@ describe.each([
   test('tells that nobody knows, where that is wanted', async () => {
     const lost = new LostCall();
     await lost.die();
-    const text = "The process ended while 'pay' ran. It is not known whether it was done.";
+    const text = "The call of 'pay' was interrupted. It is not known whether it was done.";
     expect(await lost.recover(version, { onUnknown: 'error' })).toMatchObject(told(text));
   });
 

@@ -253,8 +253,8 @@ export interface PendingCall {
   /** For an approval: whether it may be remembered for later calls, and for how many milliseconds at most. */
   readonly mayRemember?: MayRemember;
   /**
-   * For an approval, or an outcome that lets the call run again: a restriction of who may give it. `function`: a
-   * function of the tool decides.
+   * For an approval or an outcome: a restriction of who may give it; everybody may refuse. `function`: a function of
+   * the tool decides.
    */
   readonly approver?: 'not-the-owner' | 'function';
   /** Deadline for the answer (ISO 8601). After it, the next resume continues without an answer. */

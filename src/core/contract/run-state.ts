@@ -211,10 +211,11 @@ export type ClaimOutcome =
  */
 export interface RunStore {
   /**
-   * Stores the state as a free, suspended run, replacing an older state of the same run.
+   * Stores the state as a free, suspended run, replacing a state of an earlier revision. The same state may be stored
+   * again.
    *
    * @throws ToolwrightError `RunClaimed` (517), without a change, if the run is claimed, running or ended, or if the
-   * store has a state of a later revision.
+   * store has a state of a later revision, or another of the same.
    */
   save(state: RunState): void | Promise<void>;
   /**

@@ -262,7 +262,7 @@ export const ERROR_TABLE = {
   },
   OutcomeUnknown: {
     code: 528,
-    happened: 'The process ended while a call ran, so its outcome is not known.',
+    happened: 'A call was interrupted, so its outcome is not known.',
     remedy:
       'Look it up in the tool’s system; give the tool `reconcile`, or let a person decide (`onUnknown`).',
   },

@@ -353,7 +353,7 @@ class AgentTalk {
 /** The answer without a user: a refusal, or, for a call that may have been executed, that its outcome is unknown. */
 function unanswered({ id, kind, tool, message }: PendingCall): Answer {
   if (kind !== 'outcome') return { id, approved: false, reason: 'nobody is there who could answer' };
-  const known = message ?? `The process ended while '${tool}' ran. It is not known whether it was done.`;
+  const known = message ?? `The call of '${tool}' was interrupted. It is not known whether it was done.`;
   return { id, outcome: 'done', result: failedResult('OutcomeUnknown', known).toJSON() };
 }
 

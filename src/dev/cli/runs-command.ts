@@ -17,7 +17,7 @@ import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { formOf, letsCallRun } from '../../run/call/waits.js';
+import { formOf, needsApprover } from '../../run/call/waits.js';
 import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
 import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
@@ -71,7 +71,7 @@ async function answerRun(call: AnswerCall): Promise<number> {
   const isNumber = typeof owner === 'number' && /^\d+$/.test(options.by ?? '');
   const answeredBy =
     options.by === undefined ? undefined : isNumber ? Number(options.by) : personOf(options.by);
-  if (letsCallRun(answers[0] as Answer)) checkPerson({ ...run, id, answeredBy }, options);
+  if (needsApprover(answers[0] as Answer)) checkPerson({ ...run, id, answeredBy }, options);
   const said = withoutUndefined({ answeredBy, owner });
   const conversationId = await conversationOf(store, runId);
   const module = await checkingModule(call);
@@ -90,7 +90,7 @@ export function personOf(text: string): unknown {
   return text.startsWith('{') ? objectOf('--by', text) : text;
 }
 
-/** If a tool restricts who may approve it, `--by` is required to approve a call or to run it again. */
+/** If a tool restricts who may approve it, `--by` is required to approve a call or to report its outcome. */
 function checkPerson(
   { state, id, answeredBy }: KeptRun & Said & { readonly id: string },
   { module }: AnswerOptions,
@@ -243,8 +243,8 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
  */
 async function checkingModule({ options, environment }: AnswerCall) {
   const { approve, arguments: edited, remember, module: named } = options;
-  if (named !== undefined && !approve && !options['not-done'])
-    throw new UserFault('--module goes with --approve and --not-done');
+  if (named !== undefined && !approve && !options['not-done'] && options.done === undefined)
+    throw new UserFault('--module goes with --approve, --done and --not-done');
   if (named === undefined && edited === undefined && remember === undefined) return undefined;
   const option = edited === undefined ? '--remember is' : '--arguments are';
   if (named === undefined)

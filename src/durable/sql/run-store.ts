@@ -409,9 +409,8 @@ const SQL = statements('run', {
     ON CONFLICT (run_id) DO UPDATE
     SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
       claim = NULL, lease_end = NULL, expires_at = excluded.expires_at, turn_of = excluded.turn_of
-    WHERE kept.status = 'suspended' AND kept.revision <= excluded.revision
+    WHERE kept.status = 'suspended' AND kept.revision < excluded.revision
       AND (kept.lease_end IS NULL OR kept.lease_end <= {now})
-      AND (kept.revision < excluded.revision OR kept.state <> excluded.state)
     RETURNING run_id`,
   saved: `
     SELECT run_id FROM :runs
@@ -542,7 +541,7 @@ export class SqlRunStore
     this.conversations = new SqlConversationLog(driver);
   }
 
-  /** Rejects with `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state is newer. */
+  /** Rejects with `RunClaimed` (517) if the run is claimed, running or ended, or if the store has another state that is as new or newer. */
   async save(state: RunState): Promise<void> {
     const { runId, revision } = state;
     const { expiresAt, turnOf } = expiryOf(state);

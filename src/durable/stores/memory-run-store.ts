@@ -515,7 +515,7 @@ export class MemoryRunStore
     this.#clock = options.now ?? Date.now;
   }
 
-  /** Throws `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state is newer. */
+  /** Throws `RunClaimed` (517) if the run is claimed, running or ended, or if the store has another state that is as new or newer. */
   save(state: RunState): void {
     const { runId, revision } = state;
     const kept = this.#runs.get(runId);
@@ -525,7 +525,8 @@ export class MemoryRunStore
       this.#runs.set(runId, run);
       return;
     }
-    if (!this.#isFree(kept) || kept.status !== 'suspended' || kept.revision > revision)
+    const isOther = kept.revision === revision && kept.state !== JSON.stringify(state);
+    if (!this.#isFree(kept) || kept.status !== 'suspended' || kept.revision > revision || isOther)
       throw refusedSave(runId);
     this.#put(kept, { status: 'suspended', state });
     free(kept);

@@ -68,7 +68,7 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
   return { type: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
 }
 
-/** Whether the user who approved a call, or let it run again, may do so by the tool's current rule. */
+/** Whether the user who approved a call, or reported its outcome, may do so by the tool's current rule. */
 export function mayHaveApproved(call: Call, answeredBy: unknown): boolean {
   const { tool, checked, scope } = call;
   const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };

@@ -577,11 +577,8 @@ async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   const { journal, hasBegun, asJob } = call.request;
   const { tool, environment } = call;
   const reported = journal?.given?.findLast(({ kind }) => kind === 'outcome');
-  // Letting a call run again requires the rights of its approver; otherwise the answer does not count.
-  const mayHaveRun =
-    journal?.outcome === undefined
-      ? hasBegun
-      : journal.outcome.status === 'not-done' && !mayHaveApproved(call, reported?.answeredBy);
+  // Reporting the outcome requires the rights of its approver; otherwise the answer does not count.
+  const mayHaveRun = journal?.outcome === undefined ? hasBegun : !mayHaveApproved(call, reported?.answeredBy);
   const { readOnly, idempotent } = tool.annotations ?? {};
   // A job has the key of its call, so it is not started twice.
   const isJobAgain = asJob !== false && isJob(call.plan, environment);
@@ -622,7 +619,7 @@ async function blockOfBegun(
 }
 
 function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
-  const message = `The process ended while '${request.name}' ran. It is not known whether it was done.`;
+  const message = `The call of '${request.name}' was interrupted. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')
     return {
       type: 'error',

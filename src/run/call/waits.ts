@@ -41,12 +41,9 @@ export function approverField(approval: Approval | undefined): Pick<Wait, 'appro
   return { approver: typeof approver === 'function' ? 'function' : approver };
 }
 
-/** Whether an answer lets its call run (again), which requires the rights of an approver. */
-export function letsCallRun(answer: object): boolean {
-  return (
-    ('approved' in answer && answer.approved === true) ||
-    ('outcome' in answer && answer.outcome === 'not-done')
-  );
+/** Whether an answer requires the rights of an approver: it lets its call run, or stands for its result. */
+export function needsApprover(answer: object): boolean {
+  return ('approved' in answer && answer.approved === true) || 'outcome' in answer;
 }
 
 /**

@@ -20,7 +20,7 @@ import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { completionContent, completionKey } from '../call/job-dispatch.js';
 import { safeLog } from '../call/log.js';
-import { isExpired, letsCallRun } from '../call/waits.js';
+import { isExpired, needsApprover } from '../call/waits.js';
 import { askingStep } from '../loop/budget-question.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
@@ -565,7 +565,7 @@ async function tryAnswers(
   const of = withoutUndefined({ owner, conversationId });
   const trial = { answers, answeredBy, scope: of, isCertain: true, isTrial: true };
   let checked: CheckConfig = {};
-  if (answers.some(letsCallRun)) {
+  if (answers.some(needsApprover)) {
     const loading = (async () => (typeof config === 'function' ? config({ ...of, messages }) : config))();
     // If the application cannot load its tools now, the turn checks a plain approval.
     const needsTools = answers.some((answer) => 'arguments' in answer || 'remember' in answer);

@@ -1,6 +1,7 @@
 import type { LLMResponse } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
+import { refusedBegin } from '../../core/errors/store-checks.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
@@ -59,6 +60,8 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   const { sink, record, checkpointer, signal, config } = run;
   if (record?.steps !== undefined) replaySteps(run, record);
   if (checkpointer !== undefined) await checkpointer.begin(run);
+  else if (record === undefined && deps.saveTo === undefined && config.runId !== undefined)
+    if (await config.store?.load(config.runId)) throw refusedBegin(config.runId);
   await sink?.({ type: 'run-start' });
   let end = record?.open && (await resumeCalls(run, record.open, record.pending));
   if (end === undefined) {

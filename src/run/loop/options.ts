@@ -136,7 +136,7 @@ export interface ToolLoopConfig {
    */
   readonly leaseMs?: number;
   /**
-   * Id of the run; default: a UUID. A run with stored steps cannot start if its store already has a run with this id.
+   * Id of the run; default: a UUID. A run cannot start if its store already has a run with this id.
    */
   readonly runId?: string;
   /** Milliseconds for answers, if neither tool nor question sets them; default: no limit. */

@@ -21,8 +21,8 @@ import {
   formOf,
   GONE,
   isExpired,
-  letsCallRun,
   mayApprove,
+  needsApprover,
   withAnswer,
 } from '../call/waits.js';
 import { toolsOfAgents, waitsOf } from './child-runs.js';
@@ -198,7 +198,7 @@ function answerCall(
     // A refusal answers the whole call.
     const left = journal.refused === undefined ? current.waits.filter((other) => other !== wait) : [];
     current = { ...current, journal, waits: left };
-    if ((wait.kind === 'approval' || wait.kind === 'outcome') && letsCallRun(answer)) asked = wait;
+    if ((wait.kind === 'approval' || wait.kind === 'outcome') && needsApprover(answer)) asked = wait;
   }
   if (asked !== undefined && current.journal.refused === undefined)
     approved.set(current, { call, wait: asked });
@@ -384,7 +384,7 @@ function approverFault(
   if (isAllowed) return undefined;
   if (approver === 'not-the-owner' && !isNobody(answeredBy) && formOf(answeredBy) !== formOf(owner))
     return `Whether the owner of the run answers is unknown for the call of '${name}' (${id}): the owner has the form ${formOf(owner)}, and answeredBy ${formOf(answeredBy)}. Give answeredBy in the form of the owner. Nothing has run.`;
-  const verb = wait.kind === 'outcome' ? 'let run again' : 'approved';
+  const verb = wait.kind === 'outcome' ? 'reported as done or not done' : 'approved';
   const who =
     approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';
   return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;

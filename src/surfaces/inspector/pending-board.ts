@@ -7,7 +7,7 @@ import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
-import { approverOf, letsCallRun } from '../../run/call/waits.js';
+import { approverOf, needsApprover } from '../../run/call/waits.js';
 import { keepsConversations } from '../../run/conversation/conversations-options.js';
 import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
 import type { ResumeConfig } from '../../run/loop/options.js';
@@ -107,7 +107,7 @@ export class PendingBoard {
     if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
     for (const answer of answers) {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
-      if (asked !== undefined && letsCallRun(answer)) this.#parts.person.check(asked);
+      if (asked !== undefined && needsApprover(answer)) this.#parts.person.check(asked);
     }
     if (waiting.place === 'process') return this.#resume(runId, answers);
     if (goesOn === 'worker') return this.#leave(waiting, answers);

@@ -4,7 +4,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import type { Invocation } from '../../run/call/invocation.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
-import { answerWait, letsCallRun, type WaitAnswer } from '../../run/call/waits.js';
+import { answerWait, needsApprover, type WaitAnswer } from '../../run/call/waits.js';
 import type { ToolLoopResult } from '../../run/loop/events.js';
 import { streamToolLoop } from '../../run/loop/run.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
@@ -81,7 +81,7 @@ export class TrialCalls {
     if (wait === undefined) throw new Error('this call is not waiting');
     const answered = answerWait({ wait, journal }, answer);
     if (!answered.ok) throw new Error(answered.problem);
-    if (letsCallRun(answer)) this.#person.check({ tool: trial.tool, approver: wait.approver });
+    if (needsApprover(answer)) this.#person.check({ tool: trial.tool, approver: wait.approver });
     this.#waiting.delete(key);
     const { kind, index } = wait;
     const given = [...(journal.given ?? []), { kind, index, answeredBy: this.#person.name }];

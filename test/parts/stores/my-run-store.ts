@@ -25,12 +25,14 @@ export class MyRunStore implements RunStore {
 
   save(state: RunState): void {
     const stored = this.#runs.get(state.runId);
-    if (stored && (!this.#isFree(stored) || stored.revision > state.revision))
+    const next = written(state);
+    const isOlder = stored && stored.revision < next.revision;
+    if (stored && !(this.#isFree(stored) && (isOlder || stored.json === next.json)))
       throw new ToolwrightError(
         'RunClaimed',
-        `Run '${state.runId}' is claimed, or a newer state of it is stored.`,
+        `Run '${state.runId}' is claimed, or another state of it is stored that is as new or newer.`,
       );
-    this.#runs.set(state.runId, written(state));
+    this.#runs.set(state.runId, next);
   }
 
   load(runId: string): RunState | undefined {
