@@ -15,6 +15,7 @@ import {
   type LLMRequest,
   MemoryJobEngine,
   type NumberedEvent,
+  resumeStoredRun,
   runToolLoop,
   type ToolCall,
   type WorkOptions,
@@ -251,6 +252,31 @@ function describeFleet(fleet: () => Fleet): void {
       await expect(conversations.answer('c1', [], { owner })).rejects.toMatchObject({ code: 521 });
     }
     expect(await conversations.snapshot('c1')).toBeUndefined();
+  });
+
+  test('a turn that an operator answers in the store goes on, and cannot be resumed beside its conversation', async () => {
+    const { openStore, open } = fleet();
+    let paid = 0;
+    const pay = defineTool({ ...SAY, name: 'pay', approval: true, execute: () => `paid ${(paid += 1)}` });
+    // The process that answers may have the same store as the one that takes turns, or another connection.
+    for (const [id, isShared] of [
+      ['c1', true],
+      ['c2', false],
+    ] as const) {
+      const store = openStore();
+      const conversations = open({ store }, { tools: [pay] });
+      await conversations.prompt(id, 'call pay');
+      const { pending = [] } = (await conversations.idle(id)) ?? {};
+      const answers = pending.map((wait) => ({ id: wait.id, approved: true }));
+      const run = { store: isShared ? store : openStore(), runId: `${id}.1` };
+      const resumed = resumeStoredRun({ provider: echoProvider(), tools: [pay] }, run, answers);
+      await expect(resumed).rejects.toMatchObject({ name: 'RunClaimed', code: 517 });
+      expect(await answerStoredRun(run, answers)).toEqual([]);
+      const view = await conversations.idle(id);
+      expect(view).toMatchObject({ status: 'idle', turns: 1 });
+      expect(view?.messages.at(-1)?.content).toContain('paid');
+    }
+    expect(paid).toBe(2);
   });
 
   test('ids and keys of 512 bytes are kept, with all that is called after them', async () => {

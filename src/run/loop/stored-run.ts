@@ -75,9 +75,9 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * If the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and the
  * `state` for a run that is suspended again, otherwise with the status with which the run ended.
  *
- * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517); `InvalidAnswer` (514) and `InvalidState` (515),
- * `RunNotAllowed` (523), and the run is then free again, unchanged. Errors of the store while the run is claimed are
- * thrown unchanged.
+ * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517), also for a turn of a conversation, which
+ * `answerStoredRun` answers; `InvalidAnswer` (514), `InvalidState` (515), `RunNotAllowed` (523). The run is then free
+ * again, unchanged. Errors of the store while the run is claimed are thrown unchanged.
  *
  * @example
  * ```ts
@@ -112,6 +112,12 @@ export async function driveStoredRun(
 ): Promise<ToolLoopResult> {
   if (savesSteps(config)) checkpointStore(store);
   const { claimed, state } = await claimSuspended({ store, runId, leaseMs });
+  const { turnOf } = state;
+  if (turnOf !== deps.turnOf) {
+    await claimed.giveBack();
+    const message = `Run '${runId}' is a turn of the conversation '${turnOf}', which continues it itself: answer it with answerStoredRun, or in the conversation. No answer was taken.`;
+    throw new ToolwrightError('RunClaimed', message);
+  }
   const within = { ...config, store };
   const start = async () => ({
     record: await resumeWith(within, state, { ...resumption, isCertain: true }),
@@ -220,7 +226,8 @@ export async function saveAskedAnew(
 
 /**
  * Stores answers of a suspended run without continuing it here. With the last answer, the run becomes running without
- * a holder: the next `recoverRuns`, in any process, continues it. Returns the remaining waits.
+ * a holder: the next `recoverRuns`, in any process, continues it, and a turn of a conversation its conversation.
+ * Returns the remaining waits.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `InvalidAnswer` (514), `RunNotAllowed` (523); the
  * run is then unchanged. InvalidOptionsError (521) for invalid options.
@@ -256,6 +263,7 @@ export async function answerStoredRun(
         : await leaveToOthers(store, claimed, answered);
     if (!isSaved) throw claimedByAnother(runId);
     claimed.leave();
+    if (answered.pending.length === 0) await lookAgain(store, state);
     return answered.pending;
   } catch (error) {
     await claimed.giveBack(askedAnew(error, stateSecret));
