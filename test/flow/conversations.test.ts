@@ -256,8 +256,13 @@ function describeFleet(fleet: () => Fleet): void {
 
   test('a turn that an operator answers in the store goes on, and cannot be resumed beside its conversation', async () => {
     const { openStore, open } = fleet();
-    let paid = 0;
-    const pay = defineTool({ ...SAY, name: 'pay', approval: true, execute: () => `paid ${(paid += 1)}` });
+    const paid: string[] = [];
+    const pay = defineTool({
+      ...SAY,
+      name: 'pay',
+      approval: true,
+      execute: () => `paid ${paid.push('once')}`,
+    });
     // The process that answers may have the same store as the one that takes turns, or another connection.
     for (const [id, isShared] of [
       ['c1', true],
@@ -276,7 +281,7 @@ function describeFleet(fleet: () => Fleet): void {
       expect(view).toMatchObject({ status: 'idle', turns: 1 });
       expect(view?.messages.at(-1)?.content).toContain('paid');
     }
-    expect(paid).toBe(2);
+    expect(paid).toHaveLength(2);
   });
 
   test('ids and keys of 512 bytes are kept, with all that is called after them', async () => {

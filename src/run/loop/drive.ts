@@ -60,7 +60,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   const { sink, record, checkpointer, signal, config } = run;
   if (record?.steps !== undefined) replaySteps(run, record);
   if (checkpointer !== undefined) await checkpointer.begin(run);
-  else if (record === undefined && deps.saveTo === undefined && config.runId !== undefined)
+  else if (record === undefined && deps.save === undefined && config.runId !== undefined)
     if (await config.store?.load(config.runId)) throw refusedBegin(config.runId);
   await sink?.({ type: 'run-start' });
   let end = record?.open && (await resumeCalls(run, record.open, record.pending));

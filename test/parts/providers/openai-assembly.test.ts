@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ChatReply } from '../../../src/models/openai/chat/chat-reply.js';
+import { leastGrowth } from '../../setup/least-growth.js';
 
 const argumentsText = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));
 const someCall = fc.record({ name: fc.constantFrom('search', 'remove'), text: argumentsText, id: fc.uuid() });
@@ -42,6 +43,29 @@ function callChunks(
 }
 
 describe('putting a reply together', () => {
+  test.each(['by index', 'without index', 'id and name repeated'] as const)(
+    'long arguments, %s, are assembled in time that grows as they do',
+    async (name) => {
+      const assemble = (size: number) => {
+        const given = { a: 'x'.repeat(size) };
+        const text = JSON.stringify(given);
+        const calls = callChunks({ id: 'c1', name: 'save', text }, 0, { dialect: name, size: 64 });
+        const { response } = responseTo(
+          calls.map((call) => ({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })),
+        );
+        expect(response?.toolCalls).toMatchObject([{ arguments: given }]);
+      };
+      const most = 40;
+      const growth = await leastGrowth({
+        small: () => assemble(100_000),
+        large: () => assemble(1_000_000),
+        most,
+        noiseMs: 8,
+      });
+      expect(growth).toBeLessThan(most);
+    },
+  );
+
   test('however a reply is cut into chunks, it means what the whole reply means', () => {
     fc.assert(
       fc.property(reply, dialect, fc.integer({ min: 1, max: 9 }), ({ content, calls }, name, size) => {

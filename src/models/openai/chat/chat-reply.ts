@@ -128,8 +128,7 @@ export class ChatReply {
     if (calls.length === 0) return 'stop';
     // Without a finish reason, the reply may have been cut off inside a call's arguments. A tool must not run with
     // incomplete arguments.
-    const isCut =
-      word === '' && !this.#isWhole && calls.some((call) => call.custom || !isWholeInput(call.input));
+    const isCut = word === '' && !this.#isWhole && calls.some((call) => call.custom || !isWholeInput(call));
     return isCut ? 'length' : 'tool_calls';
   }
 }
@@ -177,8 +176,11 @@ interface CallPiece extends WireCall {
 }
 
 interface OpenCall extends WireCall {
-  /** How much of the input has been streamed; -1 before its start was. */
-  streamed: number;
+  isStreamed: boolean;
+  /** The end of the input that has not been streamed. Reading the input for each piece would cost its whole length. */
+  unsent: string;
+  /** The last piece of the input that is not blank. */
+  last: string;
   readonly index: number;
 }
 
@@ -214,7 +216,7 @@ class CallAssembly {
   /** The ends of all calls whose start was streamed. */
   ends(): readonly LLMStreamPart[] {
     return this.#calls
-      .filter(({ streamed }) => streamed >= 0)
+      .filter(({ isStreamed }) => isStreamed)
       .map(({ id }) => ({ type: 'call-input-end', callId: id }));
   }
 
@@ -225,23 +227,29 @@ class CallAssembly {
   }
 
   #start({ index, ...piece }: CallPiece): readonly LLMStreamPart[] {
-    const call = { ...piece, streamed: -1, index: index ?? this.#calls.at(-1)?.index ?? 0 };
+    const call = {
+      ...piece,
+      isStreamed: false,
+      unsent: piece.input,
+      last: piece.input,
+      index: index ?? this.#calls.at(-1)?.index ?? 0,
+    };
     this.#calls.push(call);
     return this.#stream(call);
   }
 
   /** Readers cannot distinguish two calls with the same id, so the second is reported only at the end. */
   #stream(call: OpenCall): readonly LLMStreamPart[] {
-    const { id, name, input, streamed } = call;
+    const { id, name, isStreamed, unsent } = call;
     const parts: LLMStreamPart[] = [];
-    if (streamed < 0) {
-      if (id === '' || name === '' || this.#calls.some((other) => other.streamed >= 0 && other.id === id))
+    if (!isStreamed) {
+      if (id === '' || name === '' || this.#calls.some((other) => other.isStreamed && other.id === id))
         return [];
       parts.push({ type: 'call-input-start', callId: id, tool: name });
     }
-    const text = input.slice(Math.max(streamed, 0));
-    if (text !== '') parts.push({ type: 'call-input-delta', callId: id, text });
-    call.streamed = input.length;
+    if (unsent !== '') parts.push({ type: 'call-input-delta', callId: id, text: unsent });
+    call.isStreamed = true;
+    call.unsent = '';
     return parts;
   }
 }
@@ -267,20 +275,25 @@ function startsAnotherCall(open: OpenCall, piece: CallPiece): boolean {
   // The same name again: another call of the same tool, or a server that repeats the name in every piece. The
   // completeness of the arguments so far decides.
   const otherId = piece.id !== '' && open.id !== '' && piece.id !== open.id;
-  if (otherId) return open.input === '' || isWholeInput(open.input);
-  return piece.input !== '' && isWholeInput(open.input);
+  if (otherId) return open.input === '' || isWholeInput(open);
+  return piece.input !== '' && isWholeInput(open);
 }
 
 function extend(open: OpenCall, piece: CallPiece): void {
   open.id ||= piece.id;
   open.name ||= piece.name;
   open.input += piece.input;
+  open.unsent += piece.input;
+  if (piece.input.trim() !== '') open.last = piece.input;
   open.custom ||= piece.custom;
   open.thought_signature ||= piece.thought_signature;
   open.extra_content = { ...open.extra_content, ...piece.extra_content };
 }
 
-/** Whether a text of arguments is a whole JSON object. Checking its end first avoids parsing most pieces. */
-function isWholeInput(input: string): boolean {
-  return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
+/** Whether the arguments are a whole JSON object; their last piece tells it of most without parsing them. */
+function isWholeInput({
+  input,
+  last = input,
+}: Pick<WireCall, 'input'> & { readonly last?: string }): boolean {
+  return last.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
 }
