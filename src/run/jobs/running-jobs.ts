@@ -9,17 +9,17 @@ import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 /** The most remembered cancelled jobs that have not started here but may be about to. */
 const REMEMBERED = 1000;
 
-interface Running {
-  readonly controller: AbortController;
-  isCancelled: boolean;
-  isLost: boolean;
-}
-
 /**
  * How the run of a job ended. `lost`: the engine gave it to another worker, so that the result of its work does not
  * count.
  */
 export type RunEnd = 'ended' | 'lost';
+
+interface Running {
+  readonly controller: AbortController;
+  /** How the run ends although its work fails. */
+  end?: RunEnd;
+}
 
 /**
  * How long a lost job is returned to its queue, if it still belongs to this process: the earlier attempt ends
@@ -39,7 +39,7 @@ export class RunningJobs {
       this.lose(id);
       return 'lost';
     }
-    const running: Running = { controller: new AbortController(), isCancelled: false, isLost: false };
+    const running: Running = { controller: new AbortController() };
     this.#running.set(id, running);
     // The cancellation came before the job.
     if (this.#cancelled.has(id)) this.cancel(id, this.#cancelled.get(id));
@@ -47,8 +47,8 @@ export class RunningJobs {
     try {
       await work(running.controller.signal);
     } catch (error) {
-      if (running.isLost) return 'lost';
-      if (!running.isCancelled) throw error;
+      if (running.end === undefined) throw error;
+      return running.end;
     } finally {
       this.#running.delete(id);
     }
@@ -62,7 +62,7 @@ export class RunningJobs {
       forgetOldest(this.#cancelled, REMEMBERED);
       return;
     }
-    running.isCancelled = true;
+    running.end ??= 'ended';
     running.controller.abort(new ToolwrightError('TaskCancelled', reason ?? 'The job was cancelled.'));
   }
 
@@ -70,7 +70,7 @@ export class RunningJobs {
   lose(jobId: string): void {
     const running = this.#running.get(jobId);
     if (running === undefined) return;
-    running.isLost = true;
+    running.end = 'lost';
     running.controller.abort(new DOMException('Another worker has taken the job over', 'AbortError'));
   }
 }

@@ -77,8 +77,7 @@ function makeCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd 
       : withOutcomes([outcome]);
   }
   const isOrdered = calls.some((call) => isSequential(run, call));
-  const outcomes = isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls);
-  return outcomes instanceof Promise ? outcomes.then(withOutcomes) : withOutcomes(outcomes);
+  return andThen(isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls), withOutcomes);
 }
 
 function isSequential({ tools }: LoopRun, { name }: ParsedCall): boolean {

@@ -13,7 +13,7 @@ import type {
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { LOGGER, oneOf, optionTable, required } from '../../core/kernel/options.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { partKey } from '../call/effect-key.js';
@@ -284,7 +284,7 @@ async function askTool(
   { effect, undoing }: { readonly effect: Effect; readonly undoing: Undoing },
 ): Promise<{ readonly status: Reconciliation['status']; readonly result: ToolResult }> {
   let status: Reconciliation['status'] = 'unknown';
-  const { returnsContent = false } = tool;
+  const { returnsContent } = tool;
   const result = await callBeside(tool, undoing, {
     description: `Says what came of a call of ${tool.name}`,
     ...{ effect, returnsContent },
@@ -311,13 +311,9 @@ async function callBeside(
   { run, scope, logger }: Undoing,
   { returnsContent, effect, ...about }: BesideMethod,
 ): Promise<ToolResult> {
-  const limits = timeoutMs === undefined ? {} : { timeoutMs };
-  const tool = toDefinition({ name, ...about, ...limits }, { by: 'compensateRun', wrong: [] });
-  const registry = new ToolRegistry(logger ? { logger } : {}).register({
-    ...tool,
-    ...(returnsContent ? { returnsContent } : {}),
-    ...(container ? { container } : {}),
-  });
+  const tool = toDefinition({ name, ...about, timeoutMs }, { by: 'compensateRun', wrong: [] });
+  const registry = new ToolRegistry(logger ? { logger } : {});
+  registry.register(withoutUndefined({ ...tool, returnsContent, container }));
   const place = { runId: run.runId, step: run.iterations, index: 0 };
   const call = { id: effect.callId, name, arguments: {}, place, idempotencyKey: effect.idempotencyKey };
   return (await registry.invoke(call, scope)).result;

@@ -218,8 +218,9 @@ function answerChildren(
   waits: ValidState['waits'],
   given: GivenAnswers,
 ): StoredWaitingCall {
-  const inner = (call.inner ?? []).map(({ run, state, result }): StoredInnerRun => {
-    if (state === undefined) return { run, ...(result && { result }) };
+  const inner = (call.inner ?? []).map((known): StoredInnerRun => {
+    const { run, state } = known;
+    if (state === undefined) return known;
     const own = waits.filter(({ wait }) => wait.inner?.run === run);
     const ids = new Map(own.map(({ wait, pending }) => [wait.inner?.id ?? '', pending.id]));
     const answers = new Map<string, Answer>();

@@ -250,23 +250,24 @@ export class RunBudget {
     this.#isFresh = false;
     const amountsOf = (outputTokens: number): BudgetAmounts =>
       ofRequest(inputTokens + outputTokens, this.#costOf(model, { inputTokens, outputTokens }));
-    let outputTokens = most;
-    const lower = (beyond: Beyond): void => {
-      // Decreases each time, because others may spend from the same budget meanwhile.
-      outputTokens = Math.min(this.#outputWithin(beyond, { model, inputTokens }), outputTokens - 1);
-      if (outputTokens < least)
-        this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, beyond, amountsOf(least));
-    };
-    const attempt = (): MaybeLater<ReservedRequest | undefined> => {
-      if (outputTokens < least) return undefined;
+    const attempt = (outputTokens: number): MaybeLater<ReservedRequest | undefined> => {
       const at = amountsOf(outputTokens);
-      return andThen(this.#reserve(at, lower), (reserved) => {
-        if (reserved === undefined) return attempt();
+      return andThen(this.#reserve(at), (reserved) => {
         const isLowered = outputTokens < unasked;
-        return { request: isLowered ? { ...request, maxOutputTokens: outputTokens } : request, at, reserved };
+        if ('settle' in reserved)
+          return {
+            request: isLowered ? { ...request, maxOutputTokens: outputTokens } : request,
+            at,
+            reserved,
+          };
+        // Decreases each time, because others may spend from the same budget meanwhile.
+        const lower = Math.min(this.#outputWithin(reserved, { model, inputTokens }), outputTokens - 1);
+        if (lower >= least) return attempt(lower);
+        this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, reserved, amountsOf(least));
+        return undefined;
       });
     };
-    return attempt();
+    return attempt(most);
   }
 
   /** The most tokens of a reply: without a budget, and with it. */
@@ -345,16 +346,19 @@ export class RunBudget {
   #beginCall({ callId, tool, arguments: args }: HookedCall) {
     const cost = costOfCall(tool, args);
     const amounts = ofCall(cost);
-    const begun = (reserved: Reserved | undefined) => {
-      if (reserved === undefined && this.question !== undefined) return HeldCall.word;
-      if (reserved === undefined) return { refuse: this.#end?.message ?? 'the budget is spent' };
+    const begun = (reserved: Reserved | Beyond) => {
+      if ('part' in reserved)
+        return this.question ? HeldCall.word : { refuse: this.#end?.message ?? 'the budget is spent' };
       if (this.#isClosed) return reserved.settle(NO_AMOUNTS) as undefined;
       this.#open.set(callId, { cost, reserved });
       return undefined;
     };
-    const reserved = this.#reserve(amounts, (beyond) => this.#spent(beyond, amounts));
+    const reserved = andThen(this.#reserve(amounts), (outcome) => {
+      if ('part' in outcome) this.#spent(outcome, amounts);
+      return outcome;
+    });
     // A parallel call may end the run instead of asking; this is known once all have begun.
-    const isLater = reserved === undefined || reserved instanceof Promise;
+    const isLater = reserved instanceof Promise || 'part' in reserved;
     return isLater ? Promise.resolve(reserved).then(begun) : begun(reserved);
   }
 
@@ -411,46 +415,42 @@ export class RunBudget {
     return this.#isPriced ? costOf(priceOf(this.#budget.prices ?? PRICES, model), usage) : 0;
   }
 
-  /** Returns a promise only if the budget is shared with other runs. */
-  #reserve(amounts: BudgetAmounts, onBeyond: (beyond: Beyond) => void): MaybeLater<Reserved | undefined> {
+  /** Reserves, or returns the limit that prevents it; as a promise only if the budget is shared with other runs. */
+  #reserve(amounts: BudgetAmounts): MaybeLater<Reserved | Beyond> {
     this.#lap();
     const accounts = this.#accounts;
     for (const account of accounts) {
       const { limits, used } = account;
       const part = partBeyond(limits, used, amounts)?.part;
-      if (part === undefined) continue;
-      const grantable = account.grantable(part);
-      onBeyond({ account, part, limit: limits[part] ?? 0, used: used[part], grantable });
-      return undefined;
+      if (part !== undefined)
+        return {
+          account,
+          part,
+          limit: limits[part] ?? 0,
+          used: used[part],
+          grantable: account.grantable(part),
+        };
     }
     for (const account of accounts) account.reserve(amounts);
     const settle = (spent: BudgetAmounts): void => {
       for (const account of accounts) account.settle(amounts, spent);
     };
     if (this.#ledger === undefined || this.#shared.length === 0) return { settle };
-    return this.#reserveShared(this.#ledger, { amounts, settle, onBeyond });
+    return this.#reserveShared(this.#ledger, { amounts, settle });
   }
 
   async #reserveShared(
     ledger: BudgetLedger,
-    {
-      amounts,
-      settle,
-      onBeyond,
-    }: Reserved & { readonly amounts: BudgetAmounts; readonly onBeyond: (beyond: Beyond) => void },
-  ): Promise<Reserved | undefined> {
+    { amounts, settle }: Reserved & { readonly amounts: BudgetAmounts },
+  ): Promise<Reserved | Beyond> {
     const id = crypto.randomUUID();
-    let beyond: Beyond | undefined;
+    let isReserved = false;
     try {
-      beyond = await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS });
-    } catch (error) {
-      settle(NO_AMOUNTS);
-      throw error;
-    }
-    if (beyond !== undefined) {
-      settle(NO_AMOUNTS);
-      onBeyond(beyond);
-      return undefined;
+      const beyond = await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS });
+      if (beyond !== undefined) return beyond;
+      isReserved = true;
+    } finally {
+      if (!isReserved) settle(NO_AMOUNTS);
     }
     const renew = async () => ledger.renewReservation(id, LEASE_MS);
     // A failed renewal has no effect here: at worst, others may spend the reserved amounts.

@@ -528,7 +528,7 @@ export async function driveClaimed(
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
   const { left } = deps;
   const leave = () => claimed.abandon(checkpointer ? left?.reason : leftSuspended(claimed.claim.runId));
-  const unfollow = left === undefined ? () => {} : onAbort(left, leave);
+  const unfollow = left && onAbort(left, leave);
   let result: ToolLoopResult;
   try {
     const save = (state: RunState) => claimed.release(state);
@@ -541,7 +541,7 @@ export async function driveClaimed(
     claimed.leave();
     throw error;
   } finally {
-    unfollow();
+    unfollow?.();
   }
   claimed.lost.throwIfAborted();
   if (checkpointer === undefined && result.state === undefined) result = await removeEnded(claimed, result);
