@@ -2,6 +2,7 @@ import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
+import { isAsyncIterable } from '../../core/kernel/async.js';
 import { type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
@@ -11,7 +12,6 @@ import {
   optionTable,
   RECORD,
   required,
-  withMethods,
 } from '../../core/kernel/options.js';
 import { errorJson, eventJson } from '../../run/conversation/events.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
@@ -88,7 +88,7 @@ const AG_UI_OPTIONS = optionTable<AgUiResponseOptions>('toAgUiResponse', {
  * @throws InvalidOptionsError (521) for invalid options.
  */
 export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageResponseOptions = {}): Response {
-  checkRun('toUIMessageResponse', run);
+  checkArguments({ of: 'toUIMessageResponse', given: { run }, rules: { run: RUN } });
   checkOptions(options, UI_OPTIONS);
   const { describeError = ANY_ERROR, messageId = crypto.randomUUID(), heartbeatMs } = options;
   const { events, onLeave } = turnOf(run, { type: 'turn-start', messageId });
@@ -112,7 +112,7 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
  * @throws InvalidOptionsError (521) for invalid options; an Error for an invalid input.
  */
 export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions): Response {
-  checkRun('toAgUiResponse', run);
+  checkArguments({ of: 'toAgUiResponse', given: { run }, rules: { run: RUN } });
   checkOptions(options, AG_UI_OPTIONS);
   const { describeError = ANY_ERROR, heartbeatMs, input } = options;
   const turn = { ...agUiRunOf(readAgUiInput(input)), describeError };
@@ -129,7 +129,7 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
  * misspelled name.
  */
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
-  checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });
+  checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: LIST } });
   return clientAnswers({ parts: partsIn(message) }, { pending });
 }
 
@@ -139,16 +139,11 @@ export function uiMessageAnswers(message: unknown, pending: readonly PendingCall
  * @throws Error if it does not answer everything that is pending, as AG-UI requires.
  */
 export function agUiAnswers(input: unknown, pending: readonly PendingCall[]): readonly Answer[] {
-  checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: required(LIST) } });
+  checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: LIST } });
   return agUiAnswersIn(readAgUiInput(input), { pending });
 }
 
-const RUN = withMethods([], 'streamToolLoop(config, messages)');
-
-function checkRun(of: string, run: ToolLoopStream): void {
-  const rule = { ...RUN, accepts: (value: unknown) => isRecord(value) && Symbol.asyncIterator in value };
-  checkArguments({ of, given: { run }, rules: { run: required(rule) } });
-}
+const RUN = { accepts: isAsyncIterable, fix: 'streamToolLoop(config, messages)' };
 
 /** The events of a run, in the form of a conversation's turn. */
 function turnOf(run: ToolLoopStream, begin: JsonObject) {

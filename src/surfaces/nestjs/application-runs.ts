@@ -98,6 +98,7 @@ export class ApplicationRuns {
   /** Arguments to resume a run after {@link answering}. */
   async resume(prepared: PreparedRun, run: OwnedRun | undefined): Promise<ResumeParts> {
     const { config } = prepared;
+    // Without another owner, the run belongs to the caller.
     const { owner = prepared, ...options } = await this.answering(prepared, run);
     if (owner === prepared || owner.request !== undefined)
       return { config: await this.#limited(config, owner.request), options };
