@@ -157,23 +157,22 @@ export class WatchedRuns {
         // Failed requests and abandoned calls have no other end.
         for (const span of seen.spans) if (span.kind !== 'wait') span.end ??= now;
         return;
-      default:
-        receiveCall(seen, event, now);
+      case 'call-start': {
+        const { callId, tool, arguments: args } = event;
+        seen.spans.push({ kind: 'call', begin: now, callId, tool, arguments: args });
+        return;
+      }
+      case 'call-progress':
+        for (const span of openCall(seen, event.callId)) span.progress = event.update;
+        return;
+      case 'call-end':
+        for (const span of openCall(seen, event.callId))
+          Object.assign(span, { end: now, record: event.record });
+        return;
+      case 'call-suspended':
+        for (const span of openCall(seen, event.callId)) span.end = now;
+        seen.spans.push({ kind: 'wait', begin: now, tool: event.tool, pending: event.pending });
     }
-  }
-}
-
-function receiveCall(seen: SeenRun, event: LoopEvent, now: number): void {
-  if (event.type === 'call-start') {
-    const { callId, tool, arguments: args } = event;
-    seen.spans.push({ kind: 'call', begin: now, callId, tool, arguments: args });
-  } else if (event.type === 'call-progress') {
-    for (const span of openCall(seen, event.callId)) span.progress = event.update;
-  } else if (event.type === 'call-end') {
-    for (const span of openCall(seen, event.callId)) Object.assign(span, { end: now, record: event.record });
-  } else if (event.type === 'call-suspended') {
-    for (const span of openCall(seen, event.callId)) span.end = now;
-    seen.spans.push({ kind: 'wait', begin: now, tool: event.tool, pending: event.pending });
   }
 }
 
