@@ -226,9 +226,8 @@ export class CallPipeline {
   }
 
   async #refused(opened: OpenedCall, guard: CanActivate, refusal: unknown): Promise<string> {
-    const filtered = await this.#filter(opened, refusal);
-    if (filtered.isHandled) return filteredText(filtered.value);
-    const { exception } = filtered;
+    const { answer, exception } = await this.#filter(opened, refusal);
+    if (answer !== undefined) return filteredText(answer);
     const why =
       exception === refusal
         ? `the guard ${enhancerName(guard)} threw${exception instanceof TypeError ? GUARD_HINT : ''}`
@@ -318,11 +317,10 @@ export class CallPipeline {
       // If an interceptor fails for lack of a response, report the method's own failure.
       if (progress === 'threw') return this.#failure(opened, method, method.thrown);
     }
-    const filtered = await this.#filter(opened, exception);
-    const worded = filtered.isHandled ? filteredResult(filtered.value, exception) : undefined;
+    const { answer, exception: thrown } = await this.#filter(opened, exception);
+    const worded = answer === undefined ? undefined : filteredResult(answer, exception);
     const isLost = isAround && (progress === 'returned' || progress === 'begun');
     if (worded !== undefined && !(isLost && worded.isError)) return worded;
-    const thrown = filtered.isHandled ? exception : filtered.exception;
     if (!isLost) throw thrown;
     // The model must not assume that the call had no effect.
     const text = worded?.forLLM ?? this.#describeError(thrown, name);
@@ -353,17 +351,14 @@ export class CallPipeline {
   async #filter(opened: OpenedCall, exception: unknown): Promise<Filtered> {
     try {
       const filters = this.#enhancers.filters(opened.at);
-      const value: unknown = await filters.invokeCustomFilters(exception, executionContext(opened));
-      return value === undefined || value === null
-        ? { isHandled: false, exception }
-        : { isHandled: true, value };
+      const answer: unknown = await filters.invokeCustomFilters(exception, executionContext(opened));
+      return { answer: answer ?? undefined, exception };
     } catch (thrown) {
       const filter = enhancerThatThrew(thrown);
       // A filter written for HTTP fails without a response; that must not hide the original exception.
-      if (!(thrown instanceof TypeError) || filter === undefined)
-        return { isHandled: false, exception: thrown };
+      if (!(thrown instanceof TypeError) || filter === undefined) return { exception: thrown };
       this.#warnOnce(filter, { ...UNFIT_FILTER, tool: opened.call.tool.name, exception: thrown });
-      return { isHandled: false, exception };
+      return { exception };
     }
   }
 
@@ -433,9 +428,12 @@ const UNFIT_INTERCEPTOR = {
   hint: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
 };
 
-type Filtered =
-  | { readonly isHandled: true; readonly value: unknown }
-  | { readonly isHandled: false; readonly exception: unknown };
+interface Filtered {
+  /** The answer of a filter; `undefined` if none handled the exception. */
+  readonly answer?: unknown;
+  /** The exception, or what a filter threw instead. */
+  readonly exception: unknown;
+}
 
 function executionContext({ at, args }: OpenedCall): ExecutionContext {
   const { declared, handler } = at.target;
