@@ -35,6 +35,14 @@ interface SentCall {
   readonly wire?: WireCall;
 }
 
+/** A call of the open assistant message without a result. */
+interface UnsettledCall extends SentCall {
+  readonly id: string;
+  readonly name: string;
+  /** As the model sent them. */
+  readonly arguments: JsonObject | string;
+}
+
 /** A call of the open assistant message that has its result; it is never executed again. */
 interface StoredSettledCall extends SentCall {
   readonly status: 'settled';
@@ -65,12 +73,8 @@ export interface StoredInnerRun {
 }
 
 /** A call that waits for answers: the missing answers are in `waits`, the received answers in the journal. */
-export interface StoredWaitingCall extends SentCall {
+export interface StoredWaitingCall extends UnsettledCall {
   readonly status: 'waiting';
-  readonly id: string;
-  readonly name: string;
-  /** As the model sent them. */
-  readonly arguments: JsonObject | string;
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
@@ -79,22 +83,16 @@ export interface StoredWaitingCall extends SentCall {
 }
 
 /** A call that has not begun, because it or a waiting call belongs to a sequential tool. */
-interface StoredHeldCall extends SentCall {
+interface StoredHeldCall extends UnsettledCall {
   readonly status: 'held';
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: JsonObject | string;
 }
 
 /**
  * A call that had begun when the state was written; its outcome is unknown. Only running runs have such calls
  * (`RunCheckpoint`).
  */
-interface StoredBegunCall extends SentCall {
+interface StoredBegunCall extends UnsettledCall {
   readonly status: 'begun';
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: JsonObject | string;
   /** The journal of a call that is executed again. */
   readonly journal?: CallJournal;
   readonly inner?: readonly StoredInnerRun[];

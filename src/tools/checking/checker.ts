@@ -464,7 +464,7 @@ function repaired(normalized: (how: NormalizeOptions) => Normalized): Normalized
 }
 
 function changes({ removed, coerced, dropped }: NormalizeNotes) {
-  return { removed, coerced, ...(dropped.length > 0 ? { dropped } : {}) };
+  return { removed, coerced, dropped: dropped.length > 0 ? dropped : undefined };
 }
 
 function noNotes(): NormalizeNotes {
@@ -527,16 +527,16 @@ export function wrappedChecker(checker: Checker, wrapper: string): Checker {
     const read = readArguments(args[wrapper]);
     if (!read.ok) return { ok: false, faults: [{ path: wrapper, message: 'must be object' }], removed: [] };
     const checked = checker(read.value);
-    const beside = Object.keys(args).filter((key) => key !== wrapper);
-    const removed = [...checked.removed.map((path) => within(wrapper, path)), ...beside];
+    const place = (paths: readonly string[]) => paths.map((path) => within(wrapper, path));
+    const removed = [...place(checked.removed), ...Object.keys(args).filter((key) => key !== wrapper)];
     if (!checked.ok) return { ok: false, faults: placeWithin(checked.faults, wrapper), removed };
     const { coerced, dropped } = checked;
     return {
       ...checked,
       isAccepted: undefined,
       removed,
-      coerced: coerced.map((path) => within(wrapper, path)),
-      ...(dropped === undefined ? {} : { dropped: dropped.map((path) => within(wrapper, path)) }),
+      coerced: place(coerced),
+      dropped: dropped && place(dropped),
     };
   };
   return Object.assign(check, { accept, copy: checker.copy });

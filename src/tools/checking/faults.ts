@@ -326,18 +326,15 @@ export function reviewedFaults(
 ): readonly ValueFault[] {
   const own = found.filter(({ isAuthored }) => isAuthored);
   const paths = new Set(faults.map(({ path }) => path));
-  const reported = new Set<string>();
-  const worded = faults.flatMap((fault) => {
-    if (reported.has(fault.path)) return [fault];
-    reported.add(fault.path);
-    return [...own.filter(({ path }) => path === fault.path), fault];
+  const worded = faults.flatMap((fault, index) => {
+    const isFirst = faults.findIndex(({ path }) => path === fault.path) === index;
+    return [...(isFirst ? own.filter(({ path }) => path === fault.path) : []), fault];
   });
-  const isBelow = ({ path }: ReviewFault): boolean =>
-    [...paths].some((known) => path.startsWith(`${known}.`));
-  const isAbove = ({ path }: ReviewFault): boolean =>
-    [...paths].some((known) => known.startsWith(`${path}.`));
-  const others = found.filter(
-    (fault) => !paths.has(fault.path) && !isBelow(fault) && (fault.isAuthored || !isAbove(fault)),
+  const others = found.filter(({ path, isAuthored }) =>
+    [...paths].every(
+      (known) =>
+        path !== known && !path.startsWith(`${known}.`) && (isAuthored || !known.startsWith(`${path}.`)),
+    ),
   );
   return [...worded, ...others];
 }

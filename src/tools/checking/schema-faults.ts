@@ -68,7 +68,7 @@ interface SchemaPart {
  */
 export function schemaFaults(schema: unknown): readonly SchemaFault[] {
   if (isSchemaNode(schema)) return readSchema(schema).faults;
-  return isSchema(schema) ? [] : [misfit('', schema, KEYWORD_RULES['a schema'].what)];
+  return isSchema(schema) ? [] : [misfit('', schema, 'a schema')];
 }
 
 /** Analyzes a whole schema, once. */
@@ -140,8 +140,8 @@ class SchemaReading {
       isTextual ||= TEXTUAL.has(name);
       isHolding ||= holdsSchemas(name);
       if (!isKnownIn(this.#draft, keyword)) continue;
-      const { accepts, what } = KEYWORD_RULES[keyword.takes];
-      if (!accepts(value)) this.#faults.push(misfit(childPath(path, name), value, what));
+      const [accepts] = KEYWORD_RULES[keyword.takes];
+      if (!accepts(value)) this.#faults.push(misfit(childPath(path, name), value, keyword.takes));
     }
     if (isDoubtful) this.#doubtful.push(reading);
     if (isTextual) this.#textual.push(reading);
@@ -156,10 +156,10 @@ class SchemaReading {
       if (!isKnownIn(this.#draft, keyword)) continue;
       const place = key === undefined ? childPath(path, name) : `${childPath(path, name)}.${key}`;
       if (keyword.takes === 'schemas by pattern' && !isPattern(key))
-        this.#faults.push(misfit(place, key, KEYWORD_RULES['a pattern'].what));
+        this.#faults.push(misfit(place, key, 'a pattern'));
       if (isSchemaNode(node)) this.#enter({ schema: node, path: place, level: level + 1 });
       else if (key !== undefined && !isSchema(node) && !isListed(node, keyword))
-        this.#faults.push(misfit(place, node, KEYWORD_RULES['a schema'].what));
+        this.#faults.push(misfit(place, node, 'a schema'));
     }
   }
 
@@ -226,8 +226,9 @@ function isListed(node: unknown, { takes }: Keyword): boolean {
   return takes === 'schemas or lists of names, by name' && isNameList(node);
 }
 
-function misfit(path: string, value: unknown, what: string): SchemaFault {
-  return { path, problem: `is ${shown(value)}`, fix: what };
+function misfit(path: string, value: unknown, wanted: KeywordValue): SchemaFault {
+  const [, fix] = KEYWORD_RULES[wanted];
+  return { path, problem: `is ${shown(value)}`, fix };
 }
 
 function shown(value: unknown): string {
@@ -239,54 +240,42 @@ function shown(value: unknown): string {
   });
 }
 
-/** The rule for a keyword's value, without its subschemas. */
-interface KeywordRule {
-  accepts(value: unknown): boolean;
-  /** Continues "must be …". */
-  readonly what: string;
-}
-
 const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
 
-const ANY_VALUE: KeywordRule = { accepts: () => true, what: 'anything' };
+/** The rule for a keyword's value, without its subschemas; `what` continues "must be …". */
+type KeywordRule = readonly [accepts: (value: unknown) => boolean, what: string];
 
 /** By the kind of value. For schemas, only the container is checked here. */
 const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
-  'a schema': { accepts: isSchema, what: 'a schema: an object, true or false' },
-  'a list of schemas': { accepts: isFilled, what: 'a list of schemas' },
-  'schemas by name': { accepts: isRecord, what: 'an object of schemas' },
-  'schemas by pattern': { accepts: isRecord, what: 'an object of schemas' },
-  'a schema or a list of schemas': {
-    accepts: (value) => isSchema(value) || isFilled(value),
-    what: 'a schema, or a list of schemas in draft 7',
-  },
-  'schemas or lists of names, by name': { accepts: isRecord, what: 'an object of schemas or lists of names' },
-  anything: ANY_VALUE,
-  'a list': { accepts: Array.isArray, what: 'a list' },
-  'a list of values': { accepts: isFilled, what: 'a list of at least one value' },
-  text: { accepts: (value) => typeof value === 'string', what: 'a string' },
-  'a fragment': {
-    accepts: (value) => typeof value === 'string' && value.startsWith('#'),
-    what: 'a reference within the schema, which begins with #',
-  },
-  'a number': { accepts: Number.isFinite, what: 'a number' },
-  'a number above 0': {
-    accepts: (value) => Number.isFinite(value) && Number(value) > 0,
-    what: 'a number above 0',
-  },
-  'a count': {
-    accepts: (value) => Number.isInteger(value) && Number(value) >= 0,
-    what: 'a whole number, 0 or more',
-  },
-  'true or false': { accepts: (value) => typeof value === 'boolean', what: 'true or false' },
-  false: { accepts: (value) => value === false, what: 'false: arguments are checked at once' },
-  names: { accepts: isNameList, what: 'a list of different names' },
-  'names by name': {
-    accepts: (value) => isRecord(value) && Object.values(value).every(isNameList),
-    what: 'an object of lists of different names',
-  },
-  'a pattern': { accepts: isPattern, what: 'a regular expression' },
-  types: { accepts: areTypes, what: `a type or a list of different types (${TYPES.join(', ')})` },
+  'a schema': [isSchema, 'a schema: an object, true or false'],
+  'a list of schemas': [isFilled, 'a list of schemas'],
+  'schemas by name': [isRecord, 'an object of schemas'],
+  'schemas by pattern': [isRecord, 'an object of schemas'],
+  'a schema or a list of schemas': [
+    (value) => isSchema(value) || isFilled(value),
+    'a schema, or a list of schemas in draft 7',
+  ],
+  'schemas or lists of names, by name': [isRecord, 'an object of schemas or lists of names'],
+  anything: [() => true, 'anything'],
+  'a list': [Array.isArray, 'a list'],
+  'a list of values': [isFilled, 'a list of at least one value'],
+  text: [(value) => typeof value === 'string', 'a string'],
+  'a fragment': [
+    (value) => typeof value === 'string' && value.startsWith('#'),
+    'a reference within the schema, which begins with #',
+  ],
+  'a number': [Number.isFinite, 'a number'],
+  'a number above 0': [(value) => Number.isFinite(value) && Number(value) > 0, 'a number above 0'],
+  'a count': [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number, 0 or more'],
+  'true or false': [(value) => typeof value === 'boolean', 'true or false'],
+  false: [(value) => value === false, 'false: arguments are checked at once'],
+  names: [isNameList, 'a list of different names'],
+  'names by name': [
+    (value) => isRecord(value) && Object.values(value).every(isNameList),
+    'an object of lists of different names',
+  ],
+  'a pattern': [isPattern, 'a regular expression'],
+  types: [areTypes, `a type or a list of different types (${TYPES.join(', ')})`],
 };
 
 /** Whether all items are different strings. */

@@ -38,7 +38,7 @@ export class SchemaLevel {
     if (this.positions.has(key)) return true;
     this.#otherNames ??= new Set(this.#schemas.flatMap(otherNames));
     this.#patterns ??= this.#schemas.flatMap(({ patternProperties }) =>
-      keysOf(patternProperties).map((pattern) => patternOf(pattern, 'u')),
+      keysOf(patternProperties).map((pattern) => patternOf(pattern)),
     );
     return this.#otherNames.has(key) || this.#patterns.some((pattern) => pattern.test(key));
   }

@@ -57,22 +57,15 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];
-  const tools: PlannedTool[] = [];
-  const faults: AuthorFault[] = [];
-  const misfits: AuthorFault[] = [];
-  const warnings: AuthorFault[] = [];
-  const required: string[] = [];
-  for (const toolset of classes) {
-    const plan = planToolset(toolset);
-    tools.push(...plan.tools);
-    faults.push(...plan.faults);
-    misfits.push(...plan.misfits);
-    warnings.push(...plan.warnings);
-    required.push(...plan.required);
-  }
+  const plans = classes.map((toolset) => planToolset(toolset));
+  const tools = plans.flatMap((plan) => plan.tools);
+  const misfits = plans.flatMap((plan) => plan.misfits);
   const forgotten = options.toolsets === undefined ? forgottenToolsets(classes, host) : [];
-  for (const warning of [...(strict ? [] : misfits), ...warnings, ...forgotten]) warnAuthor(warning, logger);
+  const warnings = [...plans.flatMap((plan) => plan.warnings), ...forgotten];
+  for (const warning of [...(strict ? [] : misfits), ...warnings]) warnAuthor(warning, logger);
+  const required = plans.flatMap((plan) => plan.required);
   warnOfUnknownOptionality(required, logger);
+  const faults = plans.flatMap((plan) => plan.faults);
   const unprovided = classes.flatMap((toolset) => host.inspect(hosted(toolset)));
   refuse([...(strict ? misfits : []), ...faults, ...duplicates(tools), ...unprovided]);
   const sources = openAll(host, classes);

@@ -59,80 +59,92 @@ export function regularExpression(pattern: string, flags = 'u'): RegExp | undefi
   }
 }
 
-function each(keywords: readonly string[], keyword: Keyword): readonly (readonly [string, Keyword])[] {
-  return keywords.map((name) => [name, keyword] as const);
-}
-
 const UNLISTED = ['unlisted'] as const;
 const FILLED = ['filled'] as const;
 const BOTH = ['unlisted', 'filled'] as const;
 
+function keywordsOf(
+  of: Keyword['of'],
+  keywords: Readonly<Record<string, Omit<Keyword, 'of'>>>,
+): readonly (readonly [string, Keyword])[] {
+  return Object.entries(mapFields(keywords, (keyword) => ({ ...keyword, of })));
+}
+
+const TEXT = { takes: 'text' } as const;
+const FLAG = { takes: 'true or false' } as const;
+const NEWER_FLAG = { takes: 'true or false', since: '2019-09' } as const;
+
 /** Every keyword of JSON Schema from draft 7 on. Other keywords belong to other tools. */
-export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
-  ['allOf', { takes: 'a list of schemas', validates: 'value', minds: BOTH }],
-  ['anyOf', { takes: 'a list of schemas', validates: 'value', closable: true, minds: UNLISTED }],
-  ['oneOf', { takes: 'a list of schemas', validates: 'value', minds: BOTH }],
-  ['if', { takes: 'a schema', validates: 'value', minds: BOTH }],
-  ...each(['then', 'else'], { takes: 'a schema', validates: 'value' }),
-  ['not', { takes: 'a schema', validates: 'value', minds: FILLED }],
-  ['properties', { takes: 'schemas by name', validates: 'properties', of: 'object', closable: true }],
-  ['patternProperties', { takes: 'schemas by pattern', validates: 'properties', of: 'object', minds: BOTH }],
-  ['additionalProperties', { takes: 'a schema', validates: 'properties', of: 'object', closable: true }],
-  [
-    'unevaluatedProperties',
-    { takes: 'a schema', validates: 'properties', of: 'object', since: '2019-09', minds: UNLISTED },
-  ],
-  ['propertyNames', { takes: 'a schema', validates: 'names', of: 'object', minds: BOTH }],
-  [
-    'dependentSchemas',
-    { takes: 'schemas by name', validates: 'value', of: 'object', since: '2019-09', minds: FILLED },
-  ],
-  [
-    'dependencies',
-    { takes: 'schemas or lists of names, by name', validates: 'value', of: 'object', minds: FILLED },
-  ],
-  ['items', { takes: 'a schema or a list of schemas', validates: 'items', of: 'array', closable: true }],
-  [
-    'prefixItems',
-    { takes: 'a list of schemas', validates: 'items', of: 'array', since: '2020-12', closable: true },
-  ],
-  ['additionalItems', { takes: 'a schema', validates: 'items', of: 'array', until: '2019-09' }],
-  ['unevaluatedItems', { takes: 'a schema', validates: 'items', of: 'array', since: '2019-09' }],
-  ['contains', { takes: 'a schema', validates: 'items', of: 'array' }],
-  ['definitions', { takes: 'schemas by name', closable: true }],
-  ['$defs', { takes: 'schemas by name', since: '2019-09', closable: true }],
-  ['contentSchema', { takes: 'a schema', of: 'string', since: '2019-09', closable: true }],
-  ['default', { takes: 'anything' }],
-  ['const', { takes: 'anything', minds: FILLED }],
-  ['enum', { takes: 'a list of values', minds: FILLED }],
-  ['examples', { takes: 'a list' }],
-  ['type', { takes: 'types' }],
-  ...each(['$id', '$ref', '$schema', '$comment', 'title', 'description'], { takes: 'text' }),
-  ...each(['$anchor', '$dynamicAnchor'], { takes: 'text', since: '2019-09' }),
-  ['$dynamicRef', { takes: 'a fragment', since: '2020-12', minds: UNLISTED }],
-  ['$recursiveRef', { takes: 'a fragment', since: '2019-09', until: '2019-09' }],
-  ['$recursiveAnchor', { takes: 'true or false', since: '2019-09', until: '2019-09' }],
-  ['$async', { takes: 'false' }],
-  ...each(['readOnly', 'nullable'], { takes: 'true or false' }),
-  ...each(['deprecated', 'writeOnly'], { takes: 'true or false', since: '2019-09' }),
-  ['format', { takes: 'text', of: 'string' }],
-  ['pattern', { takes: 'a pattern', of: 'string' }],
-  ...each(['contentMediaType', 'contentEncoding'], { takes: 'text', of: 'string' }),
-  ['minLength', { takes: 'a count', of: 'string', stricter: 'larger', upTo: 'maxLength' }],
-  ['maxLength', { takes: 'a count', of: 'string', stricter: 'smaller' }],
-  ['minimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'maximum' }],
-  ['exclusiveMinimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'exclusiveMaximum' }],
-  ...each(['maximum', 'exclusiveMaximum'], { takes: 'a number', of: 'number', stricter: 'smaller' }),
-  ['multipleOf', { takes: 'a number above 0', of: 'number' }],
-  ['minItems', { takes: 'a count', of: 'array', stricter: 'larger', upTo: 'maxItems' }],
-  ['maxItems', { takes: 'a count', of: 'array', stricter: 'smaller' }],
-  ['uniqueItems', { takes: 'true or false', of: 'array' }],
-  ['minContains', { takes: 'a count', of: 'array', since: '2019-09', upTo: 'maxContains' }],
-  ['maxContains', { takes: 'a count', of: 'array', since: '2019-09' }],
-  ['minProperties', { takes: 'a count', of: 'object', stricter: 'larger', upTo: 'maxProperties' }],
-  ['maxProperties', { takes: 'a count', of: 'object', stricter: 'smaller', minds: FILLED }],
-  ['required', { takes: 'names', of: 'object' }],
-  ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09', minds: FILLED }],
+export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map([
+  ...keywordsOf(undefined, {
+    allOf: { takes: 'a list of schemas', validates: 'value', minds: BOTH },
+    anyOf: { takes: 'a list of schemas', validates: 'value', closable: true, minds: UNLISTED },
+    oneOf: { takes: 'a list of schemas', validates: 'value', minds: BOTH },
+    if: { takes: 'a schema', validates: 'value', minds: BOTH },
+    // biome-ignore lint/suspicious/noThenProperty: it is a keyword
+    then: { takes: 'a schema', validates: 'value' },
+    else: { takes: 'a schema', validates: 'value' },
+    not: { takes: 'a schema', validates: 'value', minds: FILLED },
+    definitions: { takes: 'schemas by name', closable: true },
+    $defs: { takes: 'schemas by name', since: '2019-09', closable: true },
+    default: { takes: 'anything' },
+    const: { takes: 'anything', minds: FILLED },
+    enum: { takes: 'a list of values', minds: FILLED },
+    examples: { takes: 'a list' },
+    type: { takes: 'types' },
+    ...{ $id: TEXT, $ref: TEXT, $schema: TEXT, $comment: TEXT, title: TEXT, description: TEXT },
+    $anchor: { takes: 'text', since: '2019-09' },
+    $dynamicAnchor: { takes: 'text', since: '2019-09' },
+    $dynamicRef: { takes: 'a fragment', since: '2020-12', minds: UNLISTED },
+    $recursiveRef: { takes: 'a fragment', since: '2019-09', until: '2019-09' },
+    $recursiveAnchor: { takes: 'true or false', since: '2019-09', until: '2019-09' },
+    $async: { takes: 'false' },
+    ...{ readOnly: FLAG, nullable: FLAG, deprecated: NEWER_FLAG, writeOnly: NEWER_FLAG },
+  }),
+  ...keywordsOf('string', {
+    contentSchema: { takes: 'a schema', since: '2019-09', closable: true },
+    ...{ format: TEXT, contentMediaType: TEXT, contentEncoding: TEXT },
+    pattern: { takes: 'a pattern' },
+    minLength: { takes: 'a count', stricter: 'larger', upTo: 'maxLength' },
+    maxLength: { takes: 'a count', stricter: 'smaller' },
+  }),
+  ...keywordsOf('number', {
+    minimum: { takes: 'a number', stricter: 'larger', upTo: 'maximum' },
+    exclusiveMinimum: { takes: 'a number', stricter: 'larger', upTo: 'exclusiveMaximum' },
+    maximum: { takes: 'a number', stricter: 'smaller' },
+    exclusiveMaximum: { takes: 'a number', stricter: 'smaller' },
+    multipleOf: { takes: 'a number above 0' },
+  }),
+  ...keywordsOf('array', {
+    items: { takes: 'a schema or a list of schemas', validates: 'items', closable: true },
+    prefixItems: { takes: 'a list of schemas', validates: 'items', since: '2020-12', closable: true },
+    additionalItems: { takes: 'a schema', validates: 'items', until: '2019-09' },
+    unevaluatedItems: { takes: 'a schema', validates: 'items', since: '2019-09' },
+    contains: { takes: 'a schema', validates: 'items' },
+    minItems: { takes: 'a count', stricter: 'larger', upTo: 'maxItems' },
+    maxItems: { takes: 'a count', stricter: 'smaller' },
+    uniqueItems: FLAG,
+    minContains: { takes: 'a count', since: '2019-09', upTo: 'maxContains' },
+    maxContains: { takes: 'a count', since: '2019-09' },
+  }),
+  ...keywordsOf('object', {
+    properties: { takes: 'schemas by name', validates: 'properties', closable: true },
+    patternProperties: { takes: 'schemas by pattern', validates: 'properties', minds: BOTH },
+    additionalProperties: { takes: 'a schema', validates: 'properties', closable: true },
+    unevaluatedProperties: {
+      takes: 'a schema',
+      validates: 'properties',
+      since: '2019-09',
+      minds: UNLISTED,
+    },
+    propertyNames: { takes: 'a schema', validates: 'names', minds: BOTH },
+    dependentSchemas: { takes: 'schemas by name', validates: 'value', since: '2019-09', minds: FILLED },
+    dependencies: { takes: 'schemas or lists of names, by name', validates: 'value', minds: FILLED },
+    minProperties: { takes: 'a count', stricter: 'larger', upTo: 'maxProperties' },
+    maxProperties: { takes: 'a count', stricter: 'smaller', minds: FILLED },
+    required: { takes: 'names' },
+    dependentRequired: { takes: 'names by name', since: '2019-09', minds: FILLED },
+  }),
 ]);
 
 /** The names of the keywords that match a condition. */

@@ -5,18 +5,17 @@ import { isRecord } from '../../core/kernel/json.js';
 import { authorHasRun } from '../validators/loaded-copies.js';
 import { TEXTUAL_TYPES, type ValueType } from './value-type.js';
 
+const SCALAR_TOKENS = { string: String, number: Number, boolean: Boolean, integer: Integer };
+const ANY_OBJECT: ValueType = { kind: 'schema', schema: { type: 'object' } };
+
 /** The types of tokens and type names. */
 const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
-  [String, { kind: 'scalar', name: 'string' }],
-  [Number, { kind: 'scalar', name: 'number' }],
-  [Boolean, { kind: 'scalar', name: 'boolean' }],
-  [Integer, { kind: 'scalar', name: 'integer' }],
-  ['string', { kind: 'scalar', name: 'string' }],
-  ['number', { kind: 'scalar', name: 'number' }],
-  ['boolean', { kind: 'scalar', name: 'boolean' }],
-  ['integer', { kind: 'scalar', name: 'integer' }],
-  ['object', { kind: 'schema', schema: { type: 'object' } }],
-  [Object, { kind: 'schema', schema: { type: 'object' } }],
+  ...(['string', 'number', 'boolean', 'integer'] as const).flatMap((name) => {
+    const type: ValueType = { kind: 'scalar', name };
+    return [[name, type] as const, [SCALAR_TOKENS[name], type] as const];
+  }),
+  ['object', ANY_OBJECT],
+  [Object, ANY_OBJECT],
   [Date, { kind: 'date' }],
   [URL, { kind: 'url' }],
   [Uint8Array, { kind: 'bytes' }],

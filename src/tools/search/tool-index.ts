@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { cached } from '../../core/kernel/cached.js';
 import { isRecord } from '../../core/kernel/json.js';
 
 /** Words that nearly every request contains and that carry no information. */
@@ -227,11 +228,6 @@ interface Posting {
   readonly impacts: number[];
 }
 
-interface Scored {
-  readonly entry: Entry;
-  readonly score: number;
-}
-
 /** A word of a query: the weights of all index words with the same meaning, and the largest of these weights. */
 interface QueryTerm {
   readonly term: string;
@@ -271,8 +267,7 @@ export class ToolIndex {
     const place = this.#free.pop() ?? this.#places.length;
     const entry: Entry = { name, place, terms, impacts };
     for (const [term, impact] of impactOf) {
-      const posting = this.#postings.get(term) ?? { places: [], impacts: [] };
-      this.#postings.set(term, posting);
+      const posting = cached(this.#postings, term, (): Posting => ({ places: [], impacts: [] }));
       posting.places.push(place);
       posting.impacts.push(impact);
     }
@@ -340,41 +335,33 @@ export class ToolIndex {
           scores[place] = (scores[place] as number) + weight * (impacts[index] as number);
         }
       }
-    const best: Scored[] = [];
-    for (const place of touched) {
+    const found = touched.map((place) => {
       const score = scores[place] as number;
       scores[place] = 0;
-      const last = best.length < limit ? undefined : best[limit - 1];
-      if (last !== undefined && score < last.score) continue;
-      const scored = { entry: this.#places[place] as Entry, score };
-      if ((last !== undefined && !isBefore(scored, last)) || !accepts(scored.entry.name)) continue;
-      if (last !== undefined) best.pop();
-      let index = best.length;
-      while (index > 0 && isBefore(scored, best[index - 1] as Scored)) index -= 1;
-      best.splice(index, 0, scored);
-    }
-    return best.map(({ entry }) => entry);
+      return { entry: this.#places[place] as Entry, score };
+    });
+    return found
+      .filter(({ entry }) => accepts(entry.name))
+      .sort(
+        (one, other) =>
+          // Names are compared by code units, independent of the locale.
+          other.score - one.score || (one.entry.name < other.entry.name ? -1 : 1),
+      )
+      .slice(0, limit)
+      .map(({ entry }) => entry);
   }
-}
-
-/** Compares by code units, independent of the locale. */
-function isBefore(one: Scored, other: Scored): boolean {
-  return one.score === other.score ? one.entry.name < other.entry.name : one.score > other.score;
 }
 
 /** Chooses tools one after the other, each for the part of the query that the earlier tools do not cover. */
 function chooseTools(candidates: readonly Entry[], query: readonly QueryTerm[], limit: number): string[] {
   const asked = new Set(query.map(({ term }) => term));
   const total = query.reduce((sum, { worth }) => sum + worth, 0);
-  const meaningsOf = new Map<string, { readonly index: number; readonly weight: number }[]>();
-  for (const [index, { meanings }] of query.entries())
-    for (const [term, weight] of meanings)
-      meaningsOf.set(term, [...(meaningsOf.get(term) ?? []), { index, weight }]);
   const left = candidates.map(({ name, terms, impacts }) => {
-    const parts = query.map(() => 0);
-    terms.forEach((term, place) => {
-      for (const { index, weight } of meaningsOf.get(term) ?? [])
-        parts[index] = (parts[index] as number) + weight * (impacts[place] as number);
+    const impactOf = new Map(terms.map((term, place) => [term, impacts[place]]));
+    const parts = query.map(({ meanings }) => {
+      let part = 0;
+      for (const [term, weight] of meanings) part += weight * (impactOf.get(term) ?? 0);
+      return part;
     });
     const covered = query.reduce((sum, { worth }, index) => (parts[index] === 0 ? sum : sum + worth), 0);
     const nameTerms = [...new Set(termsOf(name))];

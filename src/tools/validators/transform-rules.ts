@@ -88,19 +88,12 @@ interface ClassTransforms {
   withholds(property: string): boolean;
 }
 
-const NO_TRANSFORMS: ClassTransforms = {
-  ownProperties: () => [],
-  ruleOf: () => undefined,
-  withholds: () => false,
-};
-
 /**
  * Reads the decorators of a class. class-transformer is not loaded; every loaded copy of it is read, so that a second
  * copy is not silently ignored.
  */
 export function classTransforms(target: ClassType): ClassTransforms {
   const all = stores();
-  if (all.length === 0) return NO_TRANSFORMS;
   const ancestors = lineage(target);
   const decorated = all.map((store) => ({
     store,

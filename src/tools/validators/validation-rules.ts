@@ -1,5 +1,6 @@
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { ReviewFault } from '../../core/contract/tool.js';
+import { cached } from '../../core/kernel/cached.js';
 import { childPath } from '../../core/kernel/json.js';
 import { loadPackage, provided } from '../../core/kernel/optional-package.cjs';
 import { lineage } from '../../core/metadata/class-record.js';
@@ -78,9 +79,8 @@ export function validationRules(
     );
   const rules = new Map<string, ValidationRule[]>();
   const add = (rule: StoredRule, isKept: boolean) => {
-    const ofProperty = rules.get(rule.propertyName) ?? [];
+    const ofProperty = cached(rules, rule.propertyName, (): ValidationRule[] => []);
     if (isKept) ofProperty.push(readRule(rule));
-    rules.set(rule.propertyName, ofProperty);
   };
   for (const rule of inherited) add(rule, applies(rule) && !isReplaced(rule));
   for (const rule of own) add(rule, applies(rule));

@@ -66,8 +66,7 @@ class TestWriter {
     const types = typesOf(schema);
     let isTypeTested = types.length === 0;
     let code = '';
-    for (const [group, made] of madeValidators(schema, (keyword) => this.#partOf(schema, keyword))) {
-      const { type } = GROUPS[group] ?? {};
+    for (const [type, made] of madeValidators(schema, (keyword) => this.#partOf(schema, keyword))) {
       const isOnly = types.length === 1 && types[0] === type;
       isTypeTested ||= isOnly;
       const body = this.#group({ schema, made, value, depth, type });
@@ -1037,31 +1036,32 @@ type Makers = Readonly<Record<string, ValidatorFactory>>;
 const referred: ValidatorFactory = (part) => part.referred();
 
 /** The keywords by the type of their values, in the order in which errors are reported. */
-const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
-  {
-    makers: {
+const MAKERS: readonly (readonly [type: string | undefined, makers: Makers])[] = [
+  [
+    undefined,
+    {
       ...{ $dynamicRef: referred, $recursiveRef: referred, $ref: referred },
       ...ANY_KEYWORDS,
       ...COMBINING_KEYWORDS,
     },
-  },
-  { type: 'number', makers: NUMBER_KEYWORDS },
-  { type: 'string', makers: TEXT_KEYWORDS },
-  { type: 'array', makers: ARRAY_KEYWORDS },
-  { type: 'object', makers: OBJECT_KEYWORDS },
+  ],
+  ['number', NUMBER_KEYWORDS],
+  ['string', TEXT_KEYWORDS],
+  ['array', ARRAY_KEYWORDS],
+  ['object', OBJECT_KEYWORDS],
 ];
 
-/** The position of a keyword in that order; `format` has two. */
+/** A keyword with its position in that order; `format` has two. */
 interface Known {
   readonly keyword: string;
-  readonly group: number;
+  readonly type: string | undefined;
   readonly rank: number;
   readonly make: ValidatorFactory;
 }
 
 const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
-  GROUPS.flatMap(({ makers }, group) =>
-    Object.entries(makers).map(([keyword, make], rank) => ({ keyword, group, rank, make })),
+  MAKERS.flatMap(([type, makers]) => Object.entries(makers).map((maker) => [type, ...maker] as const)).map(
+    ([type, keyword, make], rank) => ({ keyword, type, rank, make }),
   ),
   ({ keyword }) => keyword,
 );
@@ -1075,8 +1075,7 @@ function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
   const refuseType: Validator = (value, run) => run.refuse(value, part('type'), {});
   const validates: Validator[] = [];
   let isTypeChecked = types.length === 0;
-  for (const [group, made] of madeValidators(schema, part)) {
-    const { type } = GROUPS[group] ?? {};
+  for (const [type, made] of madeValidators(schema, part)) {
     const isOnly = types.length === 1 && types[0] === type;
     isTypeChecked ||= isOnly;
     const validate = allOfValidators(made.map(([, each]) => each));
@@ -1093,19 +1092,21 @@ function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
 
 type Made = readonly [keyword: string, validate: Validator];
 
-/** By group, in order. A group that contains only keywords without a validator is present but empty. */
-function madeValidators(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
+/** By type, in order. A type that has only keywords without a validator is present but empty. */
+function madeValidators(
+  schema: JsonSchema,
+  part: MakePart,
+): ReadonlyMap<string | undefined, readonly Made[]> {
   const known: Known[] = [];
   for (const keyword of Object.keys(schema))
     if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
-  known.sort((one, other) => one.group - other.group || one.rank - other.rank);
-  const made = new Map<number, Made[]>();
-  for (const { keyword, group, make } of known) {
+  known.sort((one, other) => one.rank - other.rank);
+  const made = new Map<string | undefined, Made[]>();
+  for (const { keyword, type, make } of known) {
     const named = part(keyword);
     if (!named.knows(keyword)) continue;
     const validate = make(named);
-    const validates = made.get(group) ?? [];
-    made.set(group, validates);
+    const validates = cached(made, type, () => []);
     if (validate !== undefined && validate !== ALWAYS_VALID) validates.push([keyword, validate]);
   }
   return made;

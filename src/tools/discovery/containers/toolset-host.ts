@@ -75,7 +75,7 @@ function inspectParameter(
     findings.providers.set(token as TsyringeToken, provider);
     findings.queue.push(visitOf(provider, visit));
     if (provider.lifetime !== 'scoped' || visit.singleton === undefined) continue;
-    note(findings, capturedScope({ singleton: visit.singleton, scoped: nameOf(token), path: visit.path }));
+    note(findings, capturedScope(visit.singleton, nameOf(token), visit.path));
   }
   return providers.length > 0 || parameter.isOptional === true;
 }
@@ -187,15 +187,11 @@ function missingProvider(of: {
 }
 
 /** The fault of a singleton that would keep the scoped instance of the first call permanently. */
-function capturedScope(of: {
-  readonly singleton: string;
-  readonly scoped: string;
-  readonly path: readonly string[];
-}): UnplacedFault {
-  const path = [...of.path, of.scoped].join(' → ');
+function capturedScope(singleton: string, scoped: string, path: readonly string[]): UnplacedFault {
+  const via = [...path, scoped].join(' → ');
   return {
-    problem: `the singleton ${of.singleton} would keep the scoped ${of.scoped} of its first call forever (${path})`,
-    fix: `@Toolset({ scope: 'scoped' }) or a shorter lifetime for ${of.singleton}, or resolve it in the call: context.resolve(${of.scoped})`,
+    problem: `the singleton ${singleton} would keep the scoped ${scoped} of its first call forever (${via})`,
+    fix: `@Toolset({ scope: 'scoped' }) or a shorter lifetime for ${singleton}, or resolve it in the call: context.resolve(${scoped})`,
   };
 }
 
