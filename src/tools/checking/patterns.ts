@@ -108,7 +108,7 @@ class Automaton {
       for (const position of start) takes[position] = -1n;
       loops.push(...start);
     }
-    if (this.#movesOn(loops, { takes, ends: new Set(free) })) return 'polynomial';
+    if (this.#movesOn(loops, takes, new Set(free))) return 'polynomial';
     return this.#isUnclear || this.#stepsLeft <= 0 ? 'unknown' : 'linear';
   }
 
@@ -266,10 +266,7 @@ class Automaton {
   }
 
   /** Whether some text matches one loop, a later loop, and the way from the first to the second. */
-  #movesOn(
-    loops: readonly number[],
-    { takes, ends }: { readonly takes: readonly bigint[]; readonly ends: ReadonlySet<number> },
-  ): boolean {
+  #movesOn(loops: readonly number[], takes: readonly bigint[], ends: ReadonlySet<number>): boolean {
     const reach = this.#steps.map((_, position) => this.#reachable(position));
     return loops.some((first) =>
       [...(reach[first] ?? [])].some(

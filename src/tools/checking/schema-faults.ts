@@ -488,27 +488,20 @@ function problemOf(schema: JsonSchema): string | undefined {
   const [fault] = schemaFaults(schema);
   if (fault !== undefined) return `is malformed: ${fault.path} ${fault.problem}`.slice(0, 500);
   if (validatesItselfAgain(schema)) return 'refers to itself without getting anywhere';
-  return unfolded(schema, { root: schema, known: new Map() }) > MOST_UNFOLDED
-    ? `unfolds to more than ${MOST_UNFOLDED} parts`
-    : undefined;
-}
-
-interface Unfolding {
-  readonly root: JsonSchema;
-  readonly known: Map<JsonSchema, number>;
+  return unfolded(schema, schema) > MOST_UNFOLDED ? `unfolds to more than ${MOST_UNFOLDED} parts` : undefined;
 }
 
 /** The number of parts of a schema if each reference counts as its target; a recursive reference counts as one. */
-function unfolded(schema: JsonSchema, of: Unfolding): number {
-  const before = of.known.get(schema);
+function unfolded(schema: JsonSchema, root: JsonSchema, known = new Map<JsonSchema, number>()): number {
+  const before = known.get(schema);
   if (before !== undefined) return before;
-  of.known.set(schema, 1);
+  known.set(schema, 1);
   let parts = 1;
   for (const { node, keyword } of schemaPlaces(schema))
-    if (isSchemaNode(node) && keyword.validates !== undefined) parts += unfolded(node, of);
-  const target = referredSchema(schema, of.root);
-  if (target !== undefined) parts += unfolded(target, of);
-  of.known.set(schema, parts);
+    if (isSchemaNode(node) && keyword.validates !== undefined) parts += unfolded(node, root, known);
+  const target = referredSchema(schema, root);
+  if (target !== undefined) parts += unfolded(target, root, known);
+  known.set(schema, parts);
   return parts;
 }
 

@@ -69,7 +69,7 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   const unprovided = classes.flatMap((toolset) => host.inspect(hosted(toolset)));
   refuse([...(strict ? misfits : []), ...faults, ...duplicates(tools), ...unprovided]);
   const sources = openAll(host, classes);
-  return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
+  return tools.map((planned) => bindTool(planned, sources.get(planned.class), host));
 }
 
 /** The tools of existing toolset instances, without a container. */
@@ -183,7 +183,8 @@ function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<
 
 function bindTool(
   planned: PlannedTool,
-  { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
+  source: InstanceSource | undefined,
+  host: ToolsetHost,
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${methodPlace(planned)} has no instance`);
   const { call, bindings } = planned;

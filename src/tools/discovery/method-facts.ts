@@ -329,14 +329,14 @@ export function isInjectedType(designType: unknown): boolean {
  * Why a generated description no longer matches the method, continuing "it …"; `undefined` if it seems to match.
  * Minifiers and bundlers rename parameters, so a short or numbered name is not evidence.
  */
-function misfitOf({ parameters, $defs = {} }: DescribedTool, source: MethodSource): string | undefined {
+function misfitOf({ parameters, $defs }: DescribedTool, source: MethodSource): string | undefined {
   const { designTypes, parsed, count } = source;
   const known = designTypes?.length ?? parsed?.length;
   if (known === undefined ? count > parameters.length : known !== parameters.length) {
     return `has ${known ?? count} parameters, and its generated description ${parameters.length}`;
   }
   return (
-    (parsed && misnamed(parameters, parsed)) ?? (designTypes && mistyped(parameters, { designTypes, $defs }))
+    (parsed && misnamed(parameters, parsed)) ?? (designTypes && mistyped(parameters, designTypes, $defs))
   );
 }
 
@@ -380,10 +380,8 @@ const SHORT = 2;
 
 function mistyped(
   parameters: readonly DescribedParameter[],
-  {
-    designTypes,
-    $defs,
-  }: { readonly designTypes: readonly unknown[]; readonly $defs: NonNullable<DescribedTool['$defs']> },
+  designTypes: readonly unknown[],
+  $defs: DescribedTool['$defs'],
 ): string | undefined {
   for (const [index, { name, schema, rest }] of parameters.entries()) {
     const designType = designTypes[index];

@@ -267,7 +267,7 @@ type PropertyFacts = Omit<DecoratedProperty, 'rules'> & { readonly rules: Proper
  */
 function propertyType(facts: PropertyFacts): TypeResult {
   const { options, designType, groups } = facts;
-  const named = typeFromOptions(options, { designType, groups });
+  const named = typeFromOptions(options, designType, groups);
   if (named !== undefined) return named;
   if (facts.generated && !facts.transform?.type?.discriminator) {
     return knownType(narrowed(facts.generated.type, facts.rules));
@@ -596,7 +596,7 @@ function inheritedOptions(
   for (const [index, ancestor] of ancestors.entries()) {
     for (const [key, source] of mapped[index] ?? []) {
       const said = inheritedOptions(lineage(source)).get(key);
-      if (isMadeOptional(ancestor, { key, source })) add(key, { ...said, required: false });
+      if (isMadeOptional(ancestor, key, source)) add(key, { ...said, required: false });
       else if (said !== undefined) add(key, said);
     }
     for (const [key, own] of propertyOptions(ancestor)) add(key, own);
@@ -631,10 +631,7 @@ function takesAll({ name }: ClassType, source: ClassType): boolean {
   return name === `Partial${source.name}` || (name.startsWith('Intersection') && name.includes(source.name));
 }
 
-function isMadeOptional(
-  target: ClassType,
-  { key, source }: { readonly key: string; readonly source: ClassType },
-): boolean {
+function isMadeOptional(target: ClassType, key: string, source: ClassType): boolean {
   const isMarked = (owner: ClassType): boolean =>
     (validationRules(owner).get(key) ?? []).some(({ role }) => role === 'conditional');
   const isUnruled = !validatedProperties(target).includes(key) && target.name.startsWith('Partial');

@@ -59,7 +59,7 @@ export function fromParameter(source: ParameterSource): ParameterResult {
   const wrong = paramOptionFault(options);
   if (wrong !== undefined) return wrong;
   const literal = options.default === undefined ? source.defaultValue : { value: options.default };
-  const named = typeFromOptions(options, { designType });
+  const named = typeFromOptions(options, designType);
   const result =
     named ??
     (generated ? knownType(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
@@ -114,7 +114,8 @@ function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
  */
 export function typeFromOptions(
   options: ParamOptions,
-  { designType, groups }: { readonly designType?: unknown; readonly groups?: readonly string[] },
+  designType: unknown,
+  groups?: readonly string[],
 ): TypeResult | undefined {
   if (options.schema !== undefined) return fromSource(options.schema, 'schema');
   const type = options.type === undefined ? undefined : resolveTypeReference(options.type, groups);

@@ -89,11 +89,10 @@ interface TaggedVariant {
 
 /** Whether all are scalars without keywords except descriptions, so that their schema cannot be wrong. */
 export function arePlain(properties: readonly PropertyModel[]): boolean {
-  for (const { type, keywords } of properties) {
-    if (type.kind !== 'scalar') return false;
-    for (const name in keywords) if (name !== 'description') return false;
-  }
-  return true;
+  return properties.every(
+    ({ type, keywords }) =>
+      type.kind === 'scalar' && Object.keys(keywords).every((name) => name === 'description'),
+  );
 }
 
 /** The model of a value: a parameter, a property of a DTO, or the generated description of either. */

@@ -72,16 +72,19 @@ function visit(type: ValueType, path: string, walk: TypeSurvey): void {
 }
 
 /** A definition is visited at its first reference. */
-function visitDescribed({ schema, definitions }: DescribedType, path: string, walk: TypeSurvey): void {
+function visitDescribed(
+  { schema, definitions }: Omit<DescribedType, 'kind'>,
+  path: string,
+  walk: TypeSurvey,
+): void {
   const target = classOf(schema);
   if (target !== undefined) visitClass({ class: target }, path, walk);
   const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);
   if (referred !== undefined && !walk.seen.has(referred.schema)) {
     walk.seen.add(referred.schema);
-    visitDescribed({ kind: 'described', schema: referred.schema, definitions }, path, walk);
+    visitDescribed({ schema: referred.schema, definitions }, path, walk);
   }
-  for (const part of subschemas(schema))
-    visitDescribed({ kind: 'described', schema: part, definitions }, path, walk);
+  for (const part of subschemas(schema)) visitDescribed({ schema: part, definitions }, path, walk);
 }
 
 type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;

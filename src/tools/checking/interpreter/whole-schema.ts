@@ -94,7 +94,7 @@ function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
     if (!isSchemaNode(node) || keyword.validates === undefined || keyword.validates === 'names') continue;
     const types =
       keyword.validates === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.validates];
-    const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.validates === 'value' };
+    const step = { to: node, way: wayOf(part, schema, root), isSame: keyword.validates === 'value' };
     steps.push(types === undefined ? step : { ...step, types: [types].flat() });
   }
   return steps;
@@ -113,10 +113,7 @@ const ONE_OF: ReadonlyMap<string, string> = new Map([
   ...['then', 'else'].map((name) => [name, 'then or else'] as const),
 ]);
 
-function wayOf(
-  { name, key }: Subschema,
-  { schema, root }: { readonly schema: JsonSchema; readonly root: JsonSchema },
-): string {
+function wayOf({ name, key }: Subschema, schema: JsonSchema, root: JsonSchema): string {
   const branches = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
   if (Array.isArray(branches)) {
     const chosen = unionChooser(branches, root)({});

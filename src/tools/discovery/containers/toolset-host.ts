@@ -50,7 +50,7 @@ function inspectDependencies(container: DependencyContainer, root: ProvidedClass
     }
     for (const [index, parameter] of parameters.entries())
       if (!inspectParameter(container, { visit, parameter, findings }))
-        note(findings, missingProvider({ class: visit.class, parameters, index, path: visit.path }));
+        note(findings, missingProvider(visit, parameters, index));
   }
   return { faults: [...findings.faults.values()], providers: findings.providers };
 }
@@ -156,18 +156,16 @@ function unknownConstructor(target: ClassType): UnplacedFault {
 }
 
 /** The fault of a parameter without a provider; the `?` marks it. */
-function missingProvider(of: {
-  readonly class: ClassType;
-  readonly parameters: readonly ConstructorParameter[];
-  readonly index: number;
-  readonly path: readonly string[];
-}): UnplacedFault {
-  const token = of.parameters[of.index]?.token;
-  const signature = of.parameters.map((parameter, index) =>
-    index === of.index ? '?' : nameOf(parameter.token),
-  );
-  const via = of.path.length > 1 ? ` (${of.path.join(' → ')})` : '';
-  const problem = `nothing provides parameter #${of.index} (${nameOf(token)}) of ${of.class.name}(${signature.join(', ')})${via}`;
+function missingProvider(
+  { class: target, path }: Visit,
+  parameters: readonly ConstructorParameter[],
+  index: number,
+): UnplacedFault {
+  const token = parameters[index]?.token;
+  const names = parameters.map((parameter) => nameOf(parameter.token));
+  const signature = names.with(index, '?').join(', ');
+  const via = path.length > 1 ? ` (${path.join(' → ')})` : '';
+  const problem = `nothing provides parameter #${index} (${nameOf(token)}) of ${target.name}(${signature})${via}`;
   if (!isLostType(token)) {
     return {
       problem,
