@@ -1,5 +1,5 @@
 import { isRecord } from '../kernel/json.js';
-import { listOf, type OptionRule, protecting } from '../kernel/options.js';
+import { BOOLEAN, FILLED_TEXT, listOf, type OptionRule, protecting } from '../kernel/options.js';
 import type { CallScope, CallStatus } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { LLMRequest, LLMResponse } from './llm-provider.js';
@@ -170,19 +170,17 @@ function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] 
   const wrong = MOMENTS.filter((name) => hook[name] !== undefined && typeof hook[name] !== 'function');
   const isEmpty = MOMENTS.every((name) => hook[name] === undefined);
   const { name, onlyReads } = hook;
-  return [
+  const problems = [
     ...unknown.map(
       (key) => `has \`${key}\`, which is nothing of a hook: ${MOMENTS.join(', ')}, name, onlyReads`,
     ),
     ...wrong.map((key) => `has a \`${key}\` that is not a function`),
-    ...(isEmpty ? ['has none of the functions of a hook'] : []),
-    ...(name === undefined || (typeof name === 'string' && name.trim() !== '')
-      ? []
-      : ['has a `name` that is not a text']),
-    ...(onlyReads === undefined || typeof onlyReads === 'boolean'
-      ? []
-      : ['has an `onlyReads` that is not true or false']),
   ];
+  if (isEmpty) problems.push('has none of the functions of a hook');
+  if (name !== undefined && !FILLED_TEXT.accepts(name)) problems.push('has a `name` that is not a text');
+  if (onlyReads !== undefined && !BOOLEAN.accepts(onlyReads))
+    problems.push('has an `onlyReads` that is not true or false');
+  return problems;
 }
 
 /** The rule for the option `hooks`. */

@@ -37,8 +37,7 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
   const faults = describeAll(reported, schema);
   const messages = new Map<string, Set<string>>();
   const distinct = faults.filter(({ path, message }) => {
-    const before = messages.get(path) ?? new Set();
-    messages.set(path, before);
+    const before = cached(messages, path, () => new Set());
     return before.size < before.add(message).size;
   });
   const unreported = Array<ValueFault>(errors.length - reported.length).fill(UNREPORTED);

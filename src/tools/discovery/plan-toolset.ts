@@ -100,13 +100,14 @@ export function planToolset(
   }
   for (const method of methods) {
     const planned = planMethod(toolset, isRecord(said) ? said : {}, method);
+    const { tool, misfit, disagreements = [], required: unstated = [] } = planned;
     const where = `${toolset.name}.${String(method.record.key)}`;
-    if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
-    warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
+    if (misfit !== undefined) misfits.push(misfitFault(where, `it ${misfit}`));
+    warnings.push(...disagreements.map((problem) => ({ where, problem, fix: ONE_TYPE })));
     warnings.push(...(planned.warnings ?? []));
-    required.push(...(planned.required ?? []).map((name) => `${where}(${name})`));
-    if ('tool' in planned) tools.push(planned.tool);
-    else faults.push(...planned.faults.map((fault) => ({ where, ...fault })));
+    required.push(...unstated.map((name) => `${where}(${name})`));
+    if (tool !== undefined) tools.push(tool);
+    faults.push(...(planned.faults ?? []).map((fault) => ({ where, ...fault })));
   }
   return { tools, faults, misfits, warnings, required };
 }
@@ -134,13 +135,16 @@ function misfitFault(where: string, problem: string): AuthorFault {
   };
 }
 
-type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readonly UnplacedFault[] }) & {
+/** A tool, or the faults of its declaration. */
+interface PlannedMethod {
+  readonly tool?: PlannedTool;
+  readonly faults?: readonly UnplacedFault[];
   /** Why the generated description of the method was ignored; continues "it …". */
   readonly misfit?: string;
   readonly disagreements?: readonly string[];
   readonly warnings?: readonly AuthorFault[];
   readonly required?: readonly string[];
-};
+}
 
 const ONE_TYPE = 'the same type for TypeScript and for class-validator';
 
@@ -310,11 +314,16 @@ function missingDescription({ description }: ToolOptions, where: string): readon
 
 /** One-letter names in a renamed class come from the minifier, and the model would see them. */
 function minifiedNames(
-  { parameters }: ToolOptions,
+  options: ToolOptions,
   facts: MethodFacts,
   declaredIn: ClassType,
 ): UnplacedFault | undefined {
-  const names = parameters === undefined ? namesFromSource(facts) : NO_NAMES;
+  const names = inferredParameters(options, facts).flatMap((parameter) => {
+    const { records, parsed } = parameter;
+    const isProperty = records.length === 0 || records[0]?.role === 'property';
+    const isNamed = paramOptions(parameter)?.name !== undefined;
+    return isProperty && !isNamed && parsed?.name !== undefined ? [parsed.name] : [];
+  });
   const isShort = names.length > 0 && names.every((name) => name.length === 1);
   if (!isShort || !isMinified(declaredIn)) return undefined;
   return {
@@ -334,33 +343,21 @@ function isDeveloped(): boolean {
  * generated file state it, and decorator metadata cannot.
  */
 function requiredByDefault(
-  { parameters }: ToolOptions,
+  options: ToolOptions,
   facts: MethodFacts,
   bindings: readonly ArgumentBinding[],
 ): readonly string[] {
-  if (!facts.ok || facts.generated !== undefined || parameters !== undefined) return NO_NAMES;
-  const names: string[] = [];
-  for (const [index, parameter] of facts.parameters.entries()) {
+  return inferredParameters(options, facts).flatMap((parameter, index) => {
     const binding = bindings[index];
-    if (binding?.from !== 'property' || parameter.parsed?.hasDefault) continue;
-    if (paramOptions(parameter)?.required === undefined) names.push(binding.name);
-  }
-  return names;
+    if (binding?.from !== 'property' || parameter.parsed?.hasDefault) return [];
+    return paramOptions(parameter)?.required === undefined ? [binding.name] : [];
+  });
 }
 
-const NO_NAMES: readonly string[] = [];
-
-/** Names of properties that come only from the source. */
-function namesFromSource(facts: MethodFacts): readonly string[] {
-  if (!facts.ok || facts.generated !== undefined) return NO_NAMES;
-  const names: string[] = [];
-  for (const parameter of facts.parameters) {
-    const { records, parsed } = parameter;
-    const isProperty = records.length === 0 || records[0]?.role === 'property';
-    if (isProperty && parsed?.name !== undefined && paramOptions(parameter)?.name === undefined)
-      names.push(parsed.name);
-  }
-  return names;
+/** The parameters that no schema and no generated file describes. */
+function inferredParameters(options: ToolOptions, facts: MethodFacts): readonly ParameterFacts[] {
+  const isDescribed = options.parameters !== undefined || !facts.ok || facts.generated !== undefined;
+  return isDescribed ? [] : facts.parameters;
 }
 
 function paramOptions({ records }: ParameterFacts) {

@@ -87,25 +87,18 @@ function fromSource(source: SchemaSource, what: string, faults: UnplacedFault[])
 
 /** The root must be an object, because providers refuse other tools. */
 export function objectFaults(schema: JsonSchema): readonly UnplacedFault[] {
-  return describesObject(schema, schema) ? [] : [NO_OBJECT];
+  if (describesObject(schema, schema)) return [];
+  const fix = "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })";
+  return [{ problem: 'its `parameters` describe no object', fix }];
 }
-
-const NO_OBJECT: UnplacedFault = {
-  problem: 'its `parameters` describe no object',
-  fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
-};
 
 /** The faults of a tool with text input whose parameters are not a single string. */
 export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly UnplacedFault[] {
   const [first, ...others] = Object.values(properties);
-  const isText = type === 'object' && others.length === 0 && first?.type === 'string';
-  return isText ? [] : [NO_TEXT];
+  if (type === 'object' && others.length === 0 && first?.type === 'string') return [];
+  const problem = "its `input` is 'text', and its parameters are not one string alone";
+  return [{ problem, fix: "exactly one parameter, of the type string; or no `input: 'text'`" }];
 }
-
-const NO_TEXT: UnplacedFault = {
-  problem: "its `input` is 'text', and its parameters are not one string alone",
-  fix: "exactly one parameter, of the type string; or no `input: 'text'`",
-};
 
 const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];
 

@@ -13,7 +13,7 @@ export function findReference(
   from: JsonSchema = root,
 ): JsonSchema | boolean | undefined {
   const { bases, named } = cached(known, root, addressesOf);
-  const [address = '', fragment = ''] = split(resolveUri(reference, bases.get(from) ?? ROOT));
+  const [address = '', fragment = ''] = resolveUri(reference, bases.get(from) ?? ROOT).split('#');
   const resource = named.get(address);
   if (resource === undefined || fragment === '') return resource;
   return fragment.startsWith('/') ? follow(resource, fragment) : named.get(`${address}#${fragment}`);
@@ -44,20 +44,15 @@ function addressesOf(root: JsonSchema): Addresses {
       if (base !== around) named.set(base, schema);
     }
     for (const anchor of [$anchor, $dynamicAnchor])
-      if (typeof anchor === 'string') named.set(`${split(base)[0]}#${anchor}`, schema);
+      if (typeof anchor === 'string') named.set(`${base.split('#')[0]}#${anchor}`, schema);
     for (const part of subschemas(schema)) if (!bases.has(part)) bases.set(part, bases.get(schema) ?? base);
   }
   return { bases, named };
 }
 
 function resolveUri(reference: string, base: string): string {
-  if (reference.startsWith('#')) return split(base)[0] + reference;
+  if (reference.startsWith('#')) return base.split('#')[0] + reference;
   return URL.parse(reference, base)?.href ?? reference;
-}
-
-function split(uri: string): readonly [address: string, fragment: string] {
-  const hash = uri.indexOf('#');
-  return hash < 0 ? [uri, ''] : [uri.slice(0, hash), uri.slice(hash + 1)];
 }
 
 function follow(resource: JsonSchema, pointer: string): JsonSchema | boolean | undefined {

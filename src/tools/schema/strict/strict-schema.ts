@@ -281,7 +281,8 @@ export interface StrictReport {
   readonly checked: readonly StrictNote[];
 }
 
-const WORDS: Readonly<Record<Exclude<StrictEdit['kind'], 'said' | 'closed'>, string>> = {
+/** `closed` is missing: calls drop such properties anyway. */
+const WORDS: Readonly<Partial<Record<StrictEdit['kind'], string>>> = {
   anything: 'any value is a value of a definition, in which objects are lists of entries',
   constant: 'a constant is a list of one',
   merged: 'schemas that hold together are one',
@@ -299,22 +300,26 @@ const WORDS: Readonly<Record<Exclude<StrictEdit['kind'], 'said' | 'closed'>, str
 
 /** Groups the edits by kind and describes them. */
 function strictReport(edits: readonly StrictEdit[]): StrictReport {
-  const rewritten = new Map<string, Set<string>>();
-  const checked = new Map<string, Set<string>>();
-  const add = (notes: typeof rewritten, what: string, at: string): void => {
-    cached(notes, what, () => new Set()).add(at);
+  return {
+    rewritten: notesOn(edits, ({ kind }) => WORDS[kind]),
+    checked: notesOn(edits, (edit) => {
+      if (edit.kind === 'said') return edit.keyword;
+      return edit.kind === 'union' ? 'oneOf' : undefined;
+    }),
   };
-  for (const edit of edits) {
-    if (edit.kind === 'said') add(checked, edit.keyword, edit.at);
-    // Calls drop such properties anyway.
-    else if (edit.kind !== 'closed') add(rewritten, WORDS[edit.kind], edit.at);
-    if (edit.kind === 'union') add(checked, 'oneOf', edit.at);
-  }
-  return { rewritten: listed(rewritten), checked: listed(checked) };
 }
 
-function listed(notes: ReadonlyMap<string, ReadonlySet<string>>): readonly StrictNote[] {
-  return [...notes].map(([what, places]) => ({ what, places: [...places] }));
+/** The places of the edits, by what is said of them; edits of which nothing is said are left out. */
+function notesOn(
+  edits: readonly StrictEdit[],
+  textOf: (edit: StrictEdit) => string | undefined,
+): readonly StrictNote[] {
+  const notes = new Map<string, Set<string>>();
+  for (const edit of edits) {
+    const what = textOf(edit);
+    if (what !== undefined) cached(notes, what, () => new Set()).add(edit.at);
+  }
+  return Array.from(notes, ([what, places]) => ({ what, places: [...places] }));
 }
 
 /** The strict form of a schema, with conversions in both directions. */
