@@ -1,4 +1,4 @@
-import { isRecord } from '../kernel/json.js';
+import { type Fields, isRecord } from '../kernel/json.js';
 import { BOOLEAN, FILLED_TEXT, listOf, type OptionRule, protecting } from '../kernel/options.js';
 import type { CallScope, CallStatus } from './call.js';
 import type { JsonObject } from './json-schema.js';
@@ -163,7 +163,7 @@ const HOOK: OptionRule = {
 };
 
 /** A misspelled hook would never run. Instances of classes may have other members. */
-function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] {
+function problemsOf(hook: Fields): readonly string[] {
   const isPlain = Object.getPrototypeOf(hook) === Object.prototype;
   const own = isPlain ? Object.keys(hook) : [];
   const unknown = own.filter((name) => ![...MOMENTS, 'name', 'onlyReads'].includes(name));

@@ -1,3 +1,5 @@
+import { isObject } from '../kernel/json.js';
+
 const BRAND = Symbol.for('toolwright.ToolResult');
 
 /** The five fields of a result that are serialized. */
@@ -46,8 +48,7 @@ export class ToolResult {
   readonly details?: unknown;
 
   constructor(fields: ToolResultFields) {
-    if (typeof fields !== 'object' || fields === null)
-      throw new TypeError("ToolResult takes fields: new ToolResult({ forLLM: '…' })");
+    if (!isObject(fields)) throw new TypeError("ToolResult takes fields: new ToolResult({ forLLM: '…' })");
     this.forLLM = fields.forLLM;
     // Untyped authors may write `isError: 1`.
     this.silent = Boolean(fields.silent);
@@ -78,7 +79,7 @@ export class ToolResult {
 
   /** Reads the output of `JSON.stringify`. */
   static fromJSON(json: SerializedToolResult): ToolResult {
-    if (typeof json !== 'object' || json === null)
+    if (!isObject(json))
       throw new TypeError('ToolResult.fromJSON takes what JSON.stringify wrote of a result');
     return new ToolResult({
       forLLM: json.for_llm,
@@ -91,7 +92,7 @@ export class ToolResult {
 
   /** Whether a value is a result, including results of another copy of this package. */
   static is(value: unknown): value is ToolResult {
-    return typeof value === 'object' && value !== null && BRAND in value;
+    return isObject(value) && BRAND in value;
   }
 }
 
@@ -174,7 +175,7 @@ export class RetryToolCall extends Error {
 
   /** Whether a thrown value is a `RetryToolCall`, including those of another copy of this package. */
   static is(value: unknown): value is RetryToolCall {
-    return typeof value === 'object' && value !== null && RETRY_BRAND in value;
+    return isObject(value) && RETRY_BRAND in value;
   }
 }
 

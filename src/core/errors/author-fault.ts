@@ -29,6 +29,11 @@ export interface AuthorFault {
 /** A mistake whose place the caller adds. */
 export type UnplacedFault = Omit<AuthorFault, 'where'>;
 
+/** A result, or all faults that prevent it. */
+export type OrFaults<Result, Fault = UnplacedFault> =
+  | ({ readonly ok: true } & Result)
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
 /** All mistakes of an author: as text and as data. */
 class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
   declare readonly faults: readonly Fault[];

@@ -1,4 +1,4 @@
-import { isObject, parsedJson } from './json.js';
+import { type Fields, isObject, parsedJson } from './json.js';
 
 /** An integer that may have more digits than a number can store; shorter integers are always exact. */
 const LONG_INTEGER = /^-?\d{16,}$/;
@@ -91,8 +91,6 @@ function differ(one: unknown, other: unknown): boolean {
     }
   return false;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** The number of a literal, or the literal itself if the number would have other digits. */
 export function exactNumber(literal: string): number | string {

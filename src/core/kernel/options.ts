@@ -1,5 +1,5 @@
 import { ofAnotherCopy } from './error-message.js';
-import { isObject, isPlainObject, isRecord, plainJson } from './json.js';
+import { type Fields, isObject, isPlainObject, isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
 import { visibleLine } from './visible-text.js';
 
@@ -41,7 +41,7 @@ export function optionFaults(given: unknown, table: OptionTable): readonly Optio
 export function wrongValues(given: object, table: OptionTable, path = ''): readonly OptionFault[] {
   let faults: OptionFault[] | undefined;
   for (const [name, rule] of table.rules) {
-    const value = (given as Readonly<Record<string, unknown>>)[name];
+    const value = (given as Fields)[name];
     if (isFine(rule, { value, isGiven: value !== undefined || name in given })) continue;
     faults ??= [];
     faults.push(...describeWrong(path + name, value, rule));
@@ -75,7 +75,7 @@ export function objectOf<Options>(
 }
 
 /** Omits options that JSON Schema cannot express. If such an option is required, there is no schema. */
-function schemaOf({ rules, required }: OptionTable): RuleSchema | undefined {
+function schemaOf({ rules, required }: OptionTable): Fields | undefined {
   const said = Array.from(rules).flatMap(([name, { schema }]) => (schema ? [[name, schema] as const] : []));
   const properties = Object.fromEntries(said);
   if (required.some((name) => !Object.hasOwn(properties, name))) return undefined;
@@ -218,13 +218,11 @@ function hidden(value: unknown): string {
   return value.trim() === '' ? 'empty' : `a text of ${value.length} characters`;
 }
 
-type RuleSchema = Readonly<Record<string, unknown>>;
-
 /** The rule for an option. */
 export interface OptionRule {
   accepts(value: unknown): boolean;
   /** The rule as JSON Schema, if it can be expressed. */
-  readonly schema?: RuleSchema;
+  readonly schema?: Fields;
   /** The text after the option's name in the fix. */
   readonly fix: string;
   readonly isRequired?: boolean;
@@ -365,9 +363,7 @@ export function withMethods(methods: readonly string[], fix: string): OptionRule
   return {
     accepts: (value) => {
       if (!isObject(value) && typeof value !== 'function') return false;
-      return methods.every(
-        (name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function',
-      );
+      return methods.every((name) => typeof (value as Fields)[name] === 'function');
     },
     fix,
   };

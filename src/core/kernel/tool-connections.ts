@@ -1,3 +1,5 @@
+import { cached } from './cached.js';
+
 /** A connection through which some tools of a registry are called, such as an MCP server. */
 interface ToolConnection {
   readonly name: string;
@@ -13,8 +15,8 @@ const CONNECTIONS = new WeakMap<object, Set<() => ToolConnection>>();
 
 /** Returns a function that removes the connection. */
 export function addConnection(registry: object, connection: () => ToolConnection): () => void {
-  const known = CONNECTIONS.get(registry) ?? new Set();
-  CONNECTIONS.set(registry, known.add(connection));
+  const known = cached(CONNECTIONS, registry, () => new Set());
+  known.add(connection);
   return () => known.delete(connection);
 }
 

@@ -13,7 +13,7 @@ import type {
 import { JOB_QUEUE, type JobBackoff } from '../contract/job-engine.js';
 import type { AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool.js';
 import type { UnplacedFault } from '../errors/author-fault.js';
-import { isRecord } from '../kernel/json.js';
+import { type Fields, isRecord } from '../kernel/json.js';
 import {
   ANY_VALUE,
   BOOLEAN,
@@ -241,7 +241,7 @@ const DEFINED = optionTable<ToolDefinition>('defineTool', DEFINITION, MEANT);
 export function givenOptions<Options extends object>(given: Options): Options {
   const found: Record<string, unknown> = {};
   for (const name of DEFINED.rules.keys()) {
-    const value = (given as Readonly<Record<string, unknown>>)[name];
+    const value = (given as Fields)[name];
     if (value !== undefined) found[name] = value;
   }
   return found as Options;

@@ -3,7 +3,15 @@ import type { ArgumentFault } from '../../core/contract/tool.js';
 import { cached } from '../../core/kernel/cached.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
-import { childPath, copyOfJson, isObject, isRecord, plainJson, setOwn } from '../../core/kernel/json.js';
+import {
+  childPath,
+  copyOfJson,
+  type Fields,
+  isObject,
+  isRecord,
+  plainJson,
+  setOwn,
+} from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { findReference } from '../schema/find-reference.js';
 import {
@@ -595,7 +603,7 @@ function isKnown(schema: JsonSchema): schema is JsonSchema & Required<Pick<JsonS
   );
 }
 
-function copierOfFields(properties: Readonly<Record<string, unknown>>): CopyPart {
+function copierOfFields(properties: Fields): CopyPart {
   const inner: (readonly [name: string, copy: CopyPart])[] = [];
   for (const [name, property] of Object.entries(properties)) {
     const copy = copierOf(property);
@@ -751,7 +759,7 @@ function isWithinBounds(value: unknown, levels: number): boolean {
   if (levels === MOST_LEVELS) return false;
   if (Array.isArray(value)) return areWithinBounds(value, levels + 1);
   for (const key in value) {
-    const member = (value as Readonly<Record<string, unknown>>)[key];
+    const member = (value as Fields)[key];
     if (typeof member !== 'string' && !isWithinBounds(member, levels + 1)) return false;
   }
   return true;

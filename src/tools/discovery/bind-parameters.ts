@@ -1,7 +1,7 @@
 import type { ArgsOptions, ClassType, ParamOptions } from '../../core/contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
-import type { UnplacedFault } from '../../core/errors/author-fault.js';
+import type { OrFaults, UnplacedFault } from '../../core/errors/author-fault.js';
 import { listOf, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
 import { fromParameter } from '../schema/from-parameter.js';
 import { NO_METADATA, resolveDesignType } from '../schema/type-reference.js';
@@ -9,15 +9,10 @@ import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { isInjectedType, type ParameterFacts } from './method-facts.js';
 
 /** The signature of a method: the source of each parameter's value, and the model of the arguments. */
-export interface MethodSignature {
+interface MethodSignature {
   readonly bindings: readonly ArgumentBinding[];
   readonly arguments: ArgumentsModel;
 }
-
-/** The signature, or all faults of its parameters. */
-export type SignatureResult =
-  | { readonly ok: true; readonly signature: MethodSignature }
-  | { readonly ok: false; readonly faults: readonly UnplacedFault[] };
 
 /** A parameter that receives a property of the arguments, all arguments, or an injected value. */
 interface BoundParameter {
@@ -27,7 +22,7 @@ interface BoundParameter {
 }
 
 /** Reads a method's parameters. Collects every fault instead of stopping at the first. */
-export function bindParameters(parameters: readonly ParameterFacts[]): SignatureResult {
+export function bindParameters(parameters: readonly ParameterFacts[]): OrFaults<MethodSignature> {
   const isAlone = areAlone(parameters);
   const bindings: ArgumentBinding[] = [];
   const properties: PropertyModel[] = [];
@@ -47,14 +42,17 @@ export function bindParameters(parameters: readonly ParameterFacts[]): Signature
     faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
   faults.push(...clashes(properties, wholes.length));
   if (faults.length > 0) return { ok: false, faults };
-  return { ok: true, signature: { bindings, arguments: wholes[0] ?? { properties } } };
+  return { ok: true, bindings, arguments: wholes[0] ?? { properties } };
 }
 
 /**
  * Binds a method's parameters to an explicit schema, which replaces their types. A parameter receives the property
  * with its name. A single parameter that matches no property receives the whole arguments object.
  */
-export function bindToSchema(parameters: readonly ParameterFacts[], schema: JsonSchema): SignatureResult {
+export function bindToSchema(
+  parameters: readonly ParameterFacts[],
+  schema: JsonSchema,
+): OrFaults<Pick<MethodSignature, 'bindings'>> {
   const names = Object.keys(schema.properties ?? {});
   const isAlone = areAlone(parameters);
   const bindings: ArgumentBinding[] = [];
@@ -76,7 +74,7 @@ export function bindToSchema(parameters: readonly ParameterFacts[], schema: Json
       });
   }
   if (faults.length > 0) return { ok: false, faults };
-  return { ok: true, signature: { bindings, arguments: { properties: [] } } };
+  return { ok: true, bindings };
 }
 
 /** Whether only one parameter receives arguments. */

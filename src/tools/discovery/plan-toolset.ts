@@ -8,7 +8,12 @@ import {
 } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
-import { type AuthorFault, type UnplacedFault, undescribed } from '../../core/errors/author-fault.js';
+import {
+  type AuthorFault,
+  type OrFaults,
+  type UnplacedFault,
+  undescribed,
+} from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
   describedTool,
@@ -29,8 +34,6 @@ import {
   bindToSchema,
   createCaller,
   type MethodCaller,
-  type MethodSignature,
-  type SignatureResult,
 } from './bind-parameters.js';
 import { illegalName, TOOL_NAME } from './define-tool.js';
 import {
@@ -178,8 +181,8 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
   if (ownFaults.length > 0) return { faults: ownFaults, misfit };
-  const { parameters, output, hydrate, disagreements, warnings } = understood.schemas;
-  const { bindings } = understood.signature;
+  const { bindings, schemas } = understood;
+  const { parameters, output, hydrate, disagreements, warnings } = schemas;
   const where = `${toolset.name}.${String(key)}`;
   const minified = minifiedNames(options, facts, declaredIn);
   if (minified !== undefined && !isDeveloped()) return { faults: [minified], misfit };
@@ -250,10 +253,6 @@ function withToolset(options: ToolOptions, { defer, namespace }: ToolsetOptions)
   return { ...options, defer: options.defer ?? defer, namespace: options.namespace ?? namespace };
 }
 
-type UnderstoodMethod =
-  | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
-  | { readonly ok: false; readonly faults: readonly UnplacedFault[] };
-
 /** `@Tool` wins over `@ApiOperation`, and that over the generated file. */
 function withDescription(
   options: ToolOptions,
@@ -270,20 +269,23 @@ function withDescription(
 }
 
 /** An explicit schema defines the parameters; otherwise the parameters define the schema. */
-function understand(facts: MethodFacts, options: ToolOptions): UnderstoodMethod {
+function understand(
+  facts: MethodFacts,
+  options: ToolOptions,
+): OrFaults<{ readonly schemas: ToolSchemas; readonly bindings: readonly ArgumentBinding[] }> {
   if (options.parameters === undefined) {
     const bound = facts.ok ? bindParameters(facts.parameters) : unreadable(facts.problem);
     if (!bound.ok) return bound;
-    const schemas = buildToolSchemas(options, (faults) => fromSignature(bound.signature.arguments, faults));
-    return schemas.ok ? { ok: true, schemas, signature: bound.signature } : schemas;
+    const schemas = buildToolSchemas(options, (faults) => fromSignature(bound.arguments, faults));
+    return schemas.ok ? { ...bound, schemas } : schemas;
   }
   const schemas = buildToolSchemas(options);
   if (!schemas.ok) return schemas;
   const bound = facts.ok ? bindToSchema(facts.parameters, schemas.parameters) : unreadable(facts.problem);
-  return bound.ok ? { ok: true, schemas, signature: bound.signature } : bound;
+  return bound.ok ? { ...bound, schemas } : bound;
 }
 
-function unreadable(problem: string): SignatureResult {
+function unreadable(problem: string): OrFaults<never> {
   const causes = [
     'a decorator below @Tool has put another function in the method’s place',
     'the compile target turns async methods into generators (use ES2017 or newer)',

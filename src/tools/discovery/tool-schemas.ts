@@ -1,7 +1,7 @@
 import type { ToolOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
-import type { UnplacedFault } from '../../core/errors/author-fault.js';
+import type { OrFaults, UnplacedFault } from '../../core/errors/author-fault.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
 import { standardHydrator } from '../checking/hydration/standard-hydrator.js';
 import {
@@ -26,16 +26,11 @@ export interface ToolSchemas {
   readonly warnings: readonly UnplacedFault[];
 }
 
-/** The schemas, or the faults that prevent them. */
-type ToolSchemasResult =
-  | ({ readonly ok: true } & ToolSchemas)
-  | { readonly ok: false; readonly faults: readonly UnplacedFault[] };
-
 /** The schemas of a tool. Without explicit `parameters`, `build` creates them from the signature, if there is one. */
 export function buildToolSchemas(
   options: Pick<ToolOptions, 'parameters' | 'output' | 'input'>,
   build: (faults: UnplacedFault[]) => BuiltSchema | undefined = () => NO_PARAMETERS,
-): ToolSchemasResult {
+): OrFaults<ToolSchemas> {
   const faults: UnplacedFault[] = [];
   const output = options.output ? fromSource(options.output, 'output', faults) : undefined;
   const input = options.parameters ? fromSource(options.parameters, 'parameters', faults) : build(faults);

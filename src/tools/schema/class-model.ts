@@ -1,6 +1,7 @@
 import type { ClassType, DescribedSchema, ParamOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import type { OrFaults } from '../../core/errors/author-fault.js';
+import { type Fields, filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { isBundled } from '../../core/kernel/optional-package.cjs';
 import {
   lineage,
@@ -121,7 +122,7 @@ function fromProperty(decorated: DecoratedProperty): PropertyResult {
 function remainingOf(key: string, { inexact, isOptional }: PropertyRules): RemainingRules {
   if (inexact.length === 0) return 'none';
   return inexact.map(({ rule, meaning: { enough } }) => (instance) => {
-    const value = (instance as Readonly<Record<string, unknown>>)[key];
+    const value = (instance as Fields)[key];
     if ((value === undefined || value === null) && isOptional) return true;
     return (typeof value === 'string' && enough?.test(value)) || rule.passes(value, instance);
   });
@@ -403,9 +404,7 @@ function acceptsInitial(
 }
 
 /** The model of a class, or all properties that cannot be described. */
-type ClassModelResult =
-  | { readonly ok: true; readonly model: ClassModel }
-  | { readonly ok: false; readonly faults: readonly PropertyFault[] };
+type ClassModelResult = OrFaults<{ readonly model: ClassModel }, PropertyFault>;
 
 // By reference, not by name: many tool inputs are called `Input` or `Args`.
 const models = new WeakMap<ClassType, Map<string, ClassModelResult>>();
@@ -662,8 +661,6 @@ const PROPERTIES = 'swagger/apiModelPropertiesArray';
 const PROPERTY = 'swagger/apiModelProperties';
 const OPERATION = 'swagger/apiOperation';
 
-type Metadata = Readonly<Record<string, unknown>>;
-
 /** The properties of this class with `@ApiProperty`, without inherited and response-only properties. */
 function apiProperties(target: ClassType): readonly string[] {
   const keys = metadata(PROPERTIES, target.prototype);
@@ -744,7 +741,7 @@ function fitting(values: ValueRules['values'], hint: TypeHint | undefined): Valu
   return values.every((value) => typeof value === kind) ? values : undefined;
 }
 
-function typeOf(said: Metadata): { readonly isArray: boolean; readonly type?: ValueType } {
+function typeOf(said: Fields): { readonly isArray: boolean; readonly type?: ValueType } {
   const { items } = said;
   const isList = said.isArray === true || said.type === 'array';
   const reference = said.type === 'array' ? (isRecord(items) ? items.type : undefined) : said.type;
@@ -762,7 +759,7 @@ function hintOf(type: ValueType | undefined): TypeHint | undefined {
   return type?.kind === 'schema' ? 'object' : undefined;
 }
 
-function valuesOf({ enum: source }: Metadata): ValueRules['values'] {
+function valuesOf({ enum: source }: Fields): ValueRules['values'] {
   if (!Array.isArray(source) && !isEnumObject(source)) return undefined;
   const values = enumValues(source).filter(isJsonScalar);
   return values.length === 0 ? undefined : values;
@@ -776,7 +773,7 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 /** On an array, `@nestjs/swagger` applies these to the items. */
 const MOVED_TO_ITEMS = ['format', 'maximum', 'maxLength', 'minimum', 'minLength', 'pattern'];
 
-function saidKeywords(said: Metadata): JsonSchema {
+function saidKeywords(said: Fields): JsonSchema {
   const { title, format, pattern, exclusiveMinimum, exclusiveMaximum, uniqueItems, deprecated } = said;
   const bounds = BOUNDS.filter((name) => Number.isFinite(said[name])).map((name) => [name, said[name]]);
   const { minimum, maximum, ...others } = Object.fromEntries(bounds);
@@ -794,7 +791,7 @@ function saidKeywords(said: Metadata): JsonSchema {
   });
 }
 
-function examplesOf({ example, examples }: Metadata): readonly unknown[] | undefined {
+function examplesOf({ example, examples }: Fields): readonly unknown[] | undefined {
   const said = example === undefined ? examples : [example];
   const listed = isRecord(said)
     ? Object.values(said).map((each) => (isRecord(each) && 'value' in each ? each.value : each))
@@ -817,7 +814,7 @@ function isOfHint(value: unknown, hint: TypeHint | undefined): boolean {
   return hint === undefined || typeof value === hint;
 }
 
-function readMetadata(target: ClassType, key: string): Metadata | undefined {
+function readMetadata(target: ClassType, key: string): Fields | undefined {
   return nearest(target, ({ prototype }) => {
     const said = metadata(PROPERTY, prototype, key);
     return isRecord(said) ? said : undefined;

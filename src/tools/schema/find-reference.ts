@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { cached } from '../../core/kernel/cached.js';
-import { isObject, keyOfStep } from '../../core/kernel/json.js';
+import { type Fields, isObject, keyOfStep } from '../../core/kernel/json.js';
 import { isSchemaNode, subschemas } from './keywords.js';
 
 /**
@@ -60,7 +60,7 @@ function follow(resource: JsonSchema, pointer: string): JsonSchema | boolean | u
   for (const step of pointer.split('/').slice(1)) {
     const key = readStep(step);
     if (!isObject(node) || !Object.hasOwn(node, key)) return undefined;
-    node = (node as Readonly<Record<string, unknown>>)[key];
+    node = (node as Fields)[key];
   }
   return isSchemaNode(node) || typeof node === 'boolean' ? node : undefined;
 }

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { filterFields, isObject, isRecord, mapFields } from '../../core/kernel/json.js';
+import { type Fields, filterFields, isObject, isRecord, mapFields } from '../../core/kernel/json.js';
 
 /** The drafts that are distinguished. */
 export type Draft = '7' | '2019-09' | '2020-12';
@@ -230,7 +230,7 @@ const HOLDING: ReadonlyMap<string, Keyword> = new Map(
   [...KEYWORDS].filter(([, { takes }]) => HOLDERS.has(takes)),
 );
 
-function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Record<string, unknown>> {
+function holdsSeveral(value: unknown, { takes }: Keyword): value is Fields {
   if (takes === 'a schema' || !isObject(value)) return false;
   return Array.isArray(value) || takes !== 'a schema or a list of schemas';
 }

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { OrFaults } from '../../core/errors/author-fault.js';
 import { cached } from '../../core/kernel/cached.js';
 import { freeName } from '../../core/kernel/free-name.js';
 import { childPath, pointerStep, setOwn, withoutUndefined } from '../../core/kernel/json.js';
@@ -148,15 +149,14 @@ function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] 
 }
 
 /** A schema, or all faults that prevent it. */
-type WriteSchemaResult =
-  | {
-      readonly ok: true;
-      readonly schema: JsonSchema;
-      /** The schema of values before they are transformed, if it differs. */
-      readonly accepted?: JsonSchema;
-      readonly disagreements?: readonly string[];
-    }
-  | { readonly ok: false; readonly faults: readonly PropertyFault[] };
+type WriteSchemaResult = OrFaults<WrittenSchema, PropertyFault>;
+
+interface WrittenSchema {
+  readonly schema: JsonSchema;
+  /** The schema of values before they are transformed, if it differs. */
+  readonly accepted?: JsonSchema;
+  readonly disagreements?: readonly string[];
+}
 
 /**
  * The JSON Schema (2020-12) of an arguments object: `type`, `properties`, `required` (possibly empty) and, if a class

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { cached } from '../../../core/kernel/cached.js';
 import { counted } from '../../../core/kernel/counted.js';
-import { canonicalJson, isObject, pointerStep } from '../../../core/kernel/json.js';
+import { canonicalJson, type Fields, isObject, pointerStep } from '../../../core/kernel/json.js';
 import { findReference } from '../../schema/find-reference.js';
 import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { formatTest, patternOf } from '../formats.js';
@@ -900,8 +900,6 @@ const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
 function isSeen(member: string | number, seen: Seen | undefined): boolean {
   return seen !== undefined && (seen.has(ALL) || seen.has(member));
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Names such as `toString` count only as own properties. */
 function has(value: Fields, name: string): boolean {

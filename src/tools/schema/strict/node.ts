@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { cached } from '../../../core/kernel/cached.js';
-import { copyOfJson, isObject, isRecord, jsonType, setOwn } from '../../../core/kernel/json.js';
+import { copyOfJson, type Fields, isObject, isRecord, jsonType, setOwn } from '../../../core/kernel/json.js';
 import { isSchemaNode } from '../keywords.js';
 
 /** How a part of a schema was rewritten. */
@@ -114,8 +114,6 @@ export function asSchema(node: unknown): JsonSchema {
   if (isSchemaNode(node)) return node;
   return node === false ? NO_VALUE : ANY_VALUE;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Converts a strict value to the ordinary value. A value that is not strict does not change; the validation reports

@@ -8,7 +8,7 @@ import type {
 } from '../../../core/contract/llm-provider.js';
 import { cached } from '../../../core/kernel/cached.js';
 import { readExactJson } from '../../../core/kernel/exact-json.js';
-import { isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import { type StrictForm, strictSchema } from './strict-schema.js';
 
 /**
@@ -97,7 +97,7 @@ export class StrictTools {
 }
 
 /** `undefined` for text that is not a JSON object; the reader of the arguments reports it. */
-function exactRecord(text: string): Readonly<Record<string, unknown>> | undefined {
+function exactRecord(text: string): Fields | undefined {
   const value = readExactJson(text)?.value;
   return isRecord(value) ? value : undefined;
 }
