@@ -42,7 +42,7 @@ export function wrongValues(given: object, table: OptionTable, path = ''): reado
   let faults: OptionFault[] | undefined;
   for (const [name, rule] of table.rules) {
     const value = (given as Fields)[name];
-    if (isFine(rule, { value, isGiven: value !== undefined || name in given })) continue;
+    if (isFine(rule, value, name in given)) continue;
     faults ??= [];
     faults.push(...describeWrong(path + name, value, rule));
   }
@@ -118,13 +118,11 @@ export function areRight(given: unknown, { rules, required }: OptionTable): bool
   // A class may define its options as getters, which are not own keys.
   return (
     isPlainObject(given) ||
-    [...rules].every(
-      ([name, rule]) => !(name in given) || isFine(rule, { value: given[name], isGiven: true }),
-    )
+    [...rules].every(([name, rule]) => !(name in given) || isFine(rule, given[name], true))
   );
 }
 
-function isFine(rule: OptionRule, { value, isGiven }: { value: unknown; isGiven: boolean }): boolean {
+function isFine(rule: OptionRule, value: unknown, isGiven: boolean): boolean {
   if (value !== undefined) return rule.accepts(value);
   return !rule.isRequired && !(isGiven && rule.isProtecting);
 }

@@ -128,24 +128,22 @@ export function unionChooser(branches: readonly JsonSchema[], root: JsonSchema):
   return choose;
 }
 
-/** A branch and its index in the union. */
-interface Candidate {
-  readonly branch: JsonSchema;
-  readonly index: number;
+/** A branch that may be chosen. */
+type Candidate = Extract<ChosenBranch, { readonly kind: 'branch' }> & {
   /** After following its reference. */
   readonly resolved: JsonSchema;
-}
+};
 
 function createChooser(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
   const candidates = branches
-    .map((branch, index): Candidate => ({ branch, index, resolved: resolveReference(branch, root) }))
+    .map((branch, index): Candidate => {
+      const resolved = resolveReference(branch, root);
+      return { kind: 'branch', branch, index, resolved };
+    })
     .filter(({ resolved }) => resolved.type !== 'null');
   const [only, ...others] = candidates;
   if (only === undefined) return () => UNCLEAR;
-  if (others.length === 0) {
-    const chosen = chosenBranch(only);
-    return (value) => (value === null ? UNCLEAR : chosen);
-  }
+  if (others.length === 0) return (value) => (value === null ? UNCLEAR : only);
   const tag = tagOf(candidates, root);
   return tag === undefined ? () => UNCLEAR : byTag(candidates, tag);
 }
@@ -180,7 +178,7 @@ function tagValues(branch: JsonSchema, property: string, root: JsonSchema): read
 function byTag(candidates: readonly Candidate[], { property, values }: Tag): Chooser {
   const byValue = new Map<unknown, ChosenBranch>();
   candidates.forEach((candidate, position) => {
-    for (const value of values[position] ?? []) byValue.set(value, chosenBranch(candidate));
+    for (const value of values[position] ?? []) byValue.set(value, candidate);
   });
   const tags = values.flat();
   const other: ChosenBranch = { kind: 'tag', property, tags, isCertain: true };
@@ -191,10 +189,6 @@ function byTag(candidates: readonly Candidate[], { property, values }: Tag): Cho
     const sent = Object.hasOwn(value, property) ? value[property] : undefined;
     return sent === undefined ? missing : (byValue.get(sent) ?? other);
   };
-}
-
-function chosenBranch({ branch, index }: Candidate): ChosenBranch {
-  return { kind: 'branch', branch, index };
 }
 
 /** The JSON types that the branches of a union allow together; empty if a branch states no type. */

@@ -120,7 +120,7 @@ function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
 /** The DTO class of a node, if it has one. */
 export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined {
   if (typeof instanceOf !== 'function' || instanceOf === Set || instanceOf === Map) return undefined;
-  for (const textual of TEXTUAL_TYPES.values()) if (textual.class === instanceOf) return undefined;
+  if (TEXTUAL_TYPES.values().some((textual) => textual.class === instanceOf)) return undefined;
   return instanceOf as unknown as ClassType;
 }
 

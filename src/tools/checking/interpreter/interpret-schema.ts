@@ -686,23 +686,23 @@ function otherItems(part: Part, isCovered: (index: number, seen: Seen | undefine
 
 function contains(part: Part): Validator | undefined {
   const least = part.knows('minContains') ? Number(part.schema.minContains ?? 1) : 1;
-  const most = part.knows('maxContains') ? (part.schema.maxContains as number | undefined) : undefined;
+  const most = part.knows('maxContains') ? Number(part.schema.maxContains ?? Infinity) : Infinity;
   const validate = part.validatorOf(part.given);
-  const upTo = most === undefined ? '' : ` and no more than ${most}`;
+  const upTo = most === Infinity ? '' : ` and no more than ${most}`;
   const message = `must contain at least ${least}${upTo} valid item(s)`;
-  if (least === 0 && most === undefined && !part.isTracking) return undefined;
+  if (least === 0 && most === Infinity && !part.isTracking) return undefined;
   return (value, run, seen) => {
     const items = value as Items;
     let count = 0;
     let index = 0;
-    for (; index < items.length && (most === undefined || count <= most); index += 1) {
+    for (; index < items.length && count <= most; index += 1) {
       if (!run.quietly(items[index], validate)) continue;
       count += 1;
       if (part.marksContained) seen?.add(index);
     }
-    if (count >= least && (most === undefined || count <= most)) return true;
+    if (count >= least && count <= most) return true;
     // Report why each item does not match.
-    if (run.isReporting && (most === undefined || least <= most))
+    if (run.isReporting && least <= most)
       for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, validate);
     return run.refuse(value, part, { message });
   };
