@@ -109,10 +109,10 @@ interface Listed {
 }
 
 /** The records of a page, and one more. The latest change comes first; records of the same time are sorted by id. */
-function found<Record extends Listed>(
-  records: Iterable<Record>,
+function pageOf<Found extends Listed>(
+  records: Iterable<Found>,
   { status, after, limit }: ReturnType<typeof readQuery | typeof readJobQuery>,
-): readonly Record[] {
+): readonly Found[] {
   return [...records]
     .filter((record) => status === undefined || record.status === status)
     .filter((record) => after === undefined || latestFirst(after, record) < 0)
@@ -244,7 +244,7 @@ class MemoryJobs implements JobStore {
 
   listJobs(query: JobQuery = {}): JobPage {
     const wanted = readJobQuery(query);
-    return jobPage(found(this.#jobs.values(), wanted).map(read), wanted.limit);
+    return jobPage(pageOf(this.#jobs.values(), wanted).map(read), wanted.limit);
   }
 
   removeJobsOlderThan(ageMs: number): number {
@@ -615,7 +615,7 @@ export class MemoryRunStore
   /** Throws `InvalidOptions` (521) for a wrong query. */
   list(query: RunQuery = {}): RunPage {
     const wanted = readQuery(query);
-    return pageAfter(found(this.#runs.values(), wanted).map(summaryOf), wanted.limit);
+    return pageAfter(pageOf(this.#runs.values(), wanted).map(summaryOf), wanted.limit);
   }
 
   expiredRuns({ of, limit }: ExpiredQuery): readonly ExpiredRun[] {

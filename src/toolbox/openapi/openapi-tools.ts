@@ -403,9 +403,11 @@ function buildRequest(parts: RequestParts): WebRequest {
     if (value === undefined) continue;
     const { name, place } = parameter;
     if (place === 'path') path = path.replaceAll(`{${name}}`, pathPart(value, parameter));
-    if (place === 'query') query.push(...pairs(value, parameter).map((pair) => pairText(pair, parameter)));
-    if (place === 'header') headers[name.toLowerCase()] = oneLine(listText(value, parameter));
-    if (place === 'cookie') cookies.push(...pairs(value, parameter).map((pair) => pairText(pair, parameter)));
+    else if (place === 'header') headers[name.toLowerCase()] = oneLine(listText(value, parameter));
+    else {
+      const texts = pairs(value, parameter).map((pair) => pairText(pair, parameter));
+      (place === 'query' ? query : cookies).push(...texts);
+    }
   }
   for (const credential of credentials) addCredential(credential, { headers, query, cookies });
   if (cookies.length > 0) headers.cookie = cookies.join('; ');
