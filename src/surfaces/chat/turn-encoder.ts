@@ -125,6 +125,8 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
         return this.endPart();
       case 'step-end':
         return this.endStep();
+      case 'answers-taken':
+        return this.takeAnswers(event.ids);
       case 'turn-suspended':
       case 'turn-end':
         return this.endTurn(event);
@@ -200,6 +202,10 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected abstract agentEvent(callId: string, event: JsonObject): Chunk[];
   protected abstract suspendCall(callId: string, event: JsonObject): Chunk[];
   protected abstract endCall(callId: string, event: JsonObject): Chunk[];
+  /** The calls that waited for these answers continue. */
+  protected takeAnswers(_ids: unknown): Chunk[] {
+    return [];
+  }
   protected abstract closeCall(call: Call): Chunk[];
   protected abstract endTurn(event: JsonObject): Chunk[];
 }
@@ -304,8 +310,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     const known = this.calls.get(callId);
     if (known?.phase === 'running' || known?.phase === 'waiting') {
       this.#setCall(callId, { ...known, phase: 'running' });
-      // The call continues, so a reader that has just come must not be asked for its approval.
-      return known.approval && !known.approval.isAnswered ? [inputChunk(known)] : [];
+      return [];
     }
     const shown = { toolCallId: this.shownId(callId), toolName: String(tool), input: input ?? null };
     return [...this.endPart(), inputChunk(this.#setCall(callId, { ...shown, phase: 'running' }))];
@@ -364,6 +369,13 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     // The arguments after an edit replace those of the model.
     const edited = event.edited === undefined ? [] : [inputChunk({ ...call, input: event.arguments })];
     return [...begun, ...edited, ...approvalChunks(call, event.status), outcomeChunk(call, event)];
+  }
+
+  /** A reader that has just come must not be asked again; the end of the call has what was answered. */
+  protected override takeAnswers(ids: unknown): UiMessageChunk[] {
+    const taken: readonly unknown[] = Array.isArray(ids) ? ids : [];
+    const calls = [...this.calls.values()];
+    return calls.filter(({ approval }) => approval && taken.includes(approval.id)).map(inputChunk);
   }
 
   #beginUnlessKnown(callId: string, event: JsonObject, input: unknown): UiMessageChunk[] {

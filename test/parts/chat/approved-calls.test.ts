@@ -20,11 +20,12 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close({ timeoutMs: 0 });
 });
 
-/** Calls `pay` for a prompt, and then repeats what came of it. */
+/** Calls `pay` for each word of a prompt, and then repeats what came of it. */
 const provider: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
-    const toolCalls = last?.role === 'user' ? [{ id: 'call_1', name: 'pay', arguments: {} }] : [];
+    const words = last?.role === 'user' ? String(last.content).split(' ') : [];
+    const toolCalls = words.map((_, index) => ({ id: `call_${index}`, name: 'pay', arguments: {} }));
     return {
       content: toolCalls.length > 0 ? '' : `heard: ${last?.content}`,
       toolCalls,
@@ -50,7 +51,8 @@ class Shop {
         return pay(context);
       },
     });
-    const config = { provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY };
+    const limits = { toolTimeoutMs: Number.POSITIVE_INFINITY, maxConcurrency: 1 };
+    const config = { provider, model: 'm', tools: [tool], ...limits };
     const conversations = new Conversations({ store: this.#store, config, leaseMs: LEASE, pollMs: 5 });
     opened.push(conversations);
     const { fetch } = createChatHandler({ conversations, authenticate: () => 'u1' });
@@ -75,10 +77,14 @@ class Shop {
   }
 }
 
-/** The state of the call, and what the page can approve. */
+/** The states of the calls, and what the page can approve. */
+function callsIn(chat: Chat<UIMessage>) {
+  const parts = chat.lastMessage?.parts.filter(isToolUIPart) ?? [];
+  return parts.map(({ state, approval }) => ({ state, approval }));
+}
+
 function callIn(chat: Chat<UIMessage>) {
-  const part = chat.lastMessage?.parts.find(isToolUIPart);
-  return { state: part?.state, approval: part?.approval };
+  return callsIn(chat)[0] ?? { state: undefined, approval: undefined };
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
@@ -105,6 +111,26 @@ test('a page that is loaded while an approved call runs does not ask for the app
   paid.resolve('paid');
   await read;
   expect(callIn(chat)).toMatchObject({ state: 'output-available', approval: { approved: true } });
+  expect([shop.posts, chat.error]).toEqual([2, undefined]);
+});
+
+test('a page that is loaded while one of two approved calls runs asks for neither', async () => {
+  const shop = new Shop();
+  const paid = Promise.withResolvers<string>();
+  const { open } = shop.process(() => paid.promise);
+  const first = await open();
+  await first.sendMessage({ text: 'Pay twice' });
+  const [one, other] = callsIn(first).map(({ approval }) => ({ id: String(approval?.id), approved: true }));
+  if (one) await first.addToolApprovalResponse(one);
+  if (other) void first.addToolApprovalResponse(other);
+  await shop.started.promise;
+  const chat = await open();
+  const read = chat.resumeStream();
+  const areBack = () => callsIn(chat).filter((call) => call.state === 'input-available' && call.approval);
+  await until(() => areBack().length === 2);
+  paid.resolve('paid');
+  await read;
+  expect(callsIn(chat).map(({ state }) => state)).toEqual(['output-available', 'output-available']);
   expect([shop.posts, chat.error]).toEqual([2, undefined]);
 });
 
