@@ -15,6 +15,7 @@ import {
   optionFaults,
   optionTable,
   RECORD,
+  type RulesOf,
   required,
 } from '../../core/kernel/options.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
@@ -178,21 +179,13 @@ const FLAGS = {
 };
 
 /** Matchers for expected values: any value, a text pattern, alternatives, absence. */
-const MATCHERS = [
-  ['$any', optionTable<{ $any: true }>('a matcher', { $any: required(ONLY_TRUE) })],
-  ['$absent', optionTable<{ $absent: true }>('a matcher', { $absent: required(ONLY_TRUE) })],
-  [
-    '$regex',
-    optionTable<{ $regex: string; $flags?: string }>('a matcher', {
-      $regex: required(PATTERN),
-      $flags: FLAGS,
-    }),
-  ],
-  ['$oneOf', optionTable<{ $oneOf: unknown[] }>('a matcher', { $oneOf: required(LIST) })],
-] as const;
-const NO_MATCHER = optionTable<Record<'$any' | '$absent' | '$regex' | '$oneOf', unknown>>('a matcher', {
-  ...{ $any: ANY_VALUE, $absent: ANY_VALUE, $regex: ANY_VALUE, $oneOf: ANY_VALUE },
-});
+const MATCHERS: Readonly<Record<string, RulesOf<JsonObject>>> = {
+  $any: { $any: required(ONLY_TRUE) },
+  $absent: { $absent: required(ONLY_TRUE) },
+  $regex: { $regex: required(PATTERN), $flags: FLAGS },
+  $oneOf: { $oneOf: required(LIST) },
+};
+const ANY_MATCHER = Object.fromEntries(Object.keys(MATCHERS).map((name) => [name, ANY_VALUE]));
 
 /** Whether an expected value is a matcher. */
 function isMatcher(value: unknown): value is JsonObject {
@@ -208,7 +201,8 @@ function checkFields(given: unknown, table: OptionTable, path = ''): void {
 function checkMatchers(value: unknown, path: string): void {
   if (typeof value !== 'object' || value === null) return;
   if (isMatcher(value)) {
-    checkFields(value, MATCHERS.find(([name]) => name in value)?.[1] ?? NO_MATCHER, `${path}: `);
+    const name = Object.keys(MATCHERS).find((known) => known in value) ?? '';
+    checkFields(value, optionTable<JsonObject>('a matcher', MATCHERS[name] ?? ANY_MATCHER), `${path}: `);
     checkMatchers(value.$oneOf, path);
   } else for (const [key, part] of Object.entries(value)) checkMatchers(part, `${path}.${key}`);
 }

@@ -7,7 +7,7 @@ import {
 import { optionTable } from '../../../core/kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { casesOf, LEASE_MS, type OpenedCases, openedCases, suiteRules } from './store-bench.js';
+import { atOnce, casesOf, LEASE_MS, type OpenedCases, openedCases, suiteRules } from './store-bench.js';
 
 /** An empty ledger under test. */
 export interface OpenedLedger {
@@ -141,15 +141,12 @@ const CASES: OpenedCases<LedgerBench> = {
     for (let round = 0; round < 10; round += 1) {
       const key = `round ${round}`;
       const accounts = [{ key, limits: { tokens: 100 } }];
-      const outcomes = await Promise.all(
-        Array.from({ length: 12 }, async (_, index) => {
-          const ledger = index % 2 === 0 ? bench.ledger : bench.other;
-          const id = `${key} ${index}`;
-          const outcome = await ledger.reserve({ id, accounts, amounts: tokens(30), leaseMs: LEASE_MS });
-          if (outcome.status === 'reserved' && index % 3 === 0) await ledger.settle(id, tokens(30));
-          return outcome.status;
-        }),
-      );
+      const outcomes = await atOnce(12, [bench.ledger, bench.other], async (ledger, index) => {
+        const id = `${key} ${index}`;
+        const outcome = await ledger.reserve({ id, accounts, amounts: tokens(30), leaseMs: LEASE_MS });
+        if (outcome.status === 'reserved' && index % 3 === 0) await ledger.settle(id, tokens(30));
+        return outcome.status;
+      });
       expectSame('those who got some', outcomes.filter((status) => status === 'reserved').length, 3);
       const { spent, reserved } = await bench.other.balance({ key });
       expectSame('what is held', spent.tokens + reserved.tokens, 90);

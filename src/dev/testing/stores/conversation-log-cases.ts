@@ -2,7 +2,6 @@ import type {
   ConversationLog,
   ConversationNews,
   EnteredEntry,
-  HoldOutcome,
   InboxEntry,
   LoggedEvent,
   OpenTurn,
@@ -11,6 +10,7 @@ import { optionTable } from '../../../core/kernel/options.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import {
+  atOnce,
   enter,
   hold,
   ID,
@@ -176,11 +176,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
   }) => {
     await enter(log, 'a');
     for (let round = 0; round < 10; round += 1) {
-      const outcomes = await Promise.all(
-        Array.from({ length: 6 }, async (_, index): Promise<HoldOutcome> => {
-          return (index % 2 === 0 ? log : other).hold(lease(`${round} ${index}`));
-        }),
-      );
+      const outcomes = await atOnce(6, [log, other], (one, index) => one.hold(lease(`${round} ${index}`)));
       const statuses = outcomes.map(({ status }) => status).sort();
       expectSame('the outcomes', statuses, ['held', ...Array(5).fill('taken')]);
       await advance(LEASE_MS);

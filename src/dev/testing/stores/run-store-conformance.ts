@@ -13,6 +13,7 @@ import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { SCHEDULE_CASES } from './schedule-cases.js';
 import {
+  atOnce,
   CheckpointBench,
   casesOf,
   eachCase,
@@ -69,32 +70,30 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
     }
   },
   'claim gives a run to the first, and to nobody else before the lease has ended': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     expectStatus('claim', await bench.claim('a'), 'claimed');
     for (const who of ['b', 'a']) expectSame('claim', await bench.claim(who), { status: 'taken' });
     await bench.advance(LEASE_MS - MINUTE);
     expectSame('claim before the lease has ended', await bench.claim('b'), { status: 'taken' });
     await bench.advance(MINUTE);
-    const state = sampleState('r', 1);
+    const state = sampleState();
     expectSame('claim after the lease has ended', await bench.claim('b'), { status: 'claimed', state });
   },
   'claim gives a run to one of many who want it at once, over both connections': async (bench) => {
-    await bench.save(sampleState('r', 1));
-    const outcomes = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        bench.claim(`c${index}`, 'r', index % 2 === 0 ? bench.store : bench.other),
-      ),
+    await bench.save(sampleState());
+    const outcomes = await atOnce(20, [bench.store, bench.other], (store, index) =>
+      bench.claim(`c${index}`, 'r', store),
     );
     const statuses = outcomes.map(({ status }) => status).sort();
     expectSame('claims', statuses, ['claimed', ...Array(19).fill('taken')]);
   },
   'load shows a claimed run as it was before': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.claim('a');
-    expectSame('load', await bench.store.load('r'), sampleState('r', 1));
+    expectSame('load', await bench.store.load('r'), sampleState());
   },
   'renew counts a lease from then on': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.claim('a');
     await bench.advance(LEASE_MS - MINUTE);
     expectSame('renew', await bench.store.renew(leaseOf('a', 'r', 3 * LEASE_MS)), true);
@@ -104,10 +103,10 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
     expectStatus('claim', await bench.claim('b'), 'claimed');
   },
   'release frees a run at once, as it was or with its new state': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.claim('a');
     expectSame('release', await bench.store.release(heldBy('a')), true);
-    expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 1) });
+    expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState() });
     expectSame('release', await bench.store.release(heldBy('b'), sampleState('r', 2)), true);
     expectSame('claim', await bench.claim('c'), { status: 'claimed', state: sampleState('r', 2) });
   },
@@ -121,7 +120,7 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
     expectSame('load of the other', await bench.store.load('s'), sampleState('s', 1));
   },
   'release ends a claim, which does nothing any more': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.claim('a');
     await bench.store.release(heldBy('a'));
     expectSame('what the claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
@@ -130,7 +129,7 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
   },
   'claim takes a run from who was late: the old claim does nothing any more and leaves the new one alone':
     async (bench) => {
-      await bench.save(sampleState('r', 1));
+      await bench.save(sampleState());
       await bench.claim('a');
       await bench.advance(LEASE_MS);
       await bench.claim('b', 'r', bench.other);
@@ -140,7 +139,7 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
       expectSame('revision', await bench.revisionKept(), 2);
     },
   'renew and release let one who is late, but whom nobody has replaced, go on': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.claim('a');
     await bench.advance(10 * LEASE_MS);
     expectSame('renew', await bench.store.renew(leaseOf('a')), true);
@@ -150,7 +149,7 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
     expectSame('revision', await bench.revisionKept(), 2);
   },
   'save takes a later state of a free run, and the same again': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.save(sampleState('r', 2, ['one']));
     await bench.save(sampleState('r', 2, ['one']));
     expectSame('load', await bench.store.load('r'), sampleState('r', 2, ['one']));
@@ -159,13 +158,13 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
   'save takes no earlier state than is kept, and no other state of the same revision': async (bench) => {
     const state = sampleState('r', 2, ['one']);
     await bench.save(state);
-    await expectRefused('an earlier state', () => bench.save(sampleState('r', 1)), 'RunClaimed');
+    await expectRefused('an earlier state', () => bench.save(sampleState()), 'RunClaimed');
     const other = sampleState('r', 2, ['other']);
     await expectRefused('another state of the revision', () => bench.save(other), 'RunClaimed');
     expectSame('load', await bench.store.load('r'), state);
   },
   'save takes no state of a claimed run, as long as the lease lasts': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     await bench.claim('a');
     await expectRefused('a state of a claimed run', () => bench.save(sampleState('r', 2)), 'RunClaimed');
     expectSame('claim', await bench.claim('b'), { status: 'taken' });
@@ -176,7 +175,7 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
     expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 2) });
   },
   'save and release leave a run as it was where the new state is not JSON': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     const broken = { ...sampleState('r', 2), iterations: NO_JSON };
     await expectRefused('a state that is not JSON', () => bench.save(broken));
     await bench.claim('a');
@@ -395,10 +394,8 @@ const CONCURRENT_CASES: OpenedCases<CheckpointBench> = {
   'claimLost gives each lost run to one of many who look for one at once': async (bench) => {
     for (const runId of ['r', 's', 't']) await bench.begin('a', runId);
     await bench.advance(LEASE_MS);
-    const taken = await Promise.all(
-      Array.from({ length: 10 }, (_, index) =>
-        bench.claimLost(`c${index}`, index % 2 === 0 ? bench.store : bench.other),
-      ),
+    const taken = await atOnce(10, [bench.store, bench.other], (store, index) =>
+      bench.claimLost(`c${index}`, store),
     );
     expectSame('the runs', runIdsOf(taken), ['r', 's', 't']);
   },
@@ -487,7 +484,7 @@ const STATE_CASES: OpenedCases<CheckpointBench> = {
     (status) => `begin refuses an id that a ${status} run has`,
     async (status, bench: CheckpointBench) => {
       await bench.begin('a');
-      if (status === 'suspended') await bench.store.release(heldBy('a'), sampleState('r', 1));
+      if (status === 'suspended') await bench.store.release(heldBy('a'), sampleState());
       if (status === 'ended') await bench.store.end(heldBy('a'), []);
       const before = await bench.store.read('r');
       await expectRefused('a second beginning', () => bench.begin('b'), 'RunClaimed');
@@ -561,18 +558,18 @@ const STATE_CASES: OpenedCases<CheckpointBench> = {
     await bench.begin('a');
     await bench.append(heldBy('a'), 'one');
     await bench.advance(MINUTE);
-    expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 1)), true);
+    expectSame('release', await bench.store.release(heldBy('a'), sampleState()), true);
     const { createdAt = 0, changedAt, ...rest } = (await bench.store.read('r')) ?? {};
     expectSame('read', rest, {
       ...{ runId: 'r', status: 'suspended', generation: 1, entries: [] },
-      state: sampleState('r', 1),
+      state: sampleState(),
     });
     expectSoonAfter('changedAt', changedAt, createdAt + MINUTE);
-    expectSame('load', await bench.store.load('r'), sampleState('r', 1));
+    expectSame('load', await bench.store.load('r'), sampleState());
     expectSame('append', await bench.append(heldBy('a'), 'two'), false);
   },
   'checkpoint lets a suspended run go on from there': async (bench) => {
-    await bench.save(sampleState('r', 1));
+    await bench.save(sampleState());
     expectStatus('claim', await bench.claim('a'), 'claimed');
     const checkpoint = sampleCheckpoint('r', ['again'], 1);
     expectSame('checkpoint', await bench.store.checkpoint(heldBy('a'), checkpoint), true);
@@ -784,7 +781,7 @@ const LIST_CASES: OpenedCases<CheckpointBench> = {
     [null, undefined, Number.NaN, '1000', -1],
     (age) => `removeOlderThan forgets nothing for the age ${String(age)}`,
     async (age, bench: CheckpointBench) => {
-      await bench.save(sampleState('r', 1));
+      await bench.save(sampleState());
       const remove = () => bench.store.removeOlderThan(age as number);
       await expectRefused('the age', remove, 'InvalidOptions');
       expectSame('revision', await bench.revisionKept(), 1);

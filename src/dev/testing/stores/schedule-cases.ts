@@ -1,7 +1,7 @@
 import type { RunStore } from '../../../core/contract/run-state.js';
 import type { Schedule, StoreWithSchedules } from '../../../core/contract/schedule-store.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
-import { MINUTE, ODD_TEXT, type OpenedCases, type OpenedStore } from './store-bench.js';
+import { atOnce, MINUTE, ODD_TEXT, type OpenedCases, type OpenedStore } from './store-bench.js';
 
 type Opened = OpenedStore<RunStore & StoreWithSchedules>;
 
@@ -151,10 +151,9 @@ export const SCHEDULE_CASES: OpenedCases<Opened> = {
   ) => {
     const { store, other = store } = opened;
     const { dueAt } = await add(opened, 'a', {});
-    const moves = Array.from({ length: 10 }, (_, index) =>
-      (index % 2 ? store : other).schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
+    const moved = await atOnce(10, [store, other], ({ schedules }, index) =>
+      schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
     );
-    const moved = await Promise.all(moves);
     expectSame('how many moved it', moved.filter(Boolean).length, 1);
   },
 };

@@ -119,7 +119,7 @@ export function heldBy(who: string, runId = 'r'): RunClaim {
 }
 
 /** A state for a store, of a run that waits. */
-export function sampleState(runId: string, revision: number, texts: readonly string[] = []): RunState {
+export function sampleState(runId = 'r', revision = 1, texts: readonly string[] = []): RunState {
   return {
     version: 3,
     runId,
@@ -171,6 +171,18 @@ export const NO_JSON = 1n as unknown as number;
 /** Compares only the status of an outcome. */
 export function expectStatus(what: string, { status }: { readonly status: string }, wanted: string): void {
   expectSame(what, status, wanted);
+}
+
+/** Does work many times at the same moment, in turn over both connections of a store. */
+export function atOnce<Store, Result>(
+  count: number,
+  stores: readonly [Store, Store],
+  work: (store: Store, index: number) => Result | Promise<Result>,
+): Promise<readonly Result[]> {
+  const [one, other] = stores;
+  return Promise.all(
+    Array.from({ length: count }, async (_, index) => work(index % 2 === 0 ? one : other, index)),
+  );
 }
 
 /** Expects an error of this name (`RunClaimed`), or any error if no name is given. */
