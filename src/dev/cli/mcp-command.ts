@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
 import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
@@ -258,12 +258,7 @@ class Probe {
 /** The last message of a body, which may be an event stream. */
 function jsonIn(text: string): JsonObject {
   const lines = text.match(/^data: ?(.+)$/gm);
-  try {
-    const value: unknown = JSON.parse(lines?.at(-1)?.replace(/^data: ?/, '') ?? text);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
+  return recordOf(parsedJson(lines?.at(-1)?.replace(/^data: ?/, '') ?? text));
 }
 
 async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Diagnosis> {

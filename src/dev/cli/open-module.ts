@@ -12,7 +12,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
-import { TEXT } from '../../core/kernel/options.js';
+import { TEXT, withMethods } from '../../core/kernel/options.js';
 import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
@@ -265,21 +265,18 @@ export function toolsOfModule(module: ModuleExports): ModuleTools | undefined {
 }
 
 /** Accepts a registry of another copy of this package: only its public methods are used. */
+const REGISTRY = withMethods(['invoke', 'tools', 'view', 'onChange'], 'a ToolRegistry');
+
 function isRegistry(value: unknown): value is ToolRegistry {
-  return hasMethods(value, ['invoke', 'tools', 'view', 'onChange']);
+  return REGISTRY.accepts(value);
 }
 
 function isTool(value: unknown): value is ToolDefinition {
-  return hasMethods(value, ['execute']) && 'parameters' in (value as object);
+  return isRecord(value) && typeof value.execute === 'function' && 'parameters' in value;
 }
 
 function isToolset(value: unknown): value is ClassType {
   return typeof value === 'function' && (readRecord(value)?.methods.size ?? 0) > 0;
-}
-
-function hasMethods(value: unknown, names: readonly string[]): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
 }
 
 /** The registry of a module that must have tools. */

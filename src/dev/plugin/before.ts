@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../../core/kernel/json.js';
 import { checkGenerateOptions, type GenerateProjectOptions, generateFlags } from '../cli/generate-project.js';
+import { packageFile } from '../cli/package-manifest.js';
 
 /**
  * A plugin for the Nest CLI, which calls it before it compiles with `tsc`, webpack or Rspack: updates the generated
@@ -93,8 +93,7 @@ export interface NestProgram {
 
 /** In a separate process, because the CLI does not await promises. */
 function generateNow(options: NestPluginOptions, program: NestProgram | undefined) {
-  const manifest = createRequire(import.meta.url).resolve('toolwright/package.json');
-  const command = join(dirname(manifest), 'dist/src/dev/cli/main.js');
+  const command = packageFile('dist/src/dev/cli/main.js');
   const flags = generateFlags({ ...options, project: options.project ?? projectOf(program) });
   const { status, stdout, stderr, error } = spawnSync(process.execPath, [command, 'generate', ...flags], {
     encoding: 'utf8',

@@ -4,6 +4,7 @@ import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../../core/kernel/options.js';
 import { isBodiless } from './faulty-fetch.js';
+import { writeText } from './write-text.js';
 
 /** Bytes in JSON: a string if they are text, otherwise base64. */
 type RecordedBytes = string | { readonly base64: string };
@@ -260,9 +261,8 @@ interface RecorderOptions {
 
 /** Writes lines in the order of the requests, whichever response completes first. */
 function recorder({ file, fetch, redact }: RecorderOptions): Fetch {
-  const { writeFileSync, appendFileSync, mkdirSync } = nodeFiles();
-  mkdirSync(file.replace(/[^/\\]*$/, '') || '.', { recursive: true });
-  writeFileSync(file, '');
+  const { appendFileSync } = nodeFiles();
+  writeText(file, '');
   const waiting = new Map<number, Exchange>();
   let [begun, written] = [0, 0];
   const keep = (index: number, exchange: Exchange): void => {

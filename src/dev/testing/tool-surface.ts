@@ -19,6 +19,7 @@ import {
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { findReference } from '../../tools/schema/find-reference.js';
 import { isSchemaNode, schemaPlaces } from '../../tools/schema/keywords.js';
+import { writeText } from './write-text.js';
 
 /**
  * The effect of a change on arguments that were valid before: some may be refused now (`breaking`), all are still valid
@@ -552,7 +553,7 @@ export function expectToolSurface(registry: ToolRegistry, options: ToolSurfaceOp
   const now = toolSurface(registry);
   const expected = surface ?? readSurface(file ?? '', update);
   if (expected === undefined) {
-    writeSurface(file ?? '', now);
+    writeText(file ?? '', `${JSON.stringify(now, null, 2)}\n`);
     return;
   }
   const changes = surfaceChanges(expected, now);
@@ -578,12 +579,6 @@ function readSurface(file: string, update: boolean): ToolSurface | undefined {
 }
 
 const HOW_TO_UPDATE = 'UPDATE_TOOL_SURFACE=1 writes it anew';
-
-function writeSurface(file: string, surface: ToolSurface): void {
-  const { mkdirSync, writeFileSync } = nodeFiles();
-  mkdirSync(file.replace(/[^/\\]*$/, '') || '.', { recursive: true });
-  writeFileSync(file, `${JSON.stringify(surface, null, 2)}\n`);
-}
 
 function isSurface(value: unknown): value is ToolSurface {
   return isRecord(value) && Array.isArray(value.tools) && value.tools.every(isSurfaceTool);
