@@ -334,7 +334,7 @@ export class CallContext extends ToolContext {
 
   async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
     // Not stored as a refusal, which would be the call's own result: that is the acknowledgement.
-    if (this.taskId !== undefined)
+    if (this.taskId !== undefined || this.#isOver)
       throw new ToolwrightError('NotExecutableHere', tooLateToAsk(this.toolName));
     return (await this.#replaying().ask(question)) as ValueOf<Source>;
   }

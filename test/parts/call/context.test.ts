@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Message, ToolContext, ToolRegistry } from 'toolwright';
+import { type Message, runToolLoop, ToolContext, ToolRegistry } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
@@ -70,15 +71,32 @@ describe('the context of a call', () => {
   );
 
   test('a question that nobody can answer rejects with the error of the call, each time it is asked', async () => {
+    const errors: unknown[] = [];
+    const tool = plainTool(async (_args, context) => {
+      const ask = () => context.ask({ message: 'Sure?' }).catch((error: unknown) => error);
+      errors.push(await ask(), await ask());
+    });
+    await new ToolRegistry().register(tool).execute('work');
+    expect(errors[0]).toMatchObject({ name: 'NotExecutableHere', message: expect.stringMatching(/\w/) });
+    expect(errors[1]).toBe(errors[0]);
+  });
+
+  test('a question after the call was answered is refused', async () => {
     let context = {} as ToolContext;
     const tool = plainTool((_args, given) => {
       context = given;
+      return 'done';
     });
-    await new ToolRegistry().register(tool).execute('work');
-    const ask = () => context.ask({ message: 'Sure?' }).catch((error: unknown) => error);
-    const errors = [await ask(), await ask()];
-    expect(errors[0]).toMatchObject({ name: 'NotExecutableHere', message: expect.stringMatching(/\w/) });
-    expect(errors[1]).toBe(errors[0]);
+    const tools = new ToolRegistry().register(tool);
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'work', arguments: {} }] },
+      { content: 'ok' },
+    ]);
+    await runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Go' }]);
+    await expect(context.ask({ message: 'Sure?' })).rejects.toMatchObject({
+      code: 511,
+      message: expect.stringContaining('has been answered already'),
+    });
   });
 
   test('once gives what the work gives', async () => {
