@@ -9,13 +9,14 @@ import {
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
-import { filterFields, withoutUndefined } from '../../core/kernel/json.js';
+import { type Fields, filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { SERVED_KINDS, ToolRegistry } from '../../run/call/tool-registry.js';
 import type { LoopEvent, ToolLoopStream } from '../../run/loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
 import { savesSteps } from '../../run/loop/run.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import { isSignedWith, validateState } from '../../run/loop/suspend.js';
+import { grantOf } from '../mcp/server/settings.js';
 import { RequestContainer, type RequestContexts, type RunningCalls } from './calls.js';
 import type {
   AnswerOptions,
@@ -89,7 +90,8 @@ export class ApplicationRuns {
   }
 
   /** Arguments to start a run with the tools that its request sees. */
-  async begin({ config, scope, request }: PreparedRun): Promise<RunParts> {
+  async begin({ config, scope: own, request }: PreparedRun): Promise<RunParts> {
+    const scope = await this.#withOwnScopes(own);
     // A run that is not stored has no lease; the module's `leaseMs` is also for claims and conversations.
     const { leaseMs: _leaseMs, ...unkept } = config;
     return { config: await this.#limited(savesSteps(config) ? config : unkept, request), scope };
@@ -112,7 +114,8 @@ export class ApplicationRuns {
    */
   async answering({ request, scope, answeredBy }: Asker, run: OwnedRun | undefined): Promise<Answering> {
     const by = withoutUndefined({ answeredBy: answeredBy ?? scope.owner });
-    if (run === undefined || isSameOwner(run.owner, scope.owner)) return { scope, ...by };
+    if (run === undefined || isSameOwner(run.owner, scope.owner))
+      return { scope: await this.#withOwnScopes(scope), ...by };
     // Another user answers: the run continues in its owner's scope.
     const { mayAnswer, scopeOf } = this.#parts.options;
     if (mayAnswer === undefined || scopeOf === undefined) throw notAllowed();
@@ -127,7 +130,7 @@ export class ApplicationRuns {
     const { signal, onUpdate, onLog } = scope;
     const listeners = withoutUndefined({ signal, onUpdate, onLog });
     const container = new RequestContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
-    const onBehalf = { owner: run.owner, ...listeners, ...this.#withData(ownerRequest, own), container };
+    const onBehalf = { owner: run.owner, ...listeners, ...this.#withCaller(ownerRequest, own), container };
     return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
   }
 
@@ -140,7 +143,7 @@ export class ApplicationRuns {
   scopeApart({ request, ...own }: OwnerScope): CallScope {
     const { modules, running } = this.#parts;
     const container = new RequestContainer(modules, { request, isForOther: true });
-    return { signal: running.signal, ...this.#withData(request, own), container };
+    return { signal: running.signal, ...this.#withCaller(request, own), container };
   }
 
   /** The run of a state with an authentic owner; `undefined` for other states, which the loop itself refuses. */
@@ -165,7 +168,7 @@ export class ApplicationRuns {
     const request = given ?? requests.current();
     const owned = { ...scope, ...withoutUndefined({ owner: this.#ownerOf(request, scope) }) };
     if (request === undefined) return owned;
-    return { container: new RequestContainer(modules, { request }), ...this.#withData(request, owned) };
+    return { container: new RequestContainer(modules, { request }), ...this.#withCaller(request, owned) };
   }
 
   /** The owner of a request: that of its scope, or what the option `owner` returns. */
@@ -244,10 +247,24 @@ export class ApplicationRuns {
     };
   }
 
-  #withData(request: object | undefined, scope: CallScope): CallScope {
+  /** Adds the data and the OAuth scopes of a request. */
+  #withCaller(request: object | undefined, own: CallScope): CallScope {
+    if (request === undefined) return own;
     const { data } = this.#parts.options;
-    if (data === undefined || request === undefined) return scope;
-    return { ...scope, data: { ...data(request as never), ...scope.data } };
+    const { user } = request as { readonly user?: unknown };
+    const scope = { ...own, ...withoutUndefined({ scopes: own.scopes ?? scopesOfUser(user) }) };
+    return data === undefined ? scope : { ...scope, data: { ...data(request as never), ...scope.data } };
+  }
+
+  /** A user without OAuth scopes has those that `scopeOf` returns for the owner, as in the owner's chats. */
+  async #withOwnScopes(scope: CallScope): Promise<CallScope> {
+    const { options, registry } = this.#parts;
+    const isComplete = scope.scopes !== undefined || scope.owner === undefined;
+    if (isComplete || options.scopeOf === undefined) return scope;
+    if (!registry.tools().some(({ scopes = [] }) => scopes.length > 0)) return scope;
+    const { request, ...own } = await options.scopeOf(scope.owner as never);
+    const { user } = (request ?? {}) as { readonly user?: unknown };
+    return { ...scope, ...withoutUndefined({ scopes: own.scopes ?? scopesOfUser(user) }) };
   }
 
   /** Hides tools that the request does not see. Tools that are registered later are checked when they are called. */
@@ -290,6 +307,13 @@ const NO_STORE: AuthorFault = {
   problem: 'there is no store that a run could be resumed from',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };
+
+/** The OAuth scopes of a user, as a list or as a text with spaces; `undefined` if the user has none of these fields. */
+export function scopesOfUser(user: unknown): string[] | undefined {
+  const { scopes, scope, scp }: Fields = isRecord(user) ? user : {};
+  const granted = scopes ?? scope ?? scp;
+  return granted === undefined || granted === null ? undefined : grantOf({}, granted).scopes;
+}
 
 function notAllowed(cause?: unknown): ToolwrightError {
   const message =

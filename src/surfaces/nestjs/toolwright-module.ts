@@ -52,6 +52,7 @@ import {
   FeatureTools,
   MODULE_OPTIONS,
 } from './application.js';
+import { scopesOfUser } from './application-runs.js';
 import { RequestContexts, RequestInterceptor } from './calls.js';
 import { RegisteredTools } from './handlers.js';
 import { destroyFirst } from './nest-internals.js';
@@ -108,7 +109,8 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     this.#server ??= createMcpServer(tools.registry, {
       onError: (error) => logger.error('A request of MCP failed', { error }),
       ...this.settings,
-      scope: ({ authInfo }) => (authInfo ? runs.scopeOf(requestFor(authInfo), {}) : {}),
+      scope: ({ authInfo }) =>
+        authInfo ? runs.scopeOf(requestFor(authInfo), { scopes: authInfo.scopes }) : {},
       visible: async ({ authInfo }) => ({ allow: await runs.visibleTo(requestFor(authInfo)) }),
       principal: (authInfo) => this.#principalOf(authInfo),
     });
@@ -166,10 +168,10 @@ function requestFor(authInfo: VerifiedToken | undefined): object {
 function authInfoOf(user: unknown): VerifiedToken | undefined {
   if (user === undefined || user === null) return undefined;
   const claims: Fields = isRecord(user) ? user : { sub: user };
-  const { scopes, scope, scp, sub, id } = claims;
+  const { sub, id } = claims;
   return {
     token: '',
-    ...grantOf(claims, scopes ?? scope ?? scp),
+    ...grantOf(claims, scopesOfUser(user)),
     extra: { sub: sub ?? id ?? canonicalJson(user), user },
   };
 }
