@@ -9,9 +9,8 @@ import type {
   ToolOptions,
   ToolsetOptions,
 } from '../contract/declaration.js';
-import { cached } from '../kernel/cached.js';
-import { isObject } from '../kernel/json.js';
 
+// Decorators load this file, so it imports only types.
 const SLOT = Symbol.for('toolwright.class-record');
 
 /** Everything that decorators recorded about one class, without inherited records. */
@@ -56,7 +55,7 @@ interface ToolMethodRecord {
 
 /** The class of a decorated member: that of the prototype, or the class itself if the member is static. */
 function classAt(target: unknown): ClassType {
-  const found: unknown = isObject(target) ? target.constructor : target;
+  const found: unknown = typeof target === 'object' && target !== null ? target.constructor : target;
   if (typeof found === 'function' && found !== Object) return found as ClassType;
   throw new TypeError(
     `Decorators and describeClass need a class, and were given ${target === null ? 'null' : `a value of the type ${typeof target}`}. A class that is undefined is often part of a cycle: its file imports the generated file, or another that imports it.`,
@@ -198,7 +197,9 @@ function methodRecord({ target, key }: MethodPlace): ToolMethodRecord {
   const { methods, staticMethods } = ownRecord(classAt(target));
   const isStatic = typeof target === 'function';
   const records = isStatic ? staticMethods : methods;
-  return cached(records, key, () => ({ key, isStatic, parameters: new Map() }));
+  const record = records.get(key) ?? { key, isStatic, parameters: new Map() };
+  records.set(key, record);
+  return record;
 }
 
 /** Records `@Param` on a property of a DTO class. */
@@ -249,7 +250,7 @@ export function toolMethods(target: ClassType): readonly InheritedMethod[] {
  * @throws TypeError with the compiler options to set.
  */
 export function refuseStandardDecorators(decorator: string, second: unknown): void {
-  if (!isObject(second) || !('kind' in second)) return;
+  if (typeof second !== 'object' || second === null || !('kind' in second)) return;
   throw new TypeError(
     `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators. A build tool that emits no decorator metadata (esbuild, tsx) needs the first alone, and the types from 'npx toolwright generate', whose file the application imports.`,
   );
