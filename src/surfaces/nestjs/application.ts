@@ -69,6 +69,8 @@ import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost
 import {
   ANSWERS_FOR_NOBODY,
   type ChatSettings,
+  NO_CONVERSATIONS,
+  NO_OWNER,
   type OwnerScope,
   PLATFORM_OBJECT,
   type ToolwrightModuleOptions,
@@ -245,12 +247,6 @@ export class ApplicationFleet {
   }
 }
 
-const NO_CONVERSATIONS: AuthorFault = {
-  where: 'ToolwrightService.conversations',
-  problem: 'there is no store that conversations could be kept in',
-  fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
-};
-
 /** Options to answer one request of a chat. */
 export interface ChatRequestOptions
   extends Pick<ChatSettings, 'protocol'>,
@@ -319,12 +315,6 @@ class ApplicationChats {
     return handler;
   }
 }
-
-const NO_OWNER: AuthorFault = {
-  where: 'ToolwrightService.chat',
-  problem: 'nobody says whose a chat is, so that everybody could read it',
-  fix: 'ToolwrightModule.forRoot({ owner: (request) => ({ user: request.user.id }) })',
-};
 
 /** Token of the checked options of an application's `ToolwrightModule`. */
 export const MODULE_OPTIONS = Symbol('toolwright.module-options');

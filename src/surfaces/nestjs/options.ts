@@ -41,9 +41,10 @@ import {
   ToolRegistry,
   type ToolRegistryOptions,
 } from '../../run/call/tool-registry.js';
-import type {
-  ConversationsConfig,
-  ConversationsOptions,
+import {
+  type ConversationsConfig,
+  type ConversationsOptions,
+  keepsConversations,
 } from '../../run/conversation/conversations-options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
 import { CHAT_RULES, type ChatOptions } from '../chat/create-chat-handler.js';
@@ -241,6 +242,41 @@ function idleFaults(options: ToolwrightModuleOptions): readonly InvalidOption[] 
     isSet ? [{ where: OPTIONS.of, option, problem, fix }] : [],
   );
 }
+
+/** Faults of the options for the routes of `ToolwrightModule.forChat`: otherwise each of their requests would fail. */
+export function chatFaults(
+  options: ToolwrightModuleOptions,
+  { mayAnswer }: Pick<ToolwrightModuleOptions, 'mayAnswer'>,
+): readonly InvalidOption[] {
+  const { owner, store, provider, model, worker, scopeOf } = options;
+  // With `worker: false`, another process takes the turns.
+  const takesTurns = worker !== false;
+  const fix = "forRoot({ provider, model: 'gpt-5' })";
+  const needs = [
+    [owner === undefined, { ...NO_OWNER, option: 'owner' }],
+    [!keepsConversations(store), { ...NO_CONVERSATIONS, option: 'store' }],
+    [
+      takesTurns && provider === undefined,
+      { option: 'provider', problem: 'the turns of chats need a provider', fix },
+    ],
+    [takesTurns && model === undefined, { option: 'model', problem: 'the turns of chats need a model', fix }],
+    [mayAnswer !== undefined && scopeOf === undefined, ANSWERS_FOR_NOBODY],
+  ] as const;
+  const where = 'ToolwrightModule.forChat';
+  return needs.flatMap(([isMissing, fault]) => (isMissing ? [{ ...fault, where }] : []));
+}
+
+export const NO_OWNER: AuthorFault = {
+  where: 'ToolwrightService.chat',
+  problem: 'nobody says whose a chat is, so that everybody could read it',
+  fix: 'ToolwrightModule.forRoot({ owner: (request) => ({ user: request.user.id }) })',
+};
+
+export const NO_CONVERSATIONS: AuthorFault = {
+  where: 'ToolwrightService.conversations',
+  problem: 'there is no store that conversations could be kept in',
+  fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
+};
 
 export const ANSWERS_FOR_NOBODY: InvalidOption = {
   where: 'ToolwrightModule',

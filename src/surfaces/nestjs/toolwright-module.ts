@@ -28,7 +28,12 @@ import {
   ModulesContainer,
 } from '@nestjs/core';
 import type { ClassType } from '../../core/contract/declaration.js';
-import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import {
+  type AuthorFault,
+  checkOptions,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../../core/errors/author-fault.js';
 import { canonicalJson, type Fields, isObject, isRecord } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
@@ -57,6 +62,7 @@ import { RequestContexts, RequestInterceptor } from './calls.js';
 import { RegisteredTools } from './handlers.js';
 import { destroyFirst } from './nest-internals.js';
 import {
+  chatFaults,
   checkAsyncOptions,
   checkFeature,
   checkModuleOptions,
@@ -341,7 +347,11 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
    * ```
    */
   static forChat(options: ChatRouteOptions = {}): DynamicModule {
-    return { module: ToolwrightChatModule, controllers: [chatController(options)] };
+    return {
+      module: ToolwrightChatModule,
+      controllers: [chatController(options)],
+      providers: [{ provide: CHAT_ROUTE, useValue: options }],
+    };
   }
 
   /** Starts working only now, when everything that work needs is ready. */
@@ -354,9 +364,18 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   }
 }
 
+const CHAT_ROUTE = Symbol('toolwright.chat-route');
+
 /** Contains the routes of `ToolwrightModule.forChat`. */
 @Module({})
-class ToolwrightChatModule {}
+class ToolwrightChatModule {
+  constructor(
+    @Inject(MODULE_OPTIONS) options: ToolwrightModuleOptions,
+    @Inject(CHAT_ROUTE) route: ChatRouteOptions,
+  ) {
+    refuseOptions(chatFaults(options, route));
+  }
+}
 
 /** Contains what `ToolwrightModule.forFeature` was given. */
 @Module({})

@@ -14,7 +14,7 @@ import {
   Res,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { type LLMProvider, Tool, ToolContext } from 'toolwright';
+import { InvalidOptionsError, type LLMProvider, Tool, ToolContext } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -223,6 +223,29 @@ describe('ToolwrightModule.forChat', () => {
       'turn-1',
     ]);
     expect((await ask(`${url}/chat/c1/messages`, undefined)).status).toBe(403);
+  });
+
+  test('reports at the start everything that its chats lack, and a process without a worker needs no model', async () => {
+    const start = (options: ToolwrightModuleOptions, chat = {}) =>
+      boot({ options, imports: [ToolwrightModule.forChat(chat)] });
+    const faults = (options: ToolwrightModuleOptions, chat = {}) =>
+      start(options, chat).then(
+        () => [],
+        (error: InvalidOptionsError) => error.faults.map(({ option }) => option),
+      );
+    expect(await faults({})).toEqual(['owner', 'store', 'provider', 'model']);
+    const owner = () => ({ user: 'ada' });
+    const provider = new ScriptedProvider(place());
+    const store = new MemoryRunStore();
+    expect(await faults({ store, provider, model: 'm' })).toEqual(['owner']);
+    expect(await faults({ owner, provider, model: 'm' })).toEqual(['store']);
+    const { jobs } = new MemoryRunStore();
+    expect(await faults({ owner, provider, model: 'm', store: { jobs } as never })).toEqual(['store']);
+    expect(await faults({ owner, store, provider })).toEqual(['model']);
+    const mayAnswer = () => true;
+    expect(await faults({ owner, store, provider, model: 'm' }, { mayAnswer })).toEqual(['mayAnswer']);
+    await expect(start({})).rejects.toThrow(InvalidOptionsError);
+    await start({ owner, store, worker: false });
   });
 
   test('refuses options that are none', () => {
