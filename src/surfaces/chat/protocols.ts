@@ -488,7 +488,7 @@ async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGenerator<st
     if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-export const ANSWERED_ALREADY = 'Somebody else has answered already.';
+export const ANSWERED_ALREADY = 'This was answered already, or its turn has ended.';
 
 /** Why stored answers were refused, for the person who gave them. */
 function refusalText({ isLate, error }: JsonObject): string {

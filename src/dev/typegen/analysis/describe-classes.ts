@@ -23,7 +23,7 @@ import {
   fault,
   hasFlag,
   hasModifier,
-  isClass,
+  isClassSymbol,
   type TypePlace,
   type TypeProblem,
   type TypeWalk,
@@ -161,7 +161,7 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
   if (allDecorators(parameter, view).length > 0) return undefined;
   const [type, second] = definedParts({ view }, view.typeAt(parameter));
   const symbol = type && second === undefined ? view.symbolOf(type) : undefined;
-  const node = isClass(symbol, view) ? classDeclaration(symbol, view) : undefined;
+  const node = isClassSymbol(symbol, view) ? classDeclaration(symbol, view) : undefined;
   const reference = node && classReference(node, view);
   if (node === undefined || reference === undefined) return undefined;
   // Declarations of a package lack `@inject`, so its classes' own dependencies are unknown.
@@ -811,7 +811,7 @@ function injectionOf(
 
 function isContext(type: TypeHandle, view: CompilerView): boolean {
   const symbol = view.symbolOf(type);
-  if (!isClass(symbol, view)) return false;
+  if (!isClassSymbol(symbol, view)) return false;
   if (symbol.name === 'ToolContext' && view.declaringFiles(symbol).some(isOwnFile)) return true;
   return view.baseTypes(type).some((base) => isContext(base, view));
 }

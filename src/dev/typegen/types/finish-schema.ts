@@ -108,7 +108,7 @@ export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema
   return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
 }
 
-export function listOf(items: WrittenSchema): Written {
+export function arrayOf(items: WrittenSchema): Written {
   return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
 }
 

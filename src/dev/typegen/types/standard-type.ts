@@ -1,6 +1,6 @@
 import { NUMBER_KEY } from '../../../tools/schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/load-compiler.js';
-import { listOf, writeItem, writeSchema } from './finish-schema.js';
+import { arrayOf, writeItem, writeSchema } from './finish-schema.js';
 import { declaredOrder, keyPattern, literalSchema } from './literal-schema.js';
 import {
   CodeReference,
@@ -124,7 +124,7 @@ const ANY_VALUE = always({});
 /** Like lists, with `null` for undefined items. */
 const writeSetResult: StandardWriter = ({ type, path }, walk) => {
   const [item] = walk.view.typeArguments(type);
-  return listOf(item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk));
+  return arrayOf(item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk));
 };
 
 const TEXTS = ['String', 'StringLiteral', 'StringMapping', 'TemplateLiteral'];

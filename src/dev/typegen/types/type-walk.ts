@@ -82,7 +82,7 @@ export function declarationOf(type: TypeHandle, view: CompilerView): SyntaxNode 
   return symbol && view.declarations(symbol)[0];
 }
 
-export function isClass(
+export function isClassSymbol(
   symbol: SymbolHandle | undefined,
   { symbolFlags }: CompilerView,
 ): symbol is SymbolHandle {

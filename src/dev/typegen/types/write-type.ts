@@ -4,9 +4,9 @@ import { docKeywords } from '../comments/doc-comment.js';
 import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/load-compiler.js';
 import {
   anyOf,
+  arrayOf,
   commentOf,
   describeSchema,
-  listOf,
   orNull,
   settleSchema,
   writeItem,
@@ -32,7 +32,7 @@ import {
   fault,
   hasFlag,
   hasModifier,
-  isClass,
+  isClassSymbol,
   type OpenType,
   type TypePlace,
   TypeWalk,
@@ -206,7 +206,7 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
   if (walk.direction === 'out' && isIterable(type, walk)) return { schema: {} };
   const symbol = hasFlag(walk, type, 'Intersection') ? undefined : view.symbolOf(type);
   return guarded({ key, type, path }, walk, () =>
-    isClass(symbol, view) ? writeClassType(symbol, place, walk) : writeProperties(place, walk),
+    isClassSymbol(symbol, view) ? writeClassType(symbol, place, walk) : writeProperties(place, walk),
   );
 }
 
@@ -240,7 +240,7 @@ function writeClassType(symbol: SymbolHandle, place: TypePlace, walk: TypeWalk):
 function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Written {
   const [item] = walk.view.typeArguments(type);
   if (item === undefined) return { schema: { type: 'array' } };
-  return listOf(writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk));
+  return arrayOf(writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk));
 }
 
 function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
@@ -299,7 +299,7 @@ function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): 
   const { type, path } = place;
   const { view } = walk;
   const symbol = view.symbolOf(type);
-  if (isClass(symbol, view) && walk.direction === 'in') {
+  if (isClassSymbol(symbol, view) && walk.direction === 'in') {
     return fault(walk, path, {
       problem: `is the class ${symbol.name}, which extends a list; JSON has plain lists only`,
       fix: 'the type of the list itself: string[]',
