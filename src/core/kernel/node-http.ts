@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { isObject } from './json.js';
 
 /** A request of Node's http, with the fields that Express and body parsers add. */
 export type NodeRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown };
@@ -59,7 +60,7 @@ async function answer(
     // Requests that the Fetch API cannot represent: a target that is not a path, a method such as TRACE.
     const error = {
       code: 'invalid_request',
-      message: 'the request has no usable method, path or body: its body may be nested too deep',
+      message: 'the request has no usable method, path or body',
     };
     return Response.json({ error }, { status: 400 });
   }
@@ -111,7 +112,30 @@ function bodyOf(incoming: IncomingMessage, body: unknown): RequestInit['body'] {
   if (!incoming.readableDidRead || body === undefined)
     return ReadableStream.from<Uint8Array>(incoming.iterator({ destroyOnReturn: false }));
   if (typeof body === 'string' || body instanceof Uint8Array) return body;
-  return JSON.stringify(body);
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    if (error instanceof RangeError) return deepJson(body);
+    throw error;
+  }
+}
+
+/** Writes JSON that is nested too deep for `JSON.stringify`, so that the handler can refuse it as any other. */
+function deepJson(body: unknown): string {
+  const written: string[] = [];
+  const pending: (string | { readonly value: unknown })[] = [{ value: body }];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (typeof next === 'string' || !isObject(next.value)) {
+      written.push(typeof next === 'string' ? next : JSON.stringify(next.value ?? null));
+      continue;
+    }
+    const isList = Array.isArray(next.value);
+    pending.push(isList ? ']' : '}');
+    for (const [index, [key, value]] of [...Object.entries(next.value).entries()].reverse())
+      pending.push({ value }, `${index === 0 ? '' : ','}${isList ? '' : `${JSON.stringify(key)}:`}`);
+    pending.push(isList ? '[' : '{');
+  }
+  return written.join('');
 }
 
 /** Writes a Fetch API response, with backpressure. */

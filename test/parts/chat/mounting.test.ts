@@ -77,6 +77,35 @@ test.each(Object.entries(MOUNTS))(
   },
 );
 
+test.each(Object.entries(MOUNTS))(
+  'createChatHandler mounted in %s refuses a message that is nested too deep in the same words',
+  async (_where, mount) => {
+    const chat = createChatHandler({
+      provider,
+      model: 'm',
+      store: new MemoryRunStore(),
+      authenticate: () => 'u1',
+    });
+    await using mounted = await mount(chat);
+    for (const deep of [
+      '['.repeat(40_000) + ']'.repeat(40_000),
+      '{"a":'.repeat(15_000) + 1 + '}'.repeat(15_000),
+    ]) {
+      const message = JSON.stringify({ ...said('Hi', 'm1'), metadata: 'DEEP' }).replace('"DEEP"', deep);
+      const refused = await mounted.ask('', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: `{"id":"c1","messages":[${message}]}`,
+      });
+      expect([refused.status, await refused.json()]).toEqual([
+        400,
+        { error: { message: 'The body is nested deeper than 500 levels.' } },
+      ]);
+    }
+    await chat.close();
+  },
+);
+
 test('a body that somebody has read before, and has not left in `body`, is said so', async () => {
   const chat = createChatHandler({
     provider,

@@ -225,6 +225,21 @@ describe('ToolwrightModule.forChat', () => {
     expect((await ask(`${url}/chat/c1/messages`, undefined)).status).toBe(403);
   });
 
+  test('a body that is nested too deep is the fault of the client', async () => {
+    const url = await open({}, { imports: [ToolwrightModule.forChat()] });
+    const deep = '['.repeat(40_000) + ']'.repeat(40_000);
+    const message = JSON.stringify({ ...said('Hi', 'm1'), metadata: 'DEEP' }).replace('"DEEP"', deep);
+    const refused = await fetch(`${url}/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-user': 'ada' },
+      body: `{"id":"c1","messages":[${message}]}`,
+    });
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining('nested deeper than 500 levels'),
+    ]);
+  });
+
   test('reports at the start everything that its chats lack, and a process without a worker needs no model', async () => {
     const start = (options: ToolwrightModuleOptions, chat = {}) =>
       boot({ options, imports: [ToolwrightModule.forChat(chat)] });

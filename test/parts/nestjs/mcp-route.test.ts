@@ -157,6 +157,23 @@ test('a guard that only returns false also leads to 401 with the way to sign in,
   expect(refused.headers.get('www-authenticate')).toContain(`resource_metadata="${METADATA}"`);
 });
 
+test('arguments that are nested too deep are the fault of the client', async () => {
+  const url = await open({ oauth: OAUTH });
+  const deep = '['.repeat(40_000) + ']'.repeat(40_000);
+  const call = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'who', arguments: { a: 'DEEP' } },
+  };
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { ...HEADERS, authorization: 'Bearer ada:' },
+    body: JSON.stringify(call).replace('"DEEP"', deep),
+  });
+  expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('at most 500 levels')]);
+});
+
 test('scopes come from the user that the guards have found', async () => {
   const url = await open({ oauth: OAUTH });
   const refused = await post(url, 'ada:orders:read', 'cancel');
