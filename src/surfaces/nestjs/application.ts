@@ -336,12 +336,14 @@ export class Application {
   readonly runs: ApplicationRuns;
   readonly fleet: ApplicationFleet;
   readonly inspector: ApplicationInspector;
+  readonly enhancers: Enhancers;
 
   constructor(@Inject(ApplicationParts) given: ApplicationParts) {
     const { options, tasks, requests, modules, config, moduleRef } = given;
     const running = new RunningCalls(tasks);
     const visibility = new ToolVisibility(options);
     const enhancers = new Enhancers(modules, config);
+    this.enhancers = enhancers;
     const pipeline = new CallPipeline(
       enhancers,
       createErrorDescriber(options),

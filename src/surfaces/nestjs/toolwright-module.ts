@@ -44,6 +44,7 @@ import {
 } from '../../core/kernel/node-http.js';
 import { ANY_VALUE, FILLED_TEXT, LIST, optionTable, protecting } from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
+import { safeLog } from '../../run/call/log.js';
 import { TaskQueue } from '../../run/call/task-queue.js';
 import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
 import { CHAT_RULES } from '../chat/create-chat-handler.js';
@@ -100,12 +101,22 @@ type Answering = ServerResponse | WrappedResponse;
 
 const MCP_SETTINGS = Symbol('toolwright.mcp-route');
 
+/** The controller of the MCP route, and its path. */
+interface McpEntry {
+  readonly controller: Type;
+  readonly path: string;
+}
+
+const MCP_ENTRY = Symbol('toolwright.mcp-entry');
+
 /** The MCP server of an application. */
 class McpRoute implements OnModuleInit, OnModuleDestroy {
   @Inject(Application) private readonly application!: Application;
   @Inject(MODULE_OPTIONS) private readonly module!: ToolwrightModuleOptions;
   @Inject(MCP_SETTINGS) private readonly settings!: McpServerSettings;
+  @Inject(MCP_ENTRY) private readonly entry!: McpEntry;
   @Inject(HttpAdapterHost) private readonly http!: HttpAdapterHost;
+  readonly #warnings = new Set<string>();
   #server!: McpToolServer;
 
   async onModuleInit(): Promise<void> {
@@ -136,6 +147,21 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
   /** Serves a caller that the guards refused: only public tools, or instructions to sign in. */
   serveRefused(request: Asking, response: Answering, mayUsePublic: boolean): void {
     this.#answer(request, response, mayUsePublic ? {} : { authInfo: null });
+  }
+
+  /** Warns of a guard that refuses tokens which only `verify` knows: the host is told that its token is invalid. */
+  warnOfGuard({ stack = '' }: Error): void {
+    const { controller, path } = this.entry;
+    const around = this.application.enhancers.namesAround([controller]);
+    const guards = around.flatMap(({ kind, name }) => (kind === 'guard' ? [name] : []));
+    // Nest throws for a guard that returns false; its own stack names no guard.
+    const [, thrower] = /\bat (?:async )?([\w$]+)\.canActivate\b/.exec(stack) ?? [];
+    const named = thrower ?? guards.join(' or ');
+    const text = `A guard${named && ` (${named})`} refused a request of MCP before mcp.oauth.verify saw its token: a guard that does not know these tokens must let the path '${path}' pass`;
+    if (this.#warnings.has(text)) return;
+    this.#warnings.add(text);
+    const { logger = nestLogger() } = this.module;
+    safeLog(logger).warn(text);
   }
 
   #answer(request: Asking, response: Answering, info: McpRequestInfo = {}): void {
@@ -187,6 +213,7 @@ function authInfoOf(user: unknown): VerifiedToken | undefined {
 class SignInFilter extends BaseExceptionFilter {
   readonly #route: McpRoute;
   readonly #isProtected: boolean;
+  readonly #verifies: boolean;
 
   constructor(
     @Inject(McpRoute) route: McpRoute,
@@ -196,13 +223,15 @@ class SignInFilter extends BaseExceptionFilter {
     super(httpAdapter);
     this.#route = route;
     this.#isProtected = oauth !== undefined;
+    this.#verifies = oauth?.verify !== undefined;
   }
 
-  override catch(exception: unknown, host: ArgumentsHost): unknown {
+  override catch(exception: UnauthorizedException | ForbiddenException, host: ArgumentsHost): unknown {
     const request = host.switchToHttp().getRequest<Asking>();
     const isSignedIn = request.user !== undefined && request.user !== null;
     if (!this.#isProtected || isSignedIn) return super.catch(exception, host);
     const hasToken = rawRequestOf(request).headers.authorization !== undefined;
+    if (hasToken && this.#verifies) this.#route.warnOfGuard(exception);
     const mayUsePublic = exception instanceof UnauthorizedException && !hasToken;
     return this.#route.serveRefused(request, host.switchToHttp().getResponse(), mayUsePublic);
   }
@@ -235,7 +264,12 @@ function mcpModule(given: McpRouteOptions): DynamicModule {
   return {
     module: ToolwrightMcpModule,
     controllers: [ToolwrightMcpController],
-    providers: [McpRoute, SignInFilter, { provide: MCP_SETTINGS, useValue: settings }],
+    providers: [
+      McpRoute,
+      SignInFilter,
+      { provide: MCP_SETTINGS, useValue: settings },
+      { provide: MCP_ENTRY, useValue: { controller: ToolwrightMcpController, path } satisfies McpEntry },
+    ],
   };
 }
 

@@ -238,6 +238,38 @@ test('with `verify`, the route signs callers in itself, and the claims of the to
   await client.close();
 });
 
+test.each([
+  ['throws', SignedIn],
+  ['returns false', PlainGuard],
+])('with `verify`, a guard that %s for tokens of MCP is named in the log, once', async (_how, guard) => {
+  const warnings: string[] = [];
+  const ignore = () => {};
+  const warn = (text: string) => {
+    // Classes of other tests are warned of, too.
+    if (text.startsWith('A guard')) warnings.push(text);
+  };
+  const logger = { debug: ignore, info: ignore, error: ignore, warn };
+  @Injectable()
+  class OpenToAll implements CanActivate {
+    canActivate(): boolean {
+      return true;
+    }
+  }
+  const verifying = { ...OAUTH, verify: jwks(issuer.keys) };
+  const url = await open({ oauth: verifying, guards: [OpenToAll] }, { guard, options: { logger } });
+  expect((await post(url)).status).toBe(401);
+  expect(warnings).toEqual([]);
+  const token = await issuer.issue({ sub: 'bob' });
+  for (const refused of [await post(url, token), await post(url, token)]) {
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get('www-authenticate')).toContain('error="invalid_token"');
+  }
+  const named = guard === SignedIn ? 'SignedIn' : 'PlainGuard or OpenToAll';
+  expect(warnings).toEqual([
+    `A guard (${named}) refused a request of MCP before mcp.oauth.verify saw its token: a guard that does not know these tokens must let the path 'mcp' pass`,
+  ]);
+});
+
 test('without `oauth`, the route is an ordinary one: the guards of the application answer for themselves', async () => {
   const url = await open({ path: 'tools' });
   const refused = await post(new URL('tools', url));
