@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,10 +12,11 @@ import {
   ToolRegistry,
 } from 'toolwright';
 import { type Agent, createAgent } from 'toolwright/agent';
-import { connectMcp, createMcpServer, mcpTools, storeTokens } from 'toolwright/mcp';
+import { connectMcp, createMcpServer, followMcpTools, mcpTools, storeTokens } from 'toolwright/mcp';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { builtFile } from '../../processes/built-file.js';
 import { describePostgres } from '../../services/services.js';
 import { serve } from '../../setup/loopback.js';
 import { TestSchemas } from '../postgres/test-schema.js';
@@ -172,5 +173,67 @@ describe('questions of a server', () => {
     expect(JSON.stringify(resumed.messages)).toContain('ordered size');
     expect(JSON.stringify(resumed.messages)).toContain('42');
     await close();
+  });
+});
+
+describe('questions of a server that is a process', () => {
+  const SERVER = `
+    import { defineTool, ToolRegistry } from ${JSON.stringify(builtFile('dist/src/index.js'))};
+    const both = Promise.withResolvers();
+    let open = 0;
+    const parameters = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+    export const tools = new ToolRegistry().register(
+      defineTool({ name: 'refund', description: 'Refunds', approval: true, execute: () => 'Refunded' }),
+      defineTool({ name: 'order', description: 'Orders', parameters, async execute({ name }, context) {
+        open += 1;
+        if (open === 2) both.resolve();
+        await both.promise;
+        const size = await context.ask({ message: 'Which size, ' + name + '?', schema: { type: 'integer' } });
+        const colour = await context.ask({ message: 'Which colour, ' + name + '?' });
+        return [name, size, colour].join();
+      } }),
+    );
+  `;
+  let folder: string;
+  let tools: ToolRegistry;
+  let following: { close(): Promise<void> };
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'toolwright-asking-'));
+    const file = join(folder, 'tools.mjs');
+    writeFileSync(file, SERVER);
+    tools = new ToolRegistry();
+    const args = [builtFile('dist/src/dev/cli/main.js'), 'mcp', file];
+    following = await followMcpTools(tools, connectMcp({ command: process.execPath, args }));
+  });
+  afterEach(async () => {
+    await following.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test('are questions of the run, as are its approvals', async () => {
+    const config = { provider: new ScriptedProvider(calls('refund')), model: 'offline', tools };
+    const run = await runToolLoop(config, [{ role: 'user', content: 'Refund it' }]);
+    expect(run.status).toBe('suspended');
+    expect(run.pending).toMatchObject([{ message: expect.stringContaining("Run 'refund'") }]);
+    const [{ id = '' } = {}] = run.pending ?? [];
+    const resumed = await resumeToolLoop(config, run.state, [{ id, value: {} } as Answer]);
+    expect(resumed.toolCalls.at(-1)?.result.forLLM).toBe('Refunded');
+  });
+
+  test('reach the user of their call while calls of other users are open', async () => {
+    async function order(name: string, answers: readonly unknown[]): Promise<string> {
+      const replies = [{ toolCalls: [{ name: 'order', arguments: { name } }] }, { content: 'Done.' }];
+      const config = { provider: new ScriptedProvider(replies), model: 'offline', tools };
+      let run = await runToolLoop(config, [{ role: 'user', content: 'Order shoes' }]);
+      for (const [index, answer] of answers.entries()) {
+        const message = `Which ${index === 0 ? 'size' : 'colour'}, ${name}?`;
+        expect(run.pending).toMatchObject([{ message }]);
+        const given = { id: run.pending?.[0]?.id ?? '', value: { answer } } as Answer;
+        run = await resumeToolLoop(config, run.state, [given]);
+      }
+      return run.toolCalls.at(-1)?.result.forLLM ?? '';
+    }
+    const ordered = await Promise.all([order('Ada', [38, 'red']), order('Bob', [46, 'blue'])]);
+    expect(ordered).toEqual(['Ada,38,red', 'Bob,46,blue']);
   });
 });

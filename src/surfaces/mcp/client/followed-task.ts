@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CallToolResult, Client, ElicitResult, JSONRPCMessage } from '@modelcontextprotocol/client';
-import { isCallToolResult, isSpecType, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { isCallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
@@ -139,9 +139,7 @@ class TaskAnswers {
     const questions = questionsOf(this.#client);
     if (questions === undefined)
       throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
-    if (!isSpecType.ElicitRequest(request))
-      throw new Error('The task asks for something other than an answer of its user.');
-    this.#given.set(key, await questions.answer(request.params));
+    this.#given.set(key, await questions.answer(request, this.#context));
   }
 }
 

@@ -6,6 +6,7 @@ import type {
   ContentBlock,
   JSONRPCMessage,
   Tool as McpTool,
+  Progress,
   Transport,
 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
@@ -304,17 +305,21 @@ function sendCall(
   connected: Client,
   { tool, toolDefinition, args, context, options }: SentCall,
 ): Promise<CallToolResult> {
-  const send = (carrier: TraceCarrier | undefined) =>
-    connected.callTool(
-      { name: tool.name, arguments: args, _meta: carrier && { ...carrier } },
-      {
-        toolDefinition,
-        signal: context.signal,
-        // The registry enforces its own limit with the signal.
-        timeout: MAX_TIMER_MS,
-        onprogress: (progress) => context.progress(progress),
-      },
-    );
+  const questions = questionsOf(connected);
+  const send = (carrier: TraceCarrier | undefined) => {
+    const params = { name: tool.name, arguments: args, _meta: carrier && { ...carrier } };
+    const sending = {
+      toolDefinition,
+      signal: context.signal,
+      // The registry enforces its own limit with the signal.
+      timeout: MAX_TIMER_MS,
+      onprogress: (progress: Progress) => context.progress(progress),
+      // The SDK would answer questions without saying whose call asks them.
+      allowInputRequired: questions !== undefined,
+    };
+    if (questions === undefined) return connected.callTool(params, sending);
+    return questions.complete(context, (answered) => connected.callTool({ ...params, ...answered }, sending));
+  };
   const trace = context instanceof CallContext ? context.trace : undefined;
   const facts = factsFor(connected, 'tools/call');
   trace?.onMcp(facts);

@@ -1,5 +1,6 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Client, ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { CallToolResult, Client, ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
+import { isInputRequiredResult, isSpecType } from '@modelcontextprotocol/server';
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
@@ -19,54 +20,77 @@ export function questionsOf(client: object): UserQuestions | undefined {
   return QUESTIONS.get(client);
 }
 
+/** What a call sends again with the answers to its server's questions. */
+type Answered = { readonly inputResponses?: Record<string, ElicitResult>; readonly requestState?: string };
+
+/** The pause before a call whose server asks nothing, but wants it to be sent again. */
+const RETRY_MS = 250;
+
 /** Lets the users of calls answer what a server asks: each question is a pending question of its run. */
 export class UserQuestions {
-  readonly #client: Client;
   readonly #calls = new Set<ToolContext>();
-  readonly #current = new AsyncLocalStorage<ToolContext>();
 
   constructor(client: Client) {
-    this.#client = client;
     QUESTIONS.set(client, this);
-    client.setRequestHandler('elicitation/create', ({ params }) => this.answer(params));
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      const [only, ...others] = client.getProtocolEra() === 'modern' ? [] : this.#calls;
+      return only === undefined || others.length > 0 ? { action: 'cancel' } : answer(params, only);
+    });
   }
 
-  /** Runs the request of a call. */
+  /** Runs the request of a call. Before 2026-07-28, a question does not name its call: only a single call is asked. */
   async within<Value>(context: ToolContext, request: () => Promise<Value>): Promise<Value> {
     this.#calls.add(context);
     try {
-      return await this.#current.run(context, request);
+      return await request();
     } finally {
       this.#calls.delete(context);
     }
   }
 
-  /** If there is no answer yet, `ask` throws: the run is suspended, and the call is made again with the answer. */
-  async answer(params: ElicitRequestParams): Promise<ElicitResult> {
-    const context = this.#asking();
-    if (context === undefined) return { action: 'cancel' };
-    const { message } = params;
-    const onRefusal = 'throw';
-    try {
-      if (params.mode === 'url') {
-        const address = `${message}\n${params.url}`;
-        const isDone = await context.ask({ message: address, schema: AGREED, onRefusal });
-        return { action: isDone === true ? 'accept' : 'decline' };
-      }
-      const content = await context.ask({ message, schema: params.requestedSchema as JsonSchema, onRefusal });
-      return { action: 'accept', content: content as NonNullable<ElicitResult['content']> };
-    } catch (error) {
-      if (!ToolwrightError.is(error) || error.name !== 'ToolRefused') throw error;
-      REFUSALS.set(context, error.message);
-      return { action: 'decline' };
+  /** Sends a call until its result is complete. Since 2026-07-28, results contain the questions of their calls. */
+  async complete(
+    context: ToolContext,
+    send: (answered: Answered) => Promise<CallToolResult>,
+  ): Promise<CallToolResult> {
+    for (let answered: Answered = {}; ; ) {
+      const result: object = await send(answered);
+      if (!isInputRequiredResult(result)) return result as CallToolResult;
+      const { requestState, inputRequests = {} } = result;
+      const asked = Object.entries(inputRequests);
+      if (asked.length === 0) await wait(RETRY_MS, undefined, { signal: context.signal });
+      const given = asked.map(async ([key, request]) => [key, await this.answer(request, context)] as const);
+      answered = {
+        ...(asked.length > 0 && { inputResponses: Object.fromEntries(await Promise.all(given)) }),
+        ...(requestState !== undefined && { requestState }),
+      };
     }
   }
 
-  /** The call whose server asks. Before 2026-07-28, a question does not name its call. */
-  #asking(): ToolContext | undefined {
-    if (this.#client.getProtocolEra() === 'modern') return this.#current.getStore();
-    const [only, ...others] = this.#calls;
-    return others.length === 0 ? only : undefined;
+  /** Answers a question that belongs to a call. */
+  async answer(request: unknown, context: ToolContext): Promise<ElicitResult> {
+    if (!isSpecType.ElicitRequest(request))
+      throw new Error('The server asks for something other than an answer of the user.');
+    return answer(request.params, context);
+  }
+}
+
+/** If there is no answer yet, `ask` throws: the run is suspended, and the call is made again with the answer. */
+async function answer(params: ElicitRequestParams, context: ToolContext): Promise<ElicitResult> {
+  const { message } = params;
+  const onRefusal = 'throw';
+  try {
+    if (params.mode === 'url') {
+      const address = `${message}\n${params.url}`;
+      const isDone = await context.ask({ message: address, schema: AGREED, onRefusal });
+      return { action: isDone === true ? 'accept' : 'decline' };
+    }
+    const content = await context.ask({ message, schema: params.requestedSchema as JsonSchema, onRefusal });
+    return { action: 'accept', content: content as NonNullable<ElicitResult['content']> };
+  } catch (error) {
+    if (!ToolwrightError.is(error) || error.name !== 'ToolRefused') throw error;
+    REFUSALS.set(context, error.message);
+    return { action: 'decline' };
   }
 }
 
