@@ -5,6 +5,7 @@ import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
 import { asSent } from '../record-message.js';
+import { withReadableContent } from './readable-content.js';
 import { questionsOf, recorded } from './user-questions.js';
 
 /** Where the id of a task is in a result that the SDK accepts. */
@@ -148,7 +149,8 @@ interface AskedByTask {
   readonly request: unknown;
 }
 
-function readResult(result: unknown): CallToolResult {
+function readResult(sent: unknown): CallToolResult {
+  const result = withReadableContent(sent);
   if (isCallToolResult(result)) return result;
   throw new Error('The server reported a task with a result that is not a result of a call.');
 }

@@ -64,6 +64,7 @@ import {
   type McpToolChange,
   McpToolsOptions,
 } from './options.js';
+import { unreadableResult, withReadableContent } from './readable-content.js';
 import { type McpSignIn, serverRefusalOf, signInNeededBy, signInOf } from './sign-in.js';
 import { questionsOf, refusalOf, signInQuestions } from './user-questions.js';
 
@@ -132,15 +133,19 @@ function isTool(tool: unknown): tool is McpTool {
 const ADAPTED = new WeakSet<Transport>();
 
 /**
- * Changes incoming messages that the SDK would refuse since 2026-07-28: it knows no tasks, and refuses a whole page of
- * tools because of a malformed one.
+ * Changes incoming messages that the SDK would refuse. It knows no unknown blocks of results, and since 2026-07-28 no
+ * tasks; and it refuses a whole page of tools because of a malformed one.
  */
 function adaptMessages(client: Client): void {
   const { transport } = client;
-  if (transport === undefined || !isModern(client) || ADAPTED.has(transport)) return;
+  if (transport === undefined || ADAPTED.has(transport)) return;
   ADAPTED.add(transport);
   const { onmessage } = transport;
-  transport.onmessage = (message, extra) => onmessage?.(readableTask(withoutMalformed(message)), extra);
+  const isOfTasks = isModern(client);
+  transport.onmessage = (message, extra) => {
+    const known = isOfTasks ? readableTask(withoutMalformed(message)) : message;
+    onmessage?.('result' in known ? { ...known, result: withReadableContent(known.result) } : known, extra);
+  };
 }
 
 function withoutMalformed<Message extends JSONRPCMessage>(message: Message): Message {
@@ -317,8 +322,11 @@ function sendCall(
       // The SDK would answer questions without saying whose call asks them.
       allowInputRequired: questions !== undefined,
     };
-    if (questions === undefined) return connected.callTool(params, sending);
-    return questions.complete(context, (answered) => connected.callTool({ ...params, ...answered }, sending));
+    const call = (answered: object) =>
+      connected.callTool({ ...params, ...answered }, sending).catch((error) => {
+        throw unreadableResult(error);
+      });
+    return questions === undefined ? call({}) : questions.complete(context, call);
   };
   const trace = context instanceof CallContext ? context.trace : undefined;
   const facts = factsFor(connected, 'tools/call');
