@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { ToolRegistry } from 'toolwright';
-import { followMcpTools } from 'toolwright/mcp';
+import { connectMcp, followMcpTools } from 'toolwright/mcp';
+import { serve } from '../../setup/loopback.js';
 
 /** A server as many are: it writes its log to standard output, and one of its tools is its end. */
 const SERVER = `
@@ -72,3 +73,26 @@ test('a process that writes noise is understood, and one that died is started ag
   await isFollowed.promise;
   expect(tools.list()).toEqual(['die', 'add', 'later']);
 });
+
+const SILENT = `
+import { createInterface } from 'node:readline';
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line);
+  const error = { code: -32601, message: 'Method not found' };
+  if (method === 'server/discover') console.log(JSON.stringify({ jsonrpc: '2.0', id, error }));
+});
+`;
+
+test('a server that never answers is given up after half a minute, and named', async () => {
+  writeFileSync(join(folder, 'silent.mjs'), SILENT);
+  await using http = await serve(() => {});
+  const problemOf = (prefix: string, server: Parameters<typeof connectMcp>[0]) =>
+    followMcpTools(new ToolRegistry(), connectMcp(server), { prefix }).catch(({ message }) => message);
+  const [program, address] = await Promise.all([
+    problemOf('shop', { command: process.execPath, args: [join(folder, 'silent.mjs')] }),
+    problemOf('far', { url: `${http.url}/mcp?key=secret` }),
+  ]);
+  const ending = 'did not answer within 30 seconds.';
+  expect(program).toBe(`The MCP server 'shop' cannot be reached: ${process.execPath} ${ending}`);
+  expect(address).toBe(`The MCP server 'far' cannot be reached: ${http.url}/mcp ${ending}`);
+}, 120_000);

@@ -37,22 +37,45 @@ export interface McpConnector {
 export function connectMcp(options: McpConnectOptions): McpConnector {
   checkConnectOptions(options);
   const signIn = 'url' in options && options.auth ? new McpSignIn(options.url, options.auth) : undefined;
+  // With a sign-in, a request may first wait for the authorization server, which has a limit of its own.
+  const limits = signIn === undefined ? { timeout: ANSWER_MS } : {};
   const connect = async (): Promise<Client> => {
     for (let canSignIn = signIn !== undefined; ; canSignIn = false) {
       const client = await newClient();
       try {
-        await client.connect(await transportFor(options, signIn));
+        await client.connect(await transportFor(options, signIn), limits);
         signIn?.attach(client);
         return client;
       } catch (error) {
         await client.close().catch(() => {});
-        if (!canSignIn || !(await signIn?.resolve(error))) throw error;
+        if (!canSignIn || !(await signIn?.resolve(error))) throw withServer(error, options);
       }
     }
   };
   return Object.assign(connect, {
     finishSignIn: async (address: string | URL) => (await signIn?.finish(address)) ?? false,
   });
+}
+
+/** Time limit for each of the first answers of a server; a program that knows no `server/discover` gives two. */
+const ANSWER_MS = 30_000;
+
+/** The SDK's error for a server that does not answer names no server. */
+function withServer(error: unknown, options: McpConnectOptions): unknown {
+  const { code, data } = Object(error) as {
+    readonly code?: unknown;
+    readonly data?: { readonly timeout?: unknown };
+  };
+  if (code !== 'REQUEST_TIMEOUT') return error;
+  const seconds = Number(data?.timeout) / 1000;
+  return new Error(`${placeOf(options)} did not answer within ${seconds} seconds.`, { cause: error });
+}
+
+/** Without arguments and queries, which may contain secrets. */
+function placeOf(options: McpConnectOptions): string {
+  if (!('url' in options)) return options.command;
+  const { origin, pathname } = new URL(options.url);
+  return origin + pathname;
 }
 
 async function newClient(): Promise<Client> {
