@@ -454,10 +454,11 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
   const missing = missingPackage(error);
   if (missing !== undefined)
     return { problem: `${option} needs the package ${missing}`, fix: `npm install ${missing}` };
-  const { path } = isRecord(error) ? error : {};
+  const { path, fix: ofError } = isRecord(error) ? error : {};
   if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '') && typeof path === 'string')
     return { problem: `${option} names ${path}, which is not there`, fix: 'a path that is there' };
-  return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix: fixOf(option) };
+  const fix = typeof ofError === 'string' ? `${option}: ${ofError}` : fixOf(option);
+  return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix };
 }
 
 /** The fix for a part whose creation failed. */

@@ -7,7 +7,9 @@ import { defineTool, ToolRegistry } from 'toolwright';
 import { type AgentMcpCandidate, type AgentMcpServer, createAgent } from 'toolwright/agent';
 import { connectMcp, followMcpTools } from 'toolwright/mcp';
 import { ScriptedProvider } from 'toolwright/testing';
+import { serve } from '../../setup/loopback.js';
 import { type Listening, listen, serveForwarding } from '../mcp/mcp-connections.js';
+import { agree, serveOddly } from '../mcp/odd-authorization-server.js';
 
 const orders = (description: string) =>
   defineTool({ name: 'orders', description, annotations: { readOnly: true }, execute: () => 'o1' });
@@ -69,6 +71,31 @@ describe('the tools of an MCP server', () => {
   test('are named with the server if an option is wrong', async () => {
     await expect(start({ deny: 'cancel' as unknown as string[] })).rejects.toThrow(/mcp\.shop.*deny/s);
   });
+});
+
+test('a server that the agent cannot use is reported with what is wrong', async () => {
+  await using odd = await serveOddly(tools);
+  const shop = await serve(({ url = '', headers: { host } }, response) => {
+    const [, name = ''] = /^\/\.well-known\/oauth-protected-resource\/(.+)$/.exec(url) ?? [];
+    if (name === '') return response.writeHead(401).end();
+    const authorization_servers = [name === 'refusing' ? odd.issuer : shop.url];
+    response.end(JSON.stringify({ resource: `http://${host}/${name}`, authorization_servers }));
+  });
+  const auth = { redirectUrl: 'http://127.0.0.1:33333/callback', onSignIn: agree };
+  const reportOf = (settings: Partial<AgentMcpServer>) => start(settings).catch((error) => error.message);
+  const outOfOrder = await reportOf({ url: `${shop.url}/out-of-order`, auth });
+  expect(outOfOrder).toContain(
+    `The authorization server of ${shop.url}/out-of-order answered with status 401`,
+  );
+  expect(outOfOrder).toContain('mcp.shop: the same when its authorization server works, or an `auth`');
+  const refusing = await reportOf({ url: `${shop.url}/refusing`, auth });
+  expect(refusing).toContain("The MCP server 'shop' answered with status 401");
+  expect(refusing).toContain('mcp.shop: an `auth` or `headers` that the server accepts');
+  expect(odd.issued.some((secret) => secret.includes('access'))).toBe(true);
+  await shop[Symbol.asyncDispose]();
+  const gone = await reportOf({ url: `${shop.url}/gone` });
+  expect(gone).toContain("The MCP server 'shop' cannot be reached");
+  expect(gone).toContain('mcp.shop: a program that starts, or an address that answers');
 });
 
 test('a server that goes away fails its calls in words for the model, and is used again when it is back', async () => {

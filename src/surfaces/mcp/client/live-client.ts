@@ -41,7 +41,15 @@ export const CLIENT = withMethods(
 );
 
 /** The server, or its authorization server, did not respond or refused the connection; its cause has the details. */
-export class UnreachableError extends Error {}
+export class UnreachableError extends Error {
+  /** What to set instead, if the address of the server is not the cause. */
+  readonly fix: string | undefined;
+
+  constructor(message: string, { cause, fix }: { readonly cause: unknown; readonly fix?: string }) {
+    super(message, { cause });
+    this.fix = fix;
+  }
+}
 
 /** A client that reconnects after a lost connection, if it was created with a function that connects. */
 export class LiveClient {
@@ -233,15 +241,25 @@ function connectionLossOf(error: unknown): ConnectionLoss {
 
 const MOST_SHOWN_CHARACTERS = 200;
 
+/** The statuses of a server that refuses who asks. */
+const REFUSED: ReadonlySet<number> = new Set([401, 403]);
+
 /** The error for a connection that could not be opened or was lost. */
 function unreachableError(server: string, error: unknown): UnreachableError {
   const failed = causesOf(error).find((cause) => cause instanceof AuthorizationServerError);
-  if (failed !== undefined) return new UnreachableError(failed.message, { cause: error });
+  if (failed !== undefined) {
+    const fix = 'the same when its authorization server works, or an `auth` that it accepts';
+    return new UnreachableError(failed.message, { cause: error, fix });
+  }
   const { status, text } = serverRefusalOf(error) ?? {};
   if (status !== undefined) {
     const [line = ''] = typeof text === 'string' ? text.trim().split(/\r?\n/, 1) : [];
     const shown = line === '' ? '.' : `: ${line.slice(0, MOST_SHOWN_CHARACTERS)}`;
-    return new UnreachableError(`The ${server} answered with status ${status}${shown}`, { cause: error });
+    const fix = REFUSED.has(status) ? { fix: 'an `auth` or `headers` that the server accepts' } : {};
+    return new UnreachableError(`The ${server} answered with status ${status}${shown}`, {
+      cause: error,
+      ...fix,
+    });
   }
   if (connectionLossOf(error) === 'none')
     return new UnreachableError(`The ${server} cannot be reached: ${errorMessage(error)}`, { cause: error });
