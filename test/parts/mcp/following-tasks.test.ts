@@ -271,6 +271,18 @@ describe('a call that its server answers with a task', () => {
     expect(forLLM).toContain(problem);
   });
 
+  test('has the blocks of a result beside one that is not valid', async () => {
+    const { url } = await served([background('report', async () => 'Written')]);
+    const proxy = await forwarding(
+      () => url,
+      (body) => body.replace('"content":[{', '"content":[{"type":"chart"},{'),
+    );
+    const tools = await importedFrom(proxy);
+    const { isError, forLLM } = await tools.execute('report');
+    expect(isError).toBe(false);
+    expect(forLLM).toMatch(/'chart' was left out.*\nWritten$/);
+  });
+
   test.each([[7], [null], [{}], ['']])('fails for the task id %j, which is not polled', async (taskId) => {
     const { url, store } = await served([background('report', async () => 'Written')]);
     const asked: string[] = [];
