@@ -12,6 +12,7 @@ import {
   type OnApplicationBootstrap,
   type OnModuleDestroy,
   type OnModuleInit,
+  Optional,
   type Provider,
   Req,
   Res,
@@ -404,9 +405,10 @@ const CHAT_ROUTE = Symbol('toolwright.chat-route');
 @Module({})
 class ToolwrightChatModule {
   constructor(
-    @Inject(MODULE_OPTIONS) options: ToolwrightModuleOptions,
+    @Optional() @Inject(MODULE_OPTIONS) options: ToolwrightModuleOptions | undefined,
     @Inject(CHAT_ROUTE) route: ChatRouteOptions,
   ) {
+    if (options === undefined) throw new ToolDeclarationError([CHAT_WITHOUT_ROOT]);
     refuseOptions(chatFaults(options, route));
   }
 }
@@ -419,6 +421,12 @@ class ToolwrightFeatureModule {
     if (!hasRoot) throw new ToolDeclarationError([NO_ROOT]);
   }
 }
+
+const CHAT_WITHOUT_ROOT: AuthorFault = {
+  where: 'ToolwrightModule.forChat',
+  problem: 'the application has no ToolwrightModule.forRoot, whose options its chats need',
+  fix: 'imports: [ToolwrightModule.forRoot({ provider, model, store, owner })] in the root module',
+};
 
 const NO_ROOT: AuthorFault = {
   where: 'ToolwrightModule.forFeature',

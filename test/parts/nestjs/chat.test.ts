@@ -14,6 +14,7 @@ import {
   Res,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
 import { InvalidOptionsError, type LLMProvider, Tool, ToolContext } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -261,6 +262,15 @@ describe('ToolwrightModule.forChat', () => {
     expect(await faults({ owner, store, provider, model: 'm' }, { mayAnswer })).toEqual(['mayAnswer']);
     await expect(start({})).rejects.toThrow(InvalidOptionsError);
     await start({ owner, store, worker: false });
+  });
+
+  test('without `forRoot`, the author is told so', async () => {
+    const alone = Test.createTestingModule({ imports: [ToolwrightModule.forChat()] }).setLogger(
+      false as never,
+    );
+    await expect(alone.compile()).rejects.toThrow(
+      'ToolwrightModule.forChat: the application has no ToolwrightModule.forRoot',
+    );
   });
 
   test('refuses options that are none', () => {
