@@ -56,7 +56,7 @@ describe('Conversation.continue', () => {
 
   test('goes on at once in a conversation that was restored after a failed turn, in the scope of its config', async () => {
     const { conversation, config } = setup([failing, { content: 'Done.' }], {
-      stateSecret: 'secret-of-this-test',
+      stateSecret: 'secret-of-this-test that has at least thirty-two characters',
     });
     await conversation.prompt('Go', { scope: { owner: 'u1' } });
     const snapshot = JSON.parse(JSON.stringify(conversation));

@@ -254,7 +254,7 @@ test('Conversations: work that a call starts again in another process is told on
 });
 
 test.each([
-  ['error', 1, 'heard: The process ended'],
+  ['error', 1, "heard: The call of 'pay' was interrupted"],
   ['rerun', 2, 'heard: paid'],
 ] as const)(
   'Conversations: `onUnknown: %s` asks nobody what came of a call whose process ended',

@@ -505,7 +505,7 @@ export const LOOP_DOORS: readonly Door[] = [
       model: 'm',
       systemPrompt: 'Be brief.',
       store: new MemoryRunStore(),
-      stateSecret: 'k'.repeat(32),
+      stateSecret: 'k that has at least thirty-two characters'.repeat(32),
       scope: () => ({}),
       answeredBy: 'u1',
       scopeOf: () => ({}),

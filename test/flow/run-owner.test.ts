@@ -255,7 +255,7 @@ test('resumeToolLoop refuses an owned state that nobody has signed, and names `s
 
 test('resumeToolLoop takes owner and tool names of a signed state only as they were signed', async () => {
   const { config, registry } = setup({ content: 'Done.' });
-  const signing = { ...config, stateSecret: 'a long secret' };
+  const signing = { ...config, stateSecret: 'a long secret that has at least thirty-two characters' };
   const run = await runToolLoop({ ...signing, tools: registry.view({ deny: ['billing_*'] }) }, hello, alice);
   for (const change of [{ owner: bob.owner }, { tools: registry.list() }, { model: 'big' }]) {
     const state = wire({ ...run.state!, ...change });

@@ -80,12 +80,18 @@ describe.each<[string, RunStore]>([
 
   test('is free and as it was where somebody changed it, or where the config is wrong', async () => {
     const shop = openShop();
-    const { runId, pending, state } = await suspendIn(store, shop, { stateSecret: 'secret' });
+    const { runId, pending, state } = await suspendIn(store, shop, {
+      stateSecret: 'secret that has at least thirty-two characters',
+    });
     const answers = approveAll(pending);
     const changed = { ...(state as RunState), revision: 2, iterations: 0 };
     await store.save(changed);
     await expect(
-      resumeStoredRun({ ...resuming(shop), stateSecret: 'secret' }, { store, runId }, answers),
+      resumeStoredRun(
+        { ...resuming(shop), stateSecret: 'secret that has at least thirty-two characters' },
+        { store, runId },
+        answers,
+      ),
     ).rejects.toMatchObject({ name: 'InvalidState' });
     for (const config of [{ ...resuming(shop), provider: {} as never }, undefined as never])
       await expect(resumeStoredRun(config, { store, runId }, answers)).rejects.toThrow();

@@ -198,7 +198,10 @@ describe('an answer', () => {
         return JSON.stringify([args, one, two, args.evil === undefined && two.evil === undefined]);
       },
     });
-    const config = { ...configOf([odd], callOf('odd', '{"__proto__":{"evil":1}}'), done), stateSecret: 's' };
+    const config = {
+      ...configOf([odd], callOf('odd', '{"__proto__":{"evil":1}}'), done),
+      stateSecret: 's that has at least thirty-two characters',
+    };
     const run = await runToolLoop(config, hello);
     const value: unknown = JSON.parse('{"__proto__":{"evil":2}}');
     const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { value }));
@@ -237,7 +240,10 @@ describe('what cannot be kept', () => {
     ['a signature that is an object', { length: 43 }],
   ])('%s is a changed state', async (_what, signature) => {
     const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
-    const config = { ...configOf([pay], callOf('pay')), stateSecret: 'secret' };
+    const config = {
+      ...configOf([pay], callOf('pay')),
+      stateSecret: 'secret that has at least thirty-two characters',
+    };
     const run = await runToolLoop(config, hello);
     const state = { ...run.state, signature } as unknown as RunState;
     await expect(resumeToolLoop(config, state, answersTo(run, { approved: true }))).rejects.toMatchObject({

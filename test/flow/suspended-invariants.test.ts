@@ -189,7 +189,7 @@ test(
           tools: toolsFor(diary),
           maxRetries: 100,
           loopGuard: false,
-          stateSecret: 'secret',
+          stateSecret: 'secret that has at least thirty-two characters',
           signal: stop.signal,
         };
         const { run, answered } = await play(schedule, config, stop);

@@ -284,7 +284,9 @@ describe('a run that is suspended', () => {
 
   test('with a secret, refuses a state that was changed anywhere, or that nobody signed', async () => {
     const script = () => [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }];
-    const { config } = setup([pay], script(), { stateSecret: 'a secret' });
+    const { config } = setup([pay], script(), {
+      stateSecret: 'a secret that has at least thirty-two characters',
+    });
     const run = await runToolLoop(config, hello);
     const state = run.state as RunState;
     const answers = ids(run).map((id) => ({ id, approved: true }));
@@ -292,15 +294,19 @@ describe('a run that is suspended', () => {
     const { signature: _, ...unsigned } = state;
     for (const wrong of [changed, unsigned, { ...state, signature: 'x' }])
       await expect(resumeToolLoop(config, wrong, answers)).rejects.toThrow(/changed, or signed/);
-    await expect(resumeToolLoop({ ...config, stateSecret: 'another' }, state, answers)).rejects.toMatchObject(
-      { name: 'InvalidState' },
-    );
+    await expect(
+      resumeToolLoop(
+        { ...config, stateSecret: 'another that has at least thirty-two characters' },
+        state,
+        answers,
+      ),
+    ).rejects.toMatchObject({ name: 'InvalidState' });
     expect(await resumeToolLoop(config, wire(state), answers)).toMatchObject({ status: 'completed' });
   });
 
   test('a state with its keys in another order is the same state', async () => {
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }], {
-      stateSecret: 's',
+      stateSecret: 's that has at least thirty-two characters',
     });
     const run = await runToolLoop(config, hello);
     const turned = reverseKeys(run.state) as RunState;

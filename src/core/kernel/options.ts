@@ -382,6 +382,16 @@ export function protecting(rule: OptionRule): OptionRule {
   return { ...rule, isProtecting: true };
 }
 
+const MIN_SECRET_CHARACTERS = 32;
+
+/** A key that signs or encrypts. */
+export const SECRET_KEY: OptionRule = {
+  accepts: (value) => typeof value === 'string' && value.trim().length >= MIN_SECRET_CHARACTERS,
+  fix: `at least ${MIN_SECRET_CHARACTERS} characters that nobody else knows`,
+  schema: { type: 'string', minLength: MIN_SECRET_CHARACTERS },
+  isSecret: true,
+};
+
 /** Omits the option's value from messages. */
 export function secret(rule: OptionRule): OptionRule {
   return { ...rule, isSecret: true };

@@ -223,16 +223,16 @@ export function abortedRun(signal: AbortSignal | undefined, content = ''): LoopE
 
 /** A run's scope with the history so far, which is copied only when a tool reads it. */
 export class HistoryScope {
-  readonly channel;
-  readonly chatId;
-  readonly conversationId;
-  readonly owner;
-  readonly scopes;
-  readonly signal;
-  readonly data;
-  readonly container;
+  readonly channel: CallScope['channel'];
+  readonly chatId: CallScope['chatId'];
+  readonly conversationId: CallScope['conversationId'];
+  readonly owner: CallScope['owner'];
+  readonly scopes: CallScope['scopes'];
+  readonly signal: CallScope['signal'];
+  readonly data: CallScope['data'];
+  readonly container: CallScope['container'];
   readonly onUpdate;
-  readonly onLog;
+  readonly onLog: CallScope['onLog'];
   readonly #history: readonly Message[];
   readonly #length: number;
   #messages: readonly Message[] | undefined;

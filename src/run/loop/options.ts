@@ -39,8 +39,8 @@ import {
   RECORD,
   type RulesOf,
   required,
+  SECRET_KEY,
   SIGNAL,
-  secret,
   withMethods,
 } from '../../core/kernel/options.js';
 import type { ToolEmbedder } from '../../tools/search/embedded-tools.js';
@@ -209,7 +209,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   runId: STORED_ID,
   answerWithinMs: MILLISECONDS,
   onExpiry: oneOf('refuse', 'end'),
-  stateSecret: protecting(secret(FILLED_TEXT)),
+  stateSecret: protecting(SECRET_KEY),
   engine: JOB_ENGINE,
   signal: SIGNAL,
   logger: LOGGER,

@@ -22,7 +22,7 @@ import {
   optionTable,
   protecting,
   required,
-  secret,
+  SECRET_KEY,
 } from '../../core/kernel/options.js';
 import {
   ClaimedRun,
@@ -201,7 +201,7 @@ const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
 const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
   owner: protecting(JSON_VALUE),
   answeredBy: JSON_VALUE,
-  stateSecret: protecting(secret(FILLED_TEXT)),
+  stateSecret: protecting(SECRET_KEY),
   tools: LOOP_RULES.tools,
 });
 

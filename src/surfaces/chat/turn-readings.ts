@@ -23,7 +23,11 @@ export interface ReadEvent extends LoggedEvent {
 }
 
 /** Stored events of a chat; without `upTo`, also those that follow. */
-export function eventsOf({ conversations, chatId, signal }: EventSource, after: number, upTo?: number) {
+export function eventsOf(
+  { conversations, chatId, signal }: EventSource,
+  after: number,
+  upTo?: number,
+): ReturnType<Conversations['events']> {
   return conversations.events(chatId, { after, upTo, signal });
 }
 

@@ -19,6 +19,7 @@ import {
   optionTable,
   protecting,
   required,
+  SECRET_KEY,
   secret,
   TEXT,
 } from '../../core/kernel/options.js';
@@ -93,7 +94,7 @@ const OPTIONS = optionTable<InspectorOptions>(
     model: MODEL,
     systemPrompt: TEXT,
     store: RUN_STORE,
-    stateSecret: protecting(secret(FILLED_TEXT)),
+    stateSecret: protecting(SECRET_KEY),
     scope: protecting(FUNCTION),
     answeredBy: protecting({
       accepts: (value) => JSON_VALUE.accepts(value) && !isNobody(value),

@@ -113,7 +113,7 @@ async function everythingWritten(
   {
     await using agent = await createAgent({
       ...{ provider, model: 'm', folder, logger, store, checkpoint: 'step' },
-      stateSecret: 'a secret of the application',
+      stateSecret: 'a secret of the application that has at least thirty-two characters',
       telemetry: openTelemetry({ content: true }),
       permissions: { mode: 'ask', rules: [{ decision: 'allow', tool: 'shop_*' }] },
       mcp: { shop: { url: servers.url, auth: { redirectUrl } } },

@@ -46,7 +46,7 @@ function start(
     folder,
     permissions: { mode: 'auto' },
     store: { sqlite: { path: join(folder, 'agent.sqlite') } },
-    stateSecret: 'a secret of the application',
+    stateSecret: 'a secret of the application that has at least thirty-two characters',
     mcp: Object.fromEntries(mcp),
   });
 }

@@ -58,7 +58,7 @@ describe('a sign-in as a question of the run', () => {
       model: 'offline',
       folder,
       store: { sqlite: { path: join(folder, 'agent.sqlite') } },
-      stateSecret: 'a secret of the application',
+      stateSecret: 'a secret of the application that has at least thirty-two characters',
       mcp: { shop: { url: servers.url, auth: { redirectUrl } } },
     });
   }

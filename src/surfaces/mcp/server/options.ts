@@ -23,7 +23,7 @@ import {
   optionTable,
   protecting,
   required,
-  secret,
+  SECRET_KEY,
   TEXT,
   WHOLE,
   withMethods,
@@ -51,13 +51,6 @@ export interface McpServerOptions extends McpServerSettings {
   /** Adds features to each connection's SDK server. */
   configure?(server: McpServer): void;
 }
-
-const STATE_KEY_CHARACTERS = 32;
-
-const STATE_KEY: OptionRule = {
-  accepts: (value) => typeof value === 'string' && value.trim().length >= STATE_KEY_CHARACTERS,
-  fix: `at least ${STATE_KEY_CHARACTERS} characters that nobody else knows`,
-};
 
 const SESSIONS = objectOf<McpSessionOptions>(
   {
@@ -96,7 +89,7 @@ const OPTIONS = optionTable<McpServerOptions>(
     oauth: protecting(OAUTH_OPTION),
     tasks: either(CHECKPOINT_STORE, TASKS),
     principal: protecting({ ...FUNCTION, fix: "(authInfo) => authInfo?.clientId ?? ''" }),
-    stateKey: protecting(secret(STATE_KEY)),
+    stateKey: protecting(SECRET_KEY),
     configure: { ...FUNCTION, fix: '(server) => {}' },
     onError: { ...FUNCTION, fix: '(error) => console.error(error)' },
   },
