@@ -236,7 +236,7 @@ function testRuns(): void {
     const [first = ''] = await suspend();
     for (const [more, problem] of [
       [['--approve', '--reason', 'it is cheap'], '--reason goes with --refuse'],
-      [['--refuse', '--module', 'worker.mjs'], '--module goes with --approve and --not-done'],
+      [['--refuse', '--module', 'worker.mjs'], '--module goes with --approve, --done and --not-done'],
     ] as const)
       expect(await runs('answer', 'r1', '--to', first, ...more)).toEqual({
         code: 2,
