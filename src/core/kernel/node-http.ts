@@ -1,6 +1,6 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { isObject } from './json.js';
 
 /** A request of Node's http, with the fields that Express and body parsers add. */
@@ -146,8 +146,18 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
     outgoing.end();
     return;
   }
+  if (outgoing.destroyed) return response.body.cancel();
   outgoing.flushHeaders();
-  await pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
+  // `pipeline` would add eight listeners for `close`. Node reports more than ten as a leak, and loggers add theirs.
+  const ended = Promise.race([once(outgoing, 'finish'), once(outgoing, 'close')]);
+  const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
+  body.once('error', () => outgoing.destroy());
+  body.pipe(outgoing);
+  try {
+    await ended;
+  } finally {
+    body.destroy();
+  }
 }
 
 /** Whether a request has the type of JSON: a form on a foreign page can send other types without a CORS check. */

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
@@ -156,6 +156,29 @@ describe('createChatHandler over HTTP', () => {
     const done = await framesOf(await send(answer));
     expect([placed, done.data.join()]).toEqual([['once'], expect.stringContaining('placed 1')]);
     expect((await send(answer)).status).toBe(409);
+  });
+
+  test('a streamed response gets few listeners, so that loggers and traces can add theirs', async () => {
+    const { handler } = start();
+    let most = 0;
+    const url = await listen({
+      ...handler,
+      node: (request, response) => {
+        const { write } = response as ServerResponse;
+        Object.assign(response, {
+          write(...chunk: Parameters<typeof write>) {
+            most = Math.max(most, (response as ServerResponse).listenerCount('close'));
+            return write.apply(response as ServerResponse, chunk);
+          },
+        });
+        handler.node(request, response);
+      },
+    });
+    const headers = { 'content-type': 'application/json', 'x-user': 'u1' };
+    const body = JSON.stringify({ id: 'c1', messages: [said('Hello')] });
+    expect(await (await fetch(url, { method: 'POST', headers, body })).text()).toContain('heard: Hello');
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThan(5);
   });
 
   test('the headers are those of the UI message stream', async () => {
