@@ -105,7 +105,9 @@ function nameSource(name: string, anyCharacter: string): string {
 
 function setSource(set: string, isNot: boolean): string {
   const ranges = Array.from(set.matchAll(RANGES), ([one, from = one, to = one]) =>
-    from <= to ? [from, to].map((character) => character.replace(/[\\\]^-]/, '\\$&')).join('-') : '',
+    Number(from.codePointAt(0)) <= Number(to.codePointAt(0))
+      ? [from, to].map((character) => character.replace(/[\\\]^-]/, '\\$&')).join('-')
+      : '',
   );
   return `(?!/)[${isNot ? '^' : ''}${ranges.join('')}]`;
 }

@@ -282,25 +282,24 @@ function valueHints(faults: readonly ValueFault[]): readonly string[] {
 /** More texts are not compared letter by letter. */
 const MAX_COMPARED = 256;
 
-/**
- * The texts of a long list that share the longest start or end with the sent text, because a typo changes only one
- * end.
- */
+/** The texts of a long list with the longest start or end in common with the sent text: a typo changes only one end. */
 function textsNear(sent: string, allowed: readonly unknown[]): readonly string[] {
   const texts = allowed.filter((value) => typeof value === 'string');
   if (texts.length <= MAX_COMPARED) return texts;
   const wanted = sent.slice(0, MAX_NAME).toLowerCase();
-  const shared = texts.map((text) => sharedLength(wanted, text.toLowerCase()));
-  const most = shared.reduce((one, other) => Math.max(one, other), 0);
-  return texts.filter((_, index) => shared[index] === most).slice(0, MAX_COMPARED);
+  return (['start', 'end'] as const).flatMap((side) => {
+    const shared = texts.map((text) => sharedLength(wanted, text.toLowerCase(), side));
+    const most = shared.reduce((one, other) => Math.max(one, other), 0);
+    return texts.filter((_, index) => shared[index] === most).slice(0, MAX_COMPARED);
+  });
 }
 
-/** The number of letters that two texts share at their start or at their end. */
-function sharedLength(one: string, other: string): number {
-  let [start, end] = [0, 0];
-  while (start < one.length && one[start] === other[start]) start += 1;
-  while (end < one.length && one.at(-1 - end) === other.at(-1 - end)) end += 1;
-  return Math.max(start, end);
+/** The number of letters that two texts have in common at their start, or at their end. */
+function sharedLength(one: string, other: string, side: 'start' | 'end'): number {
+  const at = (text: string, index: number) => text.at(side === 'start' ? index : -1 - index);
+  let length = 0;
+  while (length < one.length && at(one, length) === at(other, length)) length += 1;
+  return length;
 }
 
 function excerptOf(sent: unknown): string | undefined {

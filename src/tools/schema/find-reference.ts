@@ -13,7 +13,8 @@ export function findReference(
   from: JsonSchema = root,
 ): JsonSchema | boolean | undefined {
   const { bases, named } = cached(known, root, addressesOf);
-  const [address = '', fragment = ''] = resolveUri(reference, bases.get(from) ?? ROOT).split('#');
+  const [address = '', ...parts] = resolveUri(reference, bases.get(from) ?? ROOT).split('#');
+  const fragment = parts.join('#');
   const resource = named.get(address);
   if (resource === undefined || fragment === '') return resource;
   return fragment.startsWith('/') ? follow(resource, fragment) : named.get(`${address}#${fragment}`);

@@ -23,3 +23,9 @@ test.each([
   expect(forLLM).toContain(`For street, did you mean "${meant}"?`);
   expect(forLLM.length).toBeLessThan(1_000);
 });
+
+test('a slip in the middle is found where thousands of other values begin as the sent one does', async () => {
+  const codes = Array.from({ length: 10_000 }, (_, index) => `SKU-${String(index).padStart(6, '0')}`);
+  const { forLLM } = await choosing(codes).execute('choose', { street: 'SKU-0o5123' });
+  expect(forLLM).toContain('For street, did you mean "SKU-005123"?');
+});

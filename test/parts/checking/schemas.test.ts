@@ -72,6 +72,11 @@ describe('schemas', () => {
     expect([fits(schema('string'), 'x'), fits(schema('integer'), 'x')]).toEqual([true, false]);
   });
 
+  test('a reference may lead to a name with a # in it', () => {
+    const schema = { $defs: { C: { type: 'string' }, 'C#': { type: 'integer' } }, $ref: '#/$defs/C#' };
+    expect([fits(schema, 1), fits(schema, 'x')]).toEqual([true, false]);
+  });
+
   test('two schemas may have the same $anchor', () => {
     const schema = (type: string): JsonSchema => ({ $defs: { v: { $anchor: 'v', type } }, $ref: '#v' });
     expect([fits(schema('string'), 'x'), fits(schema('integer'), 'x')]).toEqual([true, false]);

@@ -118,6 +118,10 @@ describe('globMatcher', () => {
     expect(globMatcher(glob)(given)).toBe(fits);
   });
 
+  test('takes a set with a range that ends before it begins in the order of its characters', () => {
+    expect(['😀', 'ﬀ', 'a'].map(globMatcher('[😀-ﬀa]'))).toEqual([false, false, true]);
+  });
+
   test('takes time in proportion to what it is given', () => {
     const matches = globMatcher(`${'*a'.repeat(200)}b`);
     expect(matches('a'.repeat(4_000))).toBe(false);
