@@ -82,8 +82,13 @@ export const NO_AMOUNTS: BudgetAmounts = { tokens: 0, cost: 0, calls: 0, steps: 
 
 /** The sum of all parts; with `factor` -1, the difference. */
 export function addAmounts(one: BudgetAmounts, other: BudgetAmounts, factor = 1): BudgetAmounts {
-  const sum = (part: BudgetPart): number => one[part] + factor * other[part];
-  return Object.fromEntries(BUDGET_PARTS.map((part) => [part, sum(part)])) as BudgetAmounts;
+  return {
+    tokens: one.tokens + factor * other.tokens,
+    cost: one.cost + factor * other.cost,
+    calls: one.calls + factor * other.calls,
+    steps: one.steps + factor * other.steps,
+    timeMs: one.timeMs + factor * other.timeMs,
+  };
 }
 
 /** The first part that exceeds its limit. Time is not reserved: it exceeds its limit once the limit is used up. */

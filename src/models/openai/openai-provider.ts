@@ -9,7 +9,6 @@ import {
 } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ProviderError } from '../../core/errors/provider-error.js';
-import { anySignal } from '../../core/kernel/async.js';
 import {
   ADDRESS,
   ANY_VALUE,
@@ -259,7 +258,7 @@ async function bodyInTime(
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<unknown> {
   const late = new AbortController();
-  const response = await send(anySignal(signal, late.signal) ?? late.signal);
+  const response = await send(signal ? AbortSignal.any([signal, late.signal]) : late.signal);
   const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     return await readBody(response);

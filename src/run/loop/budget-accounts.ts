@@ -251,7 +251,12 @@ export class RunAccount extends Account {
 }
 
 function add(sum: Record<BudgetPart, number>, amounts: BudgetAmounts, factor = 1): void {
-  for (const part of BUDGET_PARTS) sum[part] += factor * amounts[part];
+  // A loop over the parts would make a turn with a budget slower.
+  sum.tokens += factor * amounts.tokens;
+  sum.cost += factor * amounts.cost;
+  sum.calls += factor * amounts.calls;
+  sum.steps += factor * amounts.steps;
+  sum.timeMs += factor * amounts.timeMs;
 }
 
 /** An account that several runs share, stored in a ledger with its grants. */

@@ -15,6 +15,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { HeldCall } from '../call/hooked-call.js';
+import type { MaybeLater } from '../call/invocation.js';
 import type { ModelQuestion, Reply } from './ask-model.js';
 import {
   type Account,
@@ -57,8 +58,6 @@ const USEFUL_OUTPUT_TOKENS = 1_024;
 interface Reserved {
   settle(spent: BudgetAmounts): void | Promise<void>;
 }
-
-type MaybeLater<Value> = Value | Promise<Value>;
 
 /** A request that may be made, in the form to send, and its largest amounts. */
 interface ReservedRequest {
@@ -521,11 +520,11 @@ export function budgetOf(
 }
 
 function ofRequest(tokens: number, cost: number): BudgetAmounts {
-  return { ...NO_AMOUNTS, tokens, cost, steps: 1 };
+  return { tokens, cost, calls: 0, steps: 1, timeMs: 0 };
 }
 
 function ofCall(cost: number): BudgetAmounts {
-  return { ...NO_AMOUNTS, cost, calls: 1 };
+  return { tokens: 0, cost, calls: 1, steps: 0, timeMs: 0 };
 }
 
 /** The smallest sufficient grant. Time is not reserved: slightly more than the used time is enough. */

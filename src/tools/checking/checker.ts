@@ -390,8 +390,10 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
       return { ok: true, value, removed: NO_PATHS, coerced: NO_PATHS, isAccepted: true };
     const faults = boundFaults(args);
     if (faults.length > 0) return { ok: false, faults, removed: NO_PATHS };
+    const trimmed = closed === undefined || options.asSent ? undefined : trim(args, means);
+    if (trimmed !== undefined) return trimmed;
     thorough ??= thoroughCheck(schema, means);
-    return (closed === undefined || options.asSent ? undefined : trim(args, means)) ?? thorough(args);
+    return thorough(args);
   };
   return Object.assign(check, { accept, copy: (copierOf(closed) ?? copyOfJson) as Copier });
 }

@@ -335,20 +335,21 @@ export class ToolIndex {
           scores[place] = (scores[place] as number) + weight * (impacts[index] as number);
         }
       }
-    const found = touched.map((place) => {
-      const score = scores[place] as number;
-      scores[place] = 0;
-      return { entry: this.#places[place] as Entry, score };
-    });
-    return found
-      .filter(({ entry }) => accepts(entry.name))
-      .sort(
-        (one, other) =>
-          // Names are compared by code units, independent of the locale.
-          other.score - one.score || (one.entry.name < other.entry.name ? -1 : 1),
-      )
-      .slice(0, limit)
-      .map(({ entry }) => entry);
+    const found = touched
+      .map((place) => {
+        const score = scores[place] as number;
+        scores[place] = 0;
+        return { entry: this.#places[place] as Entry, score };
+      })
+      // Names are compared by code units, independent of the locale.
+      .sort((one, other) => other.score - one.score || (one.entry.name < other.entry.name ? -1 : 1));
+    const best: Entry[] = [];
+    // Only as far as needed, because a view asks several filters.
+    for (const { entry } of found) {
+      if (best.length === limit) break;
+      if (accepts(entry.name)) best.push(entry);
+    }
+    return best;
   }
 }
 

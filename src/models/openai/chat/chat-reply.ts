@@ -121,7 +121,7 @@ export class ChatReply {
     return attached.map((attachment) => ({ type: 'attachment', attachment }));
   }
 
-  #finishReason(calls: readonly WireCall[]): FinishReason {
+  #finishReason(calls: readonly OpenCall[]): FinishReason {
     const word = this.#reason.toLowerCase();
     if (CUT.has(word)) return 'length';
     if (FILTERED.has(word)) return 'content_filter';
@@ -207,7 +207,7 @@ class CallAssembly {
   }
 
   /** The calls so far, in order; empty entries are omitted. */
-  calls(): readonly WireCall[] {
+  calls(): readonly OpenCall[] {
     return this.#calls
       .filter(({ id, name, input }) => id !== '' || name !== '' || input !== '')
       .toSorted((a, b) => a.index - b.index);
@@ -287,13 +287,11 @@ function extend(open: OpenCall, piece: CallPiece): void {
   if (piece.input.trim() !== '') open.last = piece.input;
   open.custom ||= piece.custom;
   open.thought_signature ||= piece.thought_signature;
-  open.extra_content = { ...open.extra_content, ...piece.extra_content };
+  if (Object.keys(piece.extra_content).length > 0)
+    open.extra_content = { ...open.extra_content, ...piece.extra_content };
 }
 
-/** Whether the arguments are a whole JSON object; their last piece tells it of most without parsing them. */
-function isWholeInput({
-  input,
-  last = input,
-}: Pick<WireCall, 'input'> & { readonly last?: string }): boolean {
+/** Whether the arguments are a whole JSON object. Checking the end of the last piece avoids parsing most of them. */
+function isWholeInput({ input, last }: OpenCall): boolean {
   return last.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
 }
