@@ -349,7 +349,7 @@ describe('a call that had begun, taken over by a version that asks for approvals
     expect(result).toMatchObject({
       status: 'suspended',
       pending: [
-        { kind: 'outcome', message: expect.stringContaining('It is not allowed to be repeated as it is') },
+        { kind: 'outcome', message: expect.stringContaining('The current rules do not let it run again') },
       ],
     });
     const [{ id } = { id: '' }] = result.pending ?? [];

@@ -31,7 +31,7 @@ interface ListPlace {
 }
 
 /** A query in the form that stores use. */
-interface ReadQuery<Query extends RunQuery | JobQuery> {
+export interface ReadQuery<Query extends RunQuery | JobQuery = RunQuery | JobQuery> {
   readonly status: Query['status'];
   readonly after: ListPlace | undefined;
   readonly limit: number;

@@ -1,3 +1,4 @@
+import { causesOf } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 
 const BRAND = Symbol.for('toolwright.ProviderError');
@@ -66,11 +67,5 @@ const PASSING_CODES: ReadonlySet<unknown> = new Set([
 
 /** Whether an error, or a cause of it, is a connection that was lost or could not be made this time. */
 export function isConnectionLost(error: unknown): boolean {
-  let link = error;
-  // By shape and not by `instanceof`: errors of `fetch` may belong to another realm. The chain may be circular.
-  for (let depth = 0; isRecord(link) && depth < 8; depth += 1) {
-    if (PASSING_CODES.has(link.code)) return true;
-    link = link.cause;
-  }
-  return false;
+  return causesOf(error).some((cause) => isRecord(cause) && PASSING_CODES.has(cause.code));
 }

@@ -77,16 +77,9 @@ const NOT_ALLOWED = '42501';
 
 /** Jobs that can be completed in a transaction of the application. */
 class PostgresJobs extends SqlJobs {
-  readonly #database: Database;
-
-  constructor(database: Database) {
-    super(database);
-    this.#database = database;
-  }
-
   async isKeptIn(given: SqlTransaction): Promise<boolean> {
     try {
-      const [own, other] = await Promise.all([this.#database.run(SQL.place, []), given.query(PLACE)]);
+      const [own, other] = await Promise.all([this.driver.run(SQL.place, []), given.query(PLACE)]);
       return own.rows[0]?.place === (other.rows[0] as { readonly place?: unknown } | undefined)?.place;
     } catch (error) {
       // The role may not read this; if the databases differ, the first commit fails and reports it.

@@ -1,6 +1,6 @@
 import type { ConversationNews } from '../../core/contract/conversation-log.js';
 import type { SqlTransaction } from '../../core/contract/job-engine.js';
-import type { readJobQuery, readQuery } from '../../core/errors/list-pages.js';
+import type { ReadQuery } from '../../core/errors/list-pages.js';
 
 /**
  * A statement for every database; `$1` is its first value. `:runs` is a table, `{now}` the time in milliseconds, and
@@ -131,7 +131,7 @@ export function pageStatements(table: string, id: string, columns: string) {
 export async function readPage(
   run: RunStatement,
   { list, list_of: listOf }: Readonly<Record<'list' | 'list_of', Statement>>,
-  { status, after, limit }: ReturnType<typeof readQuery | typeof readJobQuery>,
+  { status, after, limit }: ReadQuery,
 ): Promise<readonly Row[]> {
   const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
   return (await (status === undefined ? run(list, place) : run(listOf, [...place, status]))).rows;

@@ -601,7 +601,7 @@ async function blockOfRepeat(call: Call, block: Block): Promise<Block> {
   if (!isForbidden || call.tool.annotations?.readOnly) return block;
   const known = (await blockOfBegun(call, { isMakeable: false })) ?? block;
   if (known.type !== 'waits' || known.wait.kind !== 'outcome') return known;
-  const message = `${known.wait.message} It is not allowed to be repeated as it is.`;
+  const message = `${known.wait.message} The current rules do not let it run again.`;
   return { ...known, wait: { ...known.wait, message } };
 }
 

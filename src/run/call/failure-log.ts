@@ -2,7 +2,8 @@ import type { JobEngine } from '../../core/contract/job-engine.js';
 import type { LogFields, Logger } from '../../core/contract/ports.js';
 import { ProviderError } from '../../core/errors/provider-error.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { errorMessage, isClientError } from '../../core/kernel/error-message.js';
+import { cached } from '../../core/kernel/cached.js';
+import { causesOf, errorMessage, isClientError } from '../../core/kernel/error-message.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
@@ -83,8 +84,7 @@ const known = new WeakMap<Logger, Map<string, KnownCause>>();
 
 /** How often a cause occurred since it was logged; `undefined` if that was less than a minute ago. */
 function repeatsBefore(logger: Logger, cause: string): number | undefined {
-  const causes = known.get(logger) ?? new Map<string, KnownCause>();
-  known.set(logger, causes);
+  const causes = cached(known, logger, () => new Map<string, KnownCause>());
   const before = causes.get(cause);
   const now = Date.now();
   if (before !== undefined && Math.abs(now - before.loggedAt) < AGAIN_AFTER_MS) {
@@ -103,16 +103,6 @@ const VARYING = /(?<![:\w])(?=\w*\d)\w{4,}/g;
 
 function causeOf(text: string): string {
   return text.replace(VARYING, '#');
-}
-
-const MOST_CAUSED = 10;
-
-/** An error and its causes; a chain may be circular. */
-function causesOf(error: unknown): readonly unknown[] {
-  const causes: unknown[] = [error];
-  for (let last = error; last instanceof Error && causes.length < MOST_CAUSED; causes.push(last))
-    last = last.cause;
-  return causes;
 }
 
 type NamedEngine = Pick<JobEngine, 'name'>;

@@ -4,6 +4,7 @@ import { type JobStore, keepsJobs, type StoreWithJobs } from '../../core/contrac
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { refuseOptions } from '../../core/errors/author-fault.js';
 import { callListener, withinLimits } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { attachmentsText, failedResult, resultText, storedResult } from './result-text.js';
 
@@ -158,11 +159,8 @@ export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch 
       'the engine is transactional, and the store is not kept in its database',
       "transactional only with a PostgresRunStore in the engine's database",
     );
-  const known = dispatches.get(engine) ?? new WeakMap<JobStore, JobDispatch>();
-  dispatches.set(engine, known);
-  const dispatch = known.get(jobs) ?? new JobDispatch(engine, jobs);
-  known.set(jobs, dispatch);
-  return dispatch;
+  const known = cached(dispatches, engine, () => new WeakMap<JobStore, JobDispatch>());
+  return cached(known, jobs, () => new JobDispatch(engine, jobs));
 }
 
 /** A call that has ended, or whose work has ended. */

@@ -14,10 +14,12 @@ import {
   checkArguments,
   checkOptions,
   ToolDeclarationError,
+  type UnplacedFault,
   undescribed,
   warnAuthor,
 } from '../../core/errors/author-fault.js';
 import { callListener, withinLimits } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { isRecord } from '../../core/kernel/json.js';
@@ -279,9 +281,7 @@ export class ToolRegistry {
 
   /** The prompts, resources or completions of this registry, as a registry. For the framework. */
   part(kind: ServedAs['kind']): ToolRegistry {
-    const part = this.#parts.get(kind) ?? this.#over(this.#table.part(kind));
-    this.#parts.set(kind, part);
-    return part;
+    return cached(this.#parts, kind, () => this.#over(this.#table.part(kind)));
   }
 
   /** The same settings for another table. */
@@ -748,13 +748,11 @@ function registerFault(what: string, problem: string, fix: string): AuthorFault 
   return { where: `register(${what})`, problem, fix };
 }
 
-type Fault = Omit<AuthorFault, 'where'>;
-
 function faultsOf(tool: unknown): readonly AuthorFault[] {
   const mistaken = mistakenFor(tool);
   if (mistaken !== undefined) return [mistaken];
   const { name, description, parameters, execute, input } = tool as Partial<ToolDefinition>;
-  const faults: Fault[] = [];
+  const faults: UnplacedFault[] = [];
   const must = (holds: boolean, problem: string, fix: string) => holds || faults.push({ problem, fix });
   if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push(illegalName(name));
   must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
@@ -803,22 +801,24 @@ function takenName(replaced: ToolDefinition, by: ToolDefinition): AuthorFault | 
 
 const PARAMETERS = '`parameters` as a JSON Schema object';
 
-function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): readonly Fault[] {
-  return Object.entries({ parameters, output }).flatMap(([what, schema]): Fault | readonly Fault[] => {
-    if (schema === undefined || schema === null) return [];
-    // The members of a library's schema would be read as keywords.
-    if (isStandardSchema(schema))
-      return {
-        problem: `its \`${what}\` are a schema of ${schema['~standard'].vendor}, which only defineTool writes as JSON Schema`,
-        fix: 'register(defineTool({ name, description, parameters, execute }))',
-      };
-    if (!isRecord(schema))
-      return { problem: `its \`${what}\` are not a JSON Schema object`, fix: PARAMETERS };
-    const unloaded = unloadedParts(schema);
-    if (unloaded !== undefined) return { ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` };
-    const faults = authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
-    return faults.length === 0 && what === 'parameters' ? objectFaults(schema) : faults;
-  });
+function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): readonly UnplacedFault[] {
+  return Object.entries({ parameters, output }).flatMap(
+    ([what, schema]): UnplacedFault | readonly UnplacedFault[] => {
+      if (schema === undefined || schema === null) return [];
+      // The members of a library's schema would be read as keywords.
+      if (isStandardSchema(schema))
+        return {
+          problem: `its \`${what}\` are a schema of ${schema['~standard'].vendor}, which only defineTool writes as JSON Schema`,
+          fix: 'register(defineTool({ name, description, parameters, execute }))',
+        };
+      if (!isRecord(schema))
+        return { problem: `its \`${what}\` are not a JSON Schema object`, fix: PARAMETERS };
+      const unloaded = unloadedParts(schema);
+      if (unloaded !== undefined) return { ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` };
+      const faults = authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
+      return faults.length === 0 && what === 'parameters' ? objectFaults(schema) : faults;
+    },
+  );
 }
 
 /** Frequent mistakes instead of a tool. */

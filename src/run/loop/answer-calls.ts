@@ -2,7 +2,7 @@ import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/
 import { errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen } from '../../core/kernel/async.js';
-import type { Invocation, OnceValue } from '../call/invocation.js';
+import type { Invocation, MaybeLater, OnceValue } from '../call/invocation.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
@@ -25,13 +25,11 @@ import {
 import { handleIn, storeIfLarge } from './stored-results.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
 
-type MaybePromise<Value> = Value | Promise<Value>;
-
 /**
  * Makes the calls of a message and answers them in call order; returns the end of the run, if it ends. Synchronous
  * without a sink if all calls are, because a promise costs as much as a small tool.
  */
-export function answerCalls(run: LoopRun, given: CallingMessage): MaybePromise<LoopEnd | undefined> {
+export function answerCalls(run: LoopRun, given: CallingMessage): MaybeLater<LoopEnd | undefined> {
   const { checkpointer } = run;
   const message = isTruncated(given) ? truncated(given) : given;
   run.messages.push(assistantMessage(message.reply, message.calls));
@@ -64,7 +62,7 @@ function isDecided({ journal }: ParsedCall): boolean {
 }
 
 /** Makes every call of a message, and continues with one outcome for each, in call order, in every case. */
-function makeCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
+function makeCalls(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
   const withOutcomes = (outcomes: readonly CallEnding[]) => answerOrSuspend(run, message, outcomes);
   if (isTruncated(message)) return emitTruncated(run, message).then(withOutcomes);
   const { calls } = message;
@@ -111,7 +109,7 @@ function makeParallel(
   run: LoopRun,
   scope: CallScope,
   calls: readonly ParsedCall[],
-): MaybePromise<readonly CallEnding[]> {
+): MaybeLater<readonly CallEnding[]> {
   const most = maxConcurrencyOf(run);
   if (calls.length <= most) {
     const outcomes = calls.map((call) => makeUnlessMade(run, scope, call));
@@ -126,7 +124,7 @@ function makeParallel(
   return Promise.all(Array.from({ length: most }, work)).then(() => outcomes);
 }
 
-function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
+function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<CallEnding> {
   if (call.record !== undefined || call.suspension !== undefined) return endingSoFar(call);
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
 }
@@ -179,7 +177,7 @@ function emitEnd(sink: EventSink | undefined, record: CallRecord): void | Promis
   return sink?.({ type: 'call-end', callId, tool, result, record });
 }
 
-function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
+function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<CallEnding> {
   return run.checkpointer === undefined
     ? invokeCall(run, scope, call)
     : makeSaved(run, run.checkpointer, { scope, call });
@@ -190,19 +188,19 @@ function makeSaved(
   run: LoopRun,
   checkpointer: Checkpointer,
   { scope, call }: { readonly scope: CallScope; readonly call: ParsedCall },
-): MaybePromise<CallEnding> {
+): MaybeLater<CallEnding> {
   const keepOnce = (done: OnceValue): Promise<void> => checkpointer.saveOnce(call, done);
   const saving = checkpointer.savesOnce ? { ...call, keepOnce } : call;
-  const save = (outcome: CallEnding): MaybePromise<CallEnding> => {
+  const save = (outcome: CallEnding): MaybeLater<CallEnding> => {
     const saved = checkpointer.save(call, outcome);
     return saved === undefined || run.sink === undefined ? outcome : saved.then(() => outcome);
   };
-  const make = (): MaybePromise<CallEnding> => andThen(invokeCall(run, scope, saving), save);
+  const make = (): MaybeLater<CallEnding> => andThen(invokeCall(run, scope, saving), save);
   const start = canRun(run, call) ? checkpointer.start(call) : undefined;
   return start === undefined ? make() : start.then(make);
 }
 
-function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
+function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<CallEnding> {
   // A reported outcome, such as that the call was done, also counts in a run that ends.
   if (scope.signal?.aborted && !isDecided(call)) return abortedCall(run, call);
   const { invoke, retries, synchronous } = run;
@@ -225,7 +223,7 @@ function outcomeOf(
   run: LoopRun,
   call: ParsedCall,
   { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
-): MaybePromise<CallEnding> {
+): MaybeLater<CallEnding> {
   if (invocation.status === 'suspended')
     return { call, suspension: invocation.suspension, inner: children?.close() ?? call.inner };
   let record = children ? children.finish(invocation.record) : invocation.record;
@@ -244,7 +242,7 @@ function answerOrSuspend(
   run: LoopRun,
   message: CallingMessage,
   outcomes: readonly CallEnding[],
-): MaybePromise<LoopEnd | undefined> {
+): MaybeLater<LoopEnd | undefined> {
   if (!outcomes.some(isUnanswered)) return addAnswers(run, outcomes as readonly CallRecord[]);
   const closed = closedCall(run, outcomes);
   const end = closed === undefined ? suspended(run, message, outcomes) : undefined;

@@ -52,15 +52,13 @@ const MOUNTS: Readonly<Record<string, (chat: ChatHandler) => Promise<Mounted>>> 
   },
 };
 
+const newChat = () =>
+  createChatHandler({ provider, model: 'm', store: new MemoryRunStore(), authenticate: () => 'u1' });
+
 test.each(Object.entries(MOUNTS))(
   'createChatHandler mounted in %s takes a message, streams, and shows what was said',
   async (_where, mount) => {
-    const chat = createChatHandler({
-      provider,
-      model: 'm',
-      store: new MemoryRunStore(),
-      authenticate: () => 'u1',
-    });
+    const chat = newChat();
     await using mounted = await mount(chat);
     const sent = await mounted.ask('', {
       method: 'POST',
@@ -80,12 +78,7 @@ test.each(Object.entries(MOUNTS))(
 test.each(Object.entries(MOUNTS))(
   'createChatHandler mounted in %s refuses a message that is nested too deep in the same words',
   async (_where, mount) => {
-    const chat = createChatHandler({
-      provider,
-      model: 'm',
-      store: new MemoryRunStore(),
-      authenticate: () => 'u1',
-    });
+    const chat = newChat();
     await using mounted = await mount(chat);
     for (const deep of [
       '['.repeat(40_000) + ']'.repeat(40_000),

@@ -1,6 +1,6 @@
 import type { McpApp, McpAppCsp, McpAppPermissions } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import type { AuthorFault } from '../../../core/errors/author-fault.js';
+import type { AuthorFault, UnplacedFault } from '../../../core/errors/author-fault.js';
 import { withoutUndefined } from '../../../core/kernel/json.js';
 import {
   BOOLEAN,
@@ -65,7 +65,7 @@ const APP = optionTable<McpApp>(
 );
 
 /** The mistakes in a tool's `ui`, without the place. */
-export function appFaults({ ui, output }: ToolDefinition): readonly Omit<AuthorFault, 'where'>[] {
+export function appFaults({ ui, output }: ToolDefinition): readonly UnplacedFault[] {
   if (ui === undefined) return [];
   const faults = optionFaults(ui, APP).map(({ problem, fix }) => ({
     problem: `its \`ui\` is wrong: ${problem}`,
