@@ -221,7 +221,7 @@ describe('toolwright agent', () => {
     await child.said(/left as it is: edit a\.txt/);
     await child.said(/nothing was changed that could be undone/);
     await child.said(/there is no \/nonsense/);
-    await child.said(/\/undo +takes the last change/);
+    await child.said(/\/undo +reverts the last change/);
     expect(textOf(place, 'a.txt')).toBe('mine\n');
   });
 

@@ -213,7 +213,7 @@ export interface RunStore {
    * again.
    *
    * @throws ToolwrightError `RunClaimed` (517), without a change, if the run is claimed, running or ended, or if the
-   * store has a state of a later revision, or another of the same.
+   * store has a state of a later revision, or another state of the same revision.
    */
   save(state: RunState): void | Promise<void>;
   /**

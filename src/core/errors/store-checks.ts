@@ -21,7 +21,7 @@ export function checkAge(ageMs: number): void {
 export function refusedSave(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
-    `Run '${runId}' is claimed, under way or over, or another state of it is kept that is as new or newer.`,
+    `Run '${runId}' is claimed, running or ended, or the store has a newer state of it, or another of the same revision.`,
   );
 }
 

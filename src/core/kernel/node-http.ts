@@ -120,7 +120,7 @@ function bodyOf(incoming: IncomingMessage, body: unknown): RequestInit['body'] {
   }
 }
 
-/** Writes JSON that is nested too deep for `JSON.stringify`, so that the handler can refuse it as any other. */
+/** Writes JSON that is nested too deep for `JSON.stringify`, so that the handler can refuse it like any other. */
 function deepJson(body: unknown): string {
   const written: string[] = [];
   const pending: (string | { readonly value: unknown })[] = [{ value: body }];

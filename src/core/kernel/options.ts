@@ -387,7 +387,7 @@ const MIN_SECRET_CHARACTERS = 32;
 /** A key that signs or encrypts. */
 export const SECRET_KEY: OptionRule = {
   accepts: (value) => typeof value === 'string' && value.trim().length >= MIN_SECRET_CHARACTERS,
-  fix: `at least ${MIN_SECRET_CHARACTERS} characters that nobody else knows`,
+  fix: `a random secret of at least ${MIN_SECRET_CHARACTERS} characters`,
   schema: { type: 'string', minLength: MIN_SECRET_CHARACTERS },
   isSecret: true,
 };

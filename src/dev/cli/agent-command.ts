@@ -362,8 +362,8 @@ const COMMANDS = {
   help: 'lists the commands',
   tools: 'lists the tools',
   cost: 'what the session has spent',
-  undo: 'takes the last change of files back; /undo list, /undo skip',
-  yes: 'lists the yeses that stand; /yes revoke <id>',
+  undo: 'reverts the last change of files; /undo list, /undo skip',
+  yes: 'lists the standing approvals; /yes revoke <id>',
 };
 
 const OPTIONS = {
@@ -710,7 +710,7 @@ export class AgentSessions {
       const stored: unknown = JSON.parse(readFileSync(this.#fileOf(id), 'utf8'));
       const { folder, used, title = '', undone } = isRecord(stored) ? stored : {};
       if (typeof folder !== 'string' || typeof used !== 'string')
-        return { fault: 'it is not what a session is kept as' };
+        return { fault: 'it is not a session file' };
       const reverted = Array.isArray(undone) ? undone.map(String) : [];
       return { session: { id, folder, used, title: String(title), undone: reverted } };
     } catch (error) {

@@ -51,9 +51,9 @@ import {
 import { watchPool } from '../../core/kernel/own-connections.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
 import {
+  type EngineMessage,
   EngineNews,
   EngineTrouble,
-  type EngineWord,
   isAnswered,
   jobOf,
   LOST_DELAY_MS,
@@ -604,8 +604,8 @@ class BrokerNews extends EngineNews<Events> {
     super(onError);
   }
 
-  async publish(word: EngineWord): Promise<void> {
-    await this.#send('news', JSON.stringify(word));
+  async publish(message: EngineMessage): Promise<void> {
+    await this.#send('news', JSON.stringify(message));
   }
 
   async close(): Promise<void> {
@@ -636,7 +636,7 @@ class BrokerNews extends EngineNews<Events> {
     own.on('hello', ({ word }) => {
       isHeard ||= word === nonce;
     });
-    own.on('news', ({ word }) => this.tell(JSON.parse(word) as EngineWord));
+    own.on('news', ({ word }) => this.deliver(JSON.parse(word) as EngineMessage));
     try {
       await unlessAborted(events.waitUntilReady(), signal);
       let fault: unknown;

@@ -32,9 +32,9 @@ import {
 import { OwnConnections } from '../../core/kernel/own-connections.js';
 import { placeIn, serverAddress } from '../../core/kernel/server-address.js';
 import {
+  type EngineMessage,
   EngineNews,
   EngineTrouble,
-  type EngineWord,
   isAnswered,
   jobOf,
   LOST_DELAY_MS,
@@ -64,10 +64,10 @@ class BossNews extends EngineNews<ListenHandle> {
     this.#channel = `toolwright_${nodeCrypto().hash('sha256', name).slice(0, 32)}`;
   }
 
-  async publish(word: EngineWord): Promise<void> {
+  async publish(message: EngineMessage): Promise<void> {
     await this.#queue.ready();
     const id = crypto.randomUUID();
-    const text = asciiJson(word);
+    const text = asciiJson(message);
     const count = Math.ceil(text.length / PART_LENGTH);
     const parts = Array.from({ length: count }, (_, index) => {
       const part = text.slice(index * PART_LENGTH, (index + 1) * PART_LENGTH);
@@ -110,7 +110,7 @@ class BossNews extends EngineNews<ListenHandle> {
     return database.listen(
       this.#channel,
       (payload) => this.#receive(payload),
-      () => this.tell({ type: 'wake' }),
+      () => this.deliver({ type: 'wake' }),
     );
   }
 
@@ -122,13 +122,13 @@ class BossNews extends EngineNews<ListenHandle> {
     parts[Number(index)] = part;
     const isWhole = parts.filter((given) => given !== undefined).length === Number(count);
     this.#arriving = isWhole ? undefined : { id, parts };
-    if (isWhole) this.tell(JSON.parse(parts.join('')) as EngineWord);
+    if (isWhole) this.deliver(JSON.parse(parts.join('')) as EngineMessage);
   }
 }
 
 /** JSON in ASCII: its length is its size in bytes, and it has no characters that PostgreSQL refuses. */
-function asciiJson(word: EngineWord): string {
-  return JSON.stringify(word).replace(
+function asciiJson(message: EngineMessage): string {
+  return JSON.stringify(message).replace(
     /[^ -~]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

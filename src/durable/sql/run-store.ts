@@ -541,7 +541,10 @@ export class SqlRunStore
     this.conversations = new SqlConversationLog(driver);
   }
 
-  /** Rejects with `RunClaimed` (517) if the run is claimed, running or ended, or if the store has another state that is as new or newer. */
+  /**
+   * Rejects with `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state has a later revision, or
+   * the same revision and other content.
+   */
   async save(state: RunState): Promise<void> {
     const { runId, revision } = state;
     const { expiresAt, turnOf } = expiryOf(state);

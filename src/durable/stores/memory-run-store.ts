@@ -72,7 +72,7 @@ import type {
   StoreWithApprovals,
 } from '../../core/contract/standing-approvals.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { jobPage, pageAfter, readJobQuery, readQuery } from '../../core/errors/list-pages.js';
+import { jobPage, pageAfter, type ReadQuery, readJobQuery, readQuery } from '../../core/errors/list-pages.js';
 import {
   applyRetention,
   checkAge,
@@ -111,7 +111,7 @@ interface Listed {
 /** The records of a page, and one more. The latest change comes first; records of the same time are sorted by id. */
 function pageOf<Found extends Listed>(
   records: Iterable<Found>,
-  { status, after, limit }: ReturnType<typeof readQuery | typeof readJobQuery>,
+  { status, after, limit }: ReadQuery,
 ): readonly Found[] {
   return [...records]
     .filter((record) => status === undefined || record.status === status)
@@ -515,7 +515,10 @@ export class MemoryRunStore
     this.#clock = options.now ?? Date.now;
   }
 
-  /** Throws `RunClaimed` (517) if the run is claimed, running or ended, or if the store has another state that is as new or newer. */
+  /**
+   * Throws `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state has a later revision, or
+   * the same revision and other content.
+   */
   save(state: RunState): void {
     const { runId, revision } = state;
     const kept = this.#runs.get(runId);

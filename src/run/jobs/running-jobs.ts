@@ -96,14 +96,14 @@ export function jobOf(kept: StorableJob): Job {
 }
 
 /** A message between the engines of a queue. */
-export type EngineWord =
+export type EngineMessage =
   | JobNews
   | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string }
   | { readonly type: 'wake' };
 
 /** The messages of a queue for the listeners in this process. */
 export abstract class EngineNews<Connection> {
-  readonly #listeners = new Set<{ readonly receive: (word: EngineWord) => void }>();
+  readonly #listeners = new Set<{ readonly receive: (message: EngineMessage) => void }>();
   protected readonly connection = new OnFirstUse(() => this.connect());
 
   constructor(protected readonly onError: (error: unknown) => void) {}
@@ -112,7 +112,7 @@ export abstract class EngineNews<Connection> {
   protected abstract connect(): Promise<Connection>;
 
   /** Resolves once the listener is sure to receive what is published from then on. */
-  async subscribe(receive: (word: EngineWord) => void): Promise<() => Promise<void>> {
+  async subscribe(receive: (message: EngineMessage) => void): Promise<() => Promise<void>> {
     const listener = { receive };
     this.#listeners.add(listener);
     try {
@@ -126,13 +126,13 @@ export abstract class EngineNews<Connection> {
 
   /** Subscribes to the messages that are for applications. */
   onJobs(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.subscribe((word) => {
-      if (word.type === 'progress' || word.type === 'end') listener(word);
+    return this.subscribe((message) => {
+      if (message.type === 'progress' || message.type === 'end') listener(message);
     });
   }
 
-  protected tell(word: EngineWord): void {
-    for (const { receive } of [...this.#listeners]) callListener(() => receive(word), this.onError);
+  protected deliver(message: EngineMessage): void {
+    for (const { receive } of [...this.#listeners]) callListener(() => receive(message), this.onError);
   }
 
   protected removeListeners(): void {

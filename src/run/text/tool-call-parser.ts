@@ -143,8 +143,10 @@ const MARKS = /```|[\n`"“”«»]/g;
 /** Follows the decided text in one pass, with the context for the next calls. */
 class ContextReader {
   readonly now: { -readonly [Key in keyof CallContextText]: CallContextText[Key] } = {
-    ...{ startsLine: true, isFenced: false },
-    ...{ quotation: undefined, quote: undefined },
+    startsLine: true,
+    isFenced: false,
+    quotation: undefined,
+    quote: undefined,
   };
 
   /** Adds text that is not empty and that does not cut a fence in two. */

@@ -150,7 +150,7 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     this.#answer(request, response, mayUsePublic ? {} : { authInfo: null });
   }
 
-  /** Warns of a guard that refuses tokens which only `verify` knows: the host is told that its token is invalid. */
+  /** Warns of a guard that refuses tokens which only `verify` knows: the client reads that its token is invalid. */
   warnOfGuard({ stack = '' }: Error): void {
     const { controller, path } = this.entry;
     const around = this.application.enhancers.namesAround([controller]);

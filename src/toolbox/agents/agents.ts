@@ -277,7 +277,7 @@ class SpawnedAgent {
     readonly id: string,
     /** The key of its conversation: other conversations can neither see nor cancel it. */
     readonly owner: string,
-    private readonly of: AgentTask,
+    private readonly request: AgentTask,
   ) {}
 
   /** Aborted when the agent is cancelled. */
@@ -307,10 +307,10 @@ class SpawnedAgent {
   }
 
   describe(): string {
-    const task = visibleLine(this.of.task);
+    const task = visibleLine(this.request.task);
     const shown = task.length > MOST_SHOWN ? `${task.slice(0, MOST_SHOWN)}…` : task;
     const ms = this.hasEnded ? this.#took : performance.now() - this.#since;
-    return `${this.id} (${this.of.agent}): ${this.#status}, ${(ms / 1_000).toFixed(1)} s: ${shown}`;
+    return `${this.id} (${this.request.agent}): ${this.#status}, ${(ms / 1_000).toFixed(1)} s: ${shown}`;
   }
 
   status(): ToolResult {

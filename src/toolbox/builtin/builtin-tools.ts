@@ -284,7 +284,7 @@ function table<Value>(entries: Readonly<Record<string, Value>>): Readonly<Record
 /** The constants of expressions. */
 const MATH_CONSTANTS = table({ pi: Math.PI, PI: Math.PI, e: Math.E, E: Math.E });
 
-/** In this order, `Math` has all of them except `ln`. */
+/** In the order in which an error lists them. `Math` has no `ln`, and its `round` takes no digits: both are set below. */
 const FUNCTION_NAMES =
   'sqrt cbrt abs sign round floor ceil trunc min max sin cos tan asin acos atan log ln log10 log2 exp pow';
 

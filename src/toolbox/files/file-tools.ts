@@ -426,13 +426,13 @@ function differenceIn({ from, to, there, after }: PlannedFile): string | undefin
 
 /** The model gets a short confirmation; people see the diff. */
 function resultOf(files: readonly PlannedFile[]): ToolResult {
-  const lines: string[] = [];
   const changes = files.map((planned) => {
-    const { from, to, after } = planned;
-    const path = to ?? from ?? '';
-    const verb = verbOf(from, to);
-    lines.push(`${path}: ${verb}${to === undefined ? '' : `, version ${fileVersion(encodeText(after))}`}`);
-    return { path, verb, difference: differenceIn(planned) };
+    const { from, to } = planned;
+    return { path: to ?? from ?? '', verb: verbOf(from, to), difference: differenceIn(planned) };
+  });
+  const lines = files.map(({ from, to, after }) => {
+    const version = to === undefined ? '' : `, version ${fileVersion(encodeText(after))}`;
+    return `${to ?? from}: ${verbOf(from, to)}${version}`;
   });
   const shown = changes.flatMap(({ difference }) => difference ?? []).join('\n');
   return new ToolResult({ forLLM: lines.join('\n'), forUser: shown || undefined, details: { changes } });

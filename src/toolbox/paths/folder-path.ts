@@ -99,7 +99,7 @@ export function readBroughtFile(path: string, folder: string): BroughtText {
   }
 }
 
-/** The result of work with files; `undefined` if the system refuses it. */
+/** The result of the work; `undefined` if it throws. */
 export function ifPossible<Value>(work: () => Value): Value | undefined {
   try {
     return work();

@@ -30,7 +30,7 @@ export class MyRunStore implements RunStore {
     if (stored && !(this.#isFree(stored) && (isOlder || stored.json === next.json)))
       throw new ToolwrightError(
         'RunClaimed',
-        `Run '${state.runId}' is claimed, or another state of it is stored that is as new or newer.`,
+        `Run '${state.runId}' is claimed, or a newer state of it is stored, or another of the same revision.`,
       );
     this.#runs.set(state.runId, next);
   }

@@ -128,7 +128,7 @@ const CASES: OpenedCases<LedgerBench> = {
     await bench.advance(DAY);
     expectSame('the next day', await bench.reserve('c', 100, [daily]), 'reserved');
   },
-  'keys are told apart whatever is in them': async (bench) => {
+  'each key is an account of its own, whatever it contains': async (bench) => {
     const keys = ['', ' ', 'k', 'K', '__proto__', "'); --", 'a b', 'ä', '👩‍🚀', '0 0 k'];
     for (const [index, key] of keys.entries()) {
       const account = { key, limits: { tokens: 100 } };

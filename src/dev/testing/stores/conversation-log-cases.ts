@@ -322,7 +322,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     await other.askAbort(ID);
     expectSame('due', await log.due(10), [ID]);
   },
-  'watch tells of what enters and of events, until it is ended': async ({ log, other = log }) => {
+  'watch reports new entries and events until it is ended': async ({ log, other = log }) => {
     const received: ConversationNews[] = [];
     const end = other.watch((news) => received.push(news));
     const hasHeard = (about: ConversationNews['about']) => () =>

@@ -44,7 +44,11 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
   'load gives nothing for a run that was never kept, and no claim of it holds': async (bench) => {
     expectSame('load', await bench.store.load('r'), undefined);
     expectSame('claim', await bench.claim('a'), { status: 'missing' });
-    expectSame('what a claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+    expectSame(
+      'what the methods return for a claim',
+      await bench.attempts(heldBy('a')),
+      Array(4).fill(false),
+    );
     expectSame('load', await bench.store.load('r'), undefined);
   },
   'load gives a state back as it was saved, whatever is in its texts': async (bench) => {

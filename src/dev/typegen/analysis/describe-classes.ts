@@ -173,22 +173,21 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
  * classes that extend them.
  */
 function findToolsets({ view, faults }: ProjectScan): readonly SyntaxNode[] {
-  return view
-    .projectFiles()
-    .flatMap((file) => classesIn(file.node, view))
-    .filter((node) => {
-      if (hasModifier(node, view, 'AbstractKeyword')) return false;
-      if ((node.typeParameters ?? []).length === 0) return isToolset(node, view);
-      const name = node.name?.text ?? 'default';
-      if (hasRole(node, view, 'toolset'))
-        faults.push({
-          ...lineOf(node, view),
-          where: name,
-          problem: 'is a generic toolset, and nothing says what its type parameters are',
-          fix: `abstract class ${name}<…> without @Toolset, and @Toolset() class … extends ${name}<Order>`,
-        });
-      return false;
+  const found: SyntaxNode[] = [];
+  for (const node of view.projectFiles().flatMap((file) => classesIn(file.node, view))) {
+    if (hasModifier(node, view, 'AbstractKeyword')) continue;
+    const isGeneric = (node.typeParameters ?? []).length > 0;
+    if (!isGeneric && isToolset(node, view)) found.push(node);
+    if (!isGeneric || !hasRole(node, view, 'toolset')) continue;
+    const name = node.name?.text ?? 'default';
+    faults.push({
+      ...lineOf(node, view),
+      where: name,
+      problem: 'is a generic toolset, and nothing says what its type parameters are',
+      fix: `abstract class ${name}<…> without @Toolset, and @Toolset() class … extends ${name}<Order>`,
     });
+  }
+  return found;
 }
 
 /** Classes at the top level of a file or namespace; classes within functions are ignored. */

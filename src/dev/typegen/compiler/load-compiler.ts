@@ -672,7 +672,7 @@ export interface CompilerView extends Answers {
   problems(): readonly string[];
 }
 
-/** Fields of a node that contain one node. `propertyName`: of a destructured property with another name in the method. */
+/** Fields of a node that contain one node. `propertyName` is the original name of a renamed, destructured property. */
 type NodeField =
   | 'parent'
   | 'name'

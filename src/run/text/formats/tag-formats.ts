@@ -219,7 +219,9 @@ function readJson(cursor: TextCursor, { name, tag }: { readonly name: string; re
   if (written === undefined) return undefined;
   cursor.space();
   cursor.take('```json');
-  return cursor.closed(markedCall(cursor, written), ['```', tag('/tool_call')])?.[0];
+  const call = markedCall(cursor, written);
+  if (call !== undefined) cursor.closers(['```', tag('/tool_call')]);
+  return call;
 }
 
 const NAME = /[^\s"<>/{}[\]()=]{1,200}/y;

@@ -48,7 +48,7 @@ export function connectMcp(options: McpConnectOptions): McpConnector {
         return client;
       } catch (error) {
         await client.close().catch(() => {});
-        if (!canSignIn || !(await signIn?.resolve(error))) throw withServer(error, options);
+        if (!canSignIn || !(await signIn?.resolve(error))) throw namingServer(error, options);
       }
     }
   };
@@ -61,7 +61,7 @@ export function connectMcp(options: McpConnectOptions): McpConnector {
 const ANSWER_MS = 30_000;
 
 /** The SDK's error for a server that does not answer names no server. */
-function withServer(error: unknown, options: McpConnectOptions): unknown {
+function namingServer(error: unknown, options: McpConnectOptions): unknown {
   const { code, data } = Object(error) as {
     readonly code?: unknown;
     readonly data?: { readonly timeout?: unknown };

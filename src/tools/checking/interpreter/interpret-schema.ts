@@ -708,7 +708,7 @@ function contains(part: Part): Validator | undefined {
   };
 }
 
-/** The message for equal items: it names the last one, and the one before. */
+/** The message for duplicate items, which names the last pair; `undefined` if all items differ. */
 function duplicateItems(items: Items): string | undefined {
   const places = new Map<string, number>();
   let message: string | undefined;

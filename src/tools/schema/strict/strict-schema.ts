@@ -281,8 +281,10 @@ export interface StrictReport {
   readonly checked: readonly StrictNote[];
 }
 
-/** `closed` is missing: calls drop such properties anyway. */
-const WORDS: Readonly<Partial<Record<StrictEdit['kind'], string>>> = {
+/** Without a text: `said` is reported as checked, and calls drop properties that are `closed`. */
+const WORDS: Readonly<Record<StrictEdit['kind'], string | undefined>> = {
+  said: undefined,
+  closed: undefined,
   anything: 'any value is a value of a definition, in which objects are lists of entries',
   constant: 'a constant is a list of one',
   merged: 'schemas that hold together are one',
@@ -309,7 +311,7 @@ function strictReport(edits: readonly StrictEdit[]): StrictReport {
   };
 }
 
-/** The places of the edits, by what is said of them; edits of which nothing is said are left out. */
+/** The places of the edits by the note about them; an edit without a note is left out. */
 function notesOn(
   edits: readonly StrictEdit[],
   textOf: (edit: StrictEdit) => string | undefined,
