@@ -114,7 +114,7 @@ const BREACHES: readonly Breach[] = [
     words: [/the list of ids is \["call_0","call_1"\], and should be \["call_a1","call_b2"\]/, INPUT],
   },
   {
-    title: 'gives text and calls of one reply both',
+    title: 'returns both the text and the calls of a reply',
     spoiler: () => ({
       response: (response) => (response.toolCalls.length > 0 ? { ...response, content: '' } : response),
     }),
@@ -161,7 +161,7 @@ const BREACHES: readonly Breach[] = [
     words: /origin is absent, and should be {"id":"reply_7","model":"test-model-2026-02-28"}/,
   },
   {
-    title: 'tells that a reply is cut, also one with calls',
+    title: 'reports that a reply was cut off, also if it has calls',
     spoiler: () => ({
       response: (response) => ({
         ...response,
@@ -195,7 +195,7 @@ const BREACHES: readonly Breach[] = [
     words: [undefined, TOLD],
   },
   {
-    title: 'tells the arguments of calls as they come',
+    title: 'streams the arguments of calls as they arrive',
     spoiler: () => ({ part: (part) => (part.type.startsWith('call-input') ? [] : [part]) }),
     words: [undefined, /its stream has no call-input-start for call_a1/],
   },
@@ -333,7 +333,7 @@ const BREACHES: readonly Breach[] = [
     words: /the model is sent the same with {"responseFormat":{"type":"json"}} as with {}/,
   },
   {
-    title: 'tells the schema of the reply',
+    title: 'sends the schema of the reply',
     spoiler: () => ({
       request: ({ responseFormat, ...request }) =>
         responseFormat ? { ...request, responseFormat: { type: 'json' } } : request,
@@ -359,7 +359,7 @@ const BREACHES: readonly Breach[] = [
     words: /`retryable` of the error for status 408 is false, and should be true/,
   },
   {
-    title: 'tells how long the server asks to wait',
+    title: 'reports how long the server asks to wait',
     spoiler: () => ({ failure: () => new ProviderError('refused', { retryable: true, retryAfterMs: 7 }) }),
     words: /`retryAfterMs` of the error for status 429 with retry-after: 7 is 7, and should be 7000/,
   },
@@ -381,12 +381,12 @@ const BREACHES: readonly Breach[] = [
     timeoutMs: 300,
   },
   {
-    title: 'tells a text as it comes, and ends with an error where it is aborted then',
+    title: 'streams text as it arrives, and throws if it is aborted meanwhile',
     spoiler: () => ({ failure: () => undefined }),
     words: [undefined, /an aborted request ends without an error/],
   },
   {
-    title: 'keeps two replies apart that come at the same time',
+    title: 'keeps two simultaneous replies apart',
     spoiler: () => {
       let last: LLMResponse | undefined;
       return {

@@ -123,7 +123,7 @@ test.each<[typeof Log, readonly string[]]>([
   [Log, []],
   [HoldsForTwo, ['hold gives a conversation to one at a time', 'hold gives a conversation to one of many']],
   [EntersForAnybody, ['enter refuses with `onlyOwner`']],
-  [LosesLateEntries, ['due gives conversations until']],
+  [LosesLateEntries, ['due lists conversations with unseen entries']],
   [CountsEventsAnew, ['tell numbers events', 'removeEventsOlderThan forgets']],
   [CutsNothing, ['commit changes turn, history']],
 ])('conversationLogConformance tells of %p what is wrong: %j', async (Broken, wanted) => {
@@ -206,7 +206,7 @@ class ForgetsScopes extends Jobs {
 test.each<[new (right: JobStore, conversations: ConversationLog) => Jobs, readonly string[]]>([
   [Jobs, []],
   [BeginsWhatIsDone, ['beginJob lets a job begin until']],
-  [EntersEachResult, ['completeJob lets a conversation hear']],
+  [EntersEachResult, ['completeJob enters only the first result']],
   [ForgetsTheSilent, ['unsentJobs gives what nobody has sent']],
   [AddsTwice, ['addJob keeps a job once', 'addJob and completeJob take one']],
   [ForgetsScopes, ['addJob keeps a job once']],
@@ -253,10 +253,10 @@ class ForgetsCase extends MemoryConversationStore {
 
 test.each<[new () => MemoryConversationStore, readonly string[]]>([
   [MemoryConversationStore, []],
-  [AppendsAfterAny, ['append takes a turn only after']],
+  [AppendsAfterAny, ['append accepts a turn only after']],
   [LooksThenWrites, ['append takes one of the turns']],
   [KeepsTextAlone, ['append keeps texts']],
-  [ForgetsCase, ['append tells conversations apart']],
+  [ForgetsCase, ['append keeps conversations apart']],
 ])('conversationStoreConformance tells of %p what is wrong: %j', async (Broken, wanted) => {
   const told = await failing(
     conversationStoreConformance({ name: 'S', open: () => ({ store: new Broken() }) }),

@@ -205,7 +205,7 @@ const REPLY_CASES: CaseDrafts = {
       );
     },
   },
-  'gives text and calls of one reply both': {
+  'returns both the text and the calls of a reply': {
     rule: '`content` and `toolCalls` of LLMResponse stand beside each other',
     needs: ['any-reply'],
     async run(bench) {
@@ -257,7 +257,7 @@ const REPLY_CASES: CaseDrafts = {
       expectSame('origin', (await bench.reply({ text: 'Hello', ...origin })).origin, origin);
     },
   },
-  'tells that a reply is cut, also one with calls': {
+  'reports that a reply was cut off, also if it has calls': {
     rule: '`finishReason` is `length` or `content_filter` where the model broke off: calls of such a reply are not run',
     needs: ['any-reply'],
     async run(bench) {
@@ -335,7 +335,7 @@ const FAILURE_CASES: CaseDrafts = {
       );
     },
   },
-  'tells how long the server asks to wait': {
+  'reports how long the server asks to wait': {
     rule: '`retryAfterMs` of the error is what the server’s `retry-after` asks for, in milliseconds',
     needs: ['errors', 'retry-after'],
     async run(bench) {

@@ -401,7 +401,7 @@ export const SETTING_CASES: CaseDrafts = {
     needs: ['sent', 'json-format'],
     run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),
   },
-  'tells the schema of the reply': {
+  'sends the schema of the reply': {
     rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
     needs: ['sent', 'response-format'],
     async run(bench) {

@@ -67,7 +67,7 @@ export const STREAM_CASES: CaseDrafts = {
       }
     },
   },
-  'tells the arguments of calls as they come': {
+  'streams the arguments of calls as they arrive': {
     rule: 'a stream has call-input-start, call-input-delta and call-input-end for each call that has an id',
     needs: ['streaming', 'call-input'],
     methods: ['stream'],
@@ -176,7 +176,7 @@ export const ABORT_CASES: CaseDrafts = {
       await expectAbortedAt(bench, middle);
     },
   },
-  'tells a text as it comes, and ends with an error where it is aborted then': {
+  'streams text as it arrives, and throws if it is aborted meanwhile': {
     rule: 'a stream gives parts as they come and throws after an abort; a stream that just ends would be taken for whole',
     needs: ['waiting'],
     methods: ['stream'],
@@ -192,7 +192,7 @@ export const ABORT_CASES: CaseDrafts = {
       );
     },
   },
-  'keeps two replies apart that come at the same time': {
+  'keeps two simultaneous replies apart': {
     rule: 'one provider serves many runs: nothing of a request is kept on the provider',
     needs: ['waiting'],
     async run(bench) {

@@ -207,7 +207,7 @@ const ATTEMPT_CASES: EngineCases = {
       .map(({ attempt }) => attempt.isLast);
     expectEqual(isLast, [false, true], 'which attempt is the last');
   },
-  'tries a job once where nothing is said of attempts': async (bench) => {
+  'tries a job once if attempts is not given': async (bench) => {
     const engine = await bench.open();
     const all = new Countdown(2);
     await bench.work(engine, async ({ id }) => {
@@ -508,7 +508,7 @@ const DELIVERY_CASES: EngineCases = {
     await bench.within(all.done, 'what was left is run by another worker');
     expectEqual(bench.handled.at(-1)?.job, left, 'the job that was left');
   },
-  'tells news on other connections, whole and in order, until the listening ends': async (bench) => {
+  'delivers messages to other connections, complete and in order, until they unsubscribe': async (bench) => {
     const [sender, listener] = await bench.openTwo();
     const received: unknown[] = [];
     const all = new Countdown(3);
@@ -613,7 +613,7 @@ const QUEUE_CASES: EngineCases = {
 
 /** Cases about cancelled jobs in every state. */
 const CANCEL_CASES: EngineCases = {
-  'takes a job out that waits, when it is cancelled on another connection': async (bench) => {
+  'removes a waiting job that is cancelled on another connection': async (bench) => {
     const [sender, other] = await bench.openTwo();
     const [waiting, delayed] = [bench.job(), bench.job()];
     await sender.enqueue(waiting);

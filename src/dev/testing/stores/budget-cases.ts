@@ -77,7 +77,7 @@ const CASES: OpenedCases<LedgerBench> = {
     expectSame('both again', await bench.reserve('b', 5, [tenant, small]), 'reserved');
     expectSame('the smaller one', await bench.held(small), [0, 5]);
   },
-  'reserve counts each part for itself, and one without a limit never': async ({ ledger }) => {
+  'reserve checks each part separately, and ignores parts without a limit': async ({ ledger }) => {
     const accounts = [{ key: 'k', limits: { calls: 1, cost: 3_000_000_000_000 } }];
     const amounts = { tokens: 1e12, cost: 2_999_999_999_999, calls: 1, steps: 7, timeMs: 0 };
     const first = await ledger.reserve({ id: 'a', accounts, amounts, leaseMs: LEASE_MS });
@@ -109,7 +109,7 @@ const CASES: OpenedCases<LedgerBench> = {
     expectSame('settling it late', await bench.ledger.settle('a', tokens(50)), true);
     expectSame('what is held', await bench.held(), [50, 60]);
   },
-  'renewReservation lengthens one, and is refused where it is settled': async (bench) => {
+  'renewReservation extends a reservation, and refuses a settled one': async (bench) => {
     await bench.reserve('a', 100);
     await bench.advance(LEASE_MS / 2);
     expectSame('renewing', await bench.ledger.renewReservation('a', LEASE_MS), true);

@@ -91,7 +91,10 @@ const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
     const kept = await readConversation(log);
     expectSame('read', [kept.owner, keysOf(kept)], [owner, ['a', 'b']]);
   },
-  'enter takes a key for used after its entry is done, until it is forgotten': async ({ log, advance }) => {
+  'enter refuses the key of a finished entry as used, until the entry is removed': async ({
+    log,
+    advance,
+  }) => {
     await enter(log, 'a');
     await log.hold(lease('x'));
     await log.commit(hold('x'), { done: [1] });
@@ -182,21 +185,24 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
       await advance(LEASE_MS);
     }
   },
-  'hold takes the conversation from a holder that is late, whose every write is refused from then on':
-    async ({ log, other = log, advance }) => {
-      await enter(log, 'a');
-      await log.hold(lease('x'));
-      await advance(LEASE_MS);
-      await other.hold(lease('y'));
-      const before = await readConversation(log);
-      expectSame('renew', await log.renew(lease('x')), { holds: false });
-      const change = { done: [1], events: [{ type: 'odd' }], history: { keep: 0, messages: [] } };
-      expectSame('commit', await log.commit(hold('x'), change), false);
-      expectSame('tell', await log.tell(hold('x'), [{ type: 'odd' }]), undefined);
-      expectSame('letGo', await log.letGo(hold('x'), before.revision), false);
-      expectSame('read', await readConversation(log), before);
-      expectSame('tell of who holds it', await other.tell(hold('y'), [{ type: 'right' }]), 1);
-    },
+  'hold takes a conversation from a late holder, whose writes are refused from then on': async ({
+    log,
+    other = log,
+    advance,
+  }) => {
+    await enter(log, 'a');
+    await log.hold(lease('x'));
+    await advance(LEASE_MS);
+    await other.hold(lease('y'));
+    const before = await readConversation(log);
+    expectSame('renew', await log.renew(lease('x')), { holds: false });
+    const change = { done: [1], events: [{ type: 'odd' }], history: { keep: 0, messages: [] } };
+    expectSame('commit', await log.commit(hold('x'), change), false);
+    expectSame('tell', await log.tell(hold('x'), [{ type: 'odd' }]), undefined);
+    expectSame('letGo', await log.letGo(hold('x'), before.revision), false);
+    expectSame('read', await readConversation(log), before);
+    expectSame('tell of who holds it', await other.tell(hold('y'), [{ type: 'right' }]), 1);
+  },
   'commit lets a holder who is late, but whom nobody has replaced, go on': async ({ log, advance }) => {
     await enter(log, 'a');
     await log.hold(lease('x'));
@@ -256,7 +262,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('the next', await log.tell(hold('x'), [{ type: 'four' }]), 4);
     expectSame('what is left', typesOf(await page(log, 0)), ['3 three', '4 four']);
   },
-  'due gives conversations until somebody has seen all that entered, those that wait longest first': async ({
+  'due lists conversations with unseen entries, the longest waiting first': async ({
     log,
     other = log,
     advance,
@@ -297,7 +303,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     await other.letGo(hold('z'), (await readConversation(other)).revision);
     expectSame('when it was let go', await log.due(10), []);
   },
-  'askAbort is heard by the holder of the open turn, and ends with it': async ({ log, other = log }) => {
+  'askAbort reaches the holder of the open turn, and ends with that turn': async ({ log, other = log }) => {
     await enter(log, 'a');
     expectSame('before a turn', await other.askAbort(ID), false);
     expectSame('of no conversation', await other.askAbort('none'), false);

@@ -77,13 +77,13 @@ const CASES: OpenedCases<OpenedConversationStore> = {
     await store.append('c1', turn('t2', 't1'));
     expectSame('the owner', (await other.load('c1'))?.owner, owner);
   },
-  'append tells conversations apart whatever they are called': async ({ store, other = store }) => {
+  'append keeps conversations apart, whatever their ids contain': async ({ store, other = store }) => {
     for (const [index, name] of ODD_NAMES.entries())
       expectSame(JSON.stringify(name), await store.append(name, turn(`t${index}`)), true);
     for (const [index, name] of ODD_NAMES.entries())
       expectSame(JSON.stringify(name), (await other.load(name))?.turnId, `t${index}`);
   },
-  'append takes a turn only after the one that it names, and nothing of any other': async ({ store }) => {
+  'append accepts a turn only after the turn that it names': async ({ store }) => {
     expectSame('one after none', await store.append('c1', turn('t2', 't1')), false);
     expectSame('load', await store.load('c1'), undefined);
     await store.append('c1', turn('t1'));

@@ -145,7 +145,7 @@ const CASES: OpenedCases<OpenedJobStore> = {
         expectSame('the result', (await other.job(id))?.result, results[taken.indexOf(true)]);
       }
     },
-  'completeJob lets a conversation hear of the first result, once, and of no other': async ({
+  'completeJob enters only the first result into the conversation, and only once': async ({
     jobs,
     other = jobs,
     conversations,

@@ -131,17 +131,16 @@ const CLAIM_CASES: OpenedCases<StoreBench> = {
     expectSame('revision', await bench.revisionKept(), 1);
     expectStatus('claim', await bench.claim('b'), 'claimed');
   },
-  'claim takes a run from who was late: the old claim does nothing any more and leaves the new one alone':
-    async (bench) => {
-      await bench.save(sampleState());
-      await bench.claim('a');
-      await bench.advance(LEASE_MS);
-      await bench.claim('b', 'r', bench.other);
-      expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
-      expectSame('claim', await bench.claim('c'), { status: 'taken' });
-      expectSame('release', await bench.other.release(heldBy('b'), sampleState('r', 2)), true);
-      expectSame('revision', await bench.revisionKept(), 2);
-    },
+  'claim takes a run from a late holder, whose writes are refused from then on': async (bench) => {
+    await bench.save(sampleState());
+    await bench.claim('a');
+    await bench.advance(LEASE_MS);
+    await bench.claim('b', 'r', bench.other);
+    expectSame('what the old claim gets', await bench.attempts(heldBy('a')), Array(4).fill(false));
+    expectSame('claim', await bench.claim('c'), { status: 'taken' });
+    expectSame('release', await bench.other.release(heldBy('b'), sampleState('r', 2)), true);
+    expectSame('revision', await bench.revisionKept(), 2);
+  },
   'renew and release let one who is late, but whom nobody has replaced, go on': async (bench) => {
     await bench.save(sampleState());
     await bench.claim('a');
@@ -288,7 +287,7 @@ const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }> = {
     expectSame('revoking again', await approvals.revokeApproval('a'), false);
     expectSame('what was found', await approvals.findApproval(['a']), undefined);
   },
-  'approvals of which the time has come are none': async ({ store: { approvals } }) => {
+  'approvals that have expired are neither found, listed nor revoked': async ({ store: { approvals } }) => {
     const stays = sample('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
     await approvals.addApproval(sample('past', { expiresAt: 0 }));
     await approvals.addApproval(stays);
@@ -385,7 +384,7 @@ async function appendInTurn(store: CheckpointStore, runId: string): Promise<read
 
 /** Cases about concurrent operations over two connections. */
 const CONCURRENT_CASES: OpenedCases<CheckpointBench> = {
-  'begin keeps one of two runs that begin with one id at once': async (bench) => {
+  'begin accepts one of two simultaneous runs with the same id': async (bench) => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const id = `r${round}`;
       const began = await Promise.allSettled([bench.begin('a', id), bench.begin('b', id, bench.other)]);
@@ -403,9 +402,7 @@ const CONCURRENT_CASES: OpenedCases<CheckpointBench> = {
     );
     expectSame('the runs', runIdsOf(taken), ['r', 's', 't']);
   },
-  'seize shows all that the holder was appended is kept, and the holder keeps nothing after it': async (
-    bench,
-  ) => {
+  'seize returns every entry that the holder has appended, and refuses its later writes': async (bench) => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const runId = `r${round}`;
       await bench.begin('a', runId);
