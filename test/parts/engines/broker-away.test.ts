@@ -290,7 +290,8 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     const redis = await serviceThatLeaves(new URL(url));
     redis.leave();
     const written = jest.spyOn(console, 'error').mockImplementation(() => {});
-    const recovered = jest.spyOn(console, 'warn').mockImplementation(() => {});
+    const back = Promise.withResolvers<void>();
+    const recovered = jest.spyOn(console, 'warn').mockImplementation(() => back.resolve());
     const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
     const { heard, logger, first } = listening();
     const logged = bullmqEngine({ connection: redis.connection, queue: newName(), logger });
@@ -303,7 +304,9 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     ]);
     expect(heard).toEqual([expect.stringMatching(`^${place}: connect ECONNREFUSED `)]);
     await redis.comeBack();
-    for (const runner of await Promise.all(beginnings)) await runner.close();
+    const runners = await Promise.all(beginnings);
+    await back.promise;
+    for (const runner of runners) await runner.close();
     await Promise.all([engine.close(), logged.close()]);
     expect(recovered.mock.calls).toEqual([[expect.stringMatching(`^toolwright: ${place} answers again$`)]]);
     jest.restoreAllMocks();

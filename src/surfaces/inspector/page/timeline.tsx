@@ -28,10 +28,16 @@ function barsOf({ spans, begin }: Run): readonly Bar[] {
 /** The longest width of a wait, relative to the time in which anything ran. */
 const LONGEST_WAIT = 0.25;
 
-/** Maps times to positions from 0 to 1. Long waits are shortened, so that the other entries stay visible. */
+/**
+ * Maps times to positions from 0 to 1. Long waits are shortened, so that the other entries stay visible, also entries
+ * that took less than a millisecond.
+ */
 function scaleOf(bars: readonly Bar[]): (time: number) => number {
-  const busy = bars.filter(({ span }) => span.kind !== 'wait').sort((one, other) => one.from - other.from);
-  const end = Math.max(1, ...bars.map(({ from, ms }) => from + ms));
+  const busy = bars
+    .filter(({ span }) => span.kind !== 'wait')
+    .map(({ from, ms }) => ({ from, ms: Math.max(1, ms) }))
+    .sort((one, other) => one.from - other.from);
+  const end = Math.max(1, ...[...busy, ...bars].map(({ from, ms }) => from + ms));
   const gaps: { readonly from: number; readonly ms: number }[] = [];
   let until = 0;
   for (const { from, ms } of busy) {
