@@ -30,18 +30,27 @@ export type NodeHandler = (
 
 /** Mounts a Fetch API handler in Node's `http`. The handler sees the full path, also below a mount point. */
 export function nodeListener(handler: WebHandler): NodeHandler {
-  return (request, response) => {
-    const outgoing = rawResponseOf(response);
-    const gone = new AbortController();
-    outgoing.on('close', () => {
-      if (!outgoing.writableFinished) gone.abort(new Error('the client went away'));
-    });
-    answer(handler, request, gone.signal)
-      .then((answered) => writeResponse(answered, outgoing))
-      // Read the rest of the body: some clients read nothing before they have sent everything.
-      .then(() => rawRequestOf(request).resume())
-      .catch(() => outgoing.destroy());
-  };
+  return (request, response) => void respond(request, response, (signal) => answer(handler, request, signal));
+}
+
+/** Answers a request of Node's `http`. The signal is aborted when the client leaves. Never rejects. */
+export async function respond(
+  request: NodeRequest | WrappedRequest,
+  response: ServerResponse | WrappedResponse,
+  handle: (signal: AbortSignal) => Promise<Response>,
+): Promise<void> {
+  const outgoing = rawResponseOf(response);
+  const gone = new AbortController();
+  outgoing.on('close', () => {
+    if (!outgoing.writableFinished) gone.abort(new Error('the client went away'));
+  });
+  try {
+    await writeResponse(await handle(gone.signal), outgoing);
+    // Read the rest of the body: some clients read nothing before they have sent everything.
+    rawRequestOf(request).resume();
+  } catch {
+    outgoing.destroy();
+  }
 }
 
 type WebHandler = (request: Request) => Promise<Response>;

@@ -4,7 +4,7 @@ import { Pending } from './open-requests.js';
 interface ResponseWatcher {
   /** Counts the response while it is read, and its bytes until they are read. */
   readonly deliveries: Deliveries;
-  /** Called once, when the body was read completely or is no longer needed. */
+  /** Called once, when nothing more will be written to the body. */
   readonly onEnd?: () => void;
   /** Sent before the body. */
   readonly first?: Uint8Array | undefined;
@@ -102,6 +102,7 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
     } catch (error) {
       this.#ending = { error };
     }
+    this.#watcher.onEnd?.();
     this.#wake?.();
   }
 
@@ -111,7 +112,6 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
     this.#queue.length = 0;
     this.#ending ??= {};
     this.#wake?.();
-    this.#watcher.onEnd?.();
     this.#watcher.deliveries.change(this, -this.unread);
     this.#watcher.deliveries.end(this);
   }

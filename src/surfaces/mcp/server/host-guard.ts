@@ -37,18 +37,14 @@ export function createGuard(options: AllowedNames, onError: (error: unknown) => 
   return ({ headers, url }) => {
     // A request that no HTTP server created lacks the header; its URL contains the host.
     const host = headers.get('host') ?? new URL(url).host;
+    // User names and paths are not part of a host.
+    if ('problem' in readName(host, 'allowedHosts')) return refuseRequest(403, `Invalid Host: ${host}`);
     // The client's protocol is unknown here, because a proxy may have terminated TLS.
-    const isHost =
-      isHostName(host) && ['http', 'https'].some((protocol) => isAllowed(hosts, `${protocol}://${host}`));
-    if (!isHost) return refuse('allowedHosts', 'Host', host);
+    if (!['http', 'https'].some((protocol) => isAllowed(hosts, `${protocol}://${host}`)))
+      return refuse('allowedHosts', 'Host', host);
     const origin = headers.get('origin');
     return !origin || isAllowed(origins, origin) ? undefined : refuse('allowedOrigins', 'Origin', origin);
   };
-}
-
-/** Whether a header is a host with or without a port, and nothing else: user names and paths are not part of it. */
-export function isHostName(header: string): boolean {
-  return !('problem' in readName(header, 'allowedHosts'));
 }
 
 /** `undefined` if every name is allowed. */

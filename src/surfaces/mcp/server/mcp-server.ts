@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { finished, PassThrough } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
+  type AuthInfo,
   createMcpHandler,
   type EventStore,
   INVALID_PARAMS,
@@ -19,7 +20,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { type Fields, isRecord } from '../../../core/kernel/json.js';
-import type { NodeRequest } from '../../../core/kernel/node-http.js';
+import { type NodeRequest, respond, toRequest } from '../../../core/kernel/node-http.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
@@ -28,7 +29,7 @@ import { SealedState } from '../sealed-state.js';
 import { allAppFaults } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
 import { Deliveries, watchResponse } from './deliveries.js';
-import { createGuard, isHostName, type RequestGuard, refuseRequest } from './host-guard.js';
+import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
 import { Notifications, subscriptionOf } from './notifications.js';
 import { ProtectedResource } from './oauth.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
@@ -409,7 +410,6 @@ class RegistryServer implements McpToolServer {
   /** Set when clients can no longer reconnect for a response. */
   #isOver = false;
   #isListChanging = false;
-  #node: Promise<McpToolServer['node']> | undefined;
 
   constructor(registry: ToolRegistry, given: McpServerOptions) {
     const onError = (error: unknown) =>
@@ -461,26 +461,21 @@ class RegistryServer implements McpToolServer {
     }
   };
 
-  readonly node: McpToolServer['node'] = async (request: NodeRequest, response, given) => {
-    const { method, headers, readableDidRead } = request;
+  readonly node: McpToolServer['node'] = (request: NodeRequest & { auth?: AuthInfo }, response, given) => {
+    const { method, auth: authInfo, readableDidRead } = request;
     // Express passes its `next` function, and its body parsers leave the body at the request.
     const isGiven = given !== undefined && typeof given !== 'function';
-    const body = isGiven ? given : method === 'POST' && readableDidRead ? request.body : undefined;
-    const { host } = headers;
-    // Requests that the Fetch API, into which the adapter converts them, cannot represent.
-    if (method === 'TRACE') return sendRefusal(response, refuseMethod());
-    if (host && !isHostName(host)) return sendRefusal(response, refuseRequest(403, `Invalid Host: ${host}`));
-    if (method === 'POST' && readableDidRead && body === undefined)
-      return sendRefusal(response, refuseRequest(500, BODY_READ_BEFORE));
-    this.#node ??= this.#loadNodeHandler().catch((error) => {
-      this.#onError(error);
-      return refuseAll;
-    });
-    const handle = await this.#node;
-    // What the adapter has written may not have been sent yet.
+    const parsedBody = isGiven ? given : method === 'POST' && readableDidRead ? request.body : undefined;
+    // What was written may not have been sent yet.
     this.#deliveries.begin(response);
     finished(response, () => this.#deliveries.end(response));
-    return handle(request, response, body);
+    return respond(request, response, async (signal) => {
+      if (method === 'TRACE') return refuseMethod();
+      if (method === 'POST' && readableDidRead && parsedBody === undefined)
+        return refuseRequest(500, BODY_READ_BEFORE);
+      const asked = toRequest(request, signal);
+      return this.fetch(asked, { ...(authInfo !== undefined && { authInfo }), parsedBody });
+    });
   };
 
   get sessionCount(): number {
@@ -672,12 +667,6 @@ class RegistryServer implements McpToolServer {
     for (const list of this.#served.lists.changed())
       this.#notifications.publish({ kind: `${list}_list_changed` });
   }
-
-  /** Imported on demand: the adapter is an optional package. */
-  async #loadNodeHandler(): Promise<McpToolServer['node']> {
-    const { toNodeHandler } = await import('@modelcontextprotocol/node');
-    return toNodeHandler(this, { onerror: this.#onError, ...this.#bodyLimit }) as McpToolServer['node'];
-  }
 }
 
 function refuseMany(what: string): Response {
@@ -692,16 +681,8 @@ function refuseClosed(): Response {
   return refuseRequest(503, 'The server is closed');
 }
 
-/** Must not reject: `http` does not await the listener, and a rejection would end the process. */
-const refuseAll: McpToolServer['node'] = (_request, response) =>
-  sendRefusal(response, refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node'));
-
 const BODY_READ_BEFORE =
   'The body was read before it came here, and request.body is not set: pass it, mcp.node(request, response, body)';
-
-async function sendRefusal(response: Parameters<McpToolServer['node']>[1], refusal: Response): Promise<void> {
-  response.writeHead(refusal.status, Object.fromEntries(refusal.headers)).end(await refusal.text());
-}
 
 /** An aborted call is answered within half a second; the rest is for reading the response. */
 const CLOSING_MS = 1_000;
