@@ -12,7 +12,6 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   openai: /^src\/models\/openai\//,
   '@modelcontextprotocol/server': /^src\/surfaces\/mcp\//,
   '@modelcontextprotocol/client': /^src\/surfaces\/mcp\/client\//,
-  '@modelcontextprotocol/node': /^src\/surfaces\/mcp\/server\//,
   jose: /^src\/surfaces\/mcp\/server\//,
   '@ai-sdk/provider': /^src\/models\/ai-sdk\//,
   '@opentelemetry/api': /^src\/observe\/opentelemetry\//,
