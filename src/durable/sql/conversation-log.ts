@@ -22,7 +22,7 @@ import { checkAge, hiddenId, turnMark } from '../../core/errors/store-checks.js'
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { ownerText } from '../../core/kernel/json.js';
 import {
-  type Outcome,
+  isDone,
   type Row,
   type RunStatement,
   removeOld,
@@ -339,11 +339,6 @@ export class SqlConversationLog implements ConversationLog {
       return (await this.driver.run(SQL.held, [conversationId, claim])).rows[0];
     });
   }
-}
-
-/** A repeated statement returns no rows, because its first execution did the work. */
-function isDone({ rows, isRepeated }: Outcome): boolean {
-  return rows.length > 0 || isRepeated;
 }
 
 function idOf(row: Row): string {

@@ -52,6 +52,11 @@ export interface Outcome {
   readonly isRepeated: boolean;
 }
 
+/** Whether a statement took effect: a repeated one returns no rows, because its first execution did the work. */
+export function isDone({ rows, isRepeated }: Outcome): boolean {
+  return rows.length > 0 || isRepeated;
+}
+
 /** Executes a statement. */
 export type RunStatement = (statement: Statement, values: readonly unknown[]) => Promise<Outcome>;
 

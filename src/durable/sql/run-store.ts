@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import {
   addAmounts,
-  type BudgetAccount,
   type BudgetAmounts,
   type BudgetBalance,
   type BudgetLedger,
-  type BudgetReservation,
   partBeyond,
   type ReservationOutcome,
   type StoreWithBudgets,
@@ -13,9 +11,7 @@ import {
 import type { ConversationLog } from '../../core/contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../../core/contract/job-store.js';
 import type {
-  KeptResult,
   ResultCache,
-  ResultKey,
   ResultStore,
   StoreWithCache,
   StoreWithResults,
@@ -35,19 +31,10 @@ import type {
   SeizeLease,
   TakenRun,
 } from '../../core/contract/run-checkpoint.js';
-import type {
-  ClaimOutcome,
-  RunClaim,
-  RunLease,
-  RunState,
-  StoredResult,
-} from '../../core/contract/run-state.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../../core/contract/run-state.js';
 import {
-  type DueSchedules,
   ownerSubject,
   type Schedule,
-  type ScheduleMove,
-  type ScheduleQuery,
   type ScheduleStore,
   type StoreWithSchedules,
   subjectOf,
@@ -68,6 +55,7 @@ import {
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { SqlConversationLog } from './conversation-log.js';
 import {
+  isDone,
   type Outcome,
   pageStatements,
   type Row,
@@ -80,11 +68,6 @@ import {
   wholeMs,
 } from './driver.js';
 import { SqlJobs } from './jobs.js';
-
-/** A part of a store in a SQL database. */
-abstract class SqlPart {
-  constructor(protected readonly driver: SqlDriver) {}
-}
 
 /** An owner may be too long for an index, so the index has its digest. */
 const ofSubject = (subject: string) => `md5(subject) = md5(${subject}) AND subject = ${subject}`;
@@ -114,59 +97,52 @@ const SCHEDULE_SQL = statements('schedule', {
 });
 
 /** The schedules of a store; the database's clock decides when they are due. */
-class SqlSchedules extends SqlPart implements ScheduleStore {
-  async clock(): Promise<number> {
-    return Number((await this.driver.run(SCHEDULE_SQL.clock, [])).rows[0]?.now);
-  }
-
-  addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): Promise<boolean> {
-    const { id, conversationId, dueAt } = schedule;
-    const subject = subjectOf(schedule);
-    const limit = Number.isFinite(most) ? most : null;
-    const values = [id, conversationId, subject, Math.ceil(dueAt), JSON.stringify(schedule), limit];
-    // Two concurrent inserts would not see each other without a lock.
-    const locks = { of: 'schedules', names: [subject] };
-    return this.driver.transaction(locks, function* (): Transaction<boolean> {
-      if ((yield [SCHEDULE_SQL.find, [id]]).rows.length > 0) return true;
-      return (yield [SCHEDULE_SQL.add, values]).count > 0;
-    });
-  }
-
-  async listSchedules(query: ScheduleQuery = {}): Promise<readonly Schedule[]> {
-    const { conversationId, owner, limit = DEFAULT_LIMIT } = query;
-    const subject = ownerSubject(owner);
-    const [statement, values] =
-      conversationId !== undefined
-        ? [SCHEDULE_SQL.list_conversation, [limit, conversationId, subject ?? null]]
-        : subject !== undefined
-          ? [SCHEDULE_SQL.list_owner, [limit, subject]]
-          : [SCHEDULE_SQL.list, [limit]];
-    return (await this.driver.run(statement, values)).rows.map(scheduleOf);
-  }
-
-  async cancelSchedule(id: string): Promise<boolean> {
-    return (await this.driver.run(SCHEDULE_SQL.cancel, [id])).count > 0;
-  }
-
-  async dueSchedules(limit: number): Promise<DueSchedules> {
-    const { rows } = await this.driver.run(SCHEDULE_SQL.due, [limit + 1]);
-    const now = Number(rows[0]?.now);
-    const first = rows.filter(({ schedule }) => schedule !== null).map(scheduleOf);
-    const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
-    const next = first[due.length];
-    return { now, due, ...(next && { nextAt: next.dueAt }) };
-  }
-
-  async moveSchedule({ id, dueAt, next }: ScheduleMove): Promise<boolean> {
-    const { count } = await (next === undefined
-      ? this.driver.run(SCHEDULE_SQL.end, [id, dueAt])
-      : this.driver.run(SCHEDULE_SQL.move, [id, dueAt, Math.ceil(next)]));
-    return count > 0;
-  }
+function sqlSchedules(driver: SqlDriver): ScheduleStore {
+  const { run } = driver;
+  return {
+    clock: async () => Number((await run(SCHEDULE_SQL.clock, [])).rows[0]?.now),
+    addSchedule(schedule, most = Number.POSITIVE_INFINITY) {
+      const { id, conversationId, dueAt } = schedule;
+      const subject = subjectOf(schedule);
+      const limit = Number.isFinite(most) ? most : null;
+      const values = [id, conversationId, subject, Math.ceil(dueAt), JSON.stringify(schedule), limit];
+      // Two concurrent inserts would not see each other without a lock.
+      const locks = { of: 'schedules', names: [subject] };
+      return driver.transaction(locks, function* (): Transaction<boolean> {
+        if ((yield [SCHEDULE_SQL.find, [id]]).rows.length > 0) return true;
+        return (yield [SCHEDULE_SQL.add, values]).count > 0;
+      });
+    },
+    async listSchedules({ conversationId, owner, limit = DEFAULT_LIMIT } = {}) {
+      const subject = ownerSubject(owner);
+      const [statement, values] =
+        conversationId !== undefined
+          ? [SCHEDULE_SQL.list_conversation, [limit, conversationId, subject ?? null]]
+          : subject !== undefined
+            ? [SCHEDULE_SQL.list_owner, [limit, subject]]
+            : [SCHEDULE_SQL.list, [limit]];
+      return (await run(statement, values)).rows.map(scheduleOf);
+    },
+    cancelSchedule: async (id) => (await run(SCHEDULE_SQL.cancel, [id])).count > 0,
+    async dueSchedules(limit) {
+      const { rows } = await run(SCHEDULE_SQL.due, [limit + 1]);
+      const now = Number(rows[0]?.now);
+      const first = rows.filter(({ schedule }) => schedule !== null).map(scheduleOf);
+      const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
+      const next = first[due.length];
+      return { now, due, ...(next && { nextAt: next.dueAt }) };
+    },
+    async moveSchedule({ id, dueAt, next }) {
+      const { count } = await (next === undefined
+        ? run(SCHEDULE_SQL.end, [id, dueAt])
+        : run(SCHEDULE_SQL.move, [id, dueAt, Math.ceil(next)]));
+      return count > 0;
+    },
+  };
 }
 
 function scheduleOf({ schedule, due_at: dueAt }: Row): Schedule {
-  return { ...(JSON.parse(String(schedule)) as Schedule), dueAt: Number(dueAt) };
+  return { ...JSON.parse(String(schedule)), dueAt: Number(dueAt) };
 }
 
 const NAMES = 'tokens, cost, calls, steps, time_ms';
@@ -218,48 +194,41 @@ const BUDGET_SQL = statements('budget', {
 });
 
 /** The budgets of a store. Windows and leases use the database's clock. */
-class SqlBudgets extends SqlPart implements BudgetLedger {
-  reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): Promise<ReservationOutcome> {
-    // A reservation waits only for other reservations of the same account.
-    const locks = { of: 'budgets', names: accounts.map(({ key }) => key) };
-    return this.driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
-      if ((yield [BUDGET_SQL.has, [id]]).rows.length > 0) return { status: 'reserved' };
-      const begun: unknown[] = [];
-      for (const { key, windowMs = 0, limits } of accounts) {
-        const [row = {}] = (yield [BUDGET_SQL.balance, [key, windowMs]]).rows;
-        const { spent, reserved } = balanceOf(row);
-        const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
-        if (beyond !== undefined) return { status: 'spent', key, ...beyond };
-        begun.push(row.began_at);
-      }
-      for (const [index, { key, windowMs = 0 }] of accounts.entries()) {
-        const values = [id, key, begun[index], windowMs, wholeMs(leaseMs), ...valuesOf(amounts)];
-        yield [BUDGET_SQL.reserve, values];
-      }
-      return { status: 'reserved' };
-    });
-  }
-
-  async renewReservation(id: string, leaseMs: number): Promise<boolean> {
-    return (await this.driver.run(BUDGET_SQL.renew, [id, wholeMs(leaseMs)])).count > 0;
-  }
-
-  async settle(id: string, spent: BudgetAmounts): Promise<boolean> {
-    const { rows, isRepeated } = await this.driver.run(BUDGET_SQL.settle, [id, ...valuesOf(spent)]);
+function sqlBudgets(driver: SqlDriver): BudgetLedger {
+  const { run } = driver;
+  return {
+    reserve({ id, accounts, amounts, leaseMs }) {
+      // A reservation waits only for other reservations of the same account.
+      const locks = { of: 'budgets', names: accounts.map(({ key }) => key) };
+      return driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
+        if ((yield [BUDGET_SQL.has, [id]]).rows.length > 0) return { status: 'reserved' };
+        const begun: unknown[] = [];
+        for (const { key, windowMs = 0, limits } of accounts) {
+          const [row = {}] = (yield [BUDGET_SQL.balance, [key, windowMs]]).rows;
+          const { spent, reserved } = balanceOf(row);
+          const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
+          if (beyond !== undefined) return { status: 'spent', key, ...beyond };
+          begun.push(row.began_at);
+        }
+        for (const [index, { key, windowMs = 0 }] of accounts.entries()) {
+          const values = [id, key, begun[index], windowMs, wholeMs(leaseMs), ...valuesOf(amounts)];
+          yield [BUDGET_SQL.reserve, values];
+        }
+        return { status: 'reserved' };
+      });
+    },
+    renewReservation: async (id, leaseMs) => (await run(BUDGET_SQL.renew, [id, wholeMs(leaseMs)])).count > 0,
     // A repeated statement finds nothing left to settle.
-    return rows.length > 0 || isRepeated;
-  }
-
-  async balance({ key, windowMs = 0 }: Pick<BudgetAccount, 'key' | 'windowMs'>): Promise<BudgetBalance> {
-    const { rows } = await this.driver.run(BUDGET_SQL.balance, [key, windowMs]);
-    return balanceOf(rows[0] ?? {});
-  }
-
-  async removeOlderThan(ageMs: number): Promise<number> {
-    checkAge(ageMs);
-    await this.driver.run(BUDGET_SQL.forget_reserved, [wholeMs(ageMs)]);
-    return removeOld(this.driver.run, BUDGET_SQL.forget, [ageMs]);
-  }
+    settle: async (id, spent) => isDone(await run(BUDGET_SQL.settle, [id, ...valuesOf(spent)])),
+    async balance({ key, windowMs = 0 }) {
+      return balanceOf((await run(BUDGET_SQL.balance, [key, windowMs])).rows[0] ?? {});
+    },
+    async removeOlderThan(ageMs) {
+      checkAge(ageMs);
+      await run(BUDGET_SQL.forget_reserved, [wholeMs(ageMs)]);
+      return removeOld(run, BUDGET_SQL.forget, [ageMs]);
+    },
+  };
 }
 
 function valuesOf({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): readonly number[] {
@@ -289,19 +258,19 @@ const CACHE = statements('result', {
 });
 
 /** The cached results of a store; they expire by the database's clock. */
-class SqlCache extends SqlPart implements ResultCache {
-  async cachedResult(key: string): Promise<StoredResult | undefined> {
-    const { rows } = await this.driver.run(CACHE.get, [key]);
-    return rows[0] && (JSON.parse(String(rows[0].result)) as StoredResult);
-  }
-
-  async cacheResult(key: string, result: StoredResult, lifetimeMs: number): Promise<void> {
-    await this.driver.run(CACHE.put, [key, JSON.stringify(result), wholeMs(lifetimeMs)]);
-  }
-
-  async forgetResult(key: string): Promise<void> {
-    await this.driver.run(CACHE.forget, [key]);
-  }
+function sqlCache({ run }: SqlDriver): ResultCache {
+  return {
+    async cachedResult(key) {
+      const { rows } = await run(CACHE.get, [key]);
+      return rows[0] && JSON.parse(String(rows[0].result));
+    },
+    async cacheResult(key, result, lifetimeMs) {
+      await run(CACHE.put, [key, JSON.stringify(result), wholeMs(lifetimeMs)]);
+    },
+    async forgetResult(key) {
+      await run(CACHE.forget, [key]);
+    },
+  };
 }
 
 const RESULTS = statements('kept_result', {
@@ -324,22 +293,20 @@ const RESULTS = statements('kept_result', {
 const FEW = 1_000;
 
 /** The large results of a store. */
-class SqlResults extends SqlPart implements ResultStore {
-  async keepResult({ handle, runId, owner, text, lifeMs, replaces }: KeptResult): Promise<boolean> {
-    await this.driver.run(RESULTS.remove, [0, FEW]);
-    // As JSON, because databases refuse lone surrogates and NUL in text; `null` is not the JSON of a text.
-    const texts = [JSON.stringify(text), wholeMs(lifeMs), JSON.stringify(replaces) ?? null];
-    return (await this.driver.run(RESULTS.keep, [runId, handle, owner ?? null, ...texts])).count > 0;
-  }
-
-  async readResult({ handle, runId, owner }: ResultKey): Promise<string | undefined> {
-    const { rows } = await this.driver.run(RESULTS.read, [runId, handle, owner ?? null]);
-    return rows[0] && (JSON.parse(String(rows[0].text)) as string);
-  }
-
-  removeExpiredResults(): Promise<number> {
-    return removeOld(this.driver.run, RESULTS.remove, [0]);
-  }
+function sqlResults({ run }: SqlDriver): ResultStore {
+  return {
+    async keepResult({ handle, runId, owner, text, lifeMs, replaces }) {
+      await run(RESULTS.remove, [0, FEW]);
+      // As JSON, because databases refuse lone surrogates and NUL in text; `null` is not the JSON of a text.
+      const texts = [JSON.stringify(text), wholeMs(lifeMs), JSON.stringify(replaces) ?? null];
+      return (await run(RESULTS.keep, [runId, handle, owner ?? null, ...texts])).count > 0;
+    },
+    async readResult({ handle, runId, owner }) {
+      const { rows } = await run(RESULTS.read, [runId, handle, owner ?? null]);
+      return rows[0] && JSON.parse(String(rows[0].text));
+    },
+    removeExpiredResults: () => removeOld(run, RESULTS.remove, [0]),
+  };
 }
 
 const STANDS = '(expires_at IS NULL OR expires_at > {now})';
@@ -364,29 +331,26 @@ const APPROVALS = statements('approval', {
 const DEFAULT_LIMIT = 100;
 
 /** The standing approvals of a store. */
-class SqlApprovals extends SqlPart implements ApprovalStore {
-  async addApproval(approval: StandingApproval): Promise<void> {
-    const { id, expiresAt } = approval;
-    const values = [id, JSON.stringify(approval), expiresAt === undefined ? null : Math.ceil(expiresAt)];
-    await this.driver.run(APPROVALS.add, values);
-  }
-
-  async findApproval(ids: readonly string[]): Promise<StandingApproval | undefined> {
-    const { rows } = await this.driver.run(APPROVALS.find, [ids]);
-    return rows[0] && approvalOf(rows[0]);
-  }
-
-  async listApprovals(limit = DEFAULT_LIMIT): Promise<readonly StandingApproval[]> {
-    return (await this.driver.run(APPROVALS.list, [limit])).rows.map(approvalOf);
-  }
-
-  async revokeApproval(id: string): Promise<boolean> {
-    return (await this.driver.run(APPROVALS.revoke, [id])).count > 0;
-  }
+function sqlApprovals({ run }: SqlDriver): ApprovalStore {
+  return {
+    async addApproval(approval) {
+      const { id, expiresAt } = approval;
+      const values = [id, JSON.stringify(approval), expiresAt === undefined ? null : Math.ceil(expiresAt)];
+      await run(APPROVALS.add, values);
+    },
+    async findApproval(ids) {
+      const { rows } = await run(APPROVALS.find, [ids]);
+      return rows[0] && approvalOf(rows[0]);
+    },
+    async listApprovals(limit = DEFAULT_LIMIT) {
+      return (await run(APPROVALS.list, [limit])).rows.map(approvalOf);
+    },
+    revokeApproval: async (id) => (await run(APPROVALS.revoke, [id])).count > 0,
+  };
 }
 
 function approvalOf({ approval }: Row): StandingApproval {
-  return JSON.parse(String(approval)) as StandingApproval;
+  return JSON.parse(String(approval));
 }
 
 const FREE = '(lease_end IS NULL OR lease_end <= {now})';
@@ -533,11 +497,11 @@ export class SqlRunStore
   ) {
     this.#driver = driver;
     this.jobs = jobs;
-    this.budgets = new SqlBudgets(driver);
-    this.cache = new SqlCache(driver);
-    this.approvals = new SqlApprovals(driver);
-    this.schedules = new SqlSchedules(driver);
-    this.results = new SqlResults(driver);
+    this.budgets = sqlBudgets(driver);
+    this.cache = sqlCache(driver);
+    this.approvals = sqlApprovals(driver);
+    this.schedules = sqlSchedules(driver);
+    this.results = sqlResults(driver);
     this.conversations = new SqlConversationLog(driver);
   }
 

@@ -4,28 +4,15 @@ import {
   type BudgetAmounts,
   type BudgetBalance,
   type BudgetLedger,
-  type BudgetReservation,
   conversationKey,
   grantedKey,
   NO_AMOUNTS,
   partBeyond,
-  type ReservationOutcome,
   type StoreWithBudgets,
   windowOf,
 } from '../../core/contract/budget-ledger.js';
 import type { ConversationLog } from '../../core/contract/conversation-log.js';
-import type { Job, JobOptions } from '../../core/contract/job-engine.js';
-import type {
-  CompletionOptions,
-  JobBeginning,
-  JobPage,
-  JobQuery,
-  JobStatus,
-  JobStore,
-  StoredJob,
-  StoreWithJobs,
-  UnsentQuery,
-} from '../../core/contract/job-store.js';
+import type { JobStatus, JobStore, StoredJob, StoreWithJobs } from '../../core/contract/job-store.js';
 import type {
   KeptResult,
   ResultCache,
@@ -49,19 +36,10 @@ import type {
   SeizeLease,
   TakenRun,
 } from '../../core/contract/run-checkpoint.js';
-import type {
-  ClaimOutcome,
-  RunClaim,
-  RunLease,
-  RunState,
-  StoredResult,
-} from '../../core/contract/run-state.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../../core/contract/run-state.js';
 import {
-  type DueSchedules,
   ownerSubject,
   type Schedule,
-  type ScheduleMove,
-  type ScheduleQuery,
   type ScheduleStore,
   type StoreWithSchedules,
   subjectOf,
@@ -85,11 +63,6 @@ import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
-
-/** A part of a store in memory. */
-abstract class MemoryPart {
-  constructor(protected readonly now: () => number) {}
-}
 
 /** Removes the entries that are meant; returns their number. */
 function removeWhere<Value>(
@@ -124,58 +97,53 @@ function latestFirst(one: Omit<Listed, 'status'>, other: Omit<Listed, 'status'>)
   return other.changedAt - one.changedAt || (one.id < other.id ? -1 : Number(one.id > other.id));
 }
 
+/** The clock of a store. */
+type Clock = () => number;
+
 /** Schedules in memory; they end with the process, as its runs do. */
-class MemorySchedules extends MemoryPart implements ScheduleStore {
-  readonly #kept = new Map<string, Schedule>();
+function memorySchedules(kept: Map<string, Schedule>, now: Clock): ScheduleStore {
+  const sorted = (): Schedule[] =>
+    [...kept.values()].sort((one, other) => one.dueAt - other.dueAt || (one.id < other.id ? -1 : 1));
+  return {
+    clock: now,
+    addSchedule(schedule, most = Number.POSITIVE_INFINITY) {
+      if (kept.has(schedule.id)) return true;
+      const subject = subjectOf(schedule);
+      const others = [...kept.values().filter((other) => subjectOf(other) === subject)];
+      if (others.length >= most) return false;
+      kept.set(schedule.id, copyOf(schedule));
+      return true;
+    },
+    listSchedules({ conversationId, owner, limit = DEFAULT_LIMIT } = {}) {
+      const subject = ownerSubject(owner);
+      const wanted = sorted().filter(
+        (schedule) =>
+          (conversationId === undefined || schedule.conversationId === conversationId) &&
+          (subject === undefined || subjectOf(schedule) === subject),
+      );
+      return copyOf(wanted.slice(0, limit));
+    },
+    cancelSchedule: (id) => kept.delete(id),
+    dueSchedules(limit) {
+      const time = now();
+      const first = sorted();
+      const due = first.filter(({ dueAt }) => dueAt <= time).slice(0, limit);
+      const next = first[due.length];
+      return { now: time, due: copyOf(due), ...(next && { nextAt: next.dueAt }) };
+    },
+    moveSchedule({ id, dueAt, next }) {
+      const schedule = kept.get(id);
+      if (schedule?.dueAt !== dueAt) return false;
+      if (next === undefined) kept.delete(id);
+      else kept.set(id, { ...schedule, dueAt: next });
+      return true;
+    },
+  };
+}
 
-  clock(): number {
-    return this.now();
-  }
-
-  addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): boolean {
-    if (this.#kept.has(schedule.id)) return true;
-    const subject = subjectOf(schedule);
-    const others = [...this.#kept.values()].filter((kept) => subjectOf(kept) === subject);
-    if (others.length >= most) return false;
-    this.#kept.set(schedule.id, plainJson(schedule) as Schedule);
-    return true;
-  }
-
-  listSchedules({ conversationId, owner, limit = DEFAULT_LIMIT }: ScheduleQuery = {}): readonly Schedule[] {
-    const subject = ownerSubject(owner);
-    const wanted = this.#sorted().filter(
-      (kept) =>
-        (conversationId === undefined || kept.conversationId === conversationId) &&
-        (subject === undefined || subjectOf(kept) === subject),
-    );
-    return plainJson(wanted.slice(0, limit)) as readonly Schedule[];
-  }
-
-  cancelSchedule(id: string): boolean {
-    return this.#kept.delete(id);
-  }
-
-  dueSchedules(limit: number): DueSchedules {
-    const now = this.now();
-    const sorted = this.#sorted();
-    const due = sorted.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
-    const next = sorted[due.length];
-    return { now, due: plainJson(due) as readonly Schedule[], ...(next && { nextAt: next.dueAt }) };
-  }
-
-  moveSchedule({ id, dueAt, next }: ScheduleMove): boolean {
-    const kept = this.#kept.get(id);
-    if (kept?.dueAt !== dueAt) return false;
-    if (next === undefined) this.#kept.delete(id);
-    else this.#kept.set(id, { ...kept, dueAt: next });
-    return true;
-  }
-
-  #sorted(): Schedule[] {
-    return [...this.#kept.values()].sort(
-      (one, other) => one.dueAt - other.dueAt || (one.id < other.id ? -1 : 1),
-    );
-  }
+/** A copy that callers may change. */
+function copyOf<Value>(value: Value): Value {
+  return plainJson(value) as Value;
 }
 
 /** Stored as JSON, so that callers cannot change it through returned objects. */
@@ -190,82 +158,59 @@ interface HeldJob {
   result?: string;
 }
 
-/** The background jobs of a store in memory. */
-class MemoryJobs implements JobStore {
-  /** Sorted by their last change, the earliest first. */
-  readonly #jobs = new Map<string, HeldJob>();
-
-  constructor(
-    private readonly now: () => number,
-    private readonly conversations: ConversationLog,
-  ) {}
-
-  addJob(job: Job, options: JobOptions): boolean {
-    const { id } = job;
-    if (this.#jobs.has(id)) return false;
-    const addedAt = this.now();
-    const held = { id, job: JSON.stringify({ job, options }), addedAt, changedAt: addedAt };
-    this.#jobs.set(id, { ...held, status: 'waiting', isSent: false, attempt: 0 });
-    return true;
-  }
-
-  unsentJobs({ olderThanMs, silentForMs, limit }: UnsentQuery): readonly StoredJob[] {
-    const now = this.now();
-    const isDue = ({ status, isSent, changedAt }: HeldJob): boolean =>
-      status !== 'completed' && changedAt <= now - (isSent ? silentForMs : olderThanMs);
-    return Array.from(this.#jobs.values()).filter(isDue).slice(0, limit).map(read);
-  }
-
-  jobSent(jobId: string): void {
-    const held = this.#jobs.get(jobId);
-    if (held !== undefined && held.status !== 'completed') this.#change(held, { isSent: true });
-  }
-
-  beginJob(jobId: string, attempt: number): JobBeginning {
-    const held = this.#jobs.get(jobId);
-    if (held === undefined) return { status: 'missing' };
-    if (held.result !== undefined) return { status: 'settled', result: JSON.parse(held.result) };
-    this.#change(held, { status: 'running', isSent: true, attempt: Math.max(attempt, held.attempt) });
-    return { status: 'run' };
-  }
-
-  completeJob(jobId: string, result: StoredResult, { entry }: CompletionOptions = {}): boolean {
-    const held = this.#jobs.get(jobId);
-    if (held === undefined || held.result !== undefined) return false;
-    if (entry !== undefined) this.conversations.enter(entry);
-    this.#change(held, { status: 'completed', result: JSON.stringify(result) });
-    return true;
-  }
-
-  job(jobId: string): StoredJob | undefined {
-    const held = this.#jobs.get(jobId);
-    return held && read(held);
-  }
-
-  listJobs(query: JobQuery = {}): JobPage {
-    const wanted = readJobQuery(query);
-    return jobPage(pageOf(this.#jobs.values(), wanted).map(read), wanted.limit);
-  }
-
-  removeJobsOlderThan(ageMs: number): number {
-    checkAge(ageMs);
-    const limit = this.now() - ageMs;
-    return removeWhere(this.#jobs, ({ status, changedAt }) => status === 'completed' && changedAt <= limit);
-  }
-
-  hasOpenOf(conversationId: string): boolean {
-    return this.#jobs.values().some((held) => held.status !== 'completed' && isJobOf(held, conversationId));
-  }
-
-  removeOf(conversationId: string): void {
-    removeWhere(this.#jobs, (held) => isJobOf(held, conversationId));
-  }
-
-  #change(held: HeldJob, changes: Partial<HeldJob>): void {
-    Object.assign(held, changes, { changedAt: this.now() });
-    this.#jobs.delete(held.id);
-    this.#jobs.set(held.id, held);
-  }
+/** The background jobs of a store in memory; `kept` is sorted by their last change, the earliest first. */
+function memoryJobs(kept: Map<string, HeldJob>, now: Clock, conversations: ConversationLog): JobStore {
+  const change = (held: HeldJob, changes: Partial<HeldJob>): void => {
+    kept.delete(held.id);
+    kept.set(held.id, Object.assign(held, changes, { changedAt: now() }));
+  };
+  return {
+    addJob(job, options) {
+      const { id } = job;
+      if (kept.has(id)) return false;
+      const addedAt = now();
+      const held = { id, job: JSON.stringify({ job, options }), addedAt, changedAt: addedAt };
+      kept.set(id, { ...held, status: 'waiting', isSent: false, attempt: 0 });
+      return true;
+    },
+    unsentJobs({ olderThanMs, silentForMs, limit }) {
+      const time = now();
+      const isDue = ({ status, isSent, changedAt }: HeldJob): boolean =>
+        status !== 'completed' && changedAt <= time - (isSent ? silentForMs : olderThanMs);
+      return [...kept.values().filter(isDue).take(limit).map(read)];
+    },
+    jobSent(jobId) {
+      const held = kept.get(jobId);
+      if (held !== undefined && held.status !== 'completed') change(held, { isSent: true });
+    },
+    beginJob(jobId, attempt) {
+      const held = kept.get(jobId);
+      if (held === undefined) return { status: 'missing' };
+      if (held.result !== undefined) return { status: 'settled', result: JSON.parse(held.result) };
+      change(held, { status: 'running', isSent: true, attempt: Math.max(attempt, held.attempt) });
+      return { status: 'run' };
+    },
+    completeJob(jobId, result, { entry } = {}) {
+      const held = kept.get(jobId);
+      if (held === undefined || held.result !== undefined) return false;
+      if (entry !== undefined) conversations.enter(entry);
+      change(held, { status: 'completed', result: JSON.stringify(result) });
+      return true;
+    },
+    job(jobId) {
+      const held = kept.get(jobId);
+      return held && read(held);
+    },
+    listJobs(query = {}) {
+      const wanted = readJobQuery(query);
+      return jobPage(pageOf(kept.values(), wanted).map(read), wanted.limit);
+    },
+    removeJobsOlderThan(ageMs) {
+      checkAge(ageMs);
+      const limit = now() - ageMs;
+      return removeWhere(kept, ({ status, changedAt }) => status === 'completed' && changedAt <= limit);
+    },
+  };
 }
 
 function isJobOf(held: HeldJob, conversationId: string): boolean {
@@ -274,12 +219,9 @@ function isJobOf(held: HeldJob, conversationId: string): boolean {
 
 function read({ job, status, attempt, addedAt, changedAt, result }: HeldJob): StoredJob {
   return {
-    ...(JSON.parse(job) as Pick<StoredJob, 'job' | 'options'>),
-    status,
-    attempt,
-    addedAt,
-    changedAt,
-    ...(result && { result: JSON.parse(result) as StoredResult }),
+    ...JSON.parse(job),
+    ...{ status, attempt, addedAt, changedAt },
+    ...(result && { result: JSON.parse(result) }),
   };
 }
 
@@ -289,153 +231,138 @@ interface HeldAccount {
 }
 
 interface HeldReservation {
-  readonly places: readonly string[];
   readonly amounts: BudgetAmounts;
   leaseEnd: number;
+  /** Keys of accounts with their windows. */
+  places: readonly string[];
 }
 
-class MemoryBudgets extends MemoryPart implements BudgetLedger {
-  readonly #accounts = new Map<string, HeldAccount>();
-  readonly #reservations = new Map<string, HeldReservation>();
-
-  reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): ReservationOutcome {
-    if (this.#reservations.has(id)) return { status: 'reserved' };
-    for (const { key, windowMs, limits } of accounts) {
-      const { spent, reserved } = this.balance({ key, windowMs });
-      const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
-      if (beyond !== undefined) return { status: 'spent', key, ...beyond };
-    }
-    const places = accounts.map((account) => this.#placeOf(account));
-    this.#reservations.set(id, { places, amounts, leaseEnd: this.now() + leaseMs });
-    return { status: 'reserved' };
-  }
-
-  renewReservation(id: string, leaseMs: number): boolean {
-    const held = this.#reservations.get(id);
-    if (held !== undefined) held.leaseEnd = this.now() + leaseMs;
-    return held !== undefined;
-  }
-
-  settle(id: string, spent: BudgetAmounts): boolean {
-    const held = this.#reservations.get(id);
-    if (held === undefined) return false;
-    this.#reservations.delete(id);
-    for (const place of held.places) {
-      const before = this.#accounts.get(place)?.spent ?? NO_AMOUNTS;
-      this.#accounts.set(place, { spent: addAmounts(before, spent), changedAt: this.now() });
-    }
-    return true;
-  }
-
-  balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance {
-    const place = this.#placeOf(account);
-    const now = this.now();
+/** The budgets of a store in memory. */
+function memoryBudgets(
+  accounts: Map<string, HeldAccount>,
+  reservations: Map<string, HeldReservation>,
+  now: Clock,
+): BudgetLedger {
+  const placeOf = ({ key, windowMs }: Pick<BudgetAccount, 'key' | 'windowMs'>): string =>
+    `${windowOf(now(), windowMs)} ${windowMs ?? 0} ${key}`;
+  const spentAt = (place: string): BudgetAmounts => accounts.get(place)?.spent ?? NO_AMOUNTS;
+  const balance = (account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance => {
+    const place = placeOf(account);
+    const time = now();
     let reserved = NO_AMOUNTS;
-    for (const { places, amounts, leaseEnd } of this.#reservations.values())
-      if (leaseEnd > now && places.includes(place)) reserved = addAmounts(reserved, amounts);
-    return { spent: this.#accounts.get(place)?.spent ?? NO_AMOUNTS, reserved };
-  }
-
-  removeOlderThan(ageMs: number): number {
-    checkAge(ageMs);
-    const limit = this.now() - ageMs;
-    removeWhere(this.#reservations, ({ leaseEnd }) => leaseEnd <= limit);
-    return removeWhere(this.#accounts, ({ changedAt }) => changedAt <= limit);
-  }
-
-  removeOf(conversationId: string): void {
-    const key = conversationKey(conversationId);
-    const isMeant = (place: string): boolean => {
-      const [, , ...words] = place.split(' ');
-      return [key, grantedKey(key)].includes(words.join(' '));
-    };
-    removeWhere(this.#accounts, (_, place) => isMeant(place));
-    for (const [id, { places, ...held }] of this.#reservations)
-      if (places.some(isMeant))
-        this.#reservations.set(id, { ...held, places: places.filter((place) => !isMeant(place)) });
-  }
-
-  #placeOf({ key, windowMs }: Pick<BudgetAccount, 'key' | 'windowMs'>): string {
-    return `${windowOf(this.now(), windowMs)} ${windowMs ?? 0} ${key}`;
-  }
+    for (const { places, amounts, leaseEnd } of reservations.values())
+      if (leaseEnd > time && places.includes(place)) reserved = addAmounts(reserved, amounts);
+    return { spent: spentAt(place), reserved };
+  };
+  return {
+    balance,
+    reserve({ id, accounts: wanted, amounts, leaseMs }) {
+      if (reservations.has(id)) return { status: 'reserved' };
+      for (const { key, windowMs, limits } of wanted) {
+        const { spent, reserved } = balance({ key, windowMs });
+        const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
+        if (beyond !== undefined) return { status: 'spent', key, ...beyond };
+      }
+      reservations.set(id, { places: wanted.map(placeOf), amounts, leaseEnd: now() + leaseMs });
+      return { status: 'reserved' };
+    },
+    renewReservation(id, leaseMs) {
+      const held = reservations.get(id);
+      if (held !== undefined) held.leaseEnd = now() + leaseMs;
+      return held !== undefined;
+    },
+    settle(id, spent) {
+      const held = reservations.get(id);
+      if (held === undefined) return false;
+      reservations.delete(id);
+      for (const place of held.places)
+        accounts.set(place, { spent: addAmounts(spentAt(place), spent), changedAt: now() });
+      return true;
+    },
+    removeOlderThan(ageMs) {
+      checkAge(ageMs);
+      const limit = now() - ageMs;
+      removeWhere(reservations, ({ leaseEnd }) => leaseEnd <= limit);
+      return removeWhere(accounts, ({ changedAt }) => changedAt <= limit);
+    },
+  };
 }
 
-/** A result with its expiry and its owner. */
-interface HeldResult {
-  readonly owner: string | undefined;
-  readonly text: string;
-  readonly end: number;
+/** Whether a place is an account of the conversation, or of what was granted to it. */
+function isAccountOf(place: string, conversationId: string): boolean {
+  const key = conversationKey(conversationId);
+  const [, , ...words] = place.split(' ');
+  return [key, grantedKey(key)].includes(words.join(' '));
 }
+
+/** A large result with its expiry. */
+type HeldResult = Omit<KeptResult, 'lifeMs' | 'replaces'> & { readonly end: number };
 
 /** Large results in memory; they end with the process, as its runs do. */
-class MemoryResults extends MemoryPart implements ResultStore {
-  readonly #results = new Map<string, HeldResult>();
-
-  keepResult({ owner, text, lifeMs, replaces, ...key }: KeptResult): boolean {
-    this.removeExpiredResults();
-    const held = this.#results.get(placeOf(key));
-    if (replaces !== undefined && held !== undefined && held.text !== replaces) return false;
-    this.#results.set(placeOf(key), { owner, text, end: this.now() + lifeMs });
-    return true;
-  }
-
-  readResult({ owner, ...key }: ResultKey): string | undefined {
-    const held = this.#results.get(placeOf(key));
-    if (held === undefined || held.owner !== owner || held.end <= this.now()) return undefined;
-    return held.text;
-  }
-
-  /** Removes the results of the selected runs. */
-  removeOf(isMeant: (runId: string, owner: string | undefined) => boolean): void {
-    removeWhere(this.#results, ({ owner }, place) => isMeant((JSON.parse(place) as [string])[0], owner));
-  }
-
-  removeExpiredResults(): number {
-    const now = this.now();
-    return removeWhere(this.#results, ({ end }) => end <= now);
-  }
-}
-
-/** A map key; different result keys never give the same text. */
-function placeOf({ runId, handle }: ResultKey): string {
-  return JSON.stringify([runId, handle]);
+function memoryResults(kept: Map<string, HeldResult>, now: Clock): ResultStore {
+  const removeExpiredResults = (): number => {
+    const time = now();
+    return removeWhere(kept, ({ end }) => end <= time);
+  };
+  // Different keys never give the same text.
+  const placeOf = ({ runId, handle }: ResultKey): string => JSON.stringify([runId, handle]);
+  return {
+    removeExpiredResults,
+    keepResult({ lifeMs, replaces, ...result }) {
+      removeExpiredResults();
+      const held = kept.get(placeOf(result));
+      if (replaces !== undefined && held !== undefined && held.text !== replaces) return false;
+      kept.set(placeOf(result), { ...result, end: now() + lifeMs });
+      return true;
+    },
+    readResult(key) {
+      const held = kept.get(placeOf(key));
+      return held !== undefined && held.owner === key.owner && held.end > now() ? held.text : undefined;
+    },
+  };
 }
 
 const DEFAULT_LIMIT = 100;
 
-class MemoryApprovals extends MemoryPart implements ApprovalStore {
-  readonly #kept = new Map<string, StandingApproval>();
+/** The standing approvals of a store in memory, in the order in which they were added. */
+function memoryApprovals(kept: Map<string, StandingApproval>, now: Clock): ApprovalStore {
+  const standing = (): typeof kept => {
+    const time = now();
+    removeWhere(kept, ({ expiresAt }) => expiresAt !== undefined && expiresAt <= time);
+    return kept;
+  };
+  return {
+    addApproval(approval) {
+      standing().delete(approval.id);
+      kept.set(approval.id, copyOf(approval));
+    },
+    findApproval: (ids) => copyOf(ids.map((id) => standing().get(id)).find((found) => found !== undefined)),
+    listApprovals: (limit = DEFAULT_LIMIT) => copyOf([...standing().values()].reverse().slice(0, limit)),
+    revokeApproval: (id) => standing().delete(id),
+  };
+}
 
-  addApproval(approval: StandingApproval): void {
-    this.#removeExpired();
-    this.#kept.delete(approval.id);
-    this.#kept.set(approval.id, plainJson(approval) as StandingApproval);
-  }
+/** The most cached results; the oldest are removed first. */
+const MOST = 10_000;
 
-  findApproval(ids: readonly string[]): StandingApproval | undefined {
-    this.#removeExpired();
-    const found = ids.map((id) => this.#kept.get(id)).find((approval) => approval !== undefined);
-    return plainJson(found) as StandingApproval | undefined;
-  }
-
-  listApprovals(limit = DEFAULT_LIMIT): readonly StandingApproval[] {
-    this.#removeExpired();
-    return plainJson([...this.#kept.values()].reverse().slice(0, limit)) as readonly StandingApproval[];
-  }
-
-  revokeApproval(id: string): boolean {
-    this.#removeExpired();
-    return this.#kept.delete(id);
-  }
-
-  removeWhere(isMeant: (approval: StandingApproval) => boolean): void {
-    removeWhere(this.#kept, isMeant);
-  }
-
-  #removeExpired(): void {
-    const now = this.now();
-    removeWhere(this.#kept, ({ expiresAt }) => expiresAt !== undefined && expiresAt <= now);
-  }
+/** The cached results of a store in memory. */
+function memoryCache(now: Clock): ResultCache {
+  const kept = new Map<string, { readonly result: string; readonly end: number }>();
+  return {
+    cachedResult(key) {
+      const held = kept.get(key);
+      return held !== undefined && held.end > now() ? JSON.parse(held.result) : undefined;
+    },
+    cacheResult(key, result, lifetimeMs) {
+      kept.delete(key);
+      kept.set(key, { result: JSON.stringify(result), end: now() + lifetimeMs });
+      forgetOldest(kept, MOST);
+    },
+    forgetResult(key) {
+      const time = now();
+      removeWhere(kept, ({ end }, other) => other === key || end <= time);
+    },
+  };
 }
 
 /** Options of a {@link MemoryRunStore}. */
@@ -486,27 +413,30 @@ export class MemoryRunStore
   #clock = Date.now;
   readonly #now = () => this.#clock();
   readonly #runs = new Map<string, HeldRun>();
+  readonly #jobs = new Map<string, HeldJob>();
+  readonly #accounts = new Map<string, HeldAccount>();
+  readonly #reservations = new Map<string, HeldReservation>();
+  readonly #approvals = new Map<string, StandingApproval>();
+  readonly #schedules = new Map<string, Schedule>();
+  readonly #results = new Map<string, HeldResult>();
   readonly #conversations = new MemoryConversationLog(this.#now, {
-    isAwaited: (id) => this.#jobs.hasOpenOf(id) || this.#schedulesOf(id).length > 0,
+    isAwaited: (id) =>
+      this.#schedules.values().some((schedule) => schedule.conversationId === id) ||
+      this.#jobs.values().some((held) => held.status !== 'completed' && isJobOf(held, id)),
     remove: ({ conversationId, owner }) => this.#removeOf(conversationId, owner),
   });
-  readonly #jobs = new MemoryJobs(this.#now, this.#conversations);
-  readonly #budgets = new MemoryBudgets(this.#now);
-  readonly #approvals = new MemoryApprovals(this.#now);
-  readonly #schedules = new MemorySchedules(this.#now);
-  readonly #results = new MemoryResults(this.#now);
   /** Background jobs. */
-  readonly jobs: JobStore = this.#jobs;
+  readonly jobs: JobStore = memoryJobs(this.#jobs, this.#now, this.#conversations);
   /** What budgets have spent. */
-  readonly budgets: BudgetLedger = this.#budgets;
+  readonly budgets: BudgetLedger = memoryBudgets(this.#accounts, this.#reservations, this.#now);
   /** Cached results. */
-  readonly cache: ResultCache = new MemoryCache(this.#now);
+  readonly cache: ResultCache = memoryCache(this.#now);
   /** Approvals that stand for later calls. */
-  readonly approvals: ApprovalStore = this.#approvals;
+  readonly approvals: ApprovalStore = memoryApprovals(this.#approvals, this.#now);
   /** Prompts that enter conversations at a scheduled time. */
-  readonly schedules: ScheduleStore = this.#schedules;
+  readonly schedules: ScheduleStore = memorySchedules(this.#schedules, this.#now);
   /** Large results. */
-  readonly results: ResultStore = this.#results;
+  readonly results: ResultStore = memoryResults(this.#results, this.#now);
   /** Conversations. */
   readonly conversations: ConversationLog = this.#conversations;
 
@@ -639,7 +569,7 @@ export class MemoryRunStore
   retention(ages: RetentionAges): Promise<RetentionReport> {
     return applyRetention(ages, {
       runs: (age) => this.#removeOld(age, (status) => status === 'ended'),
-      jobs: (age) => this.#jobs.removeJobsOlderThan(age),
+      jobs: (age) => this.jobs.removeJobsOlderThan(age),
       conversations: this.conversations,
       idle: (age, limit) => this.#conversations.idle(age, limit),
     });
@@ -668,26 +598,26 @@ export class MemoryRunStore
     );
   }
 
-  #schedulesOf(conversationId: string): readonly Schedule[] {
-    return this.#schedules.listSchedules({ conversationId, limit: Number.POSITIVE_INFINITY });
-  }
-
   /** Removes what the store has of a conversation outside the conversation log. */
   #removeOf(conversationId: string, owner: string | undefined): void {
     const mark = turnMark(conversationId);
+    const isTurn = (runId: string): boolean => isTurnOf(runId, conversationId);
     const ids = new Set<string>();
-    for (const { id, state } of this.#runs.values())
-      if (isTurnOf(id, conversationId) && state.includes(mark)) ids.add(id);
+    for (const { id, state } of this.#runs.values()) if (isTurn(id) && state.includes(mark)) ids.add(id);
     removeWhere(this.#runs, ({ id }) => ids.has(id));
-    this.#results.removeOf(
-      (runId, of) => isTurnOf(runId, conversationId) && (ids.has(runId) || of === owner),
+    removeWhere(
+      this.#results,
+      (result) => isTurn(result.runId) && (ids.has(result.runId) || result.owner === owner),
     );
-    for (const { id } of this.#schedulesOf(conversationId)) this.#schedules.cancelSchedule(id);
-    this.#approvals.removeWhere(({ scope, subject = '' }) =>
-      scope === 'run' ? isTurnOf(subject, conversationId) : subject === conversationId,
+    removeWhere(this.#schedules, (schedule) => schedule.conversationId === conversationId);
+    removeWhere(this.#approvals, ({ scope, subject = '' }) =>
+      scope === 'run' ? isTurn(subject) : subject === conversationId,
     );
-    this.#jobs.removeOf(conversationId);
-    this.#budgets.removeOf(conversationId);
+    removeWhere(this.#jobs, (held) => isJobOf(held, conversationId));
+    const isAccount = (place: string): boolean => isAccountOf(place, conversationId);
+    removeWhere(this.#accounts, (_, place) => isAccount(place));
+    for (const held of this.#reservations.values())
+      held.places = held.places.filter((place) => !isAccount(place));
   }
 
   #newRun(id: string): HeldRun {
@@ -769,29 +699,4 @@ function keptRun(run: HeldRun): KeptRun {
     state: JSON.parse(run.state) as KeptRun['state'],
     entries: run.entries.map((entry) => JSON.parse(entry) as RunEntry),
   };
-}
-
-/** The most entries; the oldest are removed first. */
-const MOST = 10_000;
-
-/** The cached results of a store in memory. */
-class MemoryCache extends MemoryPart implements ResultCache {
-  readonly #kept = new Map<string, { readonly result: string; readonly end: number }>();
-
-  cachedResult(key: string): StoredResult | undefined {
-    const kept = this.#kept.get(key);
-    if (kept === undefined || kept.end <= this.now()) return undefined;
-    return JSON.parse(kept.result) as StoredResult;
-  }
-
-  cacheResult(key: string, result: StoredResult, lifetimeMs: number): void {
-    this.#kept.delete(key);
-    this.#kept.set(key, { result: JSON.stringify(result), end: this.now() + lifetimeMs });
-    forgetOldest(this.#kept, MOST);
-  }
-
-  forgetResult(key: string): void {
-    const now = this.now();
-    removeWhere(this.#kept, ({ end }, other) => other === key || end <= now);
-  }
 }
