@@ -6,7 +6,7 @@ import type {
 } from '../../core/contract/conversation-store.js';
 import type { FinishReason } from '../../core/contract/llm-provider.js';
 import { MILLISECONDS, optionTable } from '../../core/kernel/options.js';
-import { statements } from '../sql/driver.js';
+import { statements, writtenRow } from '../sql/driver.js';
 import { checkPostgresOptions, Database, POSTGRES_RULES, type PostgresOptions } from './database.js';
 
 /** Options of a {@link PostgresConversationStore}. */
@@ -100,13 +100,11 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
     const age = this.#expiresAfterMs;
     const values = [conversationId, id, finishReason, JSON.stringify(messages)];
     if (after === undefined) await this.#database.run(SQL.drop_expired, [conversationId, age]);
-    const { rows, isRepeated } = await (after === undefined
+    const written = await (after === undefined
       ? this.#database.run(SQL.begin, [...values, owner === undefined ? null : JSON.stringify(owner)])
       : this.#database.run(SQL.add, [...values, after, age]));
-    if (rows.length > 0 || !isRepeated) return rows.length > 0;
-    // The turn may have been stored by an earlier attempt whose response was lost.
-    const kept = await this.#database.run(SQL.has_turn, [conversationId, id]);
-    return kept.rows.length > 0;
+    const check = () => this.#database.run(SQL.has_turn, [conversationId, id]);
+    return (await writtenRow(written, check)) !== undefined;
   }
 
   /** Ends the store's own pool. A pool of the application stays open. */

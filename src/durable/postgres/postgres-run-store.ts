@@ -3,7 +3,7 @@ import { checkOptions } from '../../core/errors/author-fault.js';
 import { closeWithin } from '../../core/kernel/async.js';
 import { optionTable, PAUSE } from '../../core/kernel/options.js';
 import { statements } from '../sql/driver.js';
-import { SqlJobs } from '../sql/jobs.js';
+import { sqlJobs } from '../sql/jobs.js';
 import { SqlRunStore } from '../sql/run-store.js';
 import { checkPostgresOptions, Database, POSTGRES_RULES, type PostgresOptions } from './database.js';
 
@@ -38,7 +38,7 @@ export class PostgresRunStore extends SqlRunStore implements AsyncDisposable {
   constructor(options: PostgresOptions) {
     checkPostgresOptions(options, OPTIONS);
     const database = new Database(options);
-    super(database, { jobs: new PostgresJobs(database) });
+    super(database, { jobs: { ...sqlJobs(database), isKeptIn: (given) => isKeptIn(database, given) } });
     this.#database = database;
   }
 
@@ -75,16 +75,14 @@ const SQL = statements('job', { place: PLACE });
 /** The code of `insufficient_privilege`. */
 const NOT_ALLOWED = '42501';
 
-/** Jobs that can be completed in a transaction of the application. */
-class PostgresJobs extends SqlJobs {
-  async isKeptIn(given: SqlTransaction): Promise<boolean> {
-    try {
-      const [own, other] = await Promise.all([this.driver.run(SQL.place, []), given.query(PLACE)]);
-      return own.rows[0]?.place === (other.rows[0] as { readonly place?: unknown } | undefined)?.place;
-    } catch (error) {
-      // The role may not read this; if the databases differ, the first commit fails and reports it.
-      if ((error as { readonly code?: unknown }).code === NOT_ALLOWED) return true;
-      throw error;
-    }
+/** Whether a transaction of the application is one of this database: its jobs can then be completed in it. */
+async function isKeptIn(database: Database, given: SqlTransaction): Promise<boolean> {
+  try {
+    const [own, other] = await Promise.all([database.run(SQL.place, []), given.query(PLACE)]);
+    return own.rows[0]?.place === (other.rows[0] as { readonly place?: unknown } | undefined)?.place;
+  } catch (error) {
+    // The role may not read this; if the databases differ, the first commit fails and reports it.
+    if ((error as { readonly code?: unknown }).code === NOT_ALLOWED) return true;
+    throw error;
   }
 }

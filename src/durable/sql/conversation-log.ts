@@ -30,6 +30,7 @@ import {
   type Statement,
   statements,
   wholeMs,
+  writtenRow,
 } from './driver.js';
 
 const CONVERSATIONS = ':fleet_conversations';
@@ -335,8 +336,7 @@ export class SqlConversationLog implements ConversationLog {
   ): Promise<Row | undefined> {
     return this.#writes.add(conversationId, async (name) => {
       const written = await this.driver.run(statement, [conversationId, claim, name, ...values]);
-      if (written.rows.length > 0 || !written.isRepeated) return written.rows[0];
-      return (await this.driver.run(SQL.held, [conversationId, claim])).rows[0];
+      return writtenRow(written, () => this.driver.run(SQL.held, [conversationId, claim]));
     });
   }
 }

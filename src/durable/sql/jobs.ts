@@ -1,27 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import type { Job, JobOptions } from '../../core/contract/job-engine.js';
-import type {
-  CompletionOptions,
-  JobBeginning,
-  JobPage,
-  JobQuery,
-  JobStatus,
-  JobStore,
-  StoredJob,
-  UnsentQuery,
-} from '../../core/contract/job-store.js';
-import type { StoredResult } from '../../core/contract/run-state.js';
+import type { JobStatus, JobStore, StoredJob } from '../../core/contract/job-store.js';
 import { jobPage, readJobQuery } from '../../core/errors/list-pages.js';
 import { checkAge } from '../../core/errors/store-checks.js';
 import {
   pageStatements,
   type Row,
+  type RunStatement,
   readPage,
   removeOld,
   type SqlDriver,
   type Statement,
   statements,
+  type WriteOutcome,
   wholeMs,
+  writtenRow,
 } from './driver.js';
 
 const OPEN = "status <> 'completed'";
@@ -93,98 +85,76 @@ const SQL = statements('job', {
 });
 
 /** The background jobs of a store. Writes that arrive while others are being sent are sent together. */
-export class SqlJobs implements JobStore {
-  readonly #adding: GroupedWrites;
-  readonly #sending: GroupedWrites;
-  readonly #beginning: GroupedWrites;
-  readonly #completing: GroupedWrites;
+export function sqlJobs(driver: SqlDriver): JobStore {
+  const { run } = driver;
+  const add = groupedWrites(run, SQL.add);
+  const send = groupedWrites(run, SQL.sent);
+  const begin = groupedWrites(run, SQL.begin);
+  const completeJob = jobCompleter(driver);
+  const job = async (jobId: string): Promise<StoredJob | undefined> => {
+    const { rows } = await run(SQL.get, [jobId]);
+    return rows[0] && storedJob(rows[0]);
+  };
+  return {
+    job,
+    completeJob,
+    async addJob(added, options) {
+      const name = randomUUID();
+      const values = [added.id, JSON.stringify(added), JSON.stringify(options), name];
+      const written = await add(name, values);
+      return (await writtenRow(written, () => run(SQL.added, [added.id, name]))) !== undefined;
+    },
+    async unsentJobs({ olderThanMs, silentForMs, limit }) {
+      return (await run(SQL.unsent, [wholeMs(olderThanMs), wholeMs(silentForMs), limit])).rows.map(storedJob);
+    },
+    async jobSent(jobId) {
+      await send(jobId, [jobId]);
+    },
+    async beginJob(jobId, attempt) {
+      if ((await begin(jobId, [jobId, attempt])).rows.length > 0) return { status: 'run' };
+      const result = (await job(jobId))?.result;
+      return result === undefined ? { status: 'missing' } : { status: 'settled', result };
+    },
+    async listJobs(query = {}) {
+      const wanted = readJobQuery(query);
+      return jobPage((await readPage(run, SQL, wanted)).map(storedJob), wanted.limit);
+    },
+    async removeJobsOlderThan(ageMs) {
+      checkAge(ageMs);
+      return removeOld(run, SQL.remove, [ageMs]);
+    },
+  };
+}
 
-  constructor(protected readonly driver: SqlDriver) {
-    this.#adding = new GroupedWrites(driver, SQL.add);
-    this.#sending = new GroupedWrites(driver, SQL.sent);
-    this.#beginning = new GroupedWrites(driver, SQL.begin);
-    this.#completing = new GroupedWrites(driver, SQL.complete);
-  }
-
-  async addJob(job: Job, options: JobOptions): Promise<boolean> {
-    const name = randomUUID();
-    const values = [job.id, JSON.stringify(job), JSON.stringify(options), name];
-    const { isDone, isRepeated } = await this.#adding.add(name, values);
-    return isDone || (isRepeated && this.#has('added', [job.id, name]));
-  }
-
-  async unsentJobs({ olderThanMs, silentForMs, limit }: UnsentQuery): Promise<readonly StoredJob[]> {
-    const values = [wholeMs(olderThanMs), wholeMs(silentForMs), limit];
-    return (await this.driver.run(SQL.unsent, values)).rows.map(storedJob);
-  }
-
-  async jobSent(jobId: string): Promise<void> {
-    await this.#sending.add(jobId, [jobId]);
-  }
-
-  async beginJob(jobId: string, attempt: number): Promise<JobBeginning> {
-    if ((await this.#beginning.add(jobId, [jobId, attempt])).isDone) return { status: 'run' };
-    const result = (await this.job(jobId))?.result;
-    return result === undefined ? { status: 'missing' } : { status: 'settled', result };
-  }
-
-  async completeJob(
-    jobId: string,
-    result: StoredResult,
-    { transaction, entry }: CompletionOptions = {},
-  ): Promise<boolean> {
+/** Completes jobs: several together, or one with the conversation's entry or in a transaction of the application. */
+function jobCompleter(driver: SqlDriver): JobStore['completeJob'] {
+  const { run } = driver;
+  const complete = groupedWrites(run, SQL.complete);
+  return async (jobId, result, { transaction, entry } = {}) => {
     const name = randomUUID();
     const values = [jobId, JSON.stringify(result), name];
     const entered = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
-    if (transaction !== undefined && this.driver.runIn !== undefined) {
+    if (transaction !== undefined && driver.runIn !== undefined) {
       const statement = entered === undefined ? SQL.complete_in : SQL.complete_with_entry;
-      return (await this.driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
+      return (await driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
     }
-    if (entered === undefined) {
-      const { isDone, isRepeated } = await this.#completing.add(name, values);
-      return isDone || (isRepeated && this.#has('completed', [jobId, name]));
-    }
-    const { rows, isRepeated } = await this.driver.run(SQL.complete_with_entry, entered);
-    return rows.length > 0 || (isRepeated && this.#has('completed', [jobId, name]));
-  }
-
-  async job(jobId: string): Promise<StoredJob | undefined> {
-    const { rows } = await this.driver.run(SQL.get, [jobId]);
-    return rows[0] && storedJob(rows[0]);
-  }
-
-  async listJobs(query: JobQuery = {}): Promise<JobPage> {
-    const wanted = readJobQuery(query);
-    const rows = await readPage(this.driver.run, SQL, wanted);
-    return jobPage(rows.map(storedJob), wanted.limit);
-  }
-
-  async removeJobsOlderThan(ageMs: number): Promise<number> {
-    checkAge(ageMs);
-    return removeOld(this.driver.run, SQL.remove, [ageMs]);
-  }
-
-  async #has(statement: 'added' | 'completed', values: readonly string[]): Promise<boolean> {
-    return (await this.driver.run(SQL[statement], values)).rows.length > 0;
-  }
+    const written = await (entered === undefined
+      ? complete(name, values)
+      : run(SQL.complete_with_entry, entered));
+    return (await writtenRow(written, () => run(SQL.completed, [jobId, name]))) !== undefined;
+  };
 }
 
 function storedJob(row: Row): StoredJob {
   return {
-    job: JSON.parse(String(row.job)) as Job,
-    options: JSON.parse(String(row.options)) as JobOptions,
+    job: JSON.parse(String(row.job)),
+    options: JSON.parse(String(row.options)),
     status: row.status as JobStatus,
     attempt: Number(row.attempt),
     addedAt: Number(row.added_at),
     changedAt: Number(row.changed_at),
-    ...(row.result !== null && { result: JSON.parse(String(row.result)) as StoredResult }),
+    ...(row.result !== null && { result: JSON.parse(String(row.result)) }),
   };
-}
-
-/** The result of one of several writes. */
-interface WriteOutcome {
-  readonly isDone: boolean;
-  readonly isRepeated: boolean;
 }
 
 /** A waiting write. */
@@ -200,42 +170,33 @@ interface Write {
 const MOST_TOGETHER = 100;
 
 /** Groups writes into statements: sends the first one immediately, and collects those that arrive meanwhile. */
-class GroupedWrites {
-  #waiting: Write[] = [];
-  #isSending = false;
-
-  constructor(
-    private readonly driver: SqlDriver,
-    private readonly statement: Statement,
-  ) {}
-
-  add(name: string, values: readonly unknown[]): Promise<WriteOutcome> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ name, values, resolve, reject });
-      if (!this.#isSending) void this.#sendAll();
-    });
-  }
-
-  async #sendAll(): Promise<void> {
-    this.#isSending = true;
-    while (this.#waiting.length > 0) {
-      const writes = this.#waiting.splice(0, MOST_TOGETHER);
+function groupedWrites(run: RunStatement, statement: Statement) {
+  const waiting: Write[] = [];
+  let isSending = false;
+  const send = async (writes: readonly Write[], wasSent = false): Promise<void> => {
+    const values = writes.map((write) => JSON.stringify(write.values)).sort();
+    const { rows, isRepeated } = await run(statement, [values]);
+    const done = new Map(rows.map((row) => [row.name, [row]]));
+    for (const { name, resolve } of writes)
+      resolve({ rows: done.get(name) ?? [], isRepeated: isRepeated || wasSent });
+  };
+  const sendAll = async (): Promise<void> => {
+    isSending = true;
+    while (waiting.length > 0) {
+      const writes = waiting.splice(0, MOST_TOGETHER);
       try {
-        await this.#send(writes);
+        await send(writes);
       } catch (error) {
         if (writes.length === 1) writes[0]?.reject(error);
         // One write may have caused the error: send each separately.
-        else await Promise.all(writes.map((write) => this.#send([write], true).catch(write.reject)));
+        else await Promise.all(writes.map((write) => send([write], true).catch(write.reject)));
       }
     }
-    this.#isSending = false;
-  }
-
-  async #send(writes: readonly Write[], wasSent = false): Promise<void> {
-    const values = writes.map((write) => JSON.stringify(write.values)).sort();
-    const { rows, isRepeated } = await this.driver.run(this.statement, [values]);
-    const done = new Set(rows.map(({ name }) => name));
-    for (const { name, resolve } of writes)
-      resolve({ isDone: done.has(name), isRepeated: isRepeated || wasSent });
-  }
+    isSending = false;
+  };
+  return (name: string, values: readonly unknown[]): Promise<WriteOutcome> =>
+    new Promise((resolve, reject) => {
+      waiting.push({ name, values, resolve, reject });
+      if (!isSending) void sendAll();
+    });
 }

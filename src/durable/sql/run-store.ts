@@ -66,8 +66,9 @@ import {
   statements,
   type Transaction,
   wholeMs,
+  writtenRow,
 } from './driver.js';
-import { SqlJobs } from './jobs.js';
+import { sqlJobs } from './jobs.js';
 
 /** An owner may be too long for an index, so the index has its digest. */
 const ofSubject = (subject: string) => `md5(subject) = md5(${subject}) AND subject = ${subject}`;
@@ -491,10 +492,7 @@ export class SqlRunStore
   /** Claims with a failed statement that may have been executed. */
   readonly #unsure = new Set<string>();
 
-  protected constructor(
-    driver: SqlDriver,
-    { jobs = new SqlJobs(driver) }: { readonly jobs?: JobStore } = {},
-  ) {
+  protected constructor(driver: SqlDriver, { jobs = sqlJobs(driver) }: { readonly jobs?: JobStore } = {}) {
     this.#driver = driver;
     this.jobs = jobs;
     this.budgets = sqlBudgets(driver);
@@ -685,9 +683,9 @@ export class SqlRunStore
 
   /** Like `#send`, for statements that take effect once: a repeated one checks that its first execution succeeded. */
   async #finish(statement: Statement, claim: RunClaim, ...values: readonly unknown[]): Promise<boolean> {
-    const outcome = await this.#send(statement, claim, ...values);
-    if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
-    return hasRows(await this.#driver.run(SQL.has_held, [claim.runId, claim.claim]));
+    const written = await this.#send(statement, claim, ...values);
+    const check = () => this.#driver.run(SQL.has_held, [claim.runId, claim.claim]);
+    return (await writtenRow(written, check)) !== undefined;
   }
 
   /** A separate statement after the claim, so that it includes the last entries of the previous holder. */
