@@ -19,7 +19,6 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/models/offline/offline-provider.ts readText': 'words by words, in a table',
   'src/surfaces/satellite/client/satellite-client.ts ServerEvent': 'the tests’ own server writes them',
   'src/surfaces/satellite/client/satellite-client.ts readEvents': 'the tests’ own client reads with it',
-  'src/surfaces/satellite/server/create-assistant-handler.ts KeyQueue': 'its order under many keys',
   'src/surfaces/satellite/server/create-assistant-handler.ts TextGate': 'text cut at every place',
   'src/tools/discovery/method-facts.ts parameterList': 'source by source of a function',
   'src/tools/schema/class-validator-rules.ts ruleMeaning': 'rule by rule, against class-validator',

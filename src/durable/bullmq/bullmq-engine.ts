@@ -14,20 +14,17 @@ import {
 import type {
   DeadJob,
   DeadJobQuery,
-  EngineCloseOptions,
   GiveBackOptions,
   Job,
   JobEngine,
   JobHandler,
-  JobNews,
-  JobNewsListener,
   JobOptions,
   JobWorker,
   WorkOptions,
 } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { closeWithin, OnFirstUse, unlessAborted, withinLimits } from '../../core/kernel/async.js';
+import { unlessAborted, withinLimits } from '../../core/kernel/async.js';
 import { isPlainObject, isRecord } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
@@ -51,16 +48,15 @@ import {
 import { watchPool } from '../../core/kernel/own-connections.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
 import {
+  BrokerEngine,
   type EngineMessage,
   EngineNews,
-  EngineTrouble,
   isAnswered,
   jobOf,
   LOST_DELAY_MS,
-  RunningJobs,
   type StorableJob,
   storableJob,
-} from '../../run/jobs/running-jobs.js';
+} from '../../run/jobs/broker-engine.js';
 
 /** How long a worker pauses before and after it returns a job, so that another worker can take it. */
 const OTHERS_FIRST_MS = 10;
@@ -265,48 +261,29 @@ export function bullmqEngine(options: BullmqEngineOptions): JobEngine {
 
 type JobQueue = Queue<Payload, void, string, Payload, void, string, IQueueBackend, unknown>;
 
-class BullmqEngine implements JobEngine {
+class BullmqEngine extends BrokerEngine implements JobEngine {
   readonly #options: BullmqEngineOptions;
   /** Open queues by their BullMQ names. */
   readonly #opened = new Map<string, JobQueue>();
   /** Tool queues that are already in the list of queues. */
   readonly #listed = new Set<string>();
-  readonly #news: BrokerNews;
-  readonly #running = new RunningJobs();
-  readonly #workers = new Set<JobWorker>();
+  protected override readonly news: BrokerNews;
   /** Workers whose connections `close` can cut. */
-  readonly #open = new Set<Parameters<typeof cut>[0]>();
+  readonly #open = new Set<Openable>();
   readonly #closed = new AbortController();
-  readonly #trouble: EngineTrouble;
-  readonly #listening = new OnFirstUse(() =>
-    this.#news.subscribe((news) => {
-      if (news.type === 'cancel') this.#running.cancel(news.jobId, news.reason);
-    }),
-  );
 
   constructor(options: BullmqEngineOptions) {
+    super(`BullMQ, ${placeOf(options)}`, options.logger);
     this.#options = options;
-    this.#trouble = new EngineTrouble({
-      name: `BullMQ, ${placeOf(options)}`,
-      logger: options.logger,
-      ask: () => this.#ask(),
-    });
     const queue = `${this.#name}-news`;
-    this.#news = new BrokerNews(
-      { queue, connection: this.#connection, backend: this.#backend },
-      this.#onError,
-    );
-  }
-
-  get name(): string {
-    return this.#trouble.name;
+    this.news = new BrokerNews({ queue, connection: this.#connection, backend: this.#backend }, this.onError);
   }
 
   async check(): Promise<void> {
-    await this.#answered(this.#ask());
+    await this.#answered(this.ask());
   }
 
-  async #ask(): Promise<unknown> {
+  protected override async ask(): Promise<unknown> {
     return this.#queue(this.#name).getJobState('toolwright');
   }
 
@@ -316,7 +293,7 @@ class BullmqEngine implements JobEngine {
 
   /** BullMQ itself waits for an absent broker without a limit. */
   #answered<Value>(request: Promise<Value>): Promise<Value> {
-    return unlessAborted(this.#trouble.unlessAway(request), this.#closed.signal);
+    return unlessAborted(this.unlessAway(request), this.#closed.signal);
   }
 
   async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
@@ -334,19 +311,7 @@ class BullmqEngine implements JobEngine {
     await this.#queue(this.#nameOf(queue)).add(job.tool, { job: storableJob(job) }, options);
   }
 
-  async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
-    const stopLogging = this.#trouble.logTo(logger);
-    try {
-      const worker = await this.#work(options);
-      return { close: () => worker.close().finally(stopLogging) };
-    } catch (error) {
-      stopLogging();
-      throw error;
-    }
-  }
-
-  async #work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
-    await this.#listening.get();
+  protected override async open({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
     const { leaseMs = 30_000 } = this.#options;
     const process = (taken: BrokerJob<Payload>, token?: string) => this.#attempt(taken, token, handle);
     const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
@@ -357,27 +322,27 @@ class BullmqEngine implements JobEngine {
       options,
       this.#backend,
     );
-    worker.on('error', this.#onError);
+    worker.on('error', this.onError);
     worker.on('lockRenewalFailed', (ids) => {
-      for (const id of ids) this.#running.lose(jobIdOf(id));
+      for (const id of ids) this.running.lose(jobIdOf(id));
     });
     const opened = {
       close: async () => {
         await closeOrCut(worker, 'while');
-        this.#workers.delete(opened);
+        this.workers.delete(opened);
         this.#open.delete(worker);
       },
     };
-    this.#workers.add(opened);
+    this.workers.add(opened);
     this.#open.add(worker);
     try {
       await unlessAborted(worker.waitUntilReady(), this.#closed.signal);
     } catch (error) {
-      this.#workers.delete(opened);
+      this.workers.delete(opened);
       close(worker);
       throw error;
     }
-    worker.run().catch(this.#onError);
+    worker.run().catch(this.onError);
     return opened;
   }
 
@@ -401,7 +366,7 @@ class BullmqEngine implements JobEngine {
     };
     try {
       const job = jobOf(data.job);
-      const end = await this.#running.run(job, (signal) =>
+      const end = await this.running.run(job, (signal) =>
         handle(job, { signal, attempt, isLast, heartbeat, giveBack }),
       );
       if (end === 'lost' && returned === undefined) {
@@ -419,7 +384,7 @@ class BullmqEngine implements JobEngine {
     const id = brokerId(jobId);
     const cancelled = (await this.#queues()).map((queue) => this.#cancelIn(queue, id));
     const states = await Promise.all(cancelled);
-    if (states.includes('active')) await this.#news.publish({ type: 'cancel', jobId, reason });
+    if (states.includes('active')) await this.news.publish({ type: 'cancel', jobId, reason });
     return states.some((state) => state !== 'none');
   }
 
@@ -429,14 +394,6 @@ class BullmqEngine implements JobEngine {
     if (state === 'unknown' || state === 'completed' || state === 'failed') return 'none';
     // `remove` returns 0 if the job has started meanwhile and is locked.
     return state !== 'active' && (await queue.remove(id)) > 0 ? 'removed' : 'active';
-  }
-
-  async publish(news: JobNews): Promise<void> {
-    await this.#news.publish(news);
-  }
-
-  subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.#news.onJobs(listener);
   }
 
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
@@ -484,18 +441,15 @@ class BullmqEngine implements JobEngine {
     return (await Promise.all(found)).filter((job) => job !== undefined);
   }
 
-  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
-    this.#trouble.close();
-    await closeWithin(this.#closeInOrder(), { timeoutMs }, () => {
-      this.#closed.abort(new Error(ENGINE_CLOSED));
-      for (const opened of [...this.#open, ...this.#opened.values(), ...this.#news.opened]) void cut(opened);
-    });
+  protected override cut(): void {
+    this.#closed.abort(new Error(ENGINE_CLOSED));
+    for (const opened of [...this.#open, ...this.#opened.values(), ...this.news.opened]) void cut(opened);
   }
 
-  async #closeInOrder(): Promise<void> {
-    await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
+  protected override async closeInOrder(): Promise<void> {
+    await this.closeWorkers();
     const queues = Array.from(this.#opened.values(), (queue) => closeOrCut(queue));
-    await Promise.all([...queues, this.#news.close()]);
+    await Promise.all([...queues, this.news.close()]);
     this.#closed.abort(new Error(ENGINE_CLOSED));
   }
 
@@ -505,7 +459,7 @@ class BullmqEngine implements JobEngine {
     if (known !== undefined) return known;
     this.#closed.signal.throwIfAborted();
     const queue: JobQueue = new Queue(name, this.#connection, this.#backend);
-    queue.on('error', this.#onError);
+    queue.on('error', this.onError);
     this.#opened.set(name, queue);
     dropUnready(queue, () => {
       if (this.#opened.get(name) === queue) this.#opened.delete(name);
@@ -549,8 +503,6 @@ class BullmqEngine implements JobEngine {
   get #backend(): BackendFactory<IQueueBackend, unknown> {
     return outlivingCuts(this.#options.backend as BackendFactory<IQueueBackend, unknown>);
   }
-
-  readonly #onError = (error: unknown): void => this.#trouble.occurred(error);
 }
 
 /** The queue and the broker's address, without passwords. */
@@ -604,8 +556,8 @@ class BrokerNews extends EngineNews<Events> {
     super(onError);
   }
 
-  async publish(message: EngineMessage): Promise<void> {
-    await this.#send('news', JSON.stringify(message));
+  override publish(message: EngineMessage): Promise<void> {
+    return this.#send('news', JSON.stringify(message));
   }
 
   async close(): Promise<void> {

@@ -3,13 +3,10 @@ import { type Db, type JobWithMetadata, PgBoss, type SendOptions } from 'pg-boss
 import type {
   DeadJob,
   DeadJobQuery,
-  EngineCloseOptions,
   GiveBackOptions,
   Job,
   JobEngine,
   JobHandler,
-  JobNews,
-  JobNewsListener,
   JobOptions,
   JobWorker,
   SqlTransaction,
@@ -17,7 +14,7 @@ import type {
 } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { closeWithin, nextTurn, OnFirstUse } from '../../core/kernel/async.js';
+import { nextTurn, OnFirstUse } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
@@ -32,9 +29,9 @@ import {
 import { OwnConnections } from '../../core/kernel/own-connections.js';
 import { placeIn, serverAddress } from '../../core/kernel/server-address.js';
 import {
+  BrokerEngine,
   type EngineMessage,
   EngineNews,
-  EngineTrouble,
   isAnswered,
   jobOf,
   LOST_DELAY_MS,
@@ -42,7 +39,7 @@ import {
   RunningJobs,
   type StorableJob,
   storableJob,
-} from '../../run/jobs/running-jobs.js';
+} from '../../run/jobs/broker-engine.js';
 
 type ListenHandle = Awaited<ReturnType<NonNullable<Db['listen']>>>;
 
@@ -64,7 +61,7 @@ class BossNews extends EngineNews<ListenHandle> {
     this.#channel = `toolwright_${nodeCrypto().hash('sha256', name).slice(0, 32)}`;
   }
 
-  async publish(message: EngineMessage): Promise<void> {
+  override async publish(message: EngineMessage): Promise<void> {
     await this.#queue.ready();
     const id = crypto.randomUUID();
     const text = asciiJson(message);
@@ -386,37 +383,26 @@ const SUPERVISE_SECONDS = 5;
 /** While closing: how long the database may be silent, twice, before its connections are cut. */
 const SILENT_MS = 2_000;
 
-class PgBossEngine implements JobEngine {
+class PgBossEngine extends BrokerEngine implements JobEngine {
   readonly #queue: BossQueue;
-  readonly #news: BossNews;
+  protected override readonly news: BossNews;
   readonly #options: PgBossEngineOptions;
-  readonly #workers = new Set<BossWorker>();
-  readonly #running = new RunningJobs();
   readonly #connections = new OwnConnections();
-  readonly #trouble: EngineTrouble;
+  readonly #closed = new AbortController();
   readonly commitsIn: JobEngine['commitsIn'];
-  readonly #listening = new OnFirstUse(() =>
-    this.#news.subscribe((word) => {
-      if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
-      if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
-    }),
-  );
 
   constructor(options: PgBossEngineOptions) {
     const { connection, queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
-    this.#options = options;
     const placed = typeof connection === 'string' ? ` at ${placeIn(connection)}` : '';
+    super(`pg-boss, queue '${queue}' in PostgreSQL${placed}`, options.logger);
+    this.#options = options;
     this.#queue = new BossQueue(this.#boss(), queue, heartbeatSeconds);
-    this.#trouble = new EngineTrouble({
-      name: `pg-boss, queue '${queue}' in PostgreSQL${placed}`,
-      logger: options.logger,
-      ask: async () => {
-        await this.#queue.ready();
-        await this.#queue.database.executeSql('SELECT 1');
-      },
-    });
-    this.#news = new BossNews(this.#queue, `${schema} ${queue}`, this.#onError);
-    this.commitsIn = options.transactional ? { query: this.#ask } : undefined;
+    this.news = new BossNews(this.#queue, `${schema} ${queue}`, this.onError);
+    this.commitsIn = options.transactional ? { query: this.#query } : undefined;
+  }
+
+  protected override ask(): Promise<unknown> {
+    return this.#query('SELECT 1');
   }
 
   /** A pg-boss of the application, or a new one. */
@@ -427,12 +413,8 @@ class PgBossEngine implements JobEngine {
     // pg-boss passes options that it does not use itself to `pg`.
     const own: object = { stream: this.#connections.stream };
     const boss = new PgBoss({ ...own, connectionString: connection, schema, ...timing });
-    boss.on('error', this.#onError);
+    boss.on('error', this.onError);
     return boss;
-  }
-
-  get name(): string {
-    return this.#trouble.name;
   }
 
   async check(): Promise<void> {
@@ -451,33 +433,19 @@ class PgBossEngine implements JobEngine {
     if (await this.#queue.send(job, options)) this.#wake(options);
   }
 
-  async work({ concurrency = 1, queue: named, handle, logger }: WorkOptions): Promise<JobWorker> {
+  protected override async open({ concurrency = 1, queue: named, handle }: WorkOptions): Promise<JobWorker> {
     const name = await this.#queue.nameOf(named);
-    await this.#listening.get();
     const { transactional = false } = this.#options;
-    const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
+    const [queue, running, onError] = [this.#queue, this.running, this.onError];
     const worker = new BossWorker({ queue, name, running, concurrency, handle, transactional, onError });
-    this.#workers.add(worker);
-    const stopLogging = this.#trouble.logTo(logger);
-    const leave = () => {
-      stopLogging();
-      this.#workers.delete(worker);
-    };
-    return { close: () => worker.close().then(leave) };
+    this.workers.add(worker);
+    return { close: () => worker.close().then(() => void this.workers.delete(worker)) };
   }
 
   async cancel(jobId: string, reason?: string): Promise<boolean> {
     if (!(await this.#queue.cancel(jobId))) return false;
-    await this.#news.publish({ type: 'cancel', jobId, reason });
+    await this.news.publish({ type: 'cancel', jobId, reason });
     return true;
-  }
-
-  async publish(news: JobNews): Promise<void> {
-    await this.#news.publish(news);
-  }
-
-  subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.#news.onJobs(listener);
   }
 
   deadJobs(query: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
@@ -490,20 +458,19 @@ class PgBossEngine implements JobEngine {
     return true;
   }
 
-  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
-    this.#trouble.close();
-    const closed = new AbortController();
-    const closing = this.#closeInOrder().finally(() => closed.abort());
-    const closingOrCut = Promise.race([closing, this.#cutWhenSilent(closed)]);
-    await closeWithin(closingOrCut, { timeoutMs }, () => {
-      closed.abort();
-      this.#connections.cut();
-    });
+  protected override cut(): void {
+    this.#closed.abort();
+    this.#connections.cut();
   }
 
-  async #closeInOrder(): Promise<void> {
-    await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
-    await this.#news.close();
+  protected override closeInOrder(): Promise<unknown> {
+    const closing = this.#closeAll().finally(() => this.#closed.abort());
+    return Promise.race([closing, this.#cutWhenSilent(this.#closed)]);
+  }
+
+  async #closeAll(): Promise<void> {
+    await this.closeWorkers();
+    await this.news.close();
     if (typeof this.#options.connection === 'string') await this.#queue.stop();
   }
 
@@ -520,17 +487,15 @@ class PgBossEngine implements JobEngine {
   }
 
   #wake({ delay }: JobOptions): void {
-    for (const worker of this.#workers) worker.wake();
+    this.wakeWorkers();
     // A worker in another process that misses the notification polls within a second.
-    if (!delay) this.#news.wake();
+    if (!delay) this.news.wake();
   }
 
-  readonly #ask: SqlTransaction['query'] = async (text, values = []) => {
+  readonly #query: SqlTransaction['query'] = async (text, values = []) => {
     await this.#queue.ready();
     return this.#queue.database.executeSql(text, [...values]);
   };
-
-  readonly #onError = (error: unknown): void => this.#trouble.occurred(error);
 }
 
 /** The data that pg-boss stores for a job. */

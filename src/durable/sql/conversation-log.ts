@@ -21,6 +21,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { checkAge, hiddenId, turnMark } from '../../core/errors/store-checks.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { ownerText } from '../../core/kernel/json.js';
+import { KeyQueue } from '../../core/kernel/key-queue.js';
 import {
   isDone,
   type Row,
@@ -220,7 +221,8 @@ const UNCUT = 2 ** 30;
 
 /** The conversations of a store. Each method executes at most one statement that changes something. */
 export class SqlConversationLog implements ConversationLog {
-  readonly #writes = new OrderedWrites();
+  /** The writes of a conversation have increasing names: one that is not greater than the last is a late repeat. */
+  readonly #writes = new KeyQueue();
 
   constructor(private readonly driver: SqlDriver) {}
 
@@ -334,8 +336,8 @@ export class SqlConversationLog implements ConversationLog {
     { conversationId, claim }: ConversationHold,
     values: readonly unknown[],
   ): Promise<Row | undefined> {
-    return this.#writes.add(conversationId, async (name) => {
-      const written = await this.driver.run(statement, [conversationId, claim, name, ...values]);
+    return this.#writes.run(conversationId, async () => {
+      const written = await this.driver.run(statement, [conversationId, claim, nextName(), ...values]);
       return writtenRow(written, () => this.driver.run(SQL.held, [conversationId, claim]));
     });
   }
@@ -362,27 +364,6 @@ function keptConversation(conversationId: string, row: Row): KeptConversation {
 
 function toJson(value: object): string {
   return JSON.stringify(value);
-}
-
-/**
- * Runs the writes of a conversation one after another, under increasing names. A write whose name is not greater than
- * the last one is a late repeat of an earlier write.
- */
-class OrderedWrites {
-  readonly #last = new Map<string, Promise<unknown>>();
-
-  /** Runs a write after those before it have settled. */
-  async add<Value>(conversationId: string, write: (name: string) => Promise<Value>): Promise<Value> {
-    const before = this.#last.get(conversationId);
-    const writing = before === undefined ? write(nextName()) : before.then(() => write(nextName()));
-    const ended = writing.catch(() => {});
-    this.#last.set(conversationId, ended);
-    try {
-      return await writing;
-    } finally {
-      if (this.#last.get(conversationId) === ended) this.#last.delete(conversationId);
-    }
-  }
 }
 
 let named = 0;

@@ -25,6 +25,7 @@ import {
 import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { KeyQueue } from '../../core/kernel/key-queue.js';
 import { optionTable, required } from '../../core/kernel/options.js';
 import { FOLDER, folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
 import {
@@ -94,7 +95,7 @@ export class DiskFileSystem extends FileSystem {
   readonly #root: string;
   readonly #access: FolderAccess;
   /** Changes of the same file run one after another. */
-  readonly #changes = new Map<string, Promise<unknown>>();
+  readonly #changes = new KeyQueue();
 
   /** @throws InvalidOptionsError (521), also if the folder does not exist or cannot be opened. */
   constructor(options: DiskFileSystemOptions) {
@@ -186,7 +187,7 @@ export class DiskFileSystem extends FileSystem {
 
   override write(path: string, bytes: Uint8Array, condition: WriteCondition = {}): Promise<FileInfo> {
     const known = this.#belowRoot(path);
-    return this.#alone(known, async () => {
+    return this.#changes.run(known, async () => {
       using folder = this.#open(posix.dirname(known), 'made');
       try {
         return await writeToDisk(placeIn(folder, known), bytes, condition);
@@ -198,7 +199,7 @@ export class DiskFileSystem extends FileSystem {
 
   override move(from: string, to: string): Promise<void> {
     const [source, target] = [this.#belowRoot(from), this.#belowRoot(to)];
-    return this.#alone(source, async () => {
+    return this.#changes.run(source, async () => {
       using before = this.#open(posix.dirname(source));
       const place = placeIn(before, source);
       try {
@@ -221,7 +222,7 @@ export class DiskFileSystem extends FileSystem {
   ): Promise<void> {
     const known = this.#belowRoot(path);
     const remove = (folder: HeldFolder): void => removeFromDisk(placeIn(folder, known), withContents);
-    return this.#alone(known, async () => this.#inFolder(posix.dirname(known), remove, known));
+    return this.#changes.run(known, async () => this.#inFolder(posix.dirname(known), remove, known));
   }
 
   /** The path of an entry that can be changed; the folder itself cannot. */
@@ -229,18 +230,6 @@ export class DiskFileSystem extends FileSystem {
     const path = this.pathOf(given);
     if (path === '.') throw isRoot(path);
     return path;
-  }
-
-  /** Runs the changes of a path one after another; an error rejects only its own change. */
-  #alone<Value>(path: string, change: () => Promise<Value>): Promise<Value> {
-    const before = this.#changes.get(path) ?? Promise.resolve();
-    const done = before.then(change, change);
-    const settled = done.catch(() => {});
-    this.#changes.set(path, settled);
-    settled.then(() => {
-      if (this.#changes.get(path) === settled) this.#changes.delete(path);
-    });
-    return done;
   }
 
   /** `about`: the path in error messages; default: the folder's path. */

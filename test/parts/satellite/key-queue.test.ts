@@ -1,8 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { KeyQueue } from '../../../src/surfaces/satellite/server/create-assistant-handler.js';
-
-const never = new AbortController().signal;
+import { KeyQueue } from '../../../src/core/kernel/key-queue.js';
 
 test('work of one key runs one after the other in order of arrival, that of others does not wait', async () => {
   await fc.assert(
@@ -16,7 +14,7 @@ test('work of one key runs one after the other in order of arrival, that of othe
         const ends = jobs.map(({ key, leaves, fails }, index) => {
           const controller = new AbortController();
           const isFirst = jobs.findIndex((job) => job.key === key) === index;
-          const end = queue.run(key, controller.signal, async () => {
+          const work = async () => {
             expect(running.get(key)).toBeUndefined();
             running.set(key, index);
             order.push(index);
@@ -24,7 +22,8 @@ test('work of one key runs one after the other in order of arrival, that of othe
             running.delete(key);
             if (fails) throw new Error('failed');
             return index;
-          });
+          };
+          const end = queue.run(key, work, controller.signal);
           if (leaves && !isFirst) controller.abort(new Error('left'));
           return end;
         });
@@ -49,13 +48,13 @@ test('who leaves lets nobody pass who is behind', async () => {
   const queue = new KeyQueue();
   const first = Promise.withResolvers<void>();
   const order: string[] = [];
-  const running = queue.run('a', never, async () => {
+  const running = queue.run('a', async () => {
     await first.promise;
     order.push('first');
   });
   const leave = new AbortController();
-  const gone = queue.run('a', leave.signal, async () => void order.push('gone'));
-  const third = queue.run('a', never, async () => void order.push('third'));
+  const gone = queue.run('a', async () => void order.push('gone'), leave.signal);
+  const third = queue.run('a', async () => void order.push('third'));
   leave.abort(new Error('left'));
   await expect(gone).rejects.toThrow('left');
   first.resolve();

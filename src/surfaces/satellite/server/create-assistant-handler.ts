@@ -14,8 +14,9 @@ import {
 import type { Logger } from '../../../core/contract/ports.js';
 import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
-import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
+import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import { KeyQueue } from '../../../core/kernel/key-queue.js';
 import { bytesOf, type NodeHandler, nodeListener, sendsJson } from '../../../core/kernel/node-http.js';
 import {
   COUNT_LIMIT,
@@ -67,54 +68,6 @@ interface TurnRequest {
   readonly onText?: TextListener;
 }
 
-interface TurnServices {
-  readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions' | 'telemetry'>;
-  readonly store: ConversationStore;
-  readonly log: Logger;
-  /** Finds the provider that each provider item came from. */
-  readonly sent: SentMessages;
-  readonly maxMessages: number;
-}
-
-/**
- * Runs one turn: sends the messages to the model and returns its reply. Nothing is executed, and the model is asked at
- * most once. Everything is stored together at the end, so that a failure leaves the conversation and its pending
- * request unchanged.
- *
- * Throws an {@link AssistantFault}, or the signal's reason.
- */
-async function takeTurn(request: TurnRequest, services: TurnServices): Promise<TurnReply> {
-  const { conversationId: id, turnId = randomUUID() } = request;
-  const conversation = ownConversation(await services.store.load(id), request.owner);
-  if (conversation?.turnId === turnId) return replayed(request, conversation);
-  if (request.after !== undefined && request.after !== conversation?.turnId)
-    throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
-  const added = honoured(request.messages, conversation);
-  if (added.length === 0) {
-    // All results are unexpected: the model is not asked, and its last reply is still valid.
-    if (conversation !== undefined) return replayed(request, conversation);
-    const message = { role: 'assistant', content: '' } as const;
-    return { response: { conversation_id: id, message, finish_reason: 'stop' } };
-  }
-  const messages = [...(conversation?.messages ?? []), ...added];
-  if (messages.length >= services.maxMessages)
-    throw new AssistantFault('conversation_full', 'the conversation has too many messages; begin a new one');
-  const gate = request.onText && new TextGate(request.onText);
-  const reply = await ask({ ...request, gate }, messages, services);
-  const { content, finishReason } = reply;
-  const turn = {
-    id: turnId,
-    after: conversation?.turnId,
-    ...withoutUndefined({ owner: request.owner }),
-    messages: [...added, storedReply(reply)],
-    finishReason,
-  };
-  if (!(await services.store.append(id, turn))) return overtaken(request, services);
-  const response = toChatResponse(id, { ...turn, turnId });
-  if (response.tool_request === undefined) await gate?.end(content);
-  return { turnId, response };
-}
-
 /** The conversation; `undefined` for another owner, who must not find out that it exists. */
 function ownConversation(
   conversation: StoredConversation | undefined,
@@ -128,14 +81,6 @@ function ownConversation(
 function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
   const items = toolCalls.length === 0 ? providerItems : undefined;
   return withoutUndefined({ role: 'assistant', content, reasoning, providerItems: items });
-}
-
-/** Another process stored a turn first: the same request sent again, or another one. */
-async function overtaken(request: TurnRequest, { store }: TurnServices): Promise<TurnReply> {
-  const conversation = ownConversation(await store.load(request.conversationId), request.owner);
-  if (conversation !== undefined && conversation.turnId === request.turnId)
-    return replayed({ ...request, onText: undefined }, conversation);
-  throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
 }
 
 /** The reply to a request that was sent again because its response was lost. */
@@ -158,28 +103,6 @@ function honoured(
       content:
         message.role === 'user' ? unmarked(message.content) : markResult(message.name, message.content),
     }));
-}
-
-async function ask(
-  { conversationId, systemPrompt, signal, gate }: TurnRequest & { readonly gate?: TextGate },
-  messages: readonly Message[],
-  { model: { provider, model, llmOptions, telemetry }, log, sent }: TurnServices,
-) {
-  const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
-  const history = sent.for(provider.itemKey?.(model), [...system, ...messages]);
-  const reply = await askRecorded(telemetry, {
-    provider,
-    request: { model, messages: history, options: llmOptions ?? {}, signal },
-    onPart: gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
-  });
-  if (reply.ok) {
-    const { length } = reply.response.toolCalls;
-    if (length > 0) log.warn('Native tool calls ignored', { conversationId, count: length });
-    return reply.response;
-  }
-  if (reply.reason === 'aborted') throw signal.reason;
-  log.error('Provider failed', { conversationId, error: reply.error.cause });
-  throw new AssistantFault('provider_failed', 'the model gave no usable reply');
 }
 
 /**
@@ -366,6 +289,7 @@ class ChatService {
   readonly log: Logger;
   readonly #options: AssistantHandlerOptions;
   readonly #store;
+  /** Finds the provider that each provider item came from. */
   readonly #sent: SentMessages;
   /**
    * Requests of one conversation run one after another, so that a second message sent in a hurry is not refused.
@@ -385,12 +309,12 @@ class ChatService {
     const body = readAssistantRequest(await readBody(request, maxBodyBytes));
     const turn = await this.#turnRequest(request, body);
     const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
-    if (!isStream) return jsonReply(await this.#take(turn));
+    if (!isStream) return jsonReply(await this.#inOrder(turn));
     return eventStreamResponse(
       async (send, signal) => {
         try {
           const onText = (text: string): Promise<void> => send('text-delta', { text });
-          const { response, turnId } = await this.#take({ ...turn, signal, onText });
+          const { response, turnId } = await this.#inOrder({ ...turn, signal, onText });
           await send('response', response, turnId);
         } catch (thrown) {
           await send('error', this.faultOf(thrown, { signal }).body);
@@ -437,16 +361,81 @@ class ChatService {
     return owner && ownerOf({ owner: await owner(request) });
   }
 
-  #take(turn: TurnRequest): Promise<TurnReply> {
+  #inOrder(turn: TurnRequest): Promise<TurnReply> {
+    return this.#queue.run(turn.conversationId, () => this.#take(turn), turn.signal);
+  }
+
+  /**
+   * Runs one turn: sends the messages to the model and returns its reply. Nothing is executed, and the model is asked at
+   * most once. Everything is stored together at the end, so that a failure leaves the conversation and its pending
+   * request unchanged.
+   *
+   * Throws an {@link AssistantFault}, or the signal's reason.
+   */
+  async #take(request: TurnRequest): Promise<TurnReply> {
     const { maxMessages = 1000 } = this.#options;
-    const services = {
-      store: this.#store,
-      log: this.log,
-      sent: this.#sent,
-      model: this.#options,
-      maxMessages,
+    const { conversationId: id, turnId = randomUUID() } = request;
+    const conversation = ownConversation(await this.#store.load(id), request.owner);
+    if (conversation?.turnId === turnId) return replayed(request, conversation);
+    if (request.after !== undefined && request.after !== conversation?.turnId)
+      throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
+    const added = honoured(request.messages, conversation);
+    if (added.length === 0) {
+      // All results are unexpected: the model is not asked, and its last reply is still valid.
+      if (conversation !== undefined) return replayed(request, conversation);
+      const message = { role: 'assistant', content: '' } as const;
+      return { response: { conversation_id: id, message, finish_reason: 'stop' } };
+    }
+    const messages = [...(conversation?.messages ?? []), ...added];
+    if (messages.length >= maxMessages)
+      throw new AssistantFault(
+        'conversation_full',
+        'the conversation has too many messages; begin a new one',
+      );
+    const gate = request.onText && new TextGate(request.onText);
+    const reply = await this.#ask({ ...request, gate }, messages);
+    const { content, finishReason } = reply;
+    const turn = {
+      id: turnId,
+      after: conversation?.turnId,
+      ...withoutUndefined({ owner: request.owner }),
+      messages: [...added, storedReply(reply)],
+      finishReason,
     };
-    return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
+    if (!(await this.#store.append(id, turn))) return this.#overtaken(request);
+    const response = toChatResponse(id, { ...turn, turnId });
+    if (response.tool_request === undefined) await gate?.end(content);
+    return { turnId, response };
+  }
+
+  /** Another process stored a turn first: the same request sent again, or another one. */
+  async #overtaken(request: TurnRequest): Promise<TurnReply> {
+    const conversation = ownConversation(await this.#store.load(request.conversationId), request.owner);
+    if (conversation !== undefined && conversation.turnId === request.turnId)
+      return replayed({ ...request, onText: undefined }, conversation);
+    throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
+  }
+
+  async #ask(
+    { conversationId, systemPrompt, signal, gate }: TurnRequest & { readonly gate?: TextGate },
+    messages: readonly Message[],
+  ) {
+    const { provider, model, llmOptions, telemetry } = this.#options;
+    const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
+    const history = this.#sent.for(provider.itemKey?.(model), [...system, ...messages]);
+    const reply = await askRecorded(telemetry, {
+      provider,
+      request: { model, messages: history, options: llmOptions ?? {}, signal },
+      onPart: gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
+    });
+    if (reply.ok) {
+      const { length } = reply.response.toolCalls;
+      if (length > 0) this.log.warn('Native tool calls ignored', { conversationId, count: length });
+      return reply.response;
+    }
+    if (reply.reason === 'aborted') throw signal.reason;
+    this.log.error('Provider failed', { conversationId, error: reply.error.cause });
+    throw new AssistantFault('provider_failed', 'the model gave no usable reply');
   }
 }
 
@@ -459,29 +448,6 @@ function turnIdOf(value: string | null | undefined, header: string): string | un
 function jsonReply({ turnId, response }: TurnReply): Response {
   const etag = turnId && { etag: `"${turnId}"` };
   return Response.json(response, { headers: { 'cache-control': 'no-store', ...etag } });
-}
-
-/** Runs work with the same key one after another in order of arrival; other keys do not wait. */
-export class KeyQueue {
-  readonly #tails = new Map<string, Promise<void>>();
-
-  /** Rejects with the signal's reason if it is aborted while waiting. */
-  async run<Value>(key: string, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
-    const before = this.#tails.get(key);
-    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
-    // If an entry leaves the queue early, later entries must still wait for earlier ones.
-    const tail = before === undefined ? done : before.then(() => done);
-    this.#tails.set(key, tail);
-    try {
-      if (before !== undefined) await unlessAborted(before, signal);
-      return await work();
-    } finally {
-      finish();
-      void tail.then(() => {
-        if (this.#tails.get(key) === tail) this.#tails.delete(key);
-      });
-    }
-  }
 }
 
 /**

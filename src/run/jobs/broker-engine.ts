@@ -1,8 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Job, JobNews, JobNewsListener } from '../../core/contract/job-engine.js';
+import type {
+  EngineCloseOptions,
+  Job,
+  JobNews,
+  JobNewsListener,
+  JobWorker,
+  WorkOptions,
+} from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { callListener, OnFirstUse, unlessAborted, withinLimits } from '../../core/kernel/async.js';
+import {
+  callListener,
+  closeWithin,
+  OnFirstUse,
+  unlessAborted,
+  withinLimits,
+} from '../../core/kernel/async.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 
@@ -108,6 +121,7 @@ export abstract class EngineNews<Connection> {
 
   constructor(protected readonly onError: (error: unknown) => void) {}
 
+  abstract publish(message: EngineMessage): Promise<void>;
   /** Opens the connection over which messages arrive. */
   protected abstract connect(): Promise<Connection>;
 
@@ -122,13 +136,6 @@ export abstract class EngineNews<Connection> {
       throw error;
     }
     return async () => void this.#listeners.delete(listener);
-  }
-
-  /** Subscribes to the messages that are for applications. */
-  onJobs(listener: JobNewsListener): Promise<() => Promise<void>> {
-    return this.subscribe((message) => {
-      if (message.type === 'progress' || message.type === 'end') listener(message);
-    });
   }
 
   protected deliver(message: EngineMessage): void {
@@ -149,75 +156,113 @@ export function isAnswered(request: Promise<unknown>, timeoutMs: number): Promis
   return withinLimits(answer, { signal: undefined, timeoutMs }).catch(() => false);
 }
 
-/** An engine, and how to test whether it answers. */
-interface WatchedEngine {
-  /** `BullMQ, queue 'toolwright' in Redis at 127.0.0.1:6379` */
-  readonly name: string;
-  /** The engine's own logger: receives every error, once a minute. */
-  readonly logger: Logger | undefined;
-  /** Resolves when the engine has answered; may reject if it is unavailable. */
-  readonly ask: () => Promise<unknown>;
-}
-
 /** How long an engine with an error may take to answer before it counts as unavailable. */
 const ANSWERS_WITHIN_MS = 1_000;
 const ASK_AGAIN_MS = 500;
 
-/** Determines whether an engine with an error still answers, and logs it for its workers. */
-export class EngineTrouble {
-  readonly #engine: WatchedEngine;
+/** A worker that can be made to look for jobs, unless its broker does that. */
+type BrokerWorker = JobWorker & { wake?(): void };
+
+/** What engines with a broker share: workers, cancelled jobs, news, logs of an unavailable broker, and closing. */
+export abstract class BrokerEngine {
+  protected abstract readonly news: EngineNews<unknown>;
+  protected readonly running = new RunningJobs();
+  protected readonly workers = new Set<BrokerWorker>();
+  protected readonly listening = new OnFirstUse(() =>
+    this.news.subscribe((message) => {
+      if (message.type === 'cancel') this.running.cancel(message.jobId, message.reason);
+      if (message.type === 'wake') this.wakeWorkers();
+    }),
+  );
+  readonly #logger: Logger | undefined;
+  /** Loggers of the workers, which receive events if the engine has no logger. */
   readonly #listeners = new Set<{ readonly logger: Logger | undefined }>();
   readonly #closed = new AbortController();
   /** Aborted with the error while the engine is unavailable. */
   #away = new AbortController();
   #isLooking = false;
 
-  constructor(engine: WatchedEngine) {
-    this.#engine = engine;
+  /** `logger` receives every error, once a minute; `name` is `BullMQ, queue 'toolwright' in Redis at 127.0.0.1:6379`. */
+  protected constructor(
+    readonly name: string,
+    logger: Logger | undefined,
+  ) {
+    this.#logger = logger;
   }
 
-  get name(): string {
-    return this.#engine.name;
-  }
+  /** Resolves when the broker has answered; may reject if it is unavailable. */
+  protected abstract ask(): Promise<unknown>;
+  /** Opens a worker and adds it to `workers`; it removes itself when it is closed. */
+  protected abstract open(options: WorkOptions): Promise<JobWorker>;
+  protected abstract closeInOrder(): Promise<unknown>;
+  /** Closes all connections immediately. */
+  protected abstract cut(): void;
 
-  /** `logger` receives events until the returned function is called; without a logger, the console does. */
-  logTo(logger: Logger | undefined): () => void {
+  async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
     const listener = { logger };
-    if (this.#engine.logger === undefined) this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    if (this.#logger === undefined) this.#listeners.add(listener);
+    const stopLogging = () => this.#listeners.delete(listener);
+    try {
+      await this.listening.get();
+      const worker = await this.open(options);
+      return { close: () => worker.close().finally(stopLogging) };
+    } catch (error) {
+      stopLogging();
+      throw error;
+    }
+  }
+
+  publish(news: JobNews): Promise<void> {
+    return this.news.publish(news);
+  }
+
+  /** Subscribes to the messages that are for applications. */
+  subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
+    return this.news.subscribe((message) => {
+      if (message.type === 'progress' || message.type === 'end') listener(message);
+    });
+  }
+
+  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
+    this.#closed.abort();
+    await closeWithin(this.closeInOrder(), { timeoutMs }, () => this.cut());
+  }
+
+  protected wakeWorkers(): void {
+    for (const worker of this.workers) worker.wake?.();
+  }
+
+  protected async closeWorkers(): Promise<void> {
+    await Promise.all(Array.from(this.workers, (worker) => worker.close()));
+  }
+
+  /** The answer to a request; rejects if the engine becomes unavailable, because the request would wait. */
+  protected unlessAway<Value>(request: Promise<Value>): Promise<Value> {
+    return unlessAborted(request, this.#away.signal);
   }
 
   /** Every connection repeats the same failure: only the first report counts. */
-  occurred(error: unknown): void {
-    const { logger, name } = this.#engine;
-    if (logger !== undefined) logFailure(logger, { what: name, error });
+  protected readonly onError = (error: unknown): void => {
+    if (this.#logger !== undefined) logFailure(this.#logger, { what: this.name, error });
     if (this.#isLooking || this.#closed.signal.aborted) return;
     this.#isLooking = true;
     void this.#look(error).finally(() => {
       this.#isLooking = false;
     });
-  }
+  };
 
-  /** The answer to a request; rejects if the engine becomes unavailable, because the request would wait. */
-  unlessAway<Value>(request: Promise<Value>): Promise<Value> {
-    return unlessAborted(request, this.#away.signal);
-  }
-
-  close(): void {
-    this.#closed.abort();
-  }
-
+  /** Determines whether the engine still answers after an error, and logs it for the workers. */
   async #look(error: unknown): Promise<void> {
     const answer = this.#answer();
     const isThere = withinLimits(answer, { signal: undefined, timeoutMs: ANSWERS_WITHIN_MS });
     if (await isThere.catch(() => false))
       return this.#log((logger) => logFailure(logger, { what: this.name, error }));
     if (this.#closed.signal.aborted) return;
-    this.#log((logger) => logSilence(this.#engine, { logger, error }));
+    this.#log((logger) => logSilence(this, { logger, error }));
     this.#away.abort(error);
     if (!(await answer)) return;
     this.#away = new AbortController();
-    this.#log((logger) => logAnswer(this.#engine, logger));
+    this.#log((logger) => logAnswer(this, logger));
   }
 
   /** True as soon as the engine answers, false if it is closed before. */
@@ -225,7 +270,7 @@ export class EngineTrouble {
     const { signal } = this.#closed;
     for (;;) {
       try {
-        await unlessAborted(this.#engine.ask(), signal);
+        await unlessAborted(this.ask(), signal);
         return true;
       } catch {
         await pause(ASK_AGAIN_MS, undefined, { signal, ref: false }).catch(() => {});
