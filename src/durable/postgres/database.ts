@@ -31,19 +31,12 @@ const FIRST_LISTENING_PAUSE_MS = 50;
 
 const LONGEST_LISTENING_PAUSE_MS = 5_000;
 
-/** A subscriber of a channel. */
-interface Hearer {
-  readonly receive: (payload: string) => void;
-  /** Called after the connection was (re-)established: notifications may have been lost before. */
-  readonly miss: () => void;
-}
+/** A subscriber of a channel. `undefined`: the connection was (re-)established, and notifications may have been lost. */
+type Hearer = (payload: string | undefined) => void;
 
-/**
- * Receives the notifications of a channel (`LISTEN`) over a dedicated connection, while there are subscribers.
- * Notifications are lost while there is no connection; `miss` reports that to the subscribers.
- */
-export class Listener {
-  readonly #listeners = new Set<Hearer>();
+/** Receives the notifications of a channel (`LISTEN`) over a dedicated connection, while there are subscribers. */
+class Listener {
+  readonly #hearers = new Set<Hearer>();
   #connection: Promise<PostgresClient | undefined> | undefined;
   #pauseMs = FIRST_LISTENING_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
@@ -55,11 +48,11 @@ export class Listener {
   ) {}
 
   add(hearer: Hearer): () => void {
-    this.#listeners.add(hearer);
+    this.#hearers.add(hearer);
     this.#connection ??= this.#connect();
     return () => {
-      this.#listeners.delete(hearer);
-      if (this.#listeners.size === 0) void this.#disconnect();
+      this.#hearers.delete(hearer);
+      if (this.#hearers.size === 0) void this.#disconnect();
     };
   }
 
@@ -80,13 +73,13 @@ export class Listener {
     try {
       client = await this.database.connect();
       client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === this.channel) for (const { receive } of [...this.#listeners]) receive(payload);
+        if (channel === this.channel) this.#deliver(payload);
       });
       client.on('error', lose);
       await client.query({ text: `LISTEN "${this.channel}"` });
       this.#pauseMs = FIRST_LISTENING_PAUSE_MS;
       // Also for subscribers that were added before the connection was ready.
-      for (const { miss } of [...this.#listeners]) miss();
+      this.#deliver(undefined);
       return client;
     } catch {
       lose();
@@ -94,9 +87,13 @@ export class Listener {
     }
   }
 
+  #deliver(payload: string | undefined): void {
+    for (const hear of [...this.#hearers]) hear(payload);
+  }
+
   #reconnect(): void {
     this.#connection = undefined;
-    if (this.#isClosed || this.#listeners.size === 0) return;
+    if (this.#isClosed || this.#hearers.size === 0) return;
     // The timer keeps the process alive, as a connection does.
     this.#timer = setTimeout(() => {
       this.#connection ??= this.#connect();
@@ -164,6 +161,9 @@ const SINCE_VERSION_9 = `
 /** Version of the current tables. The table `migrations` has a row for each applied version. */
 const LATEST = 10;
 
+/** A transaction-level advisory lock: a statement waits only for holders of the same lock. */
+const LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
+
 /** No time-outs: creating an index on a large table takes time. */
 const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
 
@@ -175,19 +175,11 @@ const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
  */
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   if (isLatest(await keptVersion(pool, schema), schema)) return;
-  const client = await connectionOf(pool);
-  try {
-    await inTransaction(client, async () => {
-      await client.query({ text: UNHURRIED });
-      const key = `toolwright migrations of ${schema}`;
-      await client.query({ text: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', values: [key] });
-      await migrateAlone(client, schema);
-    });
-  } catch (error) {
-    client.release(true);
-    throw error;
-  }
-  client.release();
+  await inTransaction(pool, async (client) => {
+    await client.query({ text: UNHURRIED });
+    await client.query({ text: LOCK, values: [`toolwright migrations of ${schema}`] });
+    await migrateAlone(client, schema);
+  });
 }
 
 /**
@@ -251,15 +243,21 @@ async function keptVersion(database: Pick<PostgresPool, 'query'>, schema: string
   return Number(versions[0]?.version ?? 0);
 }
 
-async function inTransaction(client: PostgresClient, work: () => Promise<void>): Promise<void> {
-  await client.query({ text: 'BEGIN' });
+/** A connection whose transaction failed is closed, which rolls back. */
+async function inTransaction<Value>(
+  pool: PostgresPool,
+  work: (client: PostgresClient) => Promise<Value>,
+): Promise<Value> {
+  const client = await connectionOf(pool);
+  let isBroken = true;
   try {
-    await work();
+    await client.query({ text: 'BEGIN' });
+    const value = await work(client);
     await client.query({ text: 'COMMIT' });
-  } catch (error) {
-    // The connection may be lost; the first error matters.
-    await client.query({ text: 'ROLLBACK' }).catch(() => {});
-    throw error;
+    isBroken = false;
+    return value;
+  } finally {
+    client.release(isBroken);
   }
 }
 
@@ -267,14 +265,6 @@ async function inTransaction(client: PostgresClient, work: () => Promise<void>):
 export interface PostgresPool {
   query(query: PostgresQuery): Promise<PostgresRows>;
   connect(): Promise<PostgresClient>;
-}
-
-/** A pool that the store owns. The `pg` types are not used here: users of other stores do not install them. */
-interface OwnPool extends PostgresPool {
-  readonly ending: boolean;
-  end(): Promise<void>;
-  /** Closes its connections immediately. */
-  cut(): void;
 }
 
 /** A checked-out connection of a {@link PostgresPool}. */
@@ -309,11 +299,9 @@ export interface PostgresRows {
 const LONGEST_CONNECT_MS = 10_000;
 
 /** Opens a pool that the store owns. */
-function openPool(connectionString: string | undefined, statementTimeoutMs: number): OwnPool {
-  const connections = new OwnConnections();
+function openPool(options: pg.PoolConfig, statementTimeoutMs: number): pg.Pool {
   const pool = new pg.Pool({
-    stream: connections.stream,
-    connectionString,
+    ...options,
     statement_timeout: statementTimeoutMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(statementTimeoutMs),
     connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
     keepAlive: true,
@@ -323,7 +311,7 @@ function openPool(connectionString: string | undefined, statementTimeoutMs: numb
   });
   // An idle connection was lost; the next statement gets another one.
   pool.on('error', () => {});
-  return Object.assign(pool, { cut: () => connections.cut() }) as unknown as OwnPool;
+  return pool;
 }
 
 /** Checks out a connection. */
@@ -334,6 +322,12 @@ async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
   return client;
 }
 
+/** An error of PostgreSQL, Node or `pg`. */
+interface DatabaseFailure {
+  readonly code?: unknown;
+  readonly message?: unknown;
+}
+
 /** Error codes of PostgreSQL and Node: shutting down, starting, no connection, too many connections. */
 const LOST_CODES = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH)$/;
 /** Messages of `pg` that come without a code. */
@@ -342,7 +336,7 @@ const LOST_MESSAGES =
 
 /** Whether a retry on another connection may succeed. */
 function isDatabaseConnectionLost(error: unknown): boolean {
-  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  const { code, message } = error as DatabaseFailure;
   return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
 }
 
@@ -351,7 +345,7 @@ const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded whe
 
 /** Whether a statement may have been executed although its connection was lost. */
 function mayHaveExecuted(error: unknown): boolean {
-  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  const { code, message } = error as DatabaseFailure;
   return !NEVER_SENT.test(String(code ?? message));
 }
 
@@ -361,7 +355,7 @@ const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-
 /** Adds the server's address, without passwords, to the message of a connection error. */
 function withPlace(error: unknown, place: string | undefined): unknown {
   if (place === undefined || typeof error !== 'object' || error === null) return error;
-  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  const { code, message } = error as DatabaseFailure;
   const where = ` (PostgreSQL at ${place})`;
   // Several callers that waited for the same connection may receive the same error object.
   if (typeof message !== 'string' || message.endsWith(where)) return error;
@@ -417,9 +411,6 @@ export function checkPostgresOptions(given: PostgresOptions, table: OptionTable)
 /** The server's clock, which all processes share. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** A transaction-level advisory lock: a statement waits only for holders of the same lock. */
-const LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
-
 /** Tolerance for the server's own time-outs to arrive. */
 const LATE_MS = 5_000;
 const FIRST_PAUSE_MS = 20;
@@ -431,7 +422,8 @@ export class Database implements SqlDriver {
   readonly #texts = new Map<string, string>();
   readonly #listener: Listener;
   readonly #pool: PostgresPool;
-  readonly #ownPool: OwnPool | undefined;
+  readonly #ownPool: pg.Pool | undefined;
+  readonly #connections = new OwnConnections();
   readonly #place: string | undefined;
   readonly #timeoutMs: number;
   readonly #reconnectMs: number;
@@ -444,7 +436,9 @@ export class Database implements SqlDriver {
     this.#listener = new Listener(this, this.#channel);
     this.#timeoutMs = statementTimeoutMs;
     this.#reconnectMs = reconnectMs;
-    this.#ownPool = pool === undefined ? openPool(connectionString, statementTimeoutMs) : undefined;
+    const { stream } = this.#connections;
+    this.#ownPool =
+      pool === undefined ? openPool({ connectionString, stream }, statementTimeoutMs) : undefined;
     this.#pool = pool ?? (this.#ownPool as PostgresPool);
     this.#place = connectionString === undefined ? undefined : placeIn(connectionString);
   }
@@ -484,35 +478,25 @@ export class Database implements SqlDriver {
   /** Starts the transaction again if the connection was lost. */
   async transaction<Value>({ of, names }: Locks, work: () => Transaction<Value>): Promise<Value> {
     await this.migrate();
-    return this.#insist(async () => {
-      const client = await connectionOf(this.#pool);
-      let isBroken = true;
-      try {
-        await client.query({ text: 'BEGIN' });
+    return this.#insist(() =>
+      inTransaction(this.#pool, async (client) => {
         // The same order everywhere prevents deadlocks.
         for (const name of [...new Set(names)].sort())
           await client.query({ text: LOCK, values: [`toolwright ${of} ${this.#schema} ${name}`] });
         const begun = work();
         let step = begun.next();
         while (!step.done) step = begun.next(await this.#send(client, ...step.value));
-        await client.query({ text: 'COMMIT' });
-        isBroken = false;
         return step.value;
-      } finally {
-        // A connection whose transaction failed is not reused.
-        client.release(isBroken);
-      }
-    });
+      }),
+    );
   }
 
   watch(listener: (news: ConversationNews) => void): () => void {
-    return this.#listener.add({
-      receive: (payload) => {
-        const space = payload.indexOf(' ');
-        const about = payload.slice(0, space) as 'inbox' | 'events';
-        listener({ conversationId: payload.slice(space + 1), about });
-      },
-      miss: () => listener({ about: 'missed' }),
+    return this.#listener.add((payload) => {
+      const [, about, conversationId = ''] = /^(inbox|events) (.*)$/s.exec(payload ?? '') ?? [];
+      listener(
+        about === undefined ? { about: 'missed' } : { about: about as 'inbox' | 'events', conversationId },
+      );
     });
   }
 
@@ -533,7 +517,7 @@ export class Database implements SqlDriver {
 
   /** Closes the connections of the store's own pool immediately: all pending requests reject. */
   cut(): void {
-    this.#ownPool?.cut();
+    this.#connections.cut();
   }
 
   async #send(
