@@ -62,9 +62,6 @@ export class MemoryTurns {
   #history: HistoryView;
   /** The running or suspended turn. */
   #turn: MemoryTurn | undefined;
-  #isRunning = false;
-  /** Turns are being processed. */
-  #isProcessing = false;
   /** The number of turns begun so far. */
   #count = 0;
   /** By turns that have ended. */
@@ -82,12 +79,12 @@ export class MemoryTurns {
   }
 
   get messages(): readonly Message[] {
-    return (this.#turn?.history ?? this.#history).messages;
+    return Object.freeze((this.#turn?.history ?? this.#history).messages);
   }
 
   /** The waits of the open turn, if it is suspended. */
   get suspended(): SuspendedStatus | undefined {
-    return this.#isRunning ? undefined : this.#turn?.suspended;
+    return this.#turn?.suspended;
   }
 
   get spent(): Spending | undefined {
@@ -126,7 +123,8 @@ export class MemoryTurns {
 
   /** A suspended run keeps its model and its prompt; its tools are looked up again. */
   update(changes: Partial<ReadyConfig>): void {
-    if (this.#isRunning) throw notReady('It was not changed', RUNNING);
+    if (this.#turn !== undefined && this.suspended === undefined)
+      throw notReady('It was not changed', RUNNING);
     // The queue stays, so that running work is still listed and can be cancelled.
     this.config = { ...this.config, ...changes, tasks: this.#taskQueue };
   }
@@ -144,25 +142,25 @@ export class MemoryTurns {
     const { suspended } = this;
     const turn = this.#turn;
     if (turn === undefined || suspended === undefined) throw nothingAsked();
+    const { start } = turn;
     const answeredBy = plainJson(options.answeredBy);
     const checking = resumeWith(this.config, suspended.state, {
       answers,
       answeredBy,
       // A given scope must contain the owner, too.
-      scope: scope ?? turn.scope,
+      scope: scope ?? start.scope,
       // For a run in the store, the stored state is authoritative.
-      isCertain: turn.isCertain || suspended.isKept,
+      isCertain: start.isCertain || suspended.isKept,
       isTrial: true,
     });
-    const take = (): Promise<ToolLoopResult> => {
+    const take = async (): Promise<ToolLoopResult> => {
       // The turn was answered or aborted while edited arguments were checked.
       if (this.suspended !== suspended || this.#isClosed) throw nothingAsked();
       const outcome = Promise.withResolvers<ToolLoopResult>();
-      const parts = { scope: this.#scopeOf(turn.scope, scope), signal: anySignal(signal, scope?.signal) };
+      const parts = { scope: this.#scopeOf(start.scope, scope), signal: anySignal(signal, scope?.signal) };
       this.#start(this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome }));
       return outcome.promise;
     };
-    if (!(checking instanceof Promise)) return take();
     const refuse = (error: unknown): never => {
       const anew = askedAnew(error, this.config.stateSecret);
       // For a run in the store, the process that claims it requests the approval again.
@@ -170,12 +168,12 @@ export class MemoryTurns {
         turn.status = { ...suspended, state: anew };
       throw error;
     };
-    return checking.then(take, refuse);
+    return checking instanceof Promise ? checking.then(take, refuse) : take();
   }
 
   abort(reason: unknown): void {
     const turn = this.#turn;
-    if (turn === undefined || this.suspended === undefined) {
+    if (turn?.suspended === undefined) {
       turn?.abort(reason);
       return;
     }
@@ -191,16 +189,26 @@ export class MemoryTurns {
     return promise;
   }
 
-  snapshot(turn: StoredTurn | undefined = this.#turn?.stored()): ConversationSnapshot {
+  snapshot({ isClosing = false } = {}): ConversationSnapshot {
     const { id, scope, stateSecret: secret } = this.config;
+    const turn = this.#turn;
     const inbox = Array.from(
       this.#inbox,
       ({ origin, scope: { owner } }): StoredOrigin => (owner === undefined ? origin : { ...origin, owner }),
     );
-    const isOwned = [scope, this.#turn?.scope, ...inbox].some((named) => named?.owner !== undefined);
+    const isOwned = [scope, turn?.start.scope, ...inbox].some((named) => named?.owner !== undefined);
     const { messages, tasks } = this;
-    const spent = this.#spent;
-    const snapshot = { version: 2, id, messages, turns: this.#count, turn, inbox, tasks, spent };
+    const stored = turn?.stored(isClosing);
+    const snapshot = {
+      version: 2,
+      id,
+      messages,
+      turns: this.#count,
+      turn: stored,
+      inbox,
+      tasks,
+      spent: this.#spent,
+    };
     return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
   }
 
@@ -210,15 +218,15 @@ export class MemoryTurns {
     this.#spent = spent;
     this.#isHeld = true;
     const scope = this.#scopeOf(this.config.scope);
-    const refused: { readonly origin: TurnOrigin; readonly error: unknown }[] = [];
-    for (const { owner, ...origin } of inbox) {
+    const refused = inbox.flatMap(({ owner, ...origin }) => {
       try {
         checkOwner({ owner, isCertain }, scope);
         this.#add({ origin, scope });
+        return [];
       } catch (error) {
-        refused.push({ origin, error });
+        return [{ origin, error }];
       }
-    }
+    });
     const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
     for (const { task, result } of lost) {
       const { tool, callId, id: taskId } = task;
@@ -227,15 +235,14 @@ export class MemoryTurns {
     if (turn !== undefined) {
       const { number, origin, isAborted, standing: begin } = turn;
       const resumedBy = begin.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
-      const history = this.#history;
-      const restored = this.#open({
+      const opened = this.#open({
         turn: { number, origin, ...resumedBy },
         scope,
         begin,
-        history,
+        history: this.#historyOf(begin),
         isCertain,
       });
-      if (isAborted) restored.abort(new DOMException('The turn was aborted.', 'AbortError'));
+      if (isAborted) opened.abort(new DOMException('The turn was aborted.', 'AbortError'));
     }
     const restored = this.#turn;
     setImmediate(() => {
@@ -247,17 +254,15 @@ export class MemoryTurns {
         this.#logFailure('Turn failed', error);
         this.events.emit({ type: 'turn-end', turn: { number: this.#count, origin }, error });
       }
-      if (restored !== undefined && restored === this.#turn && this.#isRunning) this.#start(restored);
+      // An answer or an abort has replaced a suspended turn that it continues.
+      if (restored !== undefined && restored === this.#turn && !this.suspended) this.#start(restored);
       else this.#work();
     });
   }
 
   /** Stops new turns, drops waiting entries and aborts running ones; the snapshot shows none of this. */
   close(): ConversationSnapshot {
-    const stored = this.#turn?.stored();
-    // The aborted run removes itself from the store when it ends.
-    const standing = stored?.standing.status === 'answered' && { ...stored.standing, isKept: false };
-    const snapshot = this.snapshot(stored && standing ? { ...stored, standing } : stored);
+    const snapshot = this.snapshot({ isClosing: true });
     this.#isClosed = true;
     const closed = new DOMException('The conversation was closed.', 'AbortError');
     for (const entry of this.#inbox) {
@@ -266,15 +271,10 @@ export class MemoryTurns {
     }
     this.#inbox.clear();
     for (const { id } of this.tasks) this.cancel(id, 'the conversation was closed');
-    if (this.#isRunning && !this.#isHeld) this.#turn?.abort(closed);
+    if (this.#turn?.isRunning) this.#turn.abort(closed);
     else this.#endTurn();
     this.#notifyIdle();
     return snapshot;
-  }
-
-  /** A turn that has started continues until its end after the conversation is closed. */
-  get #isStopped(): boolean {
-    return (this.#isHeld || this.#isClosed) && !this.#turn?.hasStarted;
   }
 
   #begin(entry: InboxEntry): void {
@@ -285,55 +285,16 @@ export class MemoryTurns {
     const said = turnMessage(origin);
     const history = this.#history.extended(this.config.systemPrompt, said === undefined ? [] : [said]);
     const begin = withoutUndefined({ status: 'running' as const, owner: scope.owner });
-    within(() => {
-      const turn = { number: this.#count, origin };
-      this.#start(this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome }));
-    });
+    const turn = { number: this.#count, origin };
+    within(() => this.#start(this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome })));
   }
 
-  /** Runs the open turn, and the turns that are opened when it ends. */
-  async #process(): Promise<void> {
-    // The caller that opened the turn continues first.
-    await Promise.resolve();
-    for (let turn = this.#turn; turn && this.#isRunning && !this.#isStopped; turn = this.#turn) {
-      const running = turn;
-      try {
-        const result = await running.within(() => this.#run(running));
-        if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
-        this.#leave(running, () => {
-          this.events.emit({ type: 'turn-end', turn: running.turn, result });
-          running.outcome?.resolve(result);
-        });
-      } catch (error) {
-        this.#fail(running, error);
-      }
-    }
-  }
-
-  /** If the answers were refused, the turn stays suspended; all other errors end it. */
-  #fail(turn: MemoryTurn, error: unknown): void {
-    turn.status = turn.untouched;
-    this.#leave(turn, () => {
-      this.events.emit({ type: 'turn-end', turn: turn.turn, error });
-      if (turn.outcome === undefined) this.#logFailure('Turn failed', error);
-      else turn.outcome.reject(error);
-    });
-  }
-
-  /** Starts the next turn if one can run. */
+  /** Starts the next turn if one can start. */
   #work(): void {
     const [entry] = this.#inbox;
-    if (this.#turn === undefined && !this.#isStopped && entry !== undefined) {
-      this.#begin(entry);
-      return;
-    }
-    this.#notifyIdle();
-    if (this.#isProcessing || !this.#isRunning || this.#isStopped) return;
-    this.#isProcessing = true;
-    void this.#process().then(() => {
-      this.#isProcessing = false;
-      this.#work();
-    });
+    const isStopped = this.#isHeld || this.#isClosed;
+    if (this.#turn === undefined && !isStopped && entry !== undefined) this.#begin(entry);
+    else this.#notifyIdle();
   }
 
   #add(arrived: Omit<InboxEntry, 'within' | 'unfollow'>): void {
@@ -348,19 +309,17 @@ export class MemoryTurns {
     this.#inbox.add(entry);
   }
 
-  /** Opens a turn, replacing the suspended turn that it continues; it runs or is suspended. */
-  #open(parts: Omit<ConstructorParameters<typeof MemoryTurn>[0], 'hasStore'>): MemoryTurn {
-    const { signal, scope, store } = this.config;
-    const joined = anySignal(signal, scope?.signal, parts.signal);
-    const turn = new MemoryTurn({ ...parts, signal: joined, hasStore: store !== undefined });
-    this.#turn = turn;
-    this.#isRunning = turn.suspended === undefined;
-    return turn;
+  /** Opens a turn, replacing the suspended turn that it continues; it starts later or is suspended. */
+  #open(start: TurnStart): MemoryTurn {
+    const { config } = this;
+    const signal = anySignal(config.signal, config.scope?.signal, start.signal);
+    this.#turn = new MemoryTurn({ ...start, signal }, config.store !== undefined);
+    return this.#turn;
   }
 
   /** Starts the open turn and notifies listeners immediately. */
   #start(turn: MemoryTurn): void {
-    turn.hasStarted = true;
+    turn.isRunning = true;
     this.#unsubscribeTasks ??= this.#taskQueue.subscribe((event) => {
       if (event.task.conversationId !== this.config.id) return;
       this.events.emit(event);
@@ -368,25 +327,48 @@ export class MemoryTurns {
       this.#restTasks();
       this.#notifyIdle();
     });
-    this.events.emit({ type: 'turn-start', turn: turn.turn });
+    this.events.emit({ type: 'turn-start', turn: turn.start.turn });
+    void this.#take(turn);
+  }
+
+  /** Runs a turn, and starts the next one. */
+  async #take(turn: MemoryTurn): Promise<void> {
+    const { outcome } = turn.start;
+    // The caller that opened the turn continues first.
+    await Promise.resolve();
+    try {
+      const result = await this.#run(turn);
+      if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
+      this.#leave(turn, { result });
+      outcome?.resolve(result);
+    } catch (error) {
+      turn.fail();
+      this.#leave(turn, { error });
+      if (outcome === undefined) this.#logFailure('Turn failed', error);
+      else outcome.reject(error);
+    }
+    // A listener may have begun another turn.
+    this.#restTasks();
     this.#work();
   }
 
+  /** Reports that the run of a turn has ended or is suspended; the work that it has started continues. */
+  #leave(turn: MemoryTurn, end: { readonly result: ToolLoopResult } | { readonly error: unknown }): void {
+    turn.leave();
+    if (turn.suspended === undefined) this.#endTurn();
+    this.events.emit({ type: 'turn-end', turn: turn.start.turn, ...end });
+  }
+
   async #run(turn: MemoryTurn): Promise<ToolLoopResult> {
-    const { begin, signal, history, scope } = turn;
-    const { systemPrompt, store } = this.config;
-    // A suspended run keeps its system prompt.
-    const promptLength =
-      begin.status === 'running'
-        ? Number(systemPrompt !== undefined)
-        : begin.state.messages.length - history.messages.length;
+    const { signal, start } = turn;
+    const { scope } = start;
     const running = new Set<string>();
     const sink = (event: LoopEvent): void => {
       if (event.type === 'call-start') running.add(event.callId);
       if (event.type === 'call-end' || event.type === 'call-suspended') running.delete(event.callId);
       // Progress of work that outlives its call is reported as `task-progress`.
       if (event.type === 'call-progress' && !running.has(event.callId)) return;
-      if (event.type === 'run-end') turn.end(event.result, promptLength);
+      if (event.type === 'run-end') turn.end(event.result);
       this.events.emit(event);
       if (event.type !== 'call-end') return;
       const { callId, tool, result, record } = event;
@@ -401,45 +383,18 @@ export class MemoryTurns {
       scope,
       sink,
       hasReader: () => this.events.hasListeners,
-      onStep: turn.stepListener(promptLength),
+      onStep: turn.onStep,
     };
-    const drive = async (): Promise<ToolLoopResult> => {
-      // If two processes resume a run in the store, only one claims it. An aborted turn ends here in any case.
-      if (begin.status === 'answered' && begin.isKept && store !== undefined) {
-        const { answers, answeredBy, state } = begin;
-        const resumption = { answers, answeredBy, scope };
-        try {
-          return await driveStoredRun(config, { store, runId: state.runId }, { resumption, deps });
-        } catch (error) {
-          if (!signal.aborted) throw error;
-        }
-      }
-      let start: RunStart;
-      try {
-        start = await startOf(turn, config);
-      } catch (error) {
-        // An abort ends a turn even if its run cannot continue; then there is nothing to start.
-        if (!signal.aborted) throw error;
-        return abortedBefore((begin.status === 'running' ? history : begin.state).messages, signal);
-      }
-      return driveLoop(config, start, deps);
-    };
-    const result = await drive();
-    turn.end(result, promptLength);
+    const result = await drive(turn, config, deps);
+    turn.end(result);
     return result;
   }
 
-  /** Ends the run of a turn and calls `report`; the work that it has started is no longer aborted with it. */
-  #leave(turn: MemoryTurn, report: () => void): void {
-    turn.leave();
-    this.#isRunning = false;
-    if (turn.suspended === undefined) this.#endTurn();
-    turn.within(() => {
-      report();
-      // A listener may have begun another turn.
-      this.#restTasks();
-      this.#work();
-    });
+  /** The history of a restored turn: after the system prompt, which a suspended run keeps. */
+  #historyOf(begin: TurnStatus): HistoryView {
+    if (begin.status === 'running') return this.#history.extended(this.config.systemPrompt, []);
+    const messages = [...begin.state.messages];
+    return new HistoryView(messages, messages.length - this.messages.length);
   }
 
   /** Closes the open turn, though its run may not have ended. */
@@ -447,12 +402,11 @@ export class MemoryTurns {
     this.#history = this.#turn?.history ?? this.#history;
     this.#turn?.leave();
     this.#turn = undefined;
-    this.#isRunning = false;
   }
 
   /** Unsubscribes from the queue if no turn runs and no work continues. */
   #restTasks(): void {
-    if (this.#isRunning || this.tasks.length > 0) return;
+    if (this.#turn?.isRunning || this.tasks.length > 0) return;
     this.#unsubscribeTasks?.();
     this.#unsubscribeTasks = undefined;
   }
@@ -479,9 +433,8 @@ export class MemoryTurns {
   }
 
   #notifyIdle(): void {
-    const isTurnAtRest =
-      !this.#isRunning && !this.#isHeld && (this.#turn !== undefined || this.#inbox.size === 0);
-    if (this.#idleWaiters.length === 0 || !isTurnAtRest) return;
+    const isAtRest = this.#turn === undefined ? this.#inbox.size === 0 : this.suspended !== undefined;
+    if (this.#idleWaiters.length === 0 || this.#isHeld || !isAtRest) return;
     const hasTasks = this.tasks.length > 0;
     const over = this.#idleWaiters.filter(({ tasks }) => !tasks || !hasTasks);
     this.#idleWaiters = this.#idleWaiters.filter((waiter) => !over.includes(waiter));
@@ -503,7 +456,8 @@ export class MemoryTurns {
 /** Receives the outcome of a turn. */
 type Outcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
 
-interface StartedTurn {
+/** What a turn begins or continues with in this process. */
+interface TurnStart {
   readonly turn: Turn;
   /** Without a signal, because work that the turn starts outlives it. */
   readonly scope: CallScope;
@@ -512,8 +466,6 @@ interface StartedTurn {
   readonly begin: TurnStatus;
   /** The history with the origin of the turn. */
   readonly history: HistoryView;
-  /** Suspended runs of the turn are in a store. */
-  readonly hasStore: boolean;
   /** The owner of the turn is certain: it began in this process, or its snapshot is signed. */
   readonly isCertain: boolean;
   readonly outcome?: Outcome | undefined;
@@ -521,32 +473,24 @@ interface StartedTurn {
 
 /** A turn that has begun in this process, its progress, and its state for a snapshot. */
 class MemoryTurn {
-  readonly turn: Turn;
-  readonly scope: CallScope;
-  readonly begin: TurnStatus;
-  readonly isCertain: boolean;
-  readonly outcome: Outcome | undefined;
-  readonly within = AsyncLocalStorage.snapshot();
   /** The history up to the last message whose calls all have their answers. */
   history: HistoryView;
   /** The state for a snapshot; `undefined` once the run has ended. */
   status: TurnStatus | (() => TurnStatus) | undefined;
   /** In this process. */
-  hasStarted = false;
+  isRunning = false;
   readonly #stop = new AbortController();
   #ended: ToolLoopResult | undefined;
-  readonly #hasStore: boolean;
   readonly #unfollow: () => void;
 
-  constructor({ turn, scope, signal, begin, history, hasStore, isCertain, outcome }: StartedTurn) {
-    this.turn = turn;
-    this.scope = scope;
-    this.begin = begin;
+  constructor(
+    readonly start: TurnStart,
+    /** Suspended runs of the turn are in a store. */
+    private readonly hasStore: boolean,
+  ) {
+    const { begin, history, signal } = start;
     this.status = begin;
     this.history = history;
-    this.isCertain = isCertain;
-    this.outcome = outcome;
-    this.#hasStore = hasStore;
     this.#unfollow = signal ? onAbort(signal, () => this.abort(signal.reason)) : () => {};
   }
 
@@ -559,84 +503,82 @@ class MemoryTurn {
     this.#stop.abort(reason);
   }
 
-  /** Removes the listeners of its signals. */
+  /** Ends the run of the turn, and removes the listeners of its signals. */
   leave(): void {
+    this.isRunning = false;
     this.#unfollow();
   }
 
-  /** The waits of the run, if it has any. */
+  /** The waits of the run, if it is suspended. */
   get suspended(): SuspendedStatus | undefined {
     const { status } = this;
-    return typeof status === 'object' && status.status === 'suspended' ? status : undefined;
+    const isSuspended = typeof status === 'object' && status.status === 'suspended' && !this.isRunning;
+    return isSuspended ? status : undefined;
   }
 
   /** The suspended turn with its answers. */
   resumedWith(
     answered: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
     resumedBy: 'answer' | 'abort',
-  ): Omit<StartedTurn, 'hasStore' | 'signal'> {
-    const { turn, scope, history, isCertain } = this;
-    const suspended = this.suspended as SuspendedStatus;
-    const begin = { ...suspended, status: 'answered', ...answered } as const;
-    return { turn: { ...turn, resumedBy }, scope, begin, history, isCertain };
+  ): TurnStart {
+    const { turn, scope, isCertain } = this.start;
+    const begin = { ...(this.suspended as SuspendedStatus), status: 'answered', ...answered } as const;
+    return { turn: { ...turn, resumedBy }, scope, begin, history: this.history, isCertain };
   }
 
-  /** The state of the turn before its answers, if the run has not continued with them. */
-  get untouched(): SuspendedStatus | undefined {
-    const { begin, status } = this;
-    if (status !== begin || begin.status !== 'answered') return undefined;
-    return { status: 'suspended', state: begin.state, isKept: begin.isKept };
+  /** The run rejected: if its answers were refused, the turn stays suspended; all other errors end it. */
+  fail(): void {
+    const { begin } = this.start;
+    const isRefused = this.status === begin && begin.status === 'answered';
+    this.status = isRefused ? { status: 'suspended', state: begin.state, isKept: begin.isKept } : undefined;
   }
 
-  /**
-   * Follows the steps of its run. `promptLength`: the number of messages of the run that are not part of the history.
-   */
-  stepListener(promptLength: number): NonNullable<RunDeps['onStep']> {
-    return (run, end) => {
-      if (end?.status !== 'suspended') {
-        this.history = new HistoryView(run.messages, promptLength);
-        const { toolCalls, iterations, usage } = run;
-        const { length } = toolCalls;
-        // Evaluated when a snapshot is made. Counts of the run after this step belong to the next one.
-        const progress = (): TurnStatus => {
-          const { messages: _, ...now } = progressOf(run);
-          const calls = now.toolCalls.slice(0, length);
-          return { status: 'running', progress: { ...now, toolCalls: calls, iterations, usage } };
-        };
-        this.status = end === undefined ? progress : undefined;
-      }
-      // With a store, the run is only safe there after it has ended.
-      else if (end.state !== undefined && !this.#hasStore)
-        this.status = { status: 'suspended', state: end.state, isKept: false };
-    };
-  }
+  /** Follows the steps of its run. */
+  readonly onStep: NonNullable<RunDeps['onStep']> = (run, end) => {
+    if (end?.status !== 'suspended') {
+      this.history = new HistoryView(run.messages, this.history.from);
+      const { toolCalls, iterations, usage } = run;
+      const { length } = toolCalls;
+      // Evaluated when a snapshot is made. Counts of the run after this step belong to the next one.
+      const progress = (): TurnStatus => {
+        const { messages: _, ...now } = progressOf(run);
+        const calls = now.toolCalls.slice(0, length);
+        return { status: 'running', progress: { ...now, toolCalls: calls, iterations, usage } };
+      };
+      this.status = end === undefined ? progress : undefined;
+    }
+    // With a store, the run is only safe there after it has ended.
+    else if (end.state !== undefined && !this.hasStore)
+      this.status = { status: 'suspended', state: end.state, isKept: false };
+  };
 
   /** The run has ended, or waits for answers. */
-  end(result: ToolLoopResult, promptLength: number): void {
+  end(result: ToolLoopResult): void {
     if (result === this.#ended) return;
     this.#ended = result;
     const { state, status } = result;
     const messages = result.messages as Message[];
-    this.history = new HistoryView(messages, promptLength);
-    const isKept = this.#hasStore && status === 'suspended';
+    this.history = new HistoryView(messages, this.history.from);
+    const isKept = this.hasStore && status === 'suspended';
     this.status = state && { status: 'suspended', state, isKept };
     // Later turns append to the array of the run, so readers of the result receive a copy.
-    const { length } = messages;
-    let copy: Message[] | undefined;
-    const get = (): Message[] => {
-      copy ??= messages.slice(0, length);
-      return copy;
-    };
-    Object.defineProperty(result, 'messages', { get, enumerable: true, configurable: true });
+    const whole = new HistoryView(messages);
+    Object.defineProperty(result, 'messages', {
+      get: () => whole.messages,
+      enumerable: true,
+      configurable: true,
+    });
   }
 
   /** The form for a snapshot; `undefined` once the run has ended. */
-  stored(): StoredTurn | undefined {
-    const status = typeof this.status === 'function' ? this.status() : this.status;
-    if (status === undefined) return undefined;
-    const { number, origin } = this.turn;
-    const isAborted = status.status !== 'suspended' && this.signal.aborted;
-    return { number, origin, isAborted, standing: status };
+  stored(isClosing: boolean): StoredTurn | undefined {
+    const standing = typeof this.status === 'function' ? this.status() : this.status;
+    if (standing === undefined) return undefined;
+    const { number, origin } = this.start.turn;
+    const isAborted = standing.status !== 'suspended' && this.signal.aborted;
+    // The aborted run removes itself from the store when it ends.
+    const isFreed = isClosing && standing.status === 'answered';
+    return { number, origin, isAborted, standing: isFreed ? { ...standing, isKept: false } : standing };
   }
 }
 
@@ -645,22 +587,17 @@ class HistoryView {
   readonly #to: number;
   #copy: readonly Message[] | undefined;
 
-  /** Messages before `from` are not part of the history. */
+  /** Runs that start here append to `source`. Its messages before `from` are not part of the history. */
   constructor(
-    private readonly source: Message[],
-    private readonly from = 0,
+    readonly source: Message[],
+    readonly from = 0,
   ) {
     this.#to = source.length;
   }
 
   get messages(): readonly Message[] {
-    this.#copy ??= Object.freeze(this.source.slice(this.from, this.#to));
+    this.#copy ??= this.source.slice(this.from, this.#to);
     return this.#copy;
-  }
-
-  /** The messages for a run that starts here, which appends to them. */
-  get forRun(): readonly Message[] {
-    return this.source;
   }
 
   /**
@@ -677,19 +614,41 @@ class HistoryView {
   }
 }
 
+/** Runs a turn until it ends or waits for answers. */
+async function drive(
+  { start, signal }: MemoryTurn,
+  config: ConversationConfig,
+  deps: RunDeps,
+): Promise<ToolLoopResult> {
+  const { begin, scope, history } = start;
+  const throwUnlessAborted = (error: unknown): undefined => {
+    if (!signal.aborted) throw error;
+  };
+  if (begin.status === 'answered' && begin.isKept && config.store !== undefined) {
+    const { answers, answeredBy, state } = begin;
+    const run = { store: config.store, runId: state.runId };
+    const resumption = { answers, answeredBy, scope };
+    // If two processes resume a run in the store, only one claims it. An aborted turn ends here in any case.
+    const result = await driveStoredRun(config, run, { resumption, deps }).catch(throwUnlessAborted);
+    if (result !== undefined) return result;
+  }
+  // An abort ends a turn even if its run cannot continue; then there is nothing to start.
+  const runStart = await startOf(start, config).catch(throwUnlessAborted);
+  return runStart === undefined ? abortedBefore(history.source, signal) : driveLoop(config, runStart, deps);
+}
+
 async function startOf(
-  { begin, history, scope, isCertain }: MemoryTurn,
+  { begin, history, scope, isCertain }: TurnStart,
   config: ConversationConfig,
 ): Promise<RunStart> {
   if (begin.status !== 'running') {
     const { answers, answeredBy } = begin.status === 'answered' ? begin : { answers: [] };
     return { record: await resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain }) };
   }
-  checkOwner({ owner: begin.progress?.owner ?? begin.owner, isCertain }, scope);
-  const messages = history.extended(config.systemPrompt, []).forRun;
-  return begin.progress === undefined
-    ? { messages, isShared: true }
-    : { record: { ...begin.progress, messages } };
+  const { progress, owner } = begin;
+  checkOwner({ owner: progress?.owner ?? owner, isCertain }, scope);
+  const messages = history.source;
+  return progress === undefined ? { messages, isShared: true } : { record: { ...progress, messages } };
 }
 
 const RUNNING = 'a turn is running: wait for its end, or `idle()`';
