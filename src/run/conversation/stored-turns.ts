@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { addSpending, type Spending } from '../../core/contract/budget.js';
-import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
+import type { CallScope, PendingCall } from '../../core/contract/call.js';
 import type {
+  ConversationCommit,
   InboxContent,
   InboxEntry,
   KeptConversation,
@@ -67,10 +68,14 @@ export interface TurnDeps {
 /** The parts of a run's outcome that a conversation stores or reports. */
 type TurnResult = RunOutcome & Pick<ToolLoopResult, 'messages'>;
 
-/** Entries that no longer need a turn, and events before the end of the turn. */
-interface SettledEntries {
-  readonly done: readonly number[];
-  readonly events?: readonly KeptEvent[];
+/** The outcome of a turn whose config could not be loaded. */
+type FailedTurn = Required<Pick<TurnResult, 'status' | 'error'>>;
+
+/** An entry with answers. */
+type AnswersEntry = InboxEntry & { readonly content: Extract<InboxContent, { readonly kind: 'answers' }> };
+
+function isAnswers(entry: InboxEntry): entry is AnswersEntry {
+  return entry.content.kind === 'answers';
 }
 
 /** Takes the turns of a conversation from its log; their runs are in a store, so that any process can continue them. */
@@ -79,6 +84,8 @@ export class StoredTurns {
   #run: KeptRun | undefined;
   /** The events that readers received since the turn last paused, starting with that pause. */
   #emitted: readonly JsonObject[] = [];
+  /** Why the run of the open turn was ended. */
+  #failed: FailedTurn | undefined;
 
   constructor(
     private readonly lease: ConversationClaim,
@@ -109,9 +116,10 @@ export class StoredTurns {
   }
 
   async #begin(entry: InboxEntry): Promise<void> {
-    const { position, content } = entry;
     this.#run = undefined;
-    if (content.kind === 'answers') return this.#refuse(entry, nothingAsked());
+    this.#failed = undefined;
+    if (isAnswers(entry)) return this.#refuse(entry, nothingAsked());
+    const { position, content } = entry;
     const { conversationId, turns, lastEvent } = this.lease.conversation;
     const number = turns + 1;
     const place = { runId: `${conversationId}.${number}`, firstEvent: lastEvent + 1 };
@@ -138,12 +146,13 @@ export class StoredTurns {
       this.#emitted[0]?.type === 'turn-suspended' &&
       !this.#emitted.some((event) => event.type === 'run-start');
     if (!isPaused || run.status === 'ended') await this.lease.emitMissedEvents(turn, run);
-    if (run.status === 'ended') return this.#commitEnded(turn, run, {});
+    if (run.status === 'ended') return this.#commitEnded(turn, run);
     const { pending } = run.state as RunState;
     const { conversationId, isAbortAsked } = this.lease.conversation;
     // If answers have expired, the turn continues without them.
     if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
-    if (!isPaused) await this.#emitSuspended(turn, run);
+    // Its process crashed after it had stored the run and before it reported this.
+    if (!isPaused) await this.#commit(turn, outcomeOf(run));
     this.deps.expect(conversationId, pending);
     return 'waiting';
   }
@@ -159,9 +168,8 @@ export class StoredTurns {
     const next = { ...of, messages: messagesBefore(lease.conversation, content) };
     const signal = lease.turnSignal();
     const loaded = await loadTurnConfig(next, this.deps, { signal, lost: lease.lost });
-    if (loaded.status === 'left') return undefined;
-    if (loaded.status === 'failed') this.#logFailed(loaded.error);
-    if (loaded.status !== 'loaded') return this.#endWithout(turn, loaded, { next, signal });
+    if (loaded === undefined) return undefined;
+    if (!('config' in loaded)) return this.#endWithout(turn, loaded, { next, signal });
     const { systemPrompt, checkpoint = 'step', ...given } = loaded.config;
     const onAsyncResult: ConversationsConfig['onAsyncResult'] = (context, result) => {
       const key = completionKey(context?.idempotencyKey ?? crypto.randomUUID());
@@ -218,59 +226,44 @@ export class StoredTurns {
     await this.#failTurn(turn, error);
   }
 
-  /** Ends a turn whose config could not be loaded; its history is valid. */
+  /** Ends a turn whose config could not be loaded; its history is valid. If its run has begun, it is inspected again. */
   async #endWithout(
     turn: OpenTurn,
-    loaded: Extract<TurnConfig, { readonly status: 'aborted' | 'failed' }>,
+    { error }: EndedTurn,
     { next, signal }: { readonly next: NextTurn; readonly signal: AbortSignal },
   ): Promise<TurnResult | undefined> {
-    const { store } = this.deps.options;
-    const { runId } = turn;
-    const failed = loaded.status === 'failed' ? { status: 'failed' as const, error: loaded.error } : {};
+    if (error !== undefined) this.#logFailed(error);
+    this.#failed = error && { status: 'failed', error };
     if (this.#run === undefined)
-      return { ...abortedBefore([...next.messages, ...promptOf(turn)], signal), ...failed };
-    const reason = errorMessage(loaded.status === 'failed' ? loaded.error : signal.reason);
-    await endStoredRun({ store, runId, reason, from: 'anybody' });
-    const ended = await store.read(runId);
-    if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-    await this.lease.emitMissedEvents(turn, ended);
-    this.#emitted = await this.lease.eventsSince('turn-suspended', turn);
-    await this.#commitEnded(turn, ended, failed);
+      return { ...abortedBefore([...next.messages, ...promptOf(turn)], signal), ...this.#failed };
+    const { store } = this.deps.options;
+    const reason = errorMessage(error ?? signal.reason);
+    await endStoredRun({ store, runId: turn.runId, reason, from: 'anybody' });
     return undefined;
   }
 
   /** Commits a run that ended before its end was committed to the conversation, and settles answers that still wait. */
-  async #commitEnded(turn: OpenTurn, run: KeptRun, failed: Partial<TurnResult>): Promise<'over'> {
-    const { messages, iterations, usage, end } = foldRun(run);
-    const result = { status: 'failed' as const, content: '', messages, iterations, usage, ...end, ...failed };
+  async #commitEnded(turn: OpenTurn, run: KeptRun): Promise<'over'> {
     const { open } = run.state;
     const waits = open === undefined ? [] : openWaits({ ...run.state, runId: run.runId, open });
     const left = new Set(waits.map(({ pending }) => pending.id));
-    const entries = this.lease.conversation.inbox.filter(({ content }) => content.kind === 'answers');
+    const entries = this.lease.conversation.inbox.filter(isAnswers);
     const events = entries.flatMap((entry, index) => {
       if (index === 0 && this.#wasTaken(entry)) return [];
-      const isLate = answersIn(entry).some(({ id }) => left.has(id));
+      const isLate = entry.content.answers.some(({ id }) => left.has(id));
       return [answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined)];
     });
-    await this.#commit(turn, result, { done: entries.map(({ position }) => position), events });
+    const done = entries.map(({ position }) => position);
+    await this.#commit(turn, { ...outcomeOf(run), ...this.#failed }, { done, events });
     return 'over';
   }
 
-  /** Reports a suspended turn whose process crashed after it had stored the run and before it reported this. */
-  async #emitSuspended(turn: OpenTurn, run: KeptRun): Promise<void> {
-    const { pending } = run.state as RunState;
-    const { messages, iterations, usage, spent, open } = foldRun(run);
-    const result = {
-      status: 'suspended' as const,
-      content: open?.content ?? '',
-      messages,
-      iterations,
-      usage,
-    };
-    await this.#commit(turn, { ...result, pending, ...(spent && { spent }) }, { done: [] });
-  }
-
-  async #commit(turn: OpenTurn, result: TurnResult, { done, events = [] }: SettledEntries): Promise<void> {
+  /** `done`: entries that no longer need a turn. `events`: those before the end of the turn. */
+  async #commit(
+    turn: OpenTurn,
+    result: TurnResult,
+    { done = [], events = [] }: Pick<ConversationCommit, 'done' | 'events'> = {},
+  ): Promise<void> {
     const { conversation } = this.lease;
     const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
     if (result.status === 'suspended')
@@ -297,21 +290,20 @@ export class StoredTurns {
     return 'over';
   }
 
-  async #refuse(entry: InboxEntry, error: unknown): Promise<void> {
+  async #refuse(entry: AnswersEntry, error: unknown): Promise<void> {
     const pending = this.#run?.status === 'suspended' ? (this.#run.state as RunState).pending : [];
     // Other answers were faster, or the turn is over; otherwise the answers themselves are wrong.
-    const isLate = !answersIn(entry).every(({ id }) => pending.some((wait) => wait.id === id));
+    const isLate = !entry.content.answers.every(({ id }) => pending.some((wait) => wait.id === id));
     await this.lease.commit({ done: [entry.position], events: [answersJson(entry, { error, isLate })] });
   }
 
   /** The next answers for the run. */
-  get #answers(): InboxEntry | undefined {
-    if (this.#run === undefined) return undefined;
-    return this.lease.conversation.inbox.find(({ content }) => content.kind === 'answers');
+  get #answers(): AnswersEntry | undefined {
+    return this.#run && this.lease.conversation.inbox.find(isAnswers);
   }
 
   /** Whether readers received that these answers were applied, from a process that crashed afterwards. */
-  #wasTaken({ key }: InboxEntry): boolean {
+  #wasTaken({ key }: AnswersEntry): boolean {
     return this.#emitted.some((event) => event.type === 'answers-taken' && event.key === key);
   }
 
@@ -330,14 +322,16 @@ export class StoredTurns {
   }
 }
 
-/** The application's config for a turn, or why the turn cannot run here. */
-type TurnConfig =
-  | { readonly status: 'loaded'; readonly config: ConversationsConfig; readonly scope: CallScope }
-  /** The end of the turn was requested. */
-  | { readonly status: 'aborted' }
-  /** This process closes; another one loads the config again. */
-  | { readonly status: 'left' }
-  | { readonly status: 'failed'; readonly error: Error };
+/** The application's config for a turn. */
+interface TurnConfig {
+  readonly config: ConversationsConfig;
+  readonly scope: CallScope;
+}
+
+/** The end of the turn was requested, or its config cannot be loaded. */
+interface EndedTurn {
+  readonly error?: Error;
+}
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
@@ -347,6 +341,7 @@ const ABORTED_WITHIN_MS = 5_000;
 /**
  * Loads the config and the scope of a turn from the application. It retries failures, because a database may be
  * unavailable for a moment, but no longer than a lease, because other turns wait. An abort does not wait for them.
+ * Returns `undefined` if this process closes: another one loads the config again.
  *
  * @throws InvalidOptionsError, ToolDeclarationError: retries would fail in the same way; the reason of `lost`.
  */
@@ -354,7 +349,7 @@ async function loadTurnConfig(
   next: NextTurn,
   { options, leaseMs, closing }: TurnDeps,
   { signal, lost }: { readonly signal: AbortSignal; readonly lost: AbortSignal },
-): Promise<TurnConfig> {
+): Promise<TurnConfig | EndedTurn | undefined> {
   const { logger, config: configOf, scope: scopeOf } = options;
   const limits = signal.aborted
     ? { signal: lost, timeoutMs: ABORTED_WITHIN_MS }
@@ -369,37 +364,42 @@ async function loadTurnConfig(
       const config = logger === undefined ? given : { logger, ...given };
       asked = 'scope';
       const scope = await withinLimits((async () => (await scopeOf?.(next)) ?? {})(), limits);
-      return { status: 'loaded', config, scope };
+      return { config, scope };
     } catch (error) {
       lost.throwIfAborted();
-      if (signal.aborted) return { status: 'aborted' };
+      if (signal.aborted) return {};
       if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) throw error;
       if (performance.now() - since + wait >= leaseMs) {
         const often = `${tries} ${tries === 1 ? 'time' : 'times'} within ${leaseMs} ms`;
         const message = `The turn was not run: \`${asked}\` of Conversations failed ${often}, at last with: ${errorMessage(error)}`;
-        return { status: 'failed', error: new Error(message, { cause: error }) };
+        return { error: new Error(message, { cause: error }) };
       }
       const message = `\`${asked}\` of Conversations failed for a turn of '${next.conversationId}'; it is asked again`;
       safeLog(logger).warn(message, { error, tries });
     }
     await pause(wait, undefined, { signal: AbortSignal.any([signal, lost, closing]) }).catch(() => {});
     lost.throwIfAborted();
-    if (signal.aborted) return { status: 'aborted' };
-    if (closing.aborted) return { status: 'left' };
+    if (signal.aborted) return {};
+    if (closing.aborted) return undefined;
   }
 }
 
-function answersIn({ content }: InboxEntry): readonly Answer[] {
-  return content.kind === 'answers' ? content.answers : [];
-}
-
 /** Without an entry, the turn is aborted: its calls need no answers. */
-function answersOf(entry: InboxEntry | undefined, owner: unknown) {
-  if (entry?.content.kind !== 'answers') return { answers: [] };
+function answersOf(entry: AnswersEntry | undefined, owner: unknown) {
+  if (entry === undefined) return { answers: [] };
   const { answers, answeredBy, owner: named } = entry.content;
   if (!isSameOwner(owner, named))
     throw new ToolwrightError('RunNotAllowed', 'The answers name another owner than the turn has.');
   return { answers, answeredBy };
+}
+
+/** The outcome of a run that waits or has ended, from its store. */
+function outcomeOf(run: KeptRun): TurnResult {
+  const { messages, iterations, usage, spent, open, end } = foldRun(run);
+  const counts = withoutUndefined({ messages, iterations, usage, spent });
+  if (run.status === 'ended') return { status: 'failed', content: '', ...counts, ...end };
+  const { pending } = run.state as RunState;
+  return { status: 'suspended', content: open?.content ?? '', ...counts, pending };
 }
 
 /** Text deltas of an agent inside a call: its answer is the result of the call. */
@@ -523,7 +523,7 @@ type CheckConfig = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret' | 
 /** Answers before they enter a conversation. */
 interface EnteringAnswers {
   readonly conversationId: string;
-  readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
+  readonly content: AnswersEntry['content'];
   readonly store: ConversationsStore;
   /** Without tools, the turn checks edited arguments itself. */
   readonly config: CheckConfig | ((turn: NextTurn) => CheckConfig | Promise<CheckConfig>);
@@ -600,9 +600,9 @@ export async function enterAnswers(
   const ids = content.answers.map((answer) => answer?.id);
   for (let count = 1; ; count += 1) {
     const kept = await store.conversations.read(conversationId);
-    for (const { content: before } of kept?.inbox ?? []) {
-      const same = before.kind === 'answers' && before.answers.find((answer) => ids.includes(answer?.id));
-      if (!same) continue;
+    for (const { content: before } of kept?.inbox.filter(isAnswers) ?? []) {
+      const same = before.answers.find((answer) => ids.includes(answer?.id));
+      if (same === undefined) continue;
       const by = before.answeredBy === undefined ? '' : `, by ${JSON.stringify(before.answeredBy)}`;
       const message = `${runId} waits for no answer to '${same.id}': it was answered already${by}`;
       throw new ToolwrightError('InvalidAnswer', message);
@@ -619,12 +619,11 @@ export async function enterAnswers(
  * they were wrong or too late.
  */
 function answersJson(
-  { key, content }: InboxEntry,
+  { key, content: { answers, answeredBy } }: AnswersEntry,
   refused?: { readonly error: unknown; readonly isLate: boolean },
 ): KeptEvent {
   if (refused !== undefined)
     return { type: 'answers-refused', key, isLate: refused.isLate, error: errorJson(refused.error) };
-  const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
   return plainJson({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy }) as KeptEvent;
 }
 
@@ -633,7 +632,7 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
   const { conversationId, owner, inbox, turns, turn, lastEvent } = kept;
   const { messages, turns: history } = historyOf(kept);
   const run = turn && (await store.load(turn.runId));
-  const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
+  const isWaiting = run !== undefined && !inbox.some(isAnswers);
   const isOpen = turn !== undefined || inbox.length > 0;
   return withoutUndefined<ConversationView>({
     conversationId,
