@@ -341,7 +341,7 @@ export type {
   Turn,
   TurnOrigin,
 } from './run/conversation/events.js';
-export type { ConversationSnapshot } from './run/conversation/memory-turns.js';
+export type { ConversationSnapshot } from './run/conversation/conversation-snapshot.js';
 export type {
   AnswerOptions,
   ConversationChanges,

@@ -1,7 +1,9 @@
-import type { Spending } from '../../core/contract/budget.js';
-import { type Answer, type PendingCall, SCOPE_OPTION } from '../../core/contract/call.js';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { addSpending, type Spending } from '../../core/contract/budget.js';
+import { type Answer, type CallScope, type PendingCall, SCOPE_OPTION } from '../../core/contract/call.js';
 import { type Message, MODEL, PROVIDER, type UserMessage } from '../../core/contract/llm-provider.js';
-import type { BackgroundTask } from '../../core/contract/tool-context.js';
+import type { BackgroundTask, ToolContext } from '../../core/contract/tool-context.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
 import {
   checkArguments,
   checkOptions,
@@ -11,7 +13,8 @@ import {
   refuseOptions,
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
   FILLED_TEXT,
@@ -23,13 +26,36 @@ import {
   SIGNAL,
   TEXT,
 } from '../../core/kernel/options.js';
-import { registryOf } from '../call/tool-registry.js';
-import type { ToolLoopResult } from '../loop/events.js';
+import { logFailure } from '../call/failure-log.js';
+import { type CompletedCall, completionOf } from '../call/job-dispatch.js';
+import { interruptedResult } from '../call/result-text.js';
+import type { TaskQueue } from '../call/task-queue.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
+import { abortedBefore } from '../loop/loop-run.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
-import { ownerFaults } from '../loop/run-owner.js';
-import type { ConversationListener } from './events.js';
-import { type ConversationSnapshot, MemoryTurns, validateSnapshot } from './memory-turns.js';
+import { askedAnew, resumeWith } from '../loop/resume.js';
+import { checkOwner, ownerFaults } from '../loop/run-owner.js';
+import { signState } from '../loop/suspend.js';
+import {
+  type ConversationSnapshot,
+  type StoredOrigin,
+  type SuspendedStatus,
+  type TurnStatus,
+  type ValidSnapshot,
+  validateSnapshot,
+} from './conversation-snapshot.js';
+import {
+  type ConversationListener,
+  callOfContext,
+  EventHub,
+  nothingAsked,
+  type TurnOrigin,
+  turnMessage,
+  userMessage,
+} from './events.js';
+import { drive, HistoryView, MemoryTurn, type Outcome, type TurnStart } from './memory-turn.js';
 import {
   type AnswerOptions,
   CONTENT,
@@ -38,6 +64,19 @@ import {
   type IdleOptions,
   type TurnOptions,
 } from './options.js';
+
+/** An entry that waits for its turn. */
+interface InboxEntry {
+  readonly origin: TurnOrigin;
+  readonly scope: CallScope;
+  readonly signal?: AbortSignal | undefined;
+  /** Without it, only `turn-end` reports the outcome of the turn. */
+  readonly outcome?: Outcome;
+  /** Runs the turn in the `AsyncLocalStorage` of its caller, not in that of the previous turn. */
+  readonly within: <Result>(run: () => Result) => Result;
+  /** Removes the listener of the signal. */
+  readonly unfollow: () => void;
+}
 
 /**
  * A conversation with a model. It contains the history, the system prompt, the tools and an inbox. Prompts and
@@ -65,9 +104,25 @@ import {
 export class Conversation {
   /** Also the `conversationId` of tool contexts. */
   readonly id: string;
-  readonly #turns: MemoryTurns;
+  #config: ConversationConfig & { readonly tools: ToolRegistry };
+  readonly #events: EventHub;
+  readonly #taskQueue: TaskQueue;
+  /** In order of arrival. */
+  readonly #inbox = new Set<InboxEntry>();
+  /** The messages before the open turn. */
+  #history: HistoryView;
+  /** The running or suspended turn. */
+  #turn: MemoryTurn | undefined;
+  /** The number of turns begun so far. */
+  #count = 0;
+  /** By turns that have ended. */
+  #spent: Spending | undefined;
+  /** No turn starts, because the conversation was just restored. */
+  #isHeld = false;
   /** Its snapshot when it was closed. */
   #closed: ConversationSnapshot | undefined;
+  readonly #idleWaiters = new Set<{ readonly tasks: boolean; readonly resolve: () => void }>();
+  #unsubscribeTasks: (() => void) | undefined;
 
   constructor(config: ConversationConfig) {
     const care = config?.history === 'refuse' ? 'refuse' : 'repair';
@@ -79,7 +134,11 @@ export class Conversation {
     const { id = crypto.randomUUID() } = config;
     const messages = givenHistory({ messages: config.messages ?? [] }, config.logger);
     this.id = id;
-    this.#turns = new MemoryTurns({ ...config, id, messages, tools: registryOf(config.tools) });
+    const tools = registryOf(config.tools);
+    this.#config = { ...config, tools };
+    this.#history = new HistoryView([...messages]);
+    this.#taskQueue = config.tasks ?? tools.tasks;
+    this.#events = new EventHub((error) => this.#logFailure('A listener of a conversation threw', error));
   }
 
   /**
@@ -116,7 +175,7 @@ export class Conversation {
     const valid = validateSnapshot(snapshot, config.stateSecret);
     const { id, messages } = valid.snapshot;
     const conversation = new Conversation({ ...config, id, messages });
-    conversation.#turns.restore(valid);
+    conversation.#restore(valid);
     return conversation;
   }
 
@@ -125,22 +184,22 @@ export class Conversation {
    * last such message. Frozen, and replaced by a new array when it grows.
    */
   get messages(): readonly Message[] {
-    return this.#turns.messages;
+    return Object.freeze((this.#turn?.history ?? this.#history).messages);
   }
 
   /** The waits of a suspended run; otherwise empty. */
   get pending(): readonly PendingCall[] {
-    return this.#turns.suspended?.state.pending ?? [];
+    return this.#suspended?.state.pending ?? [];
   }
 
   /** The amounts spent by its turns, including a suspended one; only if they have a budget. */
   get spent(): Spending | undefined {
-    return this.#turns.spent;
+    return addSpending(this.#spent, this.#suspended?.state.spent);
   }
 
-  /** Work that tools have started and that is not completed. */
+  /** Work that tools have started and that is not completed, in the order in which it was started. */
   get tasks(): readonly BackgroundTask[] {
-    return this.#turns.tasks;
+    return this.#taskQueue.tasks.filter(({ conversationId }) => conversationId === this.id);
   }
 
   /**
@@ -159,7 +218,7 @@ export class Conversation {
       invalidArguments({ of, given: { content }, rules: { content: CONTENT } }),
     );
     const own = typeof content === 'string' ? content : [...content];
-    return this.#turns.enter({ kind: 'prompt', content: own }, options);
+    return this.#enter({ kind: 'prompt', content: own }, options);
   }
 
   /**
@@ -179,7 +238,14 @@ export class Conversation {
   async continue(options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
     checkTurn(options, TURN_OPTIONS);
-    return this.#turns.continue(options);
+    this.#checkFree('It was not continued');
+    if (this.#inbox.size > 0) throw notReady('It was not continued', 'what waits for a turn comes first');
+    const role = this.messages.at(-1)?.role;
+    if (role !== 'user' && role !== 'tool') {
+      const end = role === undefined ? 'nothing was said yet' : 'the model has said the last word';
+      throw notReady('It was not continued', `${end}: use \`prompt\``);
+    }
+    return this.#enter({ kind: 'continue' }, options);
   }
 
   /**
@@ -200,10 +266,17 @@ export class Conversation {
     this.#checkOpen();
     checkOptions(changes, CHANGES);
     const { tools, systemPrompt } = changes;
-    this.#turns.update({
-      ...withoutUndefined({ ...changes, tools: tools && registryOf(tools) }),
+    const registry = tools === undefined ? this.#config.tools : registryOf(tools);
+    if (this.#turn !== undefined && this.#suspended === undefined)
+      throw notReady('It was not changed', RUNNING);
+    // The queue stays, so that running work is still listed and can be cancelled.
+    this.#config = {
+      ...this.#config,
+      ...withoutUndefined(changes),
       ...(systemPrompt === '' ? { systemPrompt: undefined } : {}),
-    });
+      tools: registry,
+      tasks: this.#taskQueue,
+    };
   }
 
   /**
@@ -222,7 +295,11 @@ export class Conversation {
   editHistory(change: (messages: Message[]) => readonly Message[]): void {
     this.#checkOpen();
     checkArguments({ of: 'Conversation.editHistory', given: { change }, rules: { change: FUNCTION } });
-    this.#turns.edit(change);
+    this.#checkFree('Its history was not edited');
+    const edited = change([...this.messages]);
+    const where = 'Conversation.editHistory';
+    refuseOptions(historyFaults(edited, 'refuse').map((fault) => ({ ...fault, where })));
+    this.#history = new HistoryView([...edited]);
   }
 
   /**
@@ -237,7 +314,37 @@ export class Conversation {
   async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
     checkTurn(options, ANSWER_OPTIONS);
-    return this.#turns.answer(answers, options);
+    const { signal, scope } = options;
+    const suspended = this.#suspended;
+    const turn = this.#turn;
+    if (turn === undefined || suspended === undefined) throw nothingAsked();
+    const { start } = turn;
+    const answeredBy = plainJson(options.answeredBy);
+    const checking = resumeWith(this.#config, suspended.state, {
+      answers,
+      answeredBy,
+      // A given scope must contain the owner, too.
+      scope: scope ?? start.scope,
+      // For a run in the store, the stored state is authoritative.
+      isCertain: start.isCertain || suspended.isKept,
+      isTrial: true,
+    });
+    const take = async (): Promise<ToolLoopResult> => {
+      // The turn was answered or aborted while edited arguments were checked.
+      if (this.#suspended !== suspended || this.#closed) throw nothingAsked();
+      const outcome = Promise.withResolvers<ToolLoopResult>();
+      const parts = { scope: this.#scopeOf(start.scope, scope), signal: anySignal(signal, scope?.signal) };
+      this.#start(this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome }));
+      return outcome.promise;
+    };
+    const refuse = (error: unknown): never => {
+      const anew = askedAnew(error, this.#config.stateSecret);
+      // For a run in the store, the process that claims it requests the approval again.
+      if (anew !== undefined && !suspended.isKept && this.#suspended === suspended)
+        turn.status = { ...suspended, state: anew };
+      throw error;
+    };
+    return checking instanceof Promise ? checking.then(take, refuse) : take();
   }
 
   /**
@@ -246,7 +353,7 @@ export class Conversation {
    */
   subscribe(listener: ConversationListener): () => void {
     checkArguments({ of: 'Conversation.subscribe', given: { listener }, rules: { listener: FUNCTION } });
-    return this.#turns.events.subscribe(listener);
+    return this.#events.subscribe(listener);
   }
 
   /**
@@ -255,7 +362,14 @@ export class Conversation {
    * turn continues (`cancel`). Does nothing between turns.
    */
   abort(reason?: unknown): void {
-    this.#turns.abort(reason);
+    const turn = this.#turn;
+    if (turn?.suspended === undefined) {
+      turn?.stop.abort(reason);
+      return;
+    }
+    const resumed = this.#open(turn.resumedWith({ answers: [] }, 'abort'));
+    resumed.stop.abort(reason);
+    this.#start(resumed);
   }
 
   /**
@@ -263,7 +377,7 @@ export class Conversation {
    * is no such work.
    */
   cancel(taskId: string, reason?: string): boolean {
-    return this.#turns.cancel(taskId, reason);
+    return this.tasks.some(({ id }) => id === taskId) && this.#taskQueue.cancel(taskId, reason);
   }
 
   /**
@@ -272,12 +386,15 @@ export class Conversation {
    */
   async idle(options: IdleOptions = {}): Promise<void> {
     checkOptions(options, IDLE_OPTIONS);
-    return this.#turns.idle(options.tasks ?? false);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#idleWaiters.add({ tasks: options.tasks ?? false, resolve });
+    this.#notifyIdle();
+    return promise;
   }
 
   /** The snapshot for `restore`: independent plain JSON. The conversation continues. */
   toJSON(): ConversationSnapshot {
-    return this.#closed ?? this.#turns.snapshot();
+    return this.#closed ?? this.#snapshot({ isClosing: false });
   }
 
   /**
@@ -285,7 +402,18 @@ export class Conversation {
    * waiting entries dropped, but the snapshot still contains them. Listeners still receive the end events.
    */
   close(): ConversationSnapshot {
-    this.#closed ??= this.#turns.close();
+    if (this.#closed !== undefined) return this.#closed;
+    this.#closed = this.#snapshot({ isClosing: true });
+    const closed = new DOMException('The conversation was closed.', 'AbortError');
+    for (const entry of this.#inbox) {
+      entry.unfollow();
+      entry.outcome?.resolve(abortedBefore(this.messages, AbortSignal.abort(closed)));
+    }
+    this.#inbox.clear();
+    for (const { id } of this.tasks) this.cancel(id, 'the conversation was closed');
+    if (this.#turn?.isRunning) this.#turn.stop.abort(closed);
+    else this.#endTurn();
+    this.#notifyIdle();
     return this.#closed;
   }
 
@@ -293,6 +421,270 @@ export class Conversation {
     if (this.#closed !== undefined)
       throw new ToolwrightError('RunAborted', 'The conversation was closed in this process.');
   }
+
+  /** The waits of the open turn, if it is suspended. */
+  get #suspended(): SuspendedStatus | undefined {
+    return this.#turn?.suspended;
+  }
+
+  #enter(origin: TurnOrigin, { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
+    const stop = anySignal(signal, scope?.signal);
+    if (stop?.aborted) return Promise.resolve(abortedBefore(this.messages, stop));
+    const outcome = Promise.withResolvers<ToolLoopResult>();
+    this.#add({ origin, scope: this.#scopeOf(this.#config.scope, scope), signal: stop, outcome });
+    this.#work();
+    return outcome.promise;
+  }
+
+  #snapshot({ isClosing }: { readonly isClosing: boolean }): ConversationSnapshot {
+    const { scope, stateSecret: secret } = this.#config;
+    const turn = this.#turn;
+    const inbox = Array.from(
+      this.#inbox,
+      ({ origin, scope: { owner } }): StoredOrigin => (owner === undefined ? origin : { ...origin, owner }),
+    );
+    const isOwned = [scope, turn?.start.scope, ...inbox].some((named) => named?.owner !== undefined);
+    const snapshot = {
+      version: 2,
+      id: this.id,
+      messages: this.messages,
+      turns: this.#count,
+      turn: turn?.stored(isClosing),
+      inbox,
+      tasks: this.tasks,
+      spent: this.#spent,
+    };
+    return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
+  }
+
+  /** Continues from a snapshot, in the next turn of the event loop. */
+  #restore({ snapshot: { turns, turn, inbox, tasks, spent }, isCertain }: ValidSnapshot): void {
+    this.#count = turns;
+    this.#spent = spent;
+    this.#isHeld = true;
+    const scope = this.#scopeOf(this.#config.scope);
+    const refused = inbox.flatMap(({ owner, ...origin }) => {
+      try {
+        checkOwner({ owner, isCertain }, scope);
+        this.#add({ origin, scope });
+        return [];
+      } catch (error) {
+        return [{ origin, error }];
+      }
+    });
+    const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
+    for (const { task, result } of lost) {
+      const { tool, callId, id: taskId } = task;
+      this.#add({ origin: completionOf({ tool, callId, taskId }, result), scope });
+    }
+    if (turn !== undefined) {
+      const { number, origin, isAborted, standing: begin } = turn;
+      const resumedBy = begin.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
+      const opened = this.#open({
+        turn: { number, origin, ...resumedBy },
+        scope,
+        begin,
+        history: this.#historyOf(begin),
+        isCertain,
+      });
+      if (isAborted) opened.stop.abort(new DOMException('The turn was aborted.', 'AbortError'));
+    }
+    const restored = this.#turn;
+    setImmediate(() => {
+      this.#isHeld = false;
+      if (this.#closed) return this.#notifyIdle();
+      for (const ended of lost) this.#events.emit({ type: 'task-end', ...ended });
+      for (const { origin, error } of refused) {
+        this.#count += 1;
+        this.#logFailure('Turn failed', error);
+        this.#events.emit({ type: 'turn-end', turn: { number: this.#count, origin }, error });
+      }
+      // An answer or an abort has replaced a suspended turn that it continues.
+      if (restored !== undefined && restored === this.#turn && !this.#suspended) this.#start(restored);
+      else this.#work();
+    });
+  }
+
+  #begin(entry: InboxEntry): void {
+    const { origin, scope, signal, outcome, within, unfollow } = entry;
+    this.#inbox.delete(entry);
+    unfollow();
+    this.#count += 1;
+    const said = turnMessage(origin);
+    const history = this.#history.extended(this.#config.systemPrompt, said === undefined ? [] : [said]);
+    const begin = withoutUndefined({ status: 'running' as const, owner: scope.owner });
+    const turn = { number: this.#count, origin };
+    within(() => this.#start(this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome })));
+  }
+
+  /** Starts the next turn if one can start. */
+  #work(): void {
+    const [entry] = this.#inbox;
+    const isStopped = this.#isHeld || this.#closed !== undefined;
+    if (this.#turn === undefined && !isStopped && entry !== undefined) this.#begin(entry);
+    else this.#notifyIdle();
+  }
+
+  #add(arrived: Omit<InboxEntry, 'within' | 'unfollow'>): void {
+    const { signal, outcome } = arrived;
+    const withdraw = (): void => {
+      this.#inbox.delete(entry);
+      outcome?.resolve(abortedBefore(this.messages, signal));
+      this.#notifyIdle();
+    };
+    const unfollow = signal === undefined ? () => {} : onAbort(signal, withdraw);
+    const entry: InboxEntry = { ...arrived, unfollow, within: AsyncLocalStorage.snapshot() };
+    this.#inbox.add(entry);
+  }
+
+  /** Opens a turn, replacing the suspended turn that it continues; it starts later or is suspended. */
+  #open(start: TurnStart): MemoryTurn {
+    const config = this.#config;
+    const signal = anySignal(config.signal, config.scope?.signal, start.signal);
+    this.#turn = new MemoryTurn({ ...start, signal }, config.store !== undefined);
+    return this.#turn;
+  }
+
+  /** Starts the open turn and notifies listeners immediately. */
+  #start(turn: MemoryTurn): void {
+    turn.isRunning = true;
+    this.#unsubscribeTasks ??= this.#taskQueue.subscribe((event) => {
+      if (event.task.conversationId !== this.id) return;
+      this.#events.emit(event);
+      if (event.type !== 'task-end') return;
+      this.#restTasks();
+      this.#notifyIdle();
+    });
+    this.#events.emit({ type: 'turn-start', turn: turn.start.turn });
+    void this.#take(turn);
+  }
+
+  /** Runs a turn, and starts the next one. */
+  async #take(turn: MemoryTurn): Promise<void> {
+    const { outcome } = turn.start;
+    // The caller that opened the turn continues first.
+    await Promise.resolve();
+    try {
+      const result = await this.#run(turn);
+      if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
+      this.#leave(turn, { result });
+      outcome?.resolve(result);
+    } catch (error) {
+      turn.fail();
+      this.#leave(turn, { error });
+      if (outcome === undefined) this.#logFailure('Turn failed', error);
+      else outcome.reject(error);
+    }
+    // A listener may have begun another turn.
+    this.#restTasks();
+    this.#work();
+  }
+
+  /** Reports that the run of a turn has ended or is suspended; the work that it has started continues. */
+  #leave(turn: MemoryTurn, end: { readonly result: ToolLoopResult } | { readonly error: unknown }): void {
+    turn.leave();
+    if (turn.suspended === undefined) this.#endTurn();
+    this.#events.emit({ type: 'turn-end', turn: turn.start.turn, ...end });
+  }
+
+  async #run(turn: MemoryTurn): Promise<ToolLoopResult> {
+    const { scope } = turn.start;
+    const running = new Set<string>();
+    const sink = (event: LoopEvent): void => {
+      if (event.type === 'call-start') running.add(event.callId);
+      if (event.type === 'call-end' || event.type === 'call-suspended') running.delete(event.callId);
+      // Progress of work that outlives its call is reported as `task-progress`.
+      if (event.type === 'call-progress' && !running.has(event.callId)) return;
+      if (event.type === 'run-end') turn.end(event.result);
+      this.#events.emit(event);
+      if (event.type !== 'call-end') return;
+      const { callId, tool, result, record } = event;
+      this.#emitUserMessage(result, { tool, callId, taskId: record.taskId });
+    };
+    const config: ConversationConfig = {
+      ...this.#config,
+      signal: turn.stop.signal,
+      onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
+    };
+    const deps = { scope, sink, hasReader: () => this.#events.hasListeners, onStep: turn.onStep };
+    const result = await drive(turn, config, deps);
+    turn.end(result);
+    return result;
+  }
+
+  /** The history of a restored turn: after the system prompt, which a suspended run keeps. */
+  #historyOf(begin: TurnStatus): HistoryView {
+    if (begin.status === 'running') return this.#history.extended(this.#config.systemPrompt, []);
+    const messages = [...begin.state.messages];
+    return new HistoryView(messages, messages.length - this.messages.length);
+  }
+
+  /** Closes the open turn, though its run may not have ended. */
+  #endTurn(): void {
+    this.#history = this.#turn?.history ?? this.#history;
+    this.#turn?.leave();
+    this.#turn = undefined;
+  }
+
+  /** Unsubscribes from the queue if no turn runs and no work continues. */
+  #restTasks(): void {
+    if (this.#turn?.isRunning || this.tasks.length > 0) return;
+    this.#unsubscribeTasks?.();
+    this.#unsubscribeTasks = undefined;
+  }
+
+  /** Handles the completion of work that a turn had started in this scope. */
+  #complete(scope: CallScope, context: ToolContext | undefined, result: ToolResult): void {
+    if (this.#closed) return;
+    const call = callOfContext(context);
+    this.#add({ origin: completionOf(call, result), scope });
+    this.#emitUserMessage(result, call);
+    const { onAsyncResult } = this.#config;
+    callListener(
+      () => onAsyncResult?.(context, result),
+      (error) => this.#logFailure('A listener for async results threw', error),
+    );
+    // After the end of the task has been reported.
+    queueMicrotask(() => this.#work());
+  }
+
+  /** Emits `forUser` of a result, unless it is silent or empty. */
+  #emitUserMessage({ forUser, silent }: ToolResult, call: CompletedCall): void {
+    if (forUser && !silent) this.#events.emit(userMessage(forUser, call));
+  }
+
+  /** The signal of a scope ends a turn, but not the work that the turn starts. */
+  #scopeOf(outer: CallScope | undefined, scope?: CallScope): CallScope {
+    const { signal: _, ...merged } = { ...outer, ...scope };
+    return { ...merged, conversationId: this.id };
+  }
+
+  #notifyIdle(): void {
+    const isAtRest = this.#turn === undefined ? this.#inbox.size === 0 : this.#suspended !== undefined;
+    if (this.#isHeld || !isAtRest) return;
+    for (const waiter of this.#idleWaiters) {
+      if (waiter.tasks && this.tasks.length > 0) continue;
+      this.#idleWaiters.delete(waiter);
+      waiter.resolve();
+    }
+  }
+
+  /** Throws if a turn runs or is suspended. */
+  #checkFree(what: string): void {
+    if (this.#suspended !== undefined) throw notReady(what, 'a turn waits for answers: answer or abort it');
+    if (this.#turn !== undefined) throw notReady(what, RUNNING);
+  }
+
+  #logFailure(what: string, error: unknown): void {
+    const { logger, tools } = this.#config;
+    logFailure(logger ?? tools.logger, { what, error, at: { conversationId: this.id } });
+  }
+}
+
+const RUNNING = 'a turn is running: wait for its end, or `idle()`';
+
+function notReady(what: string, why: string): ToolwrightError {
+  return new ToolwrightError('ConversationNotReady', `${what}, because ${why}.`);
 }
 
 function checkTurn(options: TurnOptions, table: OptionTable, others: readonly InvalidOption[] = []): void {

@@ -14,7 +14,7 @@ import {
   refuseOptions,
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { closeWithin, MAX_TIMER_MS, onAbort, repeat, unlessAborted } from '../../core/kernel/async.js';
+import { closeWithin, MAX_TIMER_MS, onAbort, repeat } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
@@ -226,29 +226,22 @@ export class Conversations {
     const { leaseMs } = this.#deps;
     const eraseHidden = async () =>
       erase && ((await log.eraseHidden?.({ conversationId, owner, onlyOwner })) ?? false);
-    const news = new News(log, conversationId);
-    try {
-      for (;;) {
-        news.expect();
-        const kept = await log.read(conversationId);
-        if (kept === undefined) return await eraseHidden();
-        if (onlyOwner && !isSameOwner(kept.owner, owner)) {
-          const message = 'It was not deleted: the conversation has another owner.';
-          throw new ToolwrightError('RunNotAllowed', message);
-        }
-        // A repeated request would itself cause a notification.
-        if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
-        const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
-        if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) {
-          await eraseHidden();
-          return true;
-        }
-        // Its holder releases it when the turn has ended; if that process crashes, there is no notification.
-        if (lease === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
+    // Its holder releases it when the turn has ended; if that process crashes, there is no notification.
+    for await (const _ of changesOf(log, conversationId, { everyMs: LOOK_MS })) {
+      const kept = await log.read(conversationId);
+      if (kept === undefined) break;
+      if (onlyOwner && !isSameOwner(kept.owner, owner)) {
+        const message = 'It was not deleted: the conversation has another owner.';
+        throw new ToolwrightError('RunNotAllowed', message);
       }
-    } finally {
-      news.close();
+      // A repeated request would itself cause a notification.
+      if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
+      const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
+      if (lease === undefined || !(await this.#remove(lease, erase ? 'erase' : 'hide'))) continue;
+      await eraseHidden();
+      return true;
     }
+    return eraseHidden();
   }
 
   /** Returns false if it must be tried again, because a turn has begun since the abort request. */
@@ -290,18 +283,11 @@ export class Conversations {
     checkId('idle', conversationId);
     checkOptions(options, METHOD_OPTIONS.idle);
     const { signal } = options;
-    const news = new News(this.#log, conversationId);
-    try {
-      for (;;) {
-        signal?.throwIfAborted();
-        news.expect();
-        const view = await this.snapshot(conversationId);
-        if (view?.status !== 'running') return view;
-        await (signal === undefined ? news.arrival : unlessAborted(news.arrival, signal));
-      }
-    } finally {
-      news.close();
+    for await (const _ of changesOf(this.#log, conversationId, { signal })) {
+      const view = await this.snapshot(conversationId);
+      if (view?.status !== 'running') return view;
     }
+    throw signal?.reason;
   }
 
   /**
@@ -438,53 +424,51 @@ async function* readEvents(
   conversationId: string,
   { after = 0, upTo = Infinity, signal }: EventsOptions,
 ): AsyncGenerator<NumberedEvent, undefined> {
-  const news = new News(log, conversationId);
-  const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
   let last = after;
-  try {
-    while (!signal?.aborted && last < upTo) {
-      news.expect();
+  for await (const _ of changesOf(log, conversationId, { signal })) {
+    for (let isWhole = false; !isWhole && last < upTo; ) {
       const page = await log.events({ conversationId, after: last, limit: PAGE });
+      isWhole = page.length === 0;
       for (const event of page) {
         if (signal?.aborted || event.number > upTo) return undefined;
         last = event.number;
         yield event as NumberedEvent;
       }
-      if (page.length > 0) continue;
-      if (upTo !== Infinity) return undefined;
-      await news.arrival;
+    }
+    if (upTo !== Infinity) return undefined;
+  }
+  return undefined;
+}
+
+interface ChangesOptions {
+  /** Ends the changes. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds after which a change may have been missed; default: no limit. */
+  readonly everyMs?: number;
+}
+
+/** Yields immediately, and whenever the conversation may have changed since then. */
+async function* changesOf(
+  log: ConversationLog,
+  conversationId: string,
+  { signal, everyMs }: ChangesOptions,
+): AsyncGenerator<void, undefined> {
+  let change = Promise.withResolvers<void>();
+  const unwatch = log.watch((news) => {
+    // Any conversation may have been missed.
+    if (news.about === 'missed' || news.conversationId === conversationId) change.resolve();
+  });
+  const unfollow = signal && onAbort(signal, () => change.resolve());
+  try {
+    while (!signal?.aborted) {
+      change = Promise.withResolvers();
+      yield;
+      await (everyMs === undefined ? change.promise : Promise.race([change.promise, pause(everyMs)]));
     }
     return undefined;
   } finally {
-    news.close();
-    unfollow();
-  }
-}
-
-/** Notifications about one conversation: whether there was one since `expect`. */
-class News {
-  /** Ends the subscription. */
-  readonly close: () => void;
-  #next = Promise.withResolvers<void>();
-
-  constructor(log: ConversationLog, conversationId: string) {
-    this.close = log.watch((news) => {
-      // Any conversation may have been missed.
-      if (news.about === 'missed' || news.conversationId === conversationId) this.arrive();
-    });
-  }
-
-  get arrival(): Promise<void> {
-    return this.#next.promise;
-  }
-
-  /** From now on, `arrival` resolves with the next notification. */
-  expect(): void {
-    this.#next = Promise.withResolvers<void>();
-  }
-
-  arrive(): void {
-    this.#next.resolve();
+    unwatch();
+    unfollow?.();
   }
 }
 

@@ -7,7 +7,7 @@ import type { TaskEvent, ToolContext } from '../../core/contract/tool-context.js
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { callListener } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { plainJson } from '../../core/kernel/json.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import type { CompletedCall } from '../call/job-dispatch.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
@@ -124,6 +124,14 @@ export function turnMessage(origin: TurnOrigin): UserMessage | undefined {
   if (origin.kind === 'continue') return undefined;
   if (origin.kind === 'prompt') return { role: 'user', content: origin.content };
   return { role: 'user', content: `[System: async:${origin.tool}] ${origin.text}` };
+}
+
+/** The event of a message to the user. */
+export function userMessage(
+  text: string,
+  { tool, callId, taskId }: CompletedCall,
+): Extract<ConversationEvent, { readonly type: 'user-message' }> {
+  return withoutUndefined({ type: 'user-message', text, tool, callId, taskId });
 }
 
 /** An error for readers in other processes. */

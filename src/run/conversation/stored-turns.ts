@@ -49,6 +49,7 @@ import {
   outcomeJson,
   type RunOutcome,
   turnMessage,
+  userMessage,
 } from './events.js';
 
 /** The dependencies of turns, in addition to their conversation. */
@@ -125,10 +126,7 @@ export class StoredTurns {
     const place = { runId: `${conversationId}.${number}`, firstEvent: lastEvent + 1 };
     const turn: OpenTurn = { number, entry, ...place, isNamed: true };
     const events: KeptEvent[] = [{ type: 'turn-start', turn: turnJson(turn) }];
-    if (content.kind === 'completion' && content.forUser) {
-      const { forUser: text, tool, callId, taskId } = content;
-      events.push({ type: 'user-message', text, tool, callId, ...(taskId ? { taskId } : {}) });
-    }
+    if (content.kind === 'completion' && content.forUser) events.push(userMessage(content.forUser, content));
     await this.lease.commit({ turn, done: [position], events });
   }
 

@@ -8,7 +8,7 @@ import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import { Conversations } from '../../run/conversation/conversations.js';
 import type { ConversationsStore } from '../../run/conversation/conversations-options.js';
-import type { ConversationSnapshot } from '../../run/conversation/memory-turns.js';
+import type { ConversationSnapshot } from '../../run/conversation/conversation-snapshot.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
 import type { ToolLoopResult } from '../../run/loop/events.js';
 import type { ResumeOptions, ToolLoopConfig } from '../../run/loop/options.js';
