@@ -319,6 +319,7 @@ export {
 export { toolToSchema } from './run/call/tool-to-schema.js';
 export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './run/call/waits.js';
 export { Conversation } from './run/conversation/conversation.js';
+export type { ConversationSnapshot } from './run/conversation/conversation-snapshot.js';
 export { Conversations } from './run/conversation/conversations.js';
 export type {
   AnswersOptions,
@@ -341,7 +342,6 @@ export type {
   Turn,
   TurnOrigin,
 } from './run/conversation/events.js';
-export type { ConversationSnapshot } from './run/conversation/conversation-snapshot.js';
 export type {
   AnswerOptions,
   ConversationChanges,
