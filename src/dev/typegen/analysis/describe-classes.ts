@@ -3,8 +3,6 @@ import { dirname, join } from 'node:path';
 import { type DocComment, docKeywords, VALUE_TAGS } from '../comments/doc-comment.js';
 import {
   type CompilerView,
-  calleeOf,
-  lastName,
   type SignatureHandle,
   type SymbolHandle,
   type SyntaxNode,
@@ -197,7 +195,6 @@ function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] 
     const { ClassDeclaration, ModuleDeclaration, ModuleBlock } = view.syntaxKinds;
     if (node.kind === ModuleDeclaration || node.kind === ModuleBlock) found.push(...classesIn(node, view));
     if (node.kind !== ClassDeclaration) return undefined;
-    view.prepare(node);
     found.push(node);
     return undefined;
   });
@@ -384,10 +381,15 @@ const DECLARING_FILE =
  */
 function knownDecorators(node: SyntaxNode, view: CompilerView): readonly KnownDecorator[] {
   return allDecorators(node, view).flatMap((decorator) => {
-    const callee = calleeOf(decorator, view.syntaxKinds);
+    const callee = calleeOf(decorator, view);
     const role = callee && roleOf(callee, view);
     return role === undefined ? [] : [{ role, argument: decorator.expression?.arguments?.[0] }];
   });
+}
+
+/** What a decorator calls, or is. */
+function calleeOf({ expression }: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
+  return expression?.kind === view.syntaxKinds.CallExpression ? expression?.expression : expression;
 }
 
 function hasRole(node: SyntaxNode, view: CompilerView, role: DecoratorRole): boolean {
@@ -400,7 +402,9 @@ function allDecorators(node: SyntaxNode, view: CompilerView): readonly SyntaxNod
 }
 
 function roleOf(callee: SyntaxNode, view: CompilerView): DecoratorRole | undefined {
-  const symbol = view.symbolAt(lastName(callee, view.syntaxKinds));
+  // `Tool` in `toolwright.Tool`.
+  const isMember = callee.kind === view.syntaxKinds.PropertyAccessExpression;
+  const symbol = view.symbolAt((isMember && callee.name) || callee);
   if (symbol === undefined) return undefined;
   const named = roleByFiles(view.declaringFiles(view.unalias(symbol)));
   if (named !== undefined) return named;

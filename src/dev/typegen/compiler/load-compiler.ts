@@ -53,18 +53,11 @@ async function loadNative(
   }
   const [main, syntax] = await Promise.all(paths.map((path) => import(pathToFileURL(path).href)));
   const api = { ...main, ...syntax } as NativeModule;
-  return dialect.method in Object(api.API?.prototype) ? nativeCompiler({ version, dialect, api }) : undefined;
-}
-
-/** The native compiler: the API of its package, and the dialect of its version. */
-interface NativeParts {
-  readonly version: string;
-  readonly dialect: NativeDialect;
-  readonly api: NativeModule;
+  return dialect.method in Object(api.API?.prototype) ? nativeCompiler(version, dialect, api) : undefined;
 }
 
 /** A compiler for TypeScript 7, which runs in a separate process and answers over a pipe. */
-function nativeCompiler({ version, dialect, api }: NativeParts): Compiler {
+function nativeCompiler(version: string, dialect: NativeDialect, api: NativeModule): Compiler {
   let running: NativeApi | undefined;
   let opened: OpenedProject | undefined;
   return {
@@ -84,35 +77,22 @@ function nativeCompiler({ version, dialect, api }: NativeParts): Compiler {
   };
 }
 
-function nativeView(api: NativeModule, path: string, project: NativeProject): CompilerView {
-  const { program, checker, roots, options } = project;
+function nativeView(api: NativeModule, path: string, { program, ...project }: NativeProject): CompilerView {
   const names = program.getSourceFileNames();
   // Handles contain normalized paths: in lower case if the file system ignores case.
   const nameOf = new Map(
     names.flatMap((name) => [[name.toLowerCase(), name] as const, [name, name] as const]),
   );
-  const spelt = (file: string) => nameOf.get(file) ?? nameOf.get(file.toLowerCase()) ?? file;
   return viewOf({
+    ...project,
     api,
     path,
-    roots,
-    options,
     problems: () =>
       [...program.getConfigFileParsingDiagnostics(), ...program.getSyntacticDiagnostics()].map((problem) =>
         describe(problem, program.getSourceFile(problem.fileName ?? '')),
       ),
     files: (isWanted) => names.filter(isWanted).flatMap((name) => program.getSourceFile(name) ?? []),
-    answers: answersOf(checker, api, {
-      ...batchedAnswers(checker, api.SyntaxKind),
-      declarations: (symbol) => (symbol as NativeSymbol).declarations.flatMap((node) => node.resolve() ?? []),
-      declaringFiles: (symbol) => (symbol as NativeSymbol).declarations.map(({ path }) => spelt(path)),
-      aliasOf: (type) => (type as NativeType).getAliasSymbol(),
-      constituents: (type) => (type as NativeType).getTypes() ?? [],
-      literalOf: (type) => (type as NativeType).value,
-      targetOf: (type: NativeType) => (type.target === undefined ? type : type.getTarget()),
-      indexesOf: (type) =>
-        checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.valueType })),
-    }),
+    spelt: (file) => nameOf.get(file) ?? nameOf.get(file.toLowerCase()) ?? file,
   });
 }
 
@@ -123,91 +103,37 @@ function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | 
   return `${fileName}:${lineAt(file.text, pos)}: ${text}`;
 }
 
-/** Combines frequent requests, because each request to TypeScript 7 is a message to another process. */
-function batchedAnswers(checker: NativeChecker, kinds: Numbers) {
-  const types = new WeakMap<object, TypeHandle | undefined>();
-  const symbols = new WeakMap<object, SymbolHandle | undefined>();
-  // A node that cannot have a type: the classic API returns `any` for it.
-  const orAny = (type: TypeHandle | undefined) => type ?? checker.getAnyType();
-  return {
-    prepare(root: SyntaxNode) {
-      const { typed, named } = askedNodes(root, kinds);
-      const typesFound = typed.length > 0 ? checker.getTypeAtLocation(typed) : [];
-      const symbolsFound = named.length > 0 ? checker.getSymbolAtLocation(named) : [];
-      for (const [index, node] of typed.entries()) types.set(node, typesFound[index]);
-      for (const [index, node] of named.entries()) symbols.set(node, symbolsFound[index]);
-    },
-    withTypes(of: readonly SymbolHandle[]) {
-      const found = of.length > 0 ? checker.getTypeOfSymbol(of) : [];
-      for (const [index, symbol] of of.entries()) types.set(symbol, found[index]);
-      return of;
-    },
-    symbolAt: (node: SyntaxNode) => symbols.get(node) ?? checker.getSymbolAtLocation(node),
-    typeAt: (node: SyntaxNode) => orAny(types.get(node) ?? checker.getTypeAtLocation(node)),
-    typeFromNode: (node: SyntaxNode) => orAny(types.get(node) ?? checker.getTypeFromTypeNode(node)),
-    typeOfSymbol: (symbol: SymbolHandle) => orAny(types.get(symbol) ?? checker.getTypeOfSymbol(symbol)),
-  };
-}
-
-/** Collects the nodes below a node that the analysis will ask about, without function bodies. */
-function askedNodes(root: SyntaxNode, kinds: Numbers) {
-  const typeKinds = new Set([
-    kinds.Parameter,
-    kinds.TypeReference,
-    kinds.UnionType,
-    kinds.LiteralType,
-    kinds.ArrayType,
-    kinds.TupleType,
-    kinds.TypeOperator,
-    kinds.ParenthesizedType,
-  ]);
-  // Parameters and written types, for their types.
-  const typed: SyntaxNode[] = [];
-  // Names of types and decorators, for their symbols.
-  const named: SyntaxNode[] = [];
-  const visit = (node: SyntaxNode): undefined => {
-    if (node.kind === kinds.Block) return;
-    if (typeKinds.has(node.kind)) typed.push(node);
-    if (node.typeName !== undefined && node.kind === kinds.TypeReference) named.push(node.typeName);
-    const callee = node.kind === kinds.Decorator ? calleeOf(node, kinds) : undefined;
-    if (callee !== undefined) named.push(lastName(callee, kinds));
-    node.forEachChild(visit);
-  };
-  visit(root);
-  return { typed, named };
-}
-
-/** What a decorator calls, or is. */
-export function calleeOf({ expression }: SyntaxNode, kinds: Numbers): SyntaxNode | undefined {
-  return expression?.kind === kinds.CallExpression ? expression?.expression : expression;
-}
-
-/** `Tool` in `toolwright.Tool`. */
-export function lastName(callee: SyntaxNode, kinds: Numbers): SyntaxNode {
-  return (callee.kind === kinds.PropertyAccessExpression && callee.name) || callee;
-}
-
 /** The used part of TypeScript 7's API. */
 interface NativeModule extends CompilerNumbers {
   readonly API: new (options: { readonly cwd: string }) => NativeApi;
 }
 
-/** A running compiler; each version is called in its own way. */
+/** A running compiler: 7.0 updates snapshots, 7.1 creates them. */
 interface NativeApi {
   close(): void;
+  updateSnapshot(changes: object): NativeSnapshot;
+  createSnapshot(content: object): NativeSnapshot;
 }
 
-/** The state of the projects at one time. */
+/** The state of the projects at one time, with the methods of 7.0 and 7.1 that return one of them. */
 interface NativeSnapshot {
   dispose(): void;
+  getProject(path: string): Project70 | undefined;
+  getConfiguredProject(path: string): Project71 | undefined;
+}
+
+interface Project70 extends Pick<NativeProject, 'program' | 'checker'> {
+  readonly rootFiles: readonly string[];
+  readonly compilerOptions: ProjectOptions;
+}
+
+interface Project71 extends Pick<NativeProject, 'program' | 'checker'> {
+  readonly parsedCommandLine: Pick<ClassicConfig, 'fileNames' | 'options'>;
 }
 
 /** An open project. */
-interface NativeProject {
+interface NativeProject extends Pick<ProjectParts, 'checker' | 'roots' | 'options'> {
   readonly program: NativeProgram;
-  readonly checker: NativeChecker;
-  readonly roots: readonly string[];
-  readonly options: ProjectOptions;
 }
 
 /** The open project; at most one at a time. */
@@ -223,95 +149,52 @@ interface NativeDialect {
   /** The module specifiers of the package's API: the compiler and the syntax. */
   readonly modules: readonly string[];
   /** The method that opens projects. */
-  readonly method: string;
+  readonly method: keyof NativeApi;
   /** Opens the current project from disk; the previous one is closed. */
   open(api: NativeApi, path: string, before: OpenedProject | undefined): OpenedProject;
 }
 
-const DIALECT_7_0: NativeDialect = {
-  modules: ['typescript/unstable/sync', 'typescript/unstable/ast'],
-  method: 'updateSnapshot',
-  open(api, path, before) {
-    const compiler = api as Api70;
-    const emptied = before && compiler.updateSnapshot({ fileChanges: { invalidateAll: true } });
-    const snapshot = compiler.updateSnapshot({
-      openProjects: [path],
-      ...(before !== undefined && before.path !== path ? { closeProjects: [before.path] } : {}),
-      // The list of files and the extended configurations are read again only if tsconfig.json has changed.
-      fileChanges: { changed: [path] },
-    });
-    for (const stale of [before?.snapshot, emptied]) stale?.dispose();
-    const project = snapshot.getProject(path);
-    return {
-      path,
-      snapshot,
-      project: project && opened(project, project.rootFiles, project.compilerOptions),
-    };
-  },
-};
-
-const DIALECT_7_1: NativeDialect = {
-  modules: ['typescript/sync', 'typescript/ast'],
-  method: 'createSnapshot',
-  open(api, path, before) {
-    // Updating the previous snapshot would keep old options of an extended tsconfig.json.
-    const snapshot = (api as Api71).createSnapshot({
-      openProjects: [path],
-      fileNotifications: { invalidateAll: true },
-    });
-    before?.snapshot.dispose();
-    const project = snapshot.getConfiguredProject(path);
-    const { fileNames = [], options = {} } = project?.parsedCommandLine ?? {};
-    return { path, snapshot, project: project && opened(project, fileNames, options) };
-  },
-};
-
 /** By major and minor version. */
 const NATIVE_DIALECTS: ReadonlyMap<string, NativeDialect> = new Map([
-  ['7.0', DIALECT_7_0],
-  ['7.1', DIALECT_7_1],
+  [
+    '7.0',
+    {
+      modules: ['typescript/unstable/sync', 'typescript/unstable/ast'],
+      method: 'updateSnapshot',
+      open: open70,
+    },
+  ],
+  ['7.1', { modules: ['typescript/sync', 'typescript/ast'], method: 'createSnapshot', open: open71 }],
 ]);
 
-type Asked = Pick<NativeProject, 'program' | 'checker'>;
-
-function opened(
-  { program, checker }: Asked,
-  roots: readonly string[],
-  options: ProjectOptions,
-): NativeProject {
-  return { program, checker, roots, options };
+function open70(api: NativeApi, path: string, before: OpenedProject | undefined): OpenedProject {
+  const emptied = before && api.updateSnapshot({ fileChanges: { invalidateAll: true } });
+  const snapshot = api.updateSnapshot({
+    openProjects: [path],
+    ...(before !== undefined && before.path !== path ? { closeProjects: [before.path] } : {}),
+    // The list of files and the extended configurations are read again only if tsconfig.json has changed.
+    fileChanges: { changed: [path] },
+  });
+  for (const stale of [before?.snapshot, emptied]) stale?.dispose();
+  const found = snapshot.getProject(path);
+  if (found === undefined) return { path, snapshot };
+  const { program, checker, rootFiles: roots, compilerOptions: options } = found;
+  return { path, snapshot, project: { program, checker, roots, options } };
 }
 
-interface Api70 extends NativeApi {
-  updateSnapshot(params: {
-    readonly openProjects?: readonly string[];
-    readonly closeProjects?: readonly string[];
-    readonly fileChanges?: FileChanges;
-  }): Snapshot70;
+function open71(api: NativeApi, path: string, before: OpenedProject | undefined): OpenedProject {
+  // Updating the previous snapshot would keep old options of an extended tsconfig.json.
+  const snapshot = api.createSnapshot({
+    openProjects: [path],
+    fileNotifications: { invalidateAll: true },
+  });
+  before?.snapshot.dispose();
+  const found = snapshot.getConfiguredProject(path);
+  if (found === undefined) return { path, snapshot };
+  const { program, checker, parsedCommandLine } = found;
+  const { fileNames: roots, options } = parsedCommandLine;
+  return { path, snapshot, project: { program, checker, roots, options } };
 }
-
-interface Snapshot70 extends NativeSnapshot {
-  getProject(
-    path: string,
-  ):
-    | (Asked & { readonly rootFiles: readonly string[]; readonly compilerOptions: ProjectOptions })
-    | undefined;
-}
-
-interface Api71 extends NativeApi {
-  createSnapshot(params: {
-    readonly openProjects: readonly string[];
-    readonly fileNotifications: FileChanges;
-  }): Snapshot71;
-}
-
-interface Snapshot71 extends NativeSnapshot {
-  getConfiguredProject(
-    path: string,
-  ): (Asked & { readonly parsedCommandLine: Pick<ClassicConfig, 'fileNames' | 'options'> }) | undefined;
-}
-
-type FileChanges = { readonly invalidateAll: true } | { readonly changed: readonly string[] };
 
 interface NativeProgram {
   getSourceFileNames(): readonly string[];
@@ -325,36 +208,6 @@ interface NativeDiagnostic {
   readonly fileName?: string;
   readonly pos: number;
   readonly text: string;
-}
-
-/** A declaration that has not been read yet. */
-interface NativeNodeHandle {
-  readonly path: string;
-  resolve(): SyntaxNode | undefined;
-}
-
-interface NativeSymbol extends SymbolHandle {
-  readonly declarations: readonly NativeNodeHandle[];
-}
-
-interface NativeType extends CompilerType {
-  readonly value?: string | number | boolean | bigint;
-  getAliasSymbol(): SymbolHandle | undefined;
-  getTypes(): readonly TypeHandle[] | undefined;
-  getTarget(): CompilerType;
-}
-
-interface NativeChecker extends CommonChecker {
-  getSymbolAtLocation(node: SyntaxNode): SymbolHandle | undefined;
-  getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (SymbolHandle | undefined)[];
-  getTypeAtLocation(node: SyntaxNode): TypeHandle | undefined;
-  getTypeAtLocation(nodes: readonly SyntaxNode[]): readonly (TypeHandle | undefined)[];
-  getTypeFromTypeNode(node: SyntaxNode): TypeHandle | undefined;
-  getTypeOfSymbol(symbol: SymbolHandle): TypeHandle | undefined;
-  getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (TypeHandle | undefined)[];
-  getIndexInfosOfType(
-    type: TypeHandle,
-  ): readonly { readonly keyType: TypeHandle; readonly valueType: TypeHandle }[];
 }
 
 /** A compiler with the classic API: TypeScript 5.9 and 6.0. */
@@ -381,53 +234,22 @@ export function classicCompiler(api: ClassicApi): Compiler {
       });
       complaints.push(...program.getSyntacticDiagnostics());
       const problems = complaints.map((item) => describeClassic(api, item));
-      return classicView({ api, program, problems, path: project, roots: fileNames, options });
+      const files = program.getSourceFiles();
+      return viewOf({
+        api,
+        checker: program.getTypeChecker(),
+        path: project,
+        roots: fileNames,
+        options,
+        problems: () => problems,
+        files: (isWanted) => files.filter(({ fileName }) => isWanted(fileName)),
+        spelt: (path) => path,
+      });
     },
     close: () => {
       program = undefined;
     },
   };
-}
-
-interface ClassicProject extends Pick<OpenedView, 'path' | 'roots' | 'options'> {
-  readonly api: ClassicApi;
-  readonly program: ClassicProgram;
-  readonly problems: readonly string[];
-}
-
-function classicView({ api, program, problems, ...project }: ClassicProject): CompilerView {
-  const checker = program.getTypeChecker();
-  return viewOf({
-    ...project,
-    api,
-    problems: () => problems,
-    files: (isWanted) => program.getSourceFiles().filter(({ fileName }) => isWanted(fileName)),
-    answers: answersOf(checker, api, {
-      // Nothing to prepare: the checker runs in this process.
-      prepare: () => {},
-      withTypes: (symbols) => symbols,
-      symbolAt: (node) => checker.getSymbolAtLocation(node),
-      typeAt: (node) => checker.getTypeAtLocation(node),
-      typeFromNode: (node) => checker.getTypeFromTypeNode(node),
-      typeOfSymbol: (symbol) => checker.getTypeOfSymbol(symbol),
-      declarations: (symbol) => (symbol as ClassicSymbol).declarations ?? [],
-      declaringFiles: (symbol) =>
-        ((symbol as ClassicSymbol).declarations ?? []).map((node) => fileOf(node).fileName),
-      aliasOf: (type) => (type as ClassicType).aliasSymbol,
-      constituents: (type) => (type as ClassicType).types ?? [],
-      literalOf,
-      targetOf: (type: ClassicType) => type.target ?? type,
-      indexesOf: (type) =>
-        checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.type })),
-    }),
-  });
-}
-
-function literalOf(type: object): string | number | boolean | bigint | undefined {
-  const { value, intrinsicName } = type as ClassicType;
-  if (typeof value === 'object') return BigInt(`${value.negative ? '-' : ''}${value.base10Value}`);
-  if (value !== undefined) return value;
-  return intrinsicName === 'true' ? true : intrinsicName === 'false' ? false : undefined;
 }
 
 function describeClassic(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiagnostic): string {
@@ -468,30 +290,8 @@ interface ClassicDiagnostic {
 
 interface ClassicProgram {
   getSourceFiles(): readonly SourceFile[];
-  getTypeChecker(): ClassicChecker;
+  getTypeChecker(): Checker;
   getSyntacticDiagnostics(): readonly ClassicDiagnostic[];
-}
-
-interface ClassicType extends CompilerType {
-  readonly aliasSymbol?: SymbolHandle;
-  readonly types?: readonly TypeHandle[];
-  readonly target?: ClassicType;
-  readonly value?: string | number | { readonly negative: boolean; readonly base10Value: string };
-  readonly intrinsicName?: string;
-}
-
-interface ClassicSymbol extends SymbolHandle {
-  readonly declarations?: readonly SyntaxNode[];
-}
-
-interface ClassicChecker extends CommonChecker {
-  getSymbolAtLocation(node: SyntaxNode): SymbolHandle | undefined;
-  getTypeAtLocation(node: SyntaxNode): TypeHandle;
-  getTypeFromTypeNode(node: SyntaxNode): TypeHandle;
-  getTypeOfSymbol(symbol: SymbolHandle): TypeHandle;
-  getIndexInfosOfType(
-    type: TypeHandle,
-  ): readonly { readonly keyType: TypeHandle; readonly type: TypeHandle }[];
 }
 
 /** A file of the project. */
@@ -504,32 +304,52 @@ export interface SourceText {
   readonly isDeclaration: boolean;
 }
 
-/** A type; compare it by `id`, because a compiler may create a new object for each request. */
+/**
+ * A type; compare it by `id`, because a compiler may create a new object for each request. Fields of the classic API
+ * that lead to other types and symbols are methods in TypeScript 7.
+ */
 export interface TypeHandle {
   readonly id: number;
   readonly flags: number;
   readonly objectFlags?: number;
+  readonly texts?: readonly string[];
+  readonly elementFlags?: readonly number[];
+  readonly value?: LiteralValue | { readonly negative: boolean; readonly base10Value: string };
+  readonly intrinsicName?: string;
+  readonly aliasSymbol?: SymbolHandle;
+  readonly types?: readonly TypeHandle[];
+  /** The generic type, if there is one. */
+  readonly target?: TypeHandle;
+  getSymbol(): SymbolHandle | undefined;
+  getAliasSymbol?(): SymbolHandle | undefined;
+  getTypes?(): readonly TypeHandle[] | undefined;
+  getTarget?(): TypeHandle;
 }
+
+type LiteralValue = string | number | boolean | bigint;
 
 /** A symbol; the same symbol is always the same object. */
 export interface SymbolHandle {
   readonly name: string;
   readonly flags: number;
+  readonly declarations?: readonly (SyntaxNode | NodeHandle)[];
+}
+
+/** A declaration that TypeScript 7 has not sent yet. */
+interface NodeHandle {
+  readonly path: string;
+  resolve(): SyntaxNode | undefined;
 }
 
 /** A call or construct signature. */
-export type SignatureHandle = object;
+export interface SignatureHandle {
+  getParameters(): readonly SymbolHandle[];
+}
 
 /** An index signature: `[key: string]: T`. */
 export interface IndexFacts {
   readonly key: TypeHandle;
   readonly value: TypeHandle;
-}
-
-/** An element of a tuple type. */
-interface TupleElement {
-  readonly type: TypeHandle;
-  readonly role: 'required' | 'optional' | 'rest' | 'variadic';
 }
 
 /** The numbers of named flags and kinds. They differ between compilers. */
@@ -545,53 +365,12 @@ interface CompilerNumbers {
   readonly SignatureKind: { readonly Call: number };
 }
 
-/** Questions about one node, symbol, type or signature. */
-interface Answers {
-  /** Announces requests for types and names below a node, so that they can be sent together. */
-  prepare(node: SyntaxNode): void;
-  fileOf(node: SyntaxNode): SourceText;
-  symbolAt(node: SyntaxNode): SymbolHandle | undefined;
-  typeAt(node: SyntaxNode): TypeHandle;
-  typeFromNode(node: SyntaxNode): TypeHandle;
-  typeOfSymbol(symbol: SymbolHandle): TypeHandle;
-  declaredType(symbol: SymbolHandle): TypeHandle;
-  unalias(symbol: SymbolHandle): SymbolHandle;
-  declarations(symbol: SymbolHandle): readonly SyntaxNode[];
-  /** Absolute paths of the declarations' files; cheaper than the declarations themselves. */
-  declaringFiles(symbol: SymbolHandle): readonly string[];
-  exportsOf(symbol: SymbolHandle): readonly SymbolHandle[];
-
-  symbolOf(type: TypeHandle): SymbolHandle | undefined;
-  aliasOf(type: TypeHandle): SymbolHandle | undefined;
-  /** The parts of a union or an intersection. */
-  constituents(type: TypeHandle): readonly TypeHandle[];
-  literalOf(type: TypeHandle): string | number | boolean | bigint | undefined;
-  templateOf(type: TypeHandle): { readonly texts: readonly string[]; readonly types: readonly TypeHandle[] };
-  isArray(type: TypeHandle): boolean;
-  isTuple(type: TypeHandle): boolean;
-  tupleElements(type: TypeHandle): readonly TupleElement[];
-  typeArguments(type: TypeHandle): readonly TypeHandle[];
-  propertiesOf(type: TypeHandle): readonly SymbolHandle[];
-  baseTypes(type: TypeHandle): readonly TypeHandle[];
-  indexesOf(type: TypeHandle): readonly IndexFacts[];
-  callSignatures(type: TypeHandle): readonly SignatureHandle[];
-  parametersOf(signature: SignatureHandle): readonly SymbolHandle[];
-  returnType(signature: SignatureHandle): TypeHandle;
-  /** For people: it may differ between compilers and is never generated. */
-  textOf(type: TypeHandle): string;
-}
-
-/** The used part of a type in both compilers. */
-interface CompilerType extends TypeHandle {
-  readonly texts?: readonly string[];
-  readonly elementFlags?: readonly number[];
-  /** The generic type, if there is one. */
-  readonly target?: unknown;
-  getSymbol(): SymbolHandle | undefined;
-}
-
-/** Requests that both compilers answer in the same way. */
-interface CommonChecker {
+/** The used requests. TypeScript 7 has no type for some nodes, for which the classic API returns `any`. */
+interface Checker {
+  getSymbolAtLocation(node: SyntaxNode): SymbolHandle | undefined;
+  getTypeAtLocation(node: SyntaxNode): TypeHandle | undefined;
+  getTypeFromTypeNode(node: SyntaxNode): TypeHandle | undefined;
+  getTypeOfSymbol(symbol: SymbolHandle): TypeHandle | undefined;
   getDeclaredTypeOfSymbol(symbol: SymbolHandle): TypeHandle;
   getAliasedSymbol(symbol: SymbolHandle): SymbolHandle;
   getExportsOfModule(symbol: SymbolHandle): readonly SymbolHandle[];
@@ -600,77 +379,81 @@ interface CommonChecker {
   getTypeArguments(type: TypeHandle): readonly TypeHandle[];
   getPropertiesOfType(type: TypeHandle): readonly SymbolHandle[];
   getBaseTypes(type: TypeHandle): readonly TypeHandle[];
+  getIndexInfosOfType(
+    type: TypeHandle,
+  ): readonly ({ readonly keyType: TypeHandle } & (
+    | { readonly type: TypeHandle }
+    | { readonly valueType: TypeHandle }
+  ))[];
   getSignaturesOfType(type: TypeHandle, kind: number): readonly SignatureHandle[];
   getReturnTypeOfSignature(signature: SignatureHandle): TypeHandle | undefined;
   getAnyType(): TypeHandle;
   typeToString(type: TypeHandle): string;
 }
 
-/** The answers that differ between the compilers. */
-interface OwnAnswers
-  extends Pick<Answers, 'prepare' | 'symbolAt' | 'typeAt' | 'typeFromNode' | 'typeOfSymbol'>,
-    Pick<
-      Answers,
-      'declarations' | 'declaringFiles' | 'aliasOf' | 'constituents' | 'literalOf' | 'indexesOf'
-    > {
-  /** Requests the types of the symbols, and returns the symbols. */
-  withTypes(symbols: readonly SymbolHandle[]): readonly SymbolHandle[];
-  /** The generic type of a type, or the type itself. */
-  targetOf(type: TypeHandle): CompilerType;
-}
-
-function answersOf(
-  checker: CommonChecker,
-  { ObjectFlags, SymbolFlags, ElementFlags, SignatureKind }: CompilerNumbers,
-  { withTypes, targetOf, ...own }: OwnAnswers,
-): Answers {
+/** Answers questions about one node, symbol, type or signature. */
+function answersOf({ api, checker, spelt }: Pick<ProjectParts, 'api' | 'checker' | 'spelt'>) {
+  const { ObjectFlags, SymbolFlags, ElementFlags, SignatureKind } = api;
+  const orAny = (type: TypeHandle | undefined) => type ?? checker.getAnyType();
   const isReference = (type: TypeHandle) => ((type.objectFlags ?? 0) & (ObjectFlags.Reference ?? 0)) !== 0;
+  const targetOf = (type: TypeHandle) =>
+    type.target === undefined ? type : (type.getTarget?.() ?? type.target);
+  /** The parts of a union or an intersection. */
+  const constituents = (type: TypeHandle) => (type.getTypes ? type.getTypes() : type.types) ?? [];
   return {
-    ...own,
-    fileOf: (node) => sourceText(fileOf(node)),
-    declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
-    unalias: (symbol) =>
+    constituents,
+    fileOf: (node: SyntaxNode) => sourceText(fileOf(node)),
+    symbolAt: (node: SyntaxNode) => checker.getSymbolAtLocation(node),
+    typeAt: (node: SyntaxNode) => orAny(checker.getTypeAtLocation(node)),
+    typeFromNode: (node: SyntaxNode) => orAny(checker.getTypeFromTypeNode(node)),
+    typeOfSymbol: (symbol: SymbolHandle) => orAny(checker.getTypeOfSymbol(symbol)),
+    declaredType: (symbol: SymbolHandle) => checker.getDeclaredTypeOfSymbol(symbol),
+    unalias: (symbol: SymbolHandle) =>
       symbol.flags & (SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
-    exportsOf: (symbol) => checker.getExportsOfModule(symbol),
-    symbolOf: (type) => (type as CompilerType).getSymbol(),
-    templateOf: (type) => ({ texts: (type as CompilerType).texts ?? [], types: own.constituents(type) }),
-    isArray: (type) => isReference(type) && checker.isArrayType(type),
-    isTuple: (type) => isReference(type) && checker.isTupleType(type),
-    tupleElements(type) {
+    declarations: ({ declarations = [] }: SymbolHandle) =>
+      declarations.flatMap((node) => ('resolve' in node ? (node.resolve() ?? []) : node)),
+    /** Absolute paths of the declarations' files; cheaper than the declarations themselves. */
+    declaringFiles: ({ declarations = [] }: SymbolHandle) =>
+      declarations.map((node) => ('resolve' in node ? spelt(node.path) : fileOf(node).fileName)),
+    exportsOf: (symbol: SymbolHandle) => checker.getExportsOfModule(symbol),
+    symbolOf: (type: TypeHandle) => type.getSymbol(),
+    aliasOf: (type: TypeHandle) => (type.getAliasSymbol ? type.getAliasSymbol() : type.aliasSymbol),
+    literalOf,
+    templateOf: (type: TypeHandle) => ({ texts: type.texts ?? [], types: constituents(type) }),
+    isArray: (type: TypeHandle) => isReference(type) && checker.isArrayType(type),
+    isTuple: (type: TypeHandle) => isReference(type) && checker.isTupleType(type),
+    tupleElements(type: TypeHandle) {
       const flags = targetOf(type).elementFlags ?? [];
       return checker
         .getTypeArguments(type)
         .map((element, index) => ({ type: element, role: tupleRole(flags[index] ?? 0, ElementFlags) }));
     },
-    typeArguments: (type) =>
-      (type as CompilerType).target === undefined ? [] : checker.getTypeArguments(type),
-    propertiesOf: (type) => withTypes(checker.getPropertiesOfType(type)),
-    baseTypes: (type) => checker.getBaseTypes(targetOf(type)),
-    callSignatures: (type) => checker.getSignaturesOfType(type, SignatureKind.Call),
-    parametersOf: (signature) =>
-      withTypes((signature as { getParameters(): readonly SymbolHandle[] }).getParameters()),
-    returnType: (signature) => checker.getReturnTypeOfSignature(signature) ?? checker.getAnyType(),
-    textOf: (type) => checker.typeToString(type),
+    typeArguments: (type: TypeHandle) => (type.target === undefined ? [] : checker.getTypeArguments(type)),
+    propertiesOf: (type: TypeHandle) => checker.getPropertiesOfType(type),
+    baseTypes: (type: TypeHandle) => checker.getBaseTypes(targetOf(type)),
+    indexesOf: (type: TypeHandle): readonly IndexFacts[] =>
+      checker
+        .getIndexInfosOfType(type)
+        .map((info) => ({ key: info.keyType, value: 'type' in info ? info.type : info.valueType })),
+    callSignatures: (type: TypeHandle) => checker.getSignaturesOfType(type, SignatureKind.Call),
+    parametersOf: (signature: SignatureHandle) => signature.getParameters(),
+    returnType: (signature: SignatureHandle) => orAny(checker.getReturnTypeOfSignature(signature)),
+    /** For people: it may differ between compilers and is never generated. */
+    textOf: (type: TypeHandle) => checker.typeToString(type),
   };
+}
+
+function literalOf({ value, intrinsicName }: TypeHandle): LiteralValue | undefined {
+  if (typeof value === 'object') return BigInt(`${value.negative ? '-' : ''}${value.base10Value}`);
+  if (value !== undefined) return value;
+  return intrinsicName === 'true' ? true : intrinsicName === 'false' ? false : undefined;
 }
 
 /**
  * What the analysis needs from a compiler: the common part of the classic API (TypeScript 5.9, 6.0) and the API of
  * TypeScript 7. Flags and syntax kinds are looked up by name.
  */
-export interface CompilerView extends Answers {
-  readonly options: ProjectOptions;
-  /** The folder of tsconfig.json, absolute, with `/`. */
-  readonly folder: string;
-  readonly syntaxKinds: Numbers;
-  readonly typeFlags: Numbers;
-  readonly objectFlags: Numbers;
-  readonly symbolFlags: Numbers;
-  /** The files of the project and of mapped libraries, by path; no declarations and no packages. */
-  projectFiles(): readonly SourceText[];
-  /** What the compiler could not read: a missing or broken tsconfig.json, syntax errors. */
-  problems(): readonly string[];
-}
+export type CompilerView = ReturnType<typeof viewOf>;
 
 /** Fields of a node that contain one node. `propertyName` is the original name of a renamed, destructured property. */
 type NodeField =
@@ -788,20 +571,24 @@ function folderOf(target: string): string {
 }
 
 /** A project as a compiler has opened it. */
-interface OpenedView {
+interface ProjectParts {
   readonly api: CompilerNumbers;
+  readonly checker: Checker;
   /** tsconfig.json, absolute, with `/`. */
   readonly path: string;
   /** The files that it lists or includes. */
   readonly roots: readonly string[];
   readonly options: ProjectOptions;
-  readonly answers: Answers;
+  /** What the compiler could not read: a missing or broken tsconfig.json, syntax errors. */
   problems(): readonly string[];
   files(isWanted: (path: string) => boolean): readonly SourceFile[];
+  /** The path of a file as the project spells it. */
+  spelt(path: string): string;
 }
 
 /** A view with a cache, because every request to TypeScript 7 is a message to another process. */
-function viewOf({ api, path, roots, options, answers, problems, files }: OpenedView): CompilerView {
+function viewOf(parts: ProjectParts) {
+  const { api, path, roots, options, problems, files } = parts;
   const folder = posix.dirname(path);
   const folders = [folder, ...mappedFolders(options)];
   // Other packages of a workspace generate for their own sources.
@@ -814,17 +601,20 @@ function viewOf({ api, path, roots, options, answers, problems, files }: OpenedV
     files(isOwnSource)
       .map(sourceText)
       .sort((one, other) => (one.path < other.path ? -1 : 1));
+  const answers = answersOf(parts);
   const remembered = Object.entries(answers).map(([name, ask]) => [name, remember(ask as Question)]);
   return {
     options,
+    /** The folder of tsconfig.json, absolute, with `/`. */
     folder,
     syntaxKinds: api.SyntaxKind,
     typeFlags: api.TypeFlags,
     objectFlags: api.ObjectFlags,
     symbolFlags: api.SymbolFlags,
     problems,
+    /** The files of the project and of mapped libraries, by path; no declarations and no packages. */
     projectFiles: () => (sources ??= readSources()),
-    ...(Object.fromEntries(remembered) as Answers),
+    ...(Object.fromEntries(remembered) as typeof answers),
   };
 }
 
@@ -842,7 +632,7 @@ function remember(ask: Question): Question {
 }
 
 /** The role of a tuple element, from the compiler's flags. */
-function tupleRole(flags: number, names: Numbers): TupleElement['role'] {
+function tupleRole(flags: number, names: Numbers): 'required' | 'optional' | 'rest' | 'variadic' {
   if (flags & (names.Rest ?? 0)) return 'rest';
   if (flags & (names.Variadic ?? 0)) return 'variadic';
   return flags & (names.Optional ?? 0) ? 'optional' : 'required';
