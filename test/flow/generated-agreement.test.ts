@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { MethodDraft } from '../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
 import { schemaTest, type Test } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
@@ -56,7 +55,8 @@ beforeAll(async () => {
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
-  ours = new Map(draft?.tools?.map((tool: MethodDraft) => [tool.name, schemaTest(offeredSchema(tool))]));
+  const tools = Object.entries(draft?.tools ?? {});
+  ours = new Map(tools.map(([name, tool]) => [name, schemaTest(offeredSchema(tool))]));
   const folder = 'test/parts/typegen/fixtures/agreement';
   const schemas = await schemasOfTypes({
     path: `${folder}/src/interfaces.ts`,

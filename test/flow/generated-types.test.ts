@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { MethodDraft } from '../../src/dev/typegen/analysis/class-draft.js';
+import type { DescribedTool } from '../../src/core/contract/declaration.js';
 import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
 import { schemaTest } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf } from '../parts/typegen/compilers.js';
@@ -34,7 +34,7 @@ test('values of random types fit the generated schema, and what fits it is of th
 });
 
 /** One method for each type; one look of the compiler at all of them. */
-async function generateFor(types: readonly RandomType[]): Promise<readonly MethodDraft[]> {
+async function generateFor(types: readonly RandomType[]): Promise<readonly DescribedTool[]> {
   const members = types.map(({ source }, index) => `  @Tool() m${index}(value: ${source}) { return value; }`);
   const text = `import { Tool } from 'toolwright';\n${PRELUDE}export class Types {\n${members.join('\n')}\n}\n`;
   using project = smallProject({ 'src/types.ts': text }, WITH_PLATFORM);
@@ -43,5 +43,5 @@ async function generateFor(types: readonly RandomType[]): Promise<readonly Metho
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
-  return draft?.tools ?? [];
+  return Object.values(draft?.tools ?? {});
 }

@@ -43,7 +43,7 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
     outFile: out,
     text: printFile(printed),
     toolsets: toolsets.length,
-    tools: toolsets.reduce((sum, { tools = [] }) => sum + tools.length, 0),
+    tools: toolsets.reduce((sum, { tools = {} }) => sum + Object.keys(tools).length, 0),
     faults: scan.faults,
     warnings: scan.warnings,
     missingImport: isImported(out, files) ? undefined : `import '${relativeSpecifier(out, printed)}'`,

@@ -154,7 +154,7 @@ async function generatedTools(folder: string, version: (typeof VERSIONS)[number]
   const { faults, text } = generate({ view, folder });
   expect(faults).toEqual([]);
   const [draft] = describeClasses({ view, faults: [], warnings: [], dataClasses: new Map() });
-  return { text, tools: draft?.tools ?? [] };
+  return { text, tools: Object.values(draft?.tools ?? {}) };
 }
 
 describe.each(VERSIONS)('classes of another package of the workspace, TypeScript %s', (version) => {

@@ -1,14 +1,14 @@
 import type { DescribedSchema, JsonSchema } from 'toolwright';
-import type { MethodDraft } from '../../../src/dev/typegen/analysis/class-draft.js';
+import type { DescribedTool } from '../../../src/core/contract/declaration.js';
 import { CodeReference } from '../../../src/dev/typegen/types/type-walk.js';
 import { fromGenerated } from '../../../src/tools/schema/from-generated.js';
 import { writeParameters } from '../../../src/tools/schema/write-schema.js';
 
 /** The arguments' schema of a described method with one parameter, `value`, as discovery would offer it. */
-export function offeredSchema(method: MethodDraft | undefined): JsonSchema {
+export function offeredSchema(method: DescribedTool | undefined): JsonSchema {
   const [parameter] = method?.parameters ?? [];
   const definitions = Object.fromEntries(
-    [...(method?.definitions ?? [])].map(([name, schema]) => [name, loaded(schema)]),
+    Object.entries(method?.$defs ?? {}).map(([name, schema]) => [name, loaded(schema)]),
   );
   const described = fromGenerated(loaded(parameter?.schema ?? {}), definitions);
   const written = writeParameters({ properties: [{ name: 'value', ...described, required: true }] });

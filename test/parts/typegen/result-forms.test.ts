@@ -83,7 +83,7 @@ beforeAll(async () => {
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
-  outputs = draft?.tools?.map(({ output }) => output as JsonSchema | undefined) ?? [];
+  outputs = Object.values(draft?.tools ?? {}).map(({ output }) => output);
   faults = [...scan.faults, ...scan.warnings];
 });
 afterAll(closeCompilers);
@@ -151,12 +151,12 @@ test('prompts, resources and completions are described as tools are, without a r
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
-  expect(draft?.tools?.map(({ name, output }) => [name, output])).toEqual([
+  expect(Object.entries(draft?.tools ?? {}).map(([name, { output }]) => [name, output])).toEqual([
     ['plan', undefined],
     ['order', undefined],
     ['days', undefined],
   ]);
-  expect(draft?.tools?.[0]?.parameters).toMatchObject([
+  expect(Object.values(draft?.tools ?? {})[0]?.parameters).toMatchObject([
     { name: 'days', optional: true, schema: { default: 7 } },
   ]);
 });

@@ -18,7 +18,7 @@ async function describedTool({ folder }: SmallProject, version: Version = '7.0')
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
-  return draft?.tools?.[0];
+  return Object.values(draft?.tools ?? {})[0];
 }
 
 /** What is generated for a parameter of this type; each member of `Given` is one of its properties. */
@@ -131,7 +131,7 @@ describe('tags of a parameter in the comment of its method', () => {
     const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
     const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
     const [draft] = describeClasses(scan);
-    return { tool: draft?.tools?.[0], warnings: scan.warnings };
+    return { tool: Object.values(draft?.tools ?? {})[0], warnings: scan.warnings };
   }
 });
 

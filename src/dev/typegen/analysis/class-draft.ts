@@ -1,40 +1,10 @@
+import type { ClassDescription } from '../../../core/contract/declaration.js';
 import { type CompilerView, lineAt, type SymbolHandle, type SyntaxNode } from '../compiler/load-compiler.js';
-import type { CodeReference, WrittenSchema } from '../types/type-walk.js';
+import type { CodeReference } from '../types/type-walk.js';
 
-/** The content of the generated file for a class. */
-export interface ClassDraft {
+/** The content of the generated file for a class; references in it are {@link CodeReference}s. */
+export interface ClassDraft extends ClassDescription {
   readonly reference: CodeReference;
-  /** Classes of constructor parameters; `undefined` for a parameter that is not a class. */
-  readonly dependencies?: readonly (CodeReference | undefined)[];
-  readonly tools?: readonly MethodDraft[];
-  readonly properties?: readonly PropertyDraft[];
-  readonly definitions: ReadonlyMap<string, WrittenSchema>;
-}
-
-/** A property of a DTO class. */
-interface PropertyDraft {
-  readonly name: string;
-  readonly schema: WrittenSchema;
-  readonly optional: boolean;
-}
-
-/** A tool method. */
-export interface MethodDraft {
-  readonly name: string;
-  readonly description?: string;
-  readonly parameters: readonly ParameterDraft[];
-  readonly output?: WrittenSchema;
-  readonly definitions: ReadonlyMap<string, WrittenSchema>;
-}
-
-/** A parameter of a tool method. */
-export interface ParameterDraft {
-  /** Absent if it is destructured. */
-  readonly name?: string;
-  readonly inject?: 'context' | 'signal';
-  readonly optional: boolean;
-  readonly rest: boolean;
-  readonly schema?: WrittenSchema;
 }
 
 /** A message for the author, with its place. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { DescribedParameter, DescribedTool } from '../../../core/contract/declaration.js';
 import { type DocComment, docKeywords, VALUE_TAGS } from '../comments/doc-comment.js';
 import {
   type CompilerView,
@@ -25,18 +26,10 @@ import {
   type TypePlace,
   type TypeProblem,
   type TypeWalk,
-  type Written,
   type WrittenSchema,
 } from '../types/type-walk.js';
-import { listDataProperties, writeDecorated, writeType } from '../types/write-type.js';
-import {
-  type ClassDraft,
-  type Finding,
-  lineOf,
-  type MethodDraft,
-  type ParameterDraft,
-  type ProjectScan,
-} from './class-draft.js';
+import { dataProperties, writeDecorated, writeType } from '../types/write-type.js';
+import { type ClassDraft, type Finding, lineOf, type ProjectScan } from './class-draft.js';
 
 /** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
@@ -76,14 +69,22 @@ function describeToolset(
     return undefined;
   }
   const owner = { name, type: view.declaredType(symbol) };
-  const tools = toolMethods(node, scan).map((method) =>
-    describeMethod({ ...method, owner, isInherited: method.node.parent !== node }, scan),
+  const tools = toolMethods(node, scan).map(
+    (method) =>
+      [
+        method.name,
+        describeMethod({ ...method, owner, isInherited: method.node.parent !== node }, scan),
+      ] as const,
   );
   const { dependencies, classes } = describeConstructor(node, scan);
   return {
     node,
     services: classes,
-    draft: { reference, tools, definitions: new Map(), ...(dependencies.length > 0 ? { dependencies } : {}) },
+    draft: {
+      reference,
+      ...(dependencies.length > 0 ? { dependencies } : {}),
+      tools: Object.fromEntries(tools),
+    },
   };
 }
 
@@ -108,11 +109,12 @@ function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan)
   const reference = classReference(node, view);
   if (reference === undefined) throw new TypeError(`${symbol.name} was referred to and is not exported`);
   const walk = openWalk(scan, 'in');
-  const properties = listDataProperties(view.declaredType(symbol), walk);
+  const properties = dataProperties(view.declaredType(symbol), walk);
   const fix =
     'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is not an argument';
   reportWalk(walk, scan, { node, where: symbol.name, fix });
-  return { node, draft: { reference, properties, definitions: walk.definitions } };
+  const name = reference.origin.localName ?? reference.name;
+  return { node, draft: { reference, name, properties, ...definitionsOf(walk) } };
 }
 
 /** Describes services, including the services that are injected into them. */
@@ -130,7 +132,7 @@ function describeServices(
     const { dependencies, classes } = describeConstructor(node, scan);
     open.push(...classes);
     if (reference === undefined || dependencies.every((item) => item === undefined)) continue;
-    described.push({ node, draft: { reference, dependencies, definitions: new Map() } });
+    described.push({ node, draft: { reference, dependencies } });
   }
   return described;
 }
@@ -318,6 +320,10 @@ function packageExport(node: SyntaxNode, view: CompilerView): CodeReference | un
     }
   }
   return undefined;
+}
+
+function definitionsOf({ definitions }: TypeWalk) {
+  return definitions.size === 0 ? {} : { $defs: Object.fromEntries(definitions) };
 }
 
 /** Starts a walk over the types of a method or class. */
@@ -556,7 +562,7 @@ interface FoundMethod {
 const FIX = 'a type that JSON has, or @Param({ schema: … })';
 
 /** Describes a tool method: its texts, parameters and result. */
-function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
+function describeMethod(found: FoundMethod, scan: ProjectScan): DescribedTool {
   const { node, name, owner } = found;
   const { view } = scan;
   const where = `${owner.name}.${name}`;
@@ -580,18 +586,17 @@ function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
   const isServed = decorators.some(({ role }) => role === 'served');
   const hasOutput = isServed || optionOf(decorator?.argument, 'output', view) !== undefined;
   return {
-    name,
     description: descriptionOf(comment),
     parameters: described.map(({ draft }) => draft),
     output: hasOutput ? undefined : outputOf(found, comment, scan),
-    definitions: walk.definitions,
+    ...definitionsOf(walk),
   };
 }
 
 /** Reports destructured parameters, which have no name for the model; a parameter for all arguments needs no name. */
 function reportNameless(
   where: string,
-  described: readonly { readonly node: SyntaxNode; readonly draft: ParameterDraft }[],
+  described: readonly { readonly node: SyntaxNode; readonly draft: DescribedParameter }[],
   { view, faults }: ProjectScan,
 ): void {
   const isOnly = described.filter(({ draft }) => draft.inject === undefined).length === 1;
@@ -688,8 +693,7 @@ function outputOf(
   });
   if (hasFault || schema === undefined) return undefined;
   const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
-  const definitions = walk.definitions.size === 0 ? {} : { $defs: Object.fromEntries(walk.definitions) };
-  return { ...schema, ...(returns?.text ? { description: returns.text } : {}), ...definitions };
+  return { ...schema, ...(returns?.text ? { description: returns.text } : {}), ...definitionsOf(walk) };
 }
 
 /** The type of the annotation; for generic classes, that of the compiler. */
@@ -759,19 +763,19 @@ interface TypedParameter {
   readonly isExplicit: boolean;
 }
 
-function describeParameter(parameter: TypedParameter, walk: TypeWalk): ParameterDraft {
+function describeParameter(parameter: TypedParameter, walk: TypeWalk): DescribedParameter {
   const { node, type } = parameter;
   const { view } = walk;
   const name = node.name?.kind === view.syntaxKinds.Identifier ? node.name?.text : undefined;
   const decorators = knownDecorators(node, view);
   const inject = injectionOf(type, decorators, view);
   const rest = node.dotDotDotToken !== undefined;
-  if (inject !== undefined) return { name, inject, optional: false, rest };
+  if (inject !== undefined) return { name, inject, ...(rest ? { rest } : {}) };
   const fallback = node.initializer && literalDefault(node.initializer, view);
-  const optional =
-    node.questionToken !== undefined || node.initializer !== undefined || rest || admitsUndefined(walk, type);
-  const draft = { name, rest, optional };
-  if (parameter.isExplicit || isFilledParameter(node, view)) return draft;
+  const isOptional =
+    node.questionToken !== undefined || node.initializer !== undefined || admitsUndefined(walk, type);
+  const drafted = (optional: boolean) => ({ name, ...(rest ? { rest } : optional ? { optional } : {}) });
+  if (parameter.isExplicit || isFilledParameter(node, view)) return drafted(isOptional);
   // A decorator of another package may fill the parameter, so its type is not checked.
   const isForeign = allDecorators(node, view).length > decorators.length;
   const decoration = isForeign ? 'typed' : decorationOf(node, view, 'in');
@@ -782,14 +786,17 @@ function describeParameter(parameter: TypedParameter, walk: TypeWalk): Parameter
   const schema = destructured(described, node.name, view);
   const complete = fallback === undefined ? schema : { ...schema, default: fallback.value };
   return {
-    ...draft,
-    optional: optional || 'default' in complete,
+    ...drafted(isOptional || 'default' in complete),
     ...(Object.keys(complete).length === 0 && decoration === 'typed' ? {} : { schema: complete }),
   };
 }
 
 /** A comment before the parameter itself takes precedence over the method's `@param`. */
-function withComments(written: Written, { node, comment }: TypedParameter, walk: TypeWalk): Written {
+function withComments(
+  written: WrittenSchema,
+  { node, comment }: TypedParameter,
+  walk: TypeWalk,
+): WrittenSchema {
   const own = commentOf(walk.view, node);
   const path = node.name?.text ?? '';
   for (const problem of [...docKeywords(comment).problems, ...docKeywords(own).problems])
@@ -802,7 +809,7 @@ function injectionOf(
   type: TypeHandle,
   decorators: readonly KnownDecorator[],
   view: CompilerView,
-): ParameterDraft['inject'] {
+): DescribedParameter['inject'] {
   if (decorators.some(({ role }) => role === 'context')) return 'context';
   if (decorators.length > 0) return undefined;
   const [only, second] = definedParts({ view }, type);
@@ -845,8 +852,7 @@ function describePart(
   comment: DocComment,
 ): WrittenSchema {
   return withPart(schema, name, (part) => {
-    const described =
-      rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
+    const described = rest.length > 0 ? describePart(part, rest, comment) : describeSchema(part, comment);
     return { schema: described, optional: described.default !== undefined };
   });
 }
@@ -883,11 +889,11 @@ function withPart(
   name: string,
   describe: (part: WrittenSchema) => DescribedPart,
 ): WrittenSchema {
-  const properties = (schema.properties ?? {}) as Readonly<Record<string, WrittenSchema>>;
+  const { properties = {} } = schema;
   const part = Object.hasOwn(properties, name) ? properties[name] : undefined;
   if (part === undefined) return schema;
   const described = describe(part);
   const changed = { ...schema, properties: { ...properties, [name]: described.schema } };
-  if (!described.optional || !Array.isArray(schema.required)) return changed;
+  if (!described.optional || schema.required === undefined) return changed;
   return { ...changed, required: schema.required.filter((item) => item !== name) };
 }

@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
 import { freeName } from '../../../core/kernel/free-name.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import type { ClassDraft, MethodDraft } from '../analysis/class-draft.js';
-import { CodeReference, type WrittenSchema } from '../types/type-walk.js';
+import type { ClassDraft } from '../analysis/class-draft.js';
+import { CodeReference } from '../types/type-walk.js';
 
 /** A file with imports. */
 interface ImportingFile {
@@ -24,9 +24,9 @@ export function printFile({ drafts, outFile, ending }: PrintedFile): string {
     taken: ['describeClass', 'toolsets', ...globalNames(drafts)],
   });
   const nameOf = imports.nameOf.bind(imports);
-  const blocks = drafts.map((draft) => {
-    const start = `describeClass(${nameOf(draft.reference)}, `;
-    return `${start}${printValue(descriptionOf(draft), { indent: '', taken: 1000, nameOf })});\n`;
+  const blocks = drafts.map(({ reference, ...description }) => {
+    const start = `describeClass(${nameOf(reference)}, `;
+    return `${start}${printValue(description, { indent: '', taken: 1000, nameOf })});\n`;
   });
   const toolsets = drafts.filter(({ tools }) => tools !== undefined).map(({ reference }) => reference);
   const list = printValue(toolsets, { indent: '', taken: 'export const toolsets = ;'.length, nameOf });
@@ -45,41 +45,7 @@ export function printFile({ drafts, outFile, ending }: PrintedFile): string {
 /** `Date`, `Map` …: a class of the project with such a name gets another name in the file. */
 function globalNames(part: unknown): readonly string[] {
   if (part instanceof CodeReference) return Object.keys(part.origin).length === 0 ? [part.name] : [];
-  if (part instanceof Map) return [...part.values()].flatMap(globalNames);
   return typeof part === 'object' && part !== null ? Object.values(part).flatMap(globalNames) : [];
-}
-
-function descriptionOf({ reference, dependencies, tools, properties, definitions }: ClassDraft): object {
-  return {
-    name: properties && (reference.origin.localName ?? reference.name),
-    dependencies,
-    tools: tools && Object.fromEntries(tools.map((tool) => [tool.name, toolOf(tool)])),
-    properties:
-      properties &&
-      Object.fromEntries(
-        properties.map(({ name, optional, schema }) => [name, optional ? { optional, schema } : { schema }]),
-      ),
-    $defs: definitionsOf(definitions),
-  };
-}
-
-function toolOf({ description, parameters, output, definitions }: MethodDraft): object {
-  return {
-    description,
-    parameters: parameters.map(({ name, inject, optional, rest, schema }) => ({
-      name,
-      inject,
-      ...(optional && !rest ? { optional } : {}),
-      ...(rest ? { rest } : {}),
-      schema,
-    })),
-    output,
-    $defs: definitionsOf(definitions),
-  };
-}
-
-function definitionsOf(definitions: ReadonlyMap<string, WrittenSchema>): object | undefined {
-  return definitions.size === 0 ? undefined : Object.fromEntries(definitions);
 }
 
 /** The imports of a generated file, and the names of its references. */

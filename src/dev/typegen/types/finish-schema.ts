@@ -7,50 +7,49 @@ import {
   CodeReference,
   definedParts,
   hasFlag,
+  NOTES,
   type TypePlace,
   type TypeWalk,
-  type Written,
   type WrittenSchema,
 } from './type-walk.js';
 
 /** Adds a comment to a schema; the comment nearer to the value takes precedence. */
-export function describeSchema({ schema, notes }: Written, comment: DocComment | undefined): Written {
-  if (comment === undefined) return { schema, notes };
+export function describeSchema(schema: WrittenSchema, comment: DocComment | undefined): WrittenSchema {
+  if (comment === undefined) return schema;
   const { isInteger, keywords, fallback } = docKeywords(comment);
   const { description, ...others } = schema;
   const { value, words } = fallback ? docDefault(fallback, schema) : {};
   const said = [comment.summary || description, words && `Default: ${words}`].filter(Boolean).join('\n\n');
   return {
-    schema: {
-      ...(isInteger ? wholeNumbers(others) : others),
-      ...(said === '' ? {} : { description: said }),
-      ...keywords,
-      ...(value === undefined ? {} : { default: value }),
-    },
-    notes,
+    ...(isInteger ? wholeNumbers(others) : others),
+    ...(said === '' ? {} : { description: said }),
+    ...keywords,
+    ...(value === undefined ? {} : { default: value }),
   };
 }
 
 /** Makes numbers integers: a number itself, one among other types, and those in a list or record. */
 function wholeNumbers(schema: WrittenSchema): WrittenSchema {
   const { type, anyOf, items, additionalProperties: values } = schema;
-  const whole = (item: unknown) => (item === 'number' ? 'integer' : item);
-  const within = (part: unknown) => (isSchemaNode(part) ? wholeNumbers(part) : part);
+  const whole = (item: string) => (item === 'number' ? 'integer' : item);
+  const within = <Part>(part: Part) => (isSchemaNode(part) ? wholeNumbers(part) : part);
   return {
     ...schema,
-    ...(type === undefined ? {} : { type: Array.isArray(type) ? type.map(whole) : whole(type) }),
-    ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(within) } : {}),
+    ...(type === undefined ? {} : { type: typeof type === 'string' ? whole(type) : type.map(whole) }),
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(within) }),
     ...(items === undefined ? {} : { items: within(items) }),
     ...(values === undefined ? {} : { additionalProperties: within(values) }),
   };
 }
 
 /** The finished schema: notes about single values are appended to the description. */
-export function settleSchema({ schema, notes = [] }: Written): WrittenSchema {
-  if (notes.length === 0) return schema;
-  const { description, ...others } = schema;
-  const text = [...(description === undefined ? [] : [description]), ...notes].join('\n');
-  return { ...others, description: text };
+export function settleSchema(schema: WrittenSchema): WrittenSchema {
+  const { [NOTES]: notes, description, ...others } = schema;
+  if (notes === undefined) return schema;
+  return {
+    ...others,
+    description: [...(description === undefined ? [] : [description]), ...notes].join('\n'),
+  };
 }
 
 /** The finished schema of a part of a type. */
@@ -73,12 +72,12 @@ function docDefault(
 
 function fits(value: unknown, schema: WrittenSchema): boolean {
   const { type, enum: values, const: only, anyOf, instanceOf } = schema;
-  if (Array.isArray(anyOf)) return anyOf.some((branch: WrittenSchema) => fits(value, branch));
-  if (Array.isArray(values) && !values.includes(value)) return false;
+  if (anyOf !== undefined) return anyOf.some((branch) => fits(value, branch));
+  if (values !== undefined && !values.includes(value)) return false;
   if (only !== undefined && only !== value) return false;
   const kind = Number.isInteger(value) ? 'integer' : jsonType(value);
   if (type === undefined) return instanceOf === undefined || kind === 'object';
-  const kinds: readonly unknown[] = [type].flat();
+  const kinds = [type].flat();
   if (!kinds.includes(kind) && !(kind === 'integer' && kinds.includes('number'))) return false;
   return kind !== 'string' || !(instanceOf instanceof CodeReference) || isTextOf(instanceOf, String(value));
 }
@@ -108,8 +107,8 @@ export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema
   return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
 }
 
-export function arrayOf(items: WrittenSchema): Written {
-  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+export function arrayOf(items: WrittenSchema): WrittenSchema {
+  return { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) };
 }
 
 /** `JSON.stringify` writes `null` for holes in a list. */

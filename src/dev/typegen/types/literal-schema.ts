@@ -6,27 +6,30 @@ import {
   declarationOf,
   hasFlag,
   isUnion,
+  NOTES,
   type TypeWalk,
   type WithView,
-  type Written,
   type WrittenSchema,
 } from './type-walk.js';
 
 const BIGINT = new CodeReference('BigInt');
 
 /** One or several literal values; without any, all big integers. In JSON, big integers are strings of digits. */
-export function literalSchema(types: readonly TypeHandle[], walk: TypeWalk): Written {
+export function literalSchema(types: readonly TypeHandle[], walk: TypeWalk): WrittenSchema {
   const values = types.map((type) => walk.view.literalOf(type));
-  const notes = enumNotes(types, walk);
-  if (values.length === 0 || values.some((value) => typeof value === 'bigint')) {
-    return { schema: bigIntSchema(values, walk), notes };
-  }
+  const found = enumNotes(types, walk);
+  const notes = found.length > 0 ? { [NOTES]: found } : {};
+  if (values.length === 0 || values.some((value) => typeof value === 'bigint'))
+    return { ...bigIntSchema(values, walk), ...notes };
   const kinds = new Set(values.map((value) => typeof value));
   const [kind] = kinds;
-  const type = kinds.size === 1 ? { type: kind } : {};
-  const schema = values.length === 1 ? { ...type, const: values[0] } : { ...type, enum: values };
   const description = enumWords(types, walk);
-  return { schema: description ? { ...schema, description } : schema, notes };
+  return {
+    ...(kinds.size === 1 ? { type: kind } : {}),
+    ...(values.length === 1 ? { const: values[0] } : { enum: values }),
+    ...(description ? { description } : {}),
+    ...notes,
+  };
 }
 
 /** The comment of an enum, if all its members are included. */

@@ -10,14 +10,13 @@ import {
   type TypePlace,
   type TypeWalk,
   type WithView,
-  type Written,
   type WrittenSchema,
 } from './type-walk.js';
 
 /** A string in JSON, and an instance in the tool. */
 function textual(name: string, keywords: WrittenSchema): StandardWriter {
   const instanceOf = new CodeReference(name);
-  return () => ({ schema: { type: 'string', ...keywords, instanceOf } });
+  return () => ({ type: 'string', ...keywords, instanceOf });
 }
 
 const BYTES = ['Uint8ClampedArray', 'DataView', 'ArrayBuffer', 'SharedArrayBuffer'];
@@ -35,7 +34,7 @@ const MAP = new CodeReference('Map');
 const writeSet: StandardWriter = ({ type, path }, walk) => {
   const [item] = walk.view.typeArguments(type);
   const items = item === undefined ? {} : writeSchema({ type: item, path: `${path}[]` }, walk);
-  return { schema: { type: 'array', items, instanceOf: SET } };
+  return { type: 'array', items, instanceOf: SET };
 };
 
 const NUMBERS = ['Number', 'NumberLiteral'];
@@ -60,7 +59,7 @@ const writeMap: StandardWriter = ({ type, node, path }, walk) => {
   const ordered = declaredOrder(keys, node?.typeArguments?.[0], walk).map((part) => part.type);
   const names = { ...(isNumber ? { pattern: NUMBER_KEY } : {}), ...knownKeys(ordered, walk) };
   const propertyNames = Object.keys(names).length === 0 ? {} : { propertyNames: names };
-  return { schema: { type: 'object', ...propertyNames, additionalProperties: values, instanceOf: MAP } };
+  return { type: 'object', ...propertyNames, additionalProperties: values, instanceOf: MAP };
 };
 
 /** The allowed keys of literal and template literal types; empty if there are other types among them. */
@@ -80,7 +79,7 @@ const refused =
     fault(walk, path, { problem });
 
 /** The schema of a type of the language or of Node with a form of its own; `undefined` for other types. */
-export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
+export function standardType(place: TypePlace, walk: TypeWalk): WrittenSchema | undefined {
   const symbol = walk.view.symbolOf(place.type);
   const forms = FORMS.get(symbol?.name ?? '');
   if (symbol !== undefined && forms !== undefined && isStandardSymbol(symbol, walk))
@@ -110,10 +109,10 @@ export function isStandardSymbol(symbol: SymbolHandle, { view }: WithView): bool
 const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|undici-types|buffer)\//;
 
 /** Writes the schema of a type of the language or Node. */
-type StandardWriter = (place: TypePlace, walk: TypeWalk) => Written;
+type StandardWriter = (place: TypePlace, walk: TypeWalk) => WrittenSchema;
 
 function always(schema: WrittenSchema): StandardWriter {
-  return () => ({ schema });
+  return () => schema;
 }
 
 const TEXT = always({ type: 'string' });
@@ -132,12 +131,12 @@ const TEXTS = ['String', 'StringLiteral', 'StringMapping', 'TemplateLiteral'];
 /** An object if all keys are strings or all are numbers, so that no two are equal in JSON; otherwise unknown. */
 const writeMapResult: StandardWriter = ({ type, path }, walk) => {
   const [key, value] = walk.view.typeArguments(type);
-  if (key === undefined || value === undefined) return { schema: {} };
+  if (key === undefined || value === undefined) return {};
   const keys = definedParts(walk, key);
   const areNames = [TEXTS, NUMBERS].some((flags) => keys.every((part) => hasFlag(walk, part, ...flags)));
-  if (!areNames || keys.length === 0) return { schema: {} };
+  if (!areNames || keys.length === 0) return {};
   const values = writeSchema({ type: value, path: `${path}{}` }, walk);
-  return { schema: { type: 'object', additionalProperties: values } };
+  return { type: 'object', additionalProperties: values };
 };
 
 /** Names of types, with their schemas in arguments and in results. */
@@ -174,7 +173,7 @@ const ROWS: readonly Row[] = [
   ...onlyResults(NUMBER_ARRAYS, always({ type: 'array', items: { type: 'number' } }), buffer),
   ...onlyResults(
     BIGINT_ARRAYS,
-    (_place, walk) => ({ schema: { type: 'array', items: literalSchema([], walk).schema } }),
+    (_place, walk) => ({ type: 'array', items: literalSchema([], walk) }),
     buffer,
   ),
   ...onlyResults(

@@ -1,3 +1,4 @@
+import type { DescribedSchema } from '../../../core/contract/declaration.js';
 import type { CompilerView, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/load-compiler.js';
 
 /** A part of a type that has no schema. `problem` continues the path: "… is a function". */
@@ -38,7 +39,7 @@ export interface TypeWalk extends WithView {
   /** The number of properties so far, nested ones included. */
   properties: number;
   /** Writes the schema of a part; a member, because direct imports would be circular. */
-  write(place: TypePlace): Written;
+  write(place: TypePlace): WrittenSchema;
   /** What a property's decorators define: its type, or that it is not part of arguments or results. */
   decoration(declaration: SyntaxNode): Decoration | undefined;
   /**
@@ -55,12 +56,6 @@ export type ClassReference =
   | { readonly kind: 'reference'; readonly reference: CodeReference }
   | { readonly kind: 'structural' }
   | { readonly kind: 'fault'; readonly problem: string; readonly fix: string };
-
-/** A schema, and notes about its values that will be added to its description. */
-export interface Written {
-  readonly schema: WrittenSchema;
-  readonly notes?: readonly string[];
-}
 
 /** Whether a type has one of the named flags. */
 export function hasFlag({ view }: WithView, type: TypeHandle, ...names: readonly string[]): boolean {
@@ -109,13 +104,16 @@ export function isUnion(walk: WithView, type: TypeHandle): boolean {
 }
 
 /** Records a fault; returns a placeholder schema. */
-export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'path'>): Written {
+export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'path'>): WrittenSchema {
   walk.faults.push({ path, ...what });
-  return { schema: {} };
+  return {};
 }
 
-/** A schema to print: JSON Schema in which `instanceOf` contains code references. */
-export type WrittenSchema = Readonly<Record<string, unknown>>;
+/** Notes about the values of a schema, which are added to its description at the end. */
+export const NOTES = Symbol('notes');
+
+/** A schema to print: `instanceOf` contains code references. */
+export type WrittenSchema = DescribedSchema & { readonly [NOTES]?: readonly string[] };
 
 /** The origin of a name that is not global. */
 interface NameOrigin {

@@ -1,3 +1,4 @@
+import type { ClassDescription } from '../../../core/contract/declaration.js';
 import { freeName } from '../../../core/kernel/free-name.js';
 import { childPath } from '../../../core/kernel/json.js';
 import { docKeywords } from '../comments/doc-comment.js';
@@ -37,12 +38,11 @@ import {
   type TypePlace,
   TypeWalk,
   type WithView,
-  type Written,
   type WrittenSchema,
 } from './type-walk.js';
 
 /** The schema of a type. The caller handles `undefined`, which JSON lacks. */
-export function writeType(place: TypePlace, walk: TypeWalk): Written {
+export function writeType(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const { type, path } = place;
   const node = place.node && isReporting(place.node, type, walk) ? place.node : undefined;
   const alias = node && aliasDeclaration(walk.view, node);
@@ -54,7 +54,7 @@ export function writeType(place: TypePlace, walk: TypeWalk): Written {
   const parts = definedParts(walk, type);
   const [only] = parts;
   if (only === undefined) {
-    if (walk.direction === 'out') return { schema: { type: 'null' } };
+    if (walk.direction === 'out') return { type: 'null' };
     return fault(walk, path, {
       problem: `has the type ${walk.view.textOf(type)}, which has no value in JSON`,
     });
@@ -84,28 +84,27 @@ const PLAIN: readonly (readonly [flags: readonly string[], schema: WrittenSchema
 
 const LITERALS = ['StringLiteral', 'NumberLiteral', 'BigIntLiteral', 'BooleanLiteral'];
 
-function writeOne(place: TypePlace, walk: TypeWalk): Written {
+function writeOne(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const { type } = place;
   if (hasFlag(walk, type, 'Any', 'Unknown')) return writeAny(place, walk);
   if (hasFlag(walk, type, ...LITERALS)) return literalSchema([type], walk);
   const plain = PLAIN.find(([flags]) => hasFlag(walk, type, ...flags));
-  if (plain !== undefined) return { schema: plain[1] };
+  if (plain !== undefined) return plain[1];
   if (hasFlag(walk, type, 'BigInt')) return literalSchema([], walk);
-  if (hasFlag(walk, type, 'TemplateLiteral'))
-    return { schema: { type: 'string', pattern: templatePattern(type, walk) } };
+  if (hasFlag(walk, type, 'TemplateLiteral')) return { type: 'string', pattern: templatePattern(type, walk) };
   if (hasFlag(walk, type, 'Intersection')) return writeIntersection(place, walk);
   return hasFlag(walk, type, 'Object') ? writeObjectType(place, walk) : unsayable(place, walk);
 }
 
-function writeAny({ type, path }: TypePlace, walk: TypeWalk): Written {
+function writeAny({ type, path }: TypePlace, walk: TypeWalk): WrittenSchema {
   if (walk.direction === 'in') {
     walk.warnings.push({ path, problem: `is ${walk.view.textOf(type)}: nothing is checked about it` });
   }
-  return { schema: {} };
+  return {};
 }
 
 /** `string & { __brand: 'Id' }`, `string[] & { … }`: the brand exists only for the compiler. */
-function writeIntersection(place: TypePlace, walk: TypeWalk): Written {
+function writeIntersection(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const parts = walk.view.constituents(place.type);
   const value =
     parts.find((part) => !hasFlag(walk, part, 'Object', 'Intersection', 'NonPrimitive')) ??
@@ -127,10 +126,10 @@ const BRANDED: ReadonlySet<string> = new Set([
   ...['Set', 'ReadonlySet', 'Map', 'ReadonlyMap'],
 ]);
 
-function unsayable({ type, path }: TypePlace, walk: TypeWalk): Written {
+function unsayable({ type, path }: TypePlace, walk: TypeWalk): WrittenSchema {
   if (hasFlag(walk, type, 'Never')) return fault(walk, path, { problem: 'is never: no value fits it' });
   if (hasFlag(walk, type, 'ESSymbol', 'UniqueESSymbol')) {
-    if (walk.direction === 'out') return { schema: { type: 'string' } };
+    if (walk.direction === 'out') return { type: 'string' };
     return fault(walk, path, { problem: 'is a symbol, which JSON does not have' });
   }
   return fault(walk, path, {
@@ -140,18 +139,21 @@ function unsayable({ type, path }: TypePlace, walk: TypeWalk): Written {
 }
 
 /** A union: one `enum` for all literals, `null` as a second type, and `anyOf` for the rest. */
-function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): Written {
+function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): WrittenSchema {
   const isNull = (type: TypeHandle) => hasFlag(walk, type, 'Null');
   const ordered = declaredOrder(parts, place.node, walk).filter(({ type }) => !isNull(type));
   const branches = branchesOf(ordered, place, walk);
   const [only, second] = branches;
-  const union =
-    only !== undefined && second === undefined ? only : { schema: anyOf(branches.map(settleSchema)) };
-  return parts.some(isNull) ? { ...union, schema: orNull(union.schema) } : union;
+  const union = only !== undefined && second === undefined ? only : anyOf(branches.map(settleSchema));
+  return parts.some(isNull) ? orNull(union) : union;
 }
 
 /** One branch for all literals, one for all big integers, one for `boolean`, and one for each other part. */
-function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: TypeWalk): readonly Written[] {
+function branchesOf(
+  ordered: readonly DeclaredPart[],
+  place: TypePlace,
+  walk: TypeWalk,
+): readonly WrittenSchema[] {
   const isTruth = ({ type }: DeclaredPart) => hasFlag(walk, type, 'BooleanLiteral');
   const isBoolean = ordered.filter(isTruth).length === 2;
   const kindOf = (part: DeclaredPart) => {
@@ -161,7 +163,7 @@ function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: Ty
     return typeof literal === 'bigint' ? 'bigint' : 'literal';
   };
   return Array.from(Map.groupBy(ordered, kindOf), ([kind, parts]) => {
-    if (kind === 'boolean') return { schema: { type: 'boolean' } };
+    if (kind === 'boolean') return { type: 'boolean' };
     if (typeof kind === 'object') return walk.write({ ...kind, path: place.path });
     return literalSchema(
       parts.map(({ type }) => type),
@@ -184,7 +186,7 @@ function keyOf(types: readonly TypeHandle[]): string {
 }
 
 /** An object type: an array, a tuple, a class, a type of the language, or plain data. */
-function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
+function writeObjectType(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const { type, path } = place;
   const { view } = walk;
   const key = String(type.id);
@@ -200,10 +202,10 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
     return guarded({ key, type, path }, walk, () => writeExtendedList(list, place, walk));
   if (mayHaveMember(type, 'CallSignature', walk) && view.callSignatures(type).length > 0) {
     // JSON has no functions: refused in arguments, omitted in results.
-    if (walk.direction === 'out') return { schema: {} };
+    if (walk.direction === 'out') return {};
     return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
   }
-  if (walk.direction === 'out' && isIterable(type, walk)) return { schema: {} };
+  if (walk.direction === 'out' && isIterable(type, walk)) return {};
   const symbol = hasFlag(walk, type, 'Intersection') ? undefined : view.symbolOf(type);
   return guarded({ key, type, path }, walk, () =>
     isClassSymbol(symbol, view) ? writeClassType(symbol, place, walk) : writeProperties(place, walk),
@@ -223,23 +225,23 @@ const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
  * A class. In results, it is described as `JSON.stringify` writes it. In arguments, instances are created, so it must
  * be plain data.
  */
-function writeClassType(symbol: SymbolHandle, place: TypePlace, walk: TypeWalk): Written {
+function writeClassType(symbol: SymbolHandle, place: TypePlace, walk: TypeWalk): WrittenSchema {
   if (walk.direction === 'out') {
     const written = writeProperties(place, walk);
     // If an instance has no JSON fields, its class determines whether a text or an error is written.
-    const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
-    return isEmpty ? { schema: {} } : written;
+    const isEmpty = written.type === 'object' && Object.keys(written).length === 1;
+    return isEmpty ? {} : written;
   }
   const of = walk.classReference(symbol);
   if (of.kind === 'fault') return fault(walk, place.path, of);
   if (of.kind === 'structural') return writeProperties(place, walk);
-  return describeSchema({ schema: { instanceOf: of.reference } }, typeComment(place.type, walk));
+  return describeSchema({ instanceOf: of.reference }, typeComment(place.type, walk));
 }
 
 /** `T[]`, `readonly T[]`, `Array<T>`. */
-function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Written {
+function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): WrittenSchema {
   const [item] = walk.view.typeArguments(type);
-  if (item === undefined) return { schema: { type: 'array' } };
+  if (item === undefined) return { type: 'array' };
   return arrayOf(writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk));
 }
 
@@ -252,7 +254,7 @@ function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
 }
 
 /** A tuple. Elements after a rest element may have any of the following types: JSON Schema cannot be more exact. */
-function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Written {
+function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): WrittenSchema {
   const elements = walk.view.tupleElements(type);
   const nodes = elementNodes(node, walk);
   const schemas = elements.map((element, index) =>
@@ -263,13 +265,11 @@ function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Written {
   const fixed = open < 0 ? schemas : schemas.slice(0, open);
   const rest = open < 0 ? [] : schemas.slice(open);
   return {
-    schema: {
-      type: 'array',
-      ...(fixed.length > 0 ? { prefixItems: fixed } : {}),
-      ...(rest.length > 0 ? { items: anyOf(rest) } : {}),
-      ...(minItems > 0 ? { minItems } : {}),
-      ...(open < 0 ? { maxItems: elements.length } : {}),
-    },
+    type: 'array',
+    ...(fixed.length > 0 ? { prefixItems: fixed } : {}),
+    ...(rest.length > 0 ? { items: anyOf(rest) } : {}),
+    ...(minItems > 0 ? { minItems } : {}),
+    ...(open < 0 ? { maxItems: elements.length } : {}),
   };
 }
 
@@ -295,7 +295,7 @@ function listBase(type: TypeHandle, walk: TypeWalk): TypeHandle | undefined {
 }
 
 /** `interface Page<Row> extends Array<Row>`: a list. JSON cannot represent its other members. */
-function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): Written {
+function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): WrittenSchema {
   const { type, path } = place;
   const { view } = walk;
   const symbol = view.symbolOf(type);
@@ -308,14 +308,12 @@ function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): 
   return describeSchema(writeList(list, place, walk), typeComment(type, walk));
 }
 
-function writeList(list: TypeHandle, { type, path }: TypePlace, walk: TypeWalk): Written {
+function writeList(list: TypeHandle, { type, path }: TypePlace, walk: TypeWalk): WrittenSchema {
   const { view } = walk;
   if (view.isTuple(list)) return writeTuple({ type: list, path }, walk);
   // The base of a generic interface is still generic; the index signature contains the actual item type.
   const item = view.indexesOf(type).find(({ key }) => hasFlag(walk, key, 'Number'))?.value;
-  return {
-    schema: { type: 'array', ...(item ? { items: writeItem({ type: item, path: `${path}[]` }, walk) } : {}) },
-  };
+  return { type: 'array', ...(item ? { items: writeItem({ type: item, path: `${path}[]` }, walk) } : {}) };
 }
 
 /** Deeper than hand-written types; type instantiations can be infinite. */
@@ -332,14 +330,14 @@ interface GuardedType {
  * Writes a type that may be recursive: in place if it is not, otherwise into `$defs` under the name of its alias or
  * declaration. Types of the same name get a number, in order of appearance.
  */
-function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written {
+function guarded(of: GuardedType, walk: TypeWalk, write: () => WrittenSchema): WrittenSchema {
   const { key, path } = of;
   const known = walk.names.get(key);
-  if (known !== undefined) return { schema: { $ref: referenceTo(known) } };
+  if (known !== undefined) return { $ref: referenceTo(known) };
   const around = walk.open.find((item) => item.key === key);
   if (around !== undefined) {
     around.name ??= definitionName(walk, of);
-    return { schema: { $ref: referenceTo(around.name) } };
+    return { $ref: referenceTo(around.name) };
   }
   if (walk.open.length >= MAX_DEPTH) {
     return fault(walk, path.slice(0, 80), {
@@ -353,7 +351,7 @@ function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written
   if (opened.name === undefined) return written;
   walk.names.set(key, opened.name);
   walk.definitions.set(opened.name, settleSchema(written));
-  return { schema: { $ref: referenceTo(opened.name) } };
+  return { $ref: referenceTo(opened.name) };
 }
 
 function definitionName(walk: TypeWalk, { type }: GuardedType): string {
@@ -376,7 +374,7 @@ interface WrittenProperty {
 }
 
 /** An interface, type literal, mapped type, or intersection of these: plain data. */
-function writeProperties(place: TypePlace, walk: TypeWalk): Written {
+function writeProperties(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const { type, path } = place;
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
   if (json !== undefined) return walk.write({ type: json, path });
@@ -388,14 +386,14 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const values = indexSchema(place, names, walk);
   const comment = typeComment(type, walk);
   if (properties.length === 0 && values !== undefined)
-    return describeSchema({ schema: { type: 'object', ...values } }, comment);
+    return describeSchema({ type: 'object', ...values }, comment);
   const schema = {
     type: 'object',
     properties: Object.fromEntries(properties.map(({ name, schema }) => [name, schema])),
     required: properties.filter(({ optional }) => !optional).map(({ name }) => name),
     ...values,
   };
-  return describeSchema({ schema: properties.length === 0 ? { type: 'object' } : schema }, comment);
+  return describeSchema(properties.length === 0 ? { type: 'object' } : schema, comment);
 }
 
 function isMethod(symbol: SymbolHandle, { view }: TypeWalk): boolean {
@@ -409,7 +407,7 @@ function methodsFault(
   { type, path }: TypePlace,
   symbols: readonly SymbolHandle[],
   walk: TypeWalk,
-): Written | undefined {
+): WrittenSchema | undefined {
   const methods = symbols.flatMap((symbol) => (isMethod(symbol, walk) ? symbol.name : []));
   if (isIterable(type, walk)) methods.push('an iterator');
   if (methods.length === 0) return undefined;
@@ -437,9 +435,14 @@ function jsonType(type: TypeHandle, { view }: TypeWalk): TypeHandle | undefined 
 }
 
 /** The properties of a class whose instances are created; its methods are inherited and not data. */
-export function listDataProperties(type: TypeHandle, walk: TypeWalk): readonly WrittenProperty[] {
-  return orderedProperties(type, walk).flatMap((symbol) =>
-    isMethod(symbol, walk) ? [] : (writeProperty(symbol, '', walk) ?? []),
+export function dataProperties(
+  type: TypeHandle,
+  walk: TypeWalk,
+): NonNullable<ClassDescription['properties']> {
+  const data = orderedProperties(type, walk).filter((symbol) => !isMethod(symbol, walk));
+  const properties = data.flatMap((symbol) => writeProperty(symbol, '', walk) ?? []);
+  return Object.fromEntries(
+    properties.map(({ name, schema, optional }) => [name, optional ? { optional, schema } : { schema }]),
   );
 }
 
@@ -475,17 +478,17 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
 
 /** Adds the comment, and the initializer of a class property as default. */
 function withDeclaration(
-  written: Written,
+  written: WrittenSchema,
   { declaration, path }: { readonly declaration: SyntaxNode | undefined; readonly path: string },
   walk: TypeWalk,
-): Written {
+): WrittenSchema {
   const comment = declaration && commentOf(walk.view, declaration);
   for (const problem of docKeywords(comment).problems) fault(walk, path, { problem });
   const described = describeSchema(written, comment);
   const initial = initializerOf(declaration, walk);
   const fallback = initial && literalDefault(initial, walk.view);
   if (fallback === undefined) return described;
-  return { ...described, schema: { ...described.schema, default: fallback.value } };
+  return { ...described, default: fallback.value };
 }
 
 function initializerOf(
@@ -557,14 +560,14 @@ export function writeDecorated(
   place: TypePlace,
   walk: TypeWalk,
   decoration: Decoration | undefined,
-): Written {
+): WrittenSchema {
   const before = { faults: walk.faults.length, warnings: walk.warnings.length };
   const written = walk.write(place);
   if (decoration !== 'typed') return written;
   const isSayable = walk.faults.length === before.faults;
   walk.faults.length = before.faults;
   walk.warnings.length = before.warnings;
-  return isSayable ? written : { schema: {} };
+  return isSayable ? written : {};
 }
 
 /**
