@@ -200,7 +200,7 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const list = listBase(type, walk);
   if (list !== undefined)
     return guarded({ key, type, path }, walk, () => writeExtendedList(list, place, walk));
-  if (mayHaveMember(type, 'CallSignature', walk) && view.callSignatures(type).length > 0) {
+  if (view.callSignatures(type).length > 0) {
     // JSON has no functions: refused in arguments, omitted in results.
     if (walk.direction === 'out') return {};
     return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
@@ -520,7 +520,6 @@ function indexSchema(
   names: readonly string[],
   walk: TypeWalk,
 ): WrittenSchema | undefined {
-  if (!mayHaveMember(type, 'IndexSignature', walk)) return undefined;
   const indexes = walk.view
     .indexesOf(type)
     .filter(({ key }) => !hasFlag(walk, key, 'ESSymbol', 'UniqueESSymbol'));
@@ -539,20 +538,6 @@ function indexSchema(
 /** Sorted, because each compiler has its own order. */
 function byPattern(indexes: readonly IndexFacts[], walk: TypeWalk): readonly IndexFacts[] {
   return sortedBy(indexes, ({ key }) => [templatePattern(key, walk)]);
-}
-
-/**
- * Whether a type may have members of a kind. The declaration of a type literal shows it; for other types, the compiler
- * must be asked.
- */
-function mayHaveMember(
-  type: TypeHandle,
-  member: 'CallSignature' | 'IndexSignature',
-  { view }: TypeWalk,
-): boolean {
-  const declaration = declarationOf(type, view);
-  if (declaration?.kind !== view.syntaxKinds.TypeLiteral) return true;
-  return (declaration?.members ?? []).some(({ kind }) => kind === view.syntaxKinds[member]);
 }
 
 /** The schema of a value whose decorator may define its type. Then faults of the TypeScript type are ignored. */
