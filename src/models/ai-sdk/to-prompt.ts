@@ -176,18 +176,11 @@ interface PromptOptions {
 /** An earlier prompt with its messages. It grows with its history, because copies would cost more than the new messages. */
 interface KnownPrompt extends PromptOptions {
   readonly prompt: LanguageModelV4Message[];
-  readonly converted: ConvertedMessage[];
-}
-
-interface ConvertedMessage {
-  readonly message: Message;
-  readonly content: unknown;
-  /** Length of the prompt after it. */
-  readonly end: number;
-}
-
-function isUnchanged({ message, content }: ConvertedMessage, current: Message | undefined): boolean {
-  return message === current && message.content === content;
+  /** The converted messages, and their contents, in lists of their own: a long history is compared at each request. */
+  readonly messages: Message[];
+  readonly contents: unknown[];
+  /** Lengths of the prompt after each message. */
+  readonly ends: number[];
 }
 
 /** By the first message of a history: a request usually continues the previous one. */
@@ -207,15 +200,18 @@ export async function toPrompt(
   // A request at the same time must not change the same prompt.
   knownPrompts.delete(first);
   const isSameTarget = known?.model === model && known.key === key && hasAll(known.found, found);
-  const current: KnownPrompt = isSameTarget ? known : { model, key, found, prompt: [], converted: [] };
-  const { prompt, converted } = current;
+  const current: KnownPrompt = isSameTarget
+    ? known
+    : { model, key, found, prompt: [], messages: [], contents: [], ends: [] };
+  const { prompt, messages: converted, contents, ends } = current;
+  const most = Math.min(converted.length, messages.length);
   let same = 0;
-  while (same < converted.length && isUnchanged(converted[same] as ConvertedMessage, messages[same]))
+  while (same < most && converted[same] === messages[same] && contents[same] === messages[same]?.content)
     same += 1;
   // Following results are merged into the same message.
   while (same > 0 && messages[same]?.role === 'tool') same -= 1;
-  converted.length = same;
-  prompt.length = converted.at(-1)?.end ?? 0;
+  for (const list of [converted, contents, ends]) list.length = same;
+  prompt.length = ends.at(-1) ?? 0;
   for (let index = same; index < messages.length; index += 1) {
     const message = messages[index] as Message;
     if (message.role === 'tool')
@@ -227,7 +223,9 @@ export async function toPrompt(
     } else if (message.role === 'user')
       prompt.push({ role: 'user', content: await userParts(message, model) });
     else prompt.push({ role: 'system', content: message.content });
-    converted.push({ message, content: message.content, end: prompt.length });
+    converted.push(message);
+    contents.push(message.content);
+    ends.push(prompt.length);
   }
   knownPrompts.set(first, current);
   return prompt.slice();
