@@ -28,12 +28,11 @@ export async function serve(listener: RequestListener, port = 0): Promise<Listen
 }
 
 /**
- * A server that closes no idle connection. On a busy machine a process may stand still until that is due, and then
- * it sends a request over the connection that its own server resets in the same moment.
+ * A server that closes no idle or slow connection. On a busy machine a process may stand still until that is due, and
+ * then it sends a request over the connection that its own server resets in the same moment.
  */
 export function keepConnections(http: Server): Server {
-  http.keepAliveTimeout = 0;
-  return http;
+  return Object.assign(http, { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 });
 }
 
 /** A port for a process that cannot be given 0. */
