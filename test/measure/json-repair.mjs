@@ -2,7 +2,7 @@
 // npm run measure:json -- <folder with json-repair.jsonl>
 import { isDeepStrictEqual } from 'node:util';
 import { readArguments } from '../../dist/src/tools/checking/read-arguments.js';
-import { losesDigits } from '../../src/core/kernel/exact-json.js';
+import { losesDigits } from '../../dist/src/core/kernel/exact-json.js';
 import { readSuite } from './read-suite.mjs';
 
 const rows = readSuite('json-repair.jsonl');

@@ -30,7 +30,7 @@ async function main() {
     return;
   }
   const { ToolCallParser, withTextTools } = await import(`${BUILT}/index.js`);
-  const { readArguments } = await import(`${BUILT}/checking/read-arguments.js`);
+  const { readArguments } = await import(`${BUILT}/tools/checking/read-arguments.js`);
   const outcomes = [];
   for (const file of present) {
     for (const row of readRows(join(folder, file))) {
