@@ -227,48 +227,65 @@ function hasOnly(value: object, names: readonly string[] = []): boolean {
   return Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
 }
 
+/** The strict form of a value, and how badly the node fits: 1 has unknown properties, 2 a wrong part, 3 another kind. */
+interface Converted {
+  readonly strict: unknown;
+  readonly misfit: number;
+}
+
 /** Converts an ordinary value to the strict value. A value that does not match does not change. */
 export function forwardValue(root: Node, args: unknown): unknown {
-  const exact = new FitTest(true);
-  const loose = new FitTest(false);
-  return convert(root, args);
+  // Each object is converted once for each node, because unions may be nested.
+  const known = new Map<Node, WeakMap<object, Converted>>();
+  return convert(root, args).strict;
 
-  function convert(node: Node, value: unknown): unknown {
-    const { items, fields, branches } = node;
-    if (branches !== undefined) return convertBranch(node, branches, value);
-    if (!isObject(value) || !isOfKind(node, value)) return copyOfJson(value);
-    if (fields !== undefined) return convertFields(fields, value);
-    if (items === undefined) return copyOfJson(value);
-    if (Array.isArray(value)) return value.map((item) => convert(items, item));
-    const values = valuesOf(items);
-    return Object.entries(value).map(([key, part]) => ({ key, [VALUE]: convert(values, part) }));
+  function convert(node: Node, value: unknown): Converted {
+    if (node.branches !== undefined) return convertBranch(node.branches, node.tags, value);
+    if (!isOfKind(node, value)) return { strict: copyOfJson(value), misfit: 3 };
+    if (!isObject(value)) return { strict: value, misfit: 0 };
+    const ofNode = cached(known, node, () => new WeakMap<object, Converted>());
+    return cached(ofNode, value, () => convertParts(node, value));
   }
 
-  function convertFields(fields: readonly Field[], value: object): object {
+  /** The branch that fits best; the first of several. */
+  function convertBranch(branches: readonly Node[], tags: Node['tags'], value: unknown): Converted {
+    const choices = branches.map((branch) => ({ ...convert(branch, value), tag: tags?.get(branch) }));
+    const best = choices.reduce((one, other) => (other.misfit < one.misfit ? other : one));
+    const { strict, tag, misfit } = best;
+    return tag === undefined || misfit === 3 ? best : { strict: { [VARIANT]: tag, [VALUE]: strict }, misfit };
+  }
+
+  function convertParts({ items, fields, standsFor }: Node, value: object): Converted {
+    let misfit = 0;
+    const convertPart = (node: Node, part: unknown): unknown => {
+      const converted = convert(node, part);
+      misfit = Math.max(misfit, Math.min(2, converted.misfit));
+      return converted.strict;
+    };
+    if (fields === undefined) {
+      if (items === undefined) return { strict: copyOfJson(value), misfit };
+      const strict = Object.entries(value).map(([key, part]) =>
+        standsFor === 'record'
+          ? { key, [VALUE]: convertPart(valuesOf(items), part) }
+          : convertPart(items, part),
+      );
+      return { strict, misfit };
+    }
     const strict = {};
     const { given, others } = split(fields, value);
     for (const field of fields) {
-      const isGiven = given.has(field);
-      const part = isGiven ? convert(field.node, given.get(field)) : null;
-      const isWrapped = isGiven && absenceOf(field) === 'wrapped';
-      if (isGiven || !field.isRequired) setOwn(strict, field.name, isWrapped ? { [VALUE]: part } : part);
+      const { name, node, isRequired } = field;
+      if (given.has(field)) {
+        const part = convertPart(node, given.get(field));
+        setOwn(strict, name, absenceOf(field) === 'wrapped' ? { [VALUE]: part } : part);
+      } else if (isRequired) misfit = 2;
+      else setOwn(strict, name, null);
     }
-    for (const [key, part] of Object.entries(others)) setOwn(strict, key, copyOfJson(part));
-    return strict;
-  }
-
-  function convertBranch({ tags }: Node, branches: readonly Node[], value: unknown): unknown {
-    const candidates = branches.filter((branch) => isOfKind(branch, value));
-    const branch =
-      candidates.length < 2
-        ? candidates[0]
-        : (candidates.find((each) => exact.fits(each, value)) ??
-          candidates.find((each) => loose.fits(each, value)) ??
-          candidates[0]);
-    if (branch === undefined) return copyOfJson(value);
-    const tag = tags?.get(branch);
-    const strict = convert(branch, value);
-    return tag === undefined ? strict : { [VARIANT]: tag, [VALUE]: strict };
+    for (const [key, part] of Object.entries(others)) {
+      setOwn(strict, key, copyOfJson(part));
+      misfit ||= 1;
+    }
+    return { strict, misfit };
   }
 }
 
@@ -298,8 +315,7 @@ function split(
 }
 
 /** Whether an ordinary value has the kind of a node, without checking its parts. */
-function isOfKind({ items, fields, branches, standsFor, keywords }: Node, value: unknown): boolean {
-  if (branches !== undefined) return branches.some((branch) => isOfKind(branch, value));
+function isOfKind({ items, fields, standsFor, keywords }: Node, value: unknown): boolean {
   if (standsFor === 'tuple') {
     const isOpen = fields?.at(-1)?.isRest ?? false;
     return Array.isArray(value) && (isOpen || value.length <= (fields?.length ?? 0));
@@ -309,34 +325,4 @@ function isOfKind({ items, fields, branches, standsFor, keywords }: Node, value:
   if (keywords.enum !== undefined && !keywords.enum.includes(value)) return false;
   if (keywords.type === 'integer') return Number.isInteger(value);
   return jsonType(value) === keywords.type;
-}
-
-/** Whether an ordinary value has the form of a node. Exact: without unknown properties. */
-class FitTest {
-  readonly #isExact: boolean;
-  /** Each object is tested once for each node, because unions may be nested. */
-  readonly #known = new Map<Node, WeakMap<object, boolean>>();
-
-  constructor(isExact: boolean) {
-    this.#isExact = isExact;
-  }
-
-  fits(node: Node, value: unknown): boolean {
-    if (!isOfKind(node, value)) return false;
-    if (!isObject(value)) return true;
-    const known = cached(this.#known, node, () => new WeakMap<object, boolean>());
-    return cached(known, value, () => this.#partsFit(node, value));
-  }
-
-  #partsFit({ items, fields, branches, standsFor }: Node, value: object): boolean {
-    if (branches !== undefined) return branches.some((branch) => this.fits(branch, value));
-    if (items !== undefined) {
-      const node = standsFor === 'record' ? valuesOf(items) : items;
-      return Object.values(value).every((part) => this.fits(node, part));
-    }
-    const { given, others } = split(fields ?? [], value);
-    const fit = (field: Field): boolean =>
-      given.has(field) ? this.fits(field.node, given.get(field)) : !field.isRequired;
-    return (!this.#isExact || Object.keys(others).length === 0) && (fields ?? []).every(fit);
-  }
 }
