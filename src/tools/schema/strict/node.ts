@@ -237,11 +237,11 @@ interface Converted {
 export function forwardValue(root: Node, args: unknown): unknown {
   // Each object is converted once for each node, because unions may be nested.
   const known = new Map<Node, WeakMap<object, Converted>>();
-  return convert(root, args).strict;
+  return convert(root, copyOfJson(args)).strict;
 
   function convert(node: Node, value: unknown): Converted {
     if (node.branches !== undefined) return convertBranch(node.branches, node.tags, value);
-    if (!isOfKind(node, value)) return { strict: copyOfJson(value), misfit: 3 };
+    if (!isOfKind(node, value)) return { strict: value, misfit: 3 };
     if (!isObject(value)) return { strict: value, misfit: 0 };
     const ofNode = cached(known, node, () => new WeakMap<object, Converted>());
     return cached(ofNode, value, () => convertParts(node, value));
@@ -263,7 +263,7 @@ export function forwardValue(root: Node, args: unknown): unknown {
       return converted.strict;
     };
     if (fields === undefined) {
-      if (items === undefined) return { strict: copyOfJson(value), misfit };
+      if (items === undefined) return { strict: value, misfit };
       const strict = Object.entries(value).map(([key, part]) =>
         standsFor === 'record'
           ? { key, [VALUE]: convertPart(valuesOf(items), part) }
@@ -282,7 +282,7 @@ export function forwardValue(root: Node, args: unknown): unknown {
       else setOwn(strict, name, null);
     }
     for (const [key, part] of Object.entries(others)) {
-      setOwn(strict, key, copyOfJson(part));
+      setOwn(strict, key, part);
       misfit ||= 1;
     }
     return { strict, misfit };
