@@ -1,5 +1,6 @@
 import type { EnumSource } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { type Fields, isObject, mapFields } from '../../core/kernel/json.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { mergeKeywords, regularExpression } from './keywords.js';
 import { enumValues } from './type-reference.js';
@@ -48,27 +49,27 @@ export function isJsonScalar(value: unknown): boolean {
 }
 
 /** The options of a decorator, if it has any. */
-function optionsOf(constraint: unknown): Readonly<Record<string, unknown>> {
-  return typeof constraint === 'object' && constraint !== null
-    ? (constraint as Readonly<Record<string, unknown>>)
-    : {};
+function optionsOf(constraint: unknown): Fields {
+  return isObject(constraint) ? (constraint as Fields) : {};
 }
 
-const HASH_DIGITS: Readonly<Record<string, number>> = {
-  crc32: 8,
-  crc32b: 8,
-  md4: 32,
-  md5: 32,
-  ripemd128: 32,
-  ripemd160: 40,
-  sha1: 40,
-  sha256: 64,
-  sha384: 96,
-  sha512: 128,
-  tiger128: 32,
-  tiger160: 40,
-  tiger192: 48,
-};
+const HASH_DIGITS: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    crc32: 8,
+    crc32b: 8,
+    md4: 32,
+    md5: 32,
+    ripemd128: 32,
+    ripemd160: 40,
+    sha1: 40,
+    sha256: 64,
+    sha384: 96,
+    sha512: 128,
+    tiger128: 32,
+    tiger160: 40,
+    tiger192: 48,
+  }),
+);
 
 /**
  * A date, optionally with a time: year, then month and day, week and day, or the day of the year. JSON Schema's
@@ -81,6 +82,47 @@ const RFC_3339 =
   '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[ Tt]' +
   '([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d+)?([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)$';
 
+/** Patterns that are equivalent to a rule. */
+const EXACT_PATTERNS: Readonly<Record<string, string>> = {
+  isRFC3339: RFC_3339,
+  isMilitaryTime: '^([01]\\d|2[0-3]):?[0-5]\\d$',
+  isHexadecimal: '^(0[xXhH])?[0-9a-fA-F]+$',
+  isHexColor: '^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})$',
+  isOctal: '^(0[oO])?[0-7]+$',
+  isMongoId: '^(0[xXhH][0-9a-fA-F]{22}|[0-9a-fA-F]{24})$',
+  IsFirebasePushId: '^[a-zA-Z0-9_-]{20}$',
+  isBase32: '^(?=(.{8})+$)[A-Z2-7]+=*$',
+  isBase58: '^[A-HJ-NP-Za-km-z1-9]*$',
+  isJwt: '^[A-Za-z0-9_-]*\\.[A-Za-z0-9_-]*\\.[A-Za-z0-9_-]*$',
+  isEthereumAddress: '^0[xX][0-9a-fA-F]{40}$',
+  isISRC: '^[A-Z]{2}[0-9A-Z]{3}\\d{7}$',
+  isAscii: '^[\\x00-\\x7F]+$',
+  isMultibyte: '[^\\x00-\\x7F]',
+  isSurrogatePair: '[\\u{10000}-\\u{10FFFF}]',
+};
+
+/** Patterns that are not stricter than a rule. */
+const WIDER_PATTERNS: Readonly<Record<string, string>> = {
+  isPort: '^[+-]?(0|[1-9]\\d{0,4})$',
+  isMacAddress: '^[0-9a-fA-F][0-9a-fA-F:.\\s-]+$',
+  isIso8601: ISO_8601,
+  isDateString: ISO_8601,
+  isRgbColor: '^rgba?\\(',
+  isSemVer: '^\\d+\\.\\d+\\.\\d+',
+  isMimeType: '^[a-zA-Z]+/.+',
+  isDataURI: 'data:',
+  isMagnetURI: '^magnet:\\?',
+  isBtcAddress: '^[a-zA-Z0-9]{26,62}$',
+  isLatLong: ',',
+  isISO31661Numeric: '^\\d{3}$',
+  isBIC: '^[A-Za-z]{6}[A-Za-z0-9]{2}([A-Za-z0-9]{3})?$',
+  isEAN: '^(\\d{8}|\\d{13}|\\d{14})$',
+  isIsin: '^[A-Z]{2}[0-9A-Z]{9}\\d$',
+  isISSN: '^\\d{4}-?\\d{3}[\\dxX]$',
+  isLowercase: '^[^A-Z]*$',
+  isUppercase: '^[^a-z]*$',
+};
+
 /** Rules for string formats: an exact pattern if possible, otherwise a pattern that is not stricter. */
 const FORMAT_RULES: RuleTable = {
   isEmail: ([options]) => email(optionsOf(options)),
@@ -91,43 +133,11 @@ const FORMAT_RULES: RuleTable = {
     String(version) === '4'
       ? exactly('string', { format: 'ipv4' })
       : partly('string', { pattern: '^[0-9a-fA-F:.]+(%[0-9a-zA-Z.]+)?$' }),
-  isPort: () => partly('string', { pattern: '^[+-]?(0|[1-9]\\d{0,4})$' }),
-  isMacAddress: () => partly('string', { pattern: '^[0-9a-fA-F][0-9a-fA-F:.\\s-]+$' }),
-  isIso8601: () => partly('string', { pattern: ISO_8601 }),
-  isDateString: () => partly('string', { pattern: ISO_8601 }),
-  isRFC3339: () => exactly('string', { pattern: RFC_3339 }),
-  isMilitaryTime: () => exactly('string', { pattern: '^([01]\\d|2[0-3]):?[0-5]\\d$' }),
-  isHexadecimal: () => exactly('string', { pattern: '^(0[xXhH])?[0-9a-fA-F]+$' }),
-  isHexColor: () =>
-    exactly('string', { pattern: '^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})$' }),
-  isRgbColor: () => partly('string', { pattern: '^rgba?\\(' }),
-  isOctal: () => exactly('string', { pattern: '^(0[oO])?[0-7]+$' }),
-  isMongoId: () => exactly('string', { pattern: '^(0[xXhH][0-9a-fA-F]{22}|[0-9a-fA-F]{24})$' }),
-  IsFirebasePushId: () => exactly('string', { pattern: '^[a-zA-Z0-9_-]{20}$' }),
   isHash: ([algorithm]) => hash(algorithm),
-  isBase32: () => exactly('string', { pattern: '^(?=(.{8})+$)[A-Z2-7]+=*$' }),
-  isBase58: () => exactly('string', { pattern: '^[A-HJ-NP-Za-km-z1-9]*$' }),
-  isBase64: ([options]) =>
-    options === undefined
-      ? exactly('string', { pattern: '^(?=(.{4})*$)[A-Za-z0-9+/]*={0,2}$' })
-      : partly('string'),
-  isJwt: () => exactly('string', { pattern: '^[A-Za-z0-9_-]*\\.[A-Za-z0-9_-]*\\.[A-Za-z0-9_-]*$' }),
-  isSemVer: () => partly('string', { pattern: '^\\d+\\.\\d+\\.\\d+' }),
-  isMimeType: () => partly('string', { pattern: '^[a-zA-Z]+/.+' }),
-  isDataURI: () => partly('string', { pattern: 'data:' }),
-  isMagnetURI: () => partly('string', { pattern: '^magnet:\\?' }),
-  isEthereumAddress: () => exactly('string', { pattern: '^0[xX][0-9a-fA-F]{40}$' }),
-  isBtcAddress: () => partly('string', { pattern: '^[a-zA-Z0-9]{26,62}$' }),
-  isLatLong: () => partly('string', { pattern: ',' }),
+  isBase64: ([options]) => byDefault(options, '^(?=(.{4})*$)[A-Za-z0-9+/]*={0,2}$'),
   isISO31661Alpha2: () => partly('string', { maxLength: 2 }),
   isISO31661Alpha3: () => partly('string', { maxLength: 3 }),
-  isISO31661Numeric: () => partly('string', { pattern: '^\\d{3}$' }),
   isISO4217CurrencyCode: () => partly('string', { maxLength: 3 }),
-  isBIC: () => partly('string', { pattern: '^[A-Za-z]{6}[A-Za-z0-9]{2}([A-Za-z0-9]{3})?$' }),
-  isEAN: () => partly('string', { pattern: '^(\\d{8}|\\d{13}|\\d{14})$' }),
-  isIsin: () => partly('string', { pattern: '^[A-Z]{2}[0-9A-Z]{9}\\d$' }),
-  isISRC: () => exactly('string', { pattern: '^[A-Z]{2}[0-9A-Z]{3}\\d{7}$' }),
-  isISSN: () => partly('string', { pattern: '^\\d{4}-?\\d{3}[\\dxX]$' }),
 };
 
 /** Matches nearly all addresses; class-validator accepts all of them, and many more. */
@@ -136,7 +146,7 @@ const PLAIN_EMAIL = /^[a-z0-9]{1,20}(?:[._+-][a-z0-9]{1,20}){0,1}@(?:[a-z0-9]{1,
 /**
  * With these options, class-validator accepts more than the format: display names, hosts without a dot, IP addresses.
  */
-function email(options: Readonly<Record<string, unknown>>): RuleMeaning {
+function email(options: Fields): RuleMeaning {
   const isWider =
     options.allow_display_name === true ||
     options.require_display_name === true ||
@@ -148,14 +158,14 @@ function email(options: Readonly<Record<string, unknown>>): RuleMeaning {
 }
 
 /** The format `uri` requires a scheme and refuses characters outside ASCII; class-validator does neither. */
-function url(options: Readonly<Record<string, unknown>>): RuleMeaning {
+function url(options: Fields): RuleMeaning {
   const scheme = options.require_protocol === true ? '[a-zA-Z][a-zA-Z0-9+.-]*:' : '';
   const isNamed = scheme === '' && options.require_tld !== false && options.require_host !== false;
   return partly('string', { pattern: isNamed ? '^[^\\s<>]*[.:][^\\s<>]*$' : `^${scheme}[^\\s<>]+$` });
 }
 
 function hash(algorithm: unknown): RuleMeaning {
-  const digits = Object.hasOwn(HASH_DIGITS, String(algorithm)) ? HASH_DIGITS[String(algorithm)] : undefined;
+  const digits = HASH_DIGITS.get(String(algorithm));
   return digits === undefined ? partly('string') : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
 }
 
@@ -285,13 +295,8 @@ const TEXT_RULES: RuleTable = {
       ? partly('string')
       : { hint: 'string', keywords: { not: keywords }, exact };
   },
-  isAlpha: ([locale]) => inLocale(locale, '^[a-zA-Z]+$'),
-  isAlphanumeric: ([locale]) => inLocale(locale, '^[0-9a-zA-Z]+$'),
-  isAscii: () => exactly('string', { pattern: '^[\\x00-\\x7F]+$' }),
-  isMultibyte: () => exactly('string', { pattern: '[^\\x00-\\x7F]' }),
-  isSurrogatePair: () => exactly('string', { pattern: '[\\u{10000}-\\u{10FFFF}]' }),
-  isLowercase: () => partly('string', { pattern: '^[^A-Z]*$' }),
-  isUppercase: () => partly('string', { pattern: '^[^a-z]*$' }),
+  isAlpha: ([locale]) => byDefault(locale, '^[a-zA-Z]+$', 'en-US'),
+  isAlphanumeric: ([locale]) => byDefault(locale, '^[0-9a-zA-Z]+$', 'en-US'),
   isBooleanString: () => ({ ...exactly('string'), values: ['true', 'false', '1', '0'] }),
   isNumberString: ([options]) => numberString(optionsOf(options)),
 };
@@ -318,14 +323,14 @@ function textContaining(part: unknown): RuleMeaning {
   return exactly('string', { pattern: part.replace(/[\^$\\.*+?()[\]{}|/]/g, '\\$&') });
 }
 
-function inLocale(locale: unknown, pattern: string): RuleMeaning {
-  return locale === undefined || locale === 'en-US' ? exactly('string', { pattern }) : partly('string');
+/** A pattern that is equivalent to the rule without an option, or with the option's default. */
+function byDefault(option: unknown, pattern: string, usual?: string): RuleMeaning {
+  return option === undefined || option === usual ? exactly('string', { pattern }) : partly('string');
 }
 
-function numberString(options: Readonly<Record<string, unknown>>): RuleMeaning {
+function numberString(options: Fields): RuleMeaning {
   if (options.no_symbols) return exactly('string', { pattern: '^[0-9]+$' });
-  if (options.locale !== undefined) return partly('string');
-  return exactly('string', { pattern: '^[+-]?([0-9]*[.])?[0-9]+$' });
+  return byDefault(options.locale, '^[+-]?([0-9]*[.])?[0-9]+$');
 }
 
 /** A pattern for JSON Schema: without flags, read as Unicode (2020-12, 6.3.3 and core 6.4). */
@@ -438,7 +443,15 @@ export const RUN_AT_CALL_TIME: readonly string[] = [
   'isVariableWidth',
 ];
 
-const TABLES = [VALUE_RULES, TEXT_RULES, FORMAT_RULES, ARRAY_RULES];
+const RULES: RuleTable = {
+  ...mapFields(EXACT_PATTERNS, (pattern) => () => exactly('string', { pattern })),
+  ...mapFields(WIDER_PATTERNS, (pattern) => () => partly('string', { pattern })),
+  ...Object.fromEntries(RUN_AT_CALL_TIME.map((name) => [name, () => partly('string')])),
+  ...VALUE_RULES,
+  ...TEXT_RULES,
+  ...FORMAT_RULES,
+  ...ARRAY_RULES,
+};
 
 /**
  * The JSON Schema of a rule of class-validator (0.14 and 0.15), by the name that its decorator records; `undefined`
@@ -453,9 +466,7 @@ export function ruleMeaning(
   name: string | undefined,
   constraints: readonly unknown[],
 ): RuleMeaning | undefined {
-  if (name === undefined) return undefined;
-  if (RUN_AT_CALL_TIME.includes(name)) return partly('string');
-  return TABLES.find((table) => Object.hasOwn(table, name))?.[name]?.(constraints);
+  return name !== undefined && Object.hasOwn(RULES, name) ? RULES[name]?.(constraints) : undefined;
 }
 
 /** Only these values; `exact` for lists that JSON can compare. */

@@ -7,64 +7,70 @@ import { REASONING_CLOSERS, REASONING_OPENERS } from '../reasoning-marks.js';
 import type { TextCursor } from '../text-cursor.js';
 import { markedCall } from './json-formats.js';
 
-const WRAPPERS = ['<tool_call>', '<seed:tool_call>'];
-const OPENERS = ['<function=', '<function name='];
-const PARAMETERS = ['<parameter=', '<parameter name='];
-const CLOSERS = ['</function>', '</tool_call>', '</seed:tool_call>'];
+/** A model family's tags: each parameter has a tag with its name. */
+interface Dialect {
+  /** The marks around calls. */
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+  /** Marks that may stand between the first mark and the call. */
+  readonly passed: readonly string[];
+  /** The start of the tag with the name of the tool, and of those with the names of its parameters. */
+  readonly openers: readonly string[];
+  readonly parameters: readonly string[];
+  /** The ends of the parameters. */
+  readonly ends: readonly string[];
+  readonly readValue: RawValueReader;
+  /** Only between tags without types: JSON may replace the parameters, and each value has its own lines. */
+  readonly isUntyped?: boolean;
+}
 
-const readValue = rawValueReader({
-  closer: '</parameter>',
-  next: /<parameter(?:=| name=)"?(?<name>[^\s"<>/{}[\]()=]{1,200})"?>/,
-  outer: /<\/function>\s*(?=<\/tool_call>|<\/seed:tool_call>|<tool_call>|<function=)/,
-});
+const WRAPPERS = ['<tool_call>', '<seed:tool_call>'];
+const CLOSERS = ['</function>', '</tool_call>', '</seed:tool_call>'];
 
 /**
  * `<function=name>` with JSON after it (Llama 3.1), or with `<parameter=key>value</parameter>` in it (Qwen3-Coder,
  * Nemotron, StepFun, Seed-OSS), with or without `<tool_call>` around it.
  */
-const functionTag: TextCallFormat = {
-  openers: [...WRAPPERS, ...OPENERS],
-  read(cursor, { opener, tools }) {
-    if (WRAPPERS.includes(opener)) {
-      cursor.space();
-      if (!OPENERS.some((tag) => cursor.take(tag))) return undefined;
-    }
-    return cursor.closed(readFunction(cursor, tools), CLOSERS);
-  },
+const FUNCTION_DIALECT: Dialect = {
+  before: WRAPPERS,
+  // If the model omits the inner closing tag, the outer one closes both.
+  after: CLOSERS,
+  passed: [],
+  openers: ['<function=', '<function name='],
+  parameters: ['<parameter=', '<parameter name='],
+  ends: CLOSERS,
+  readValue: rawValueReader({
+    closer: '</parameter>',
+    next: /<parameter(?:=| name=)"?(?<name>[^\s"<>/{}[\]()=]{1,200})"?>/,
+    outer: /<\/function>\s*(?=<\/tool_call>|<\/seed:tool_call>|<tool_call>|<function=)/,
+  }),
+  isUntyped: true,
 };
 
-function readFunction(cursor: TextCursor, tools: KnownTools): DraftCall | undefined {
-  const name = tagName(cursor);
-  if (name === undefined || !tools.mayBe(name)) return undefined;
-  if (cursor.take('/>')) return { name, arguments: {} };
-  if (!cursor.take('>')) return undefined;
-  cursor.space();
-  if (cursor.peek() === '{') return markedCall(cursor, name);
-  const entries: [string, unknown][] = [];
-  for (;;) {
-    cursor.space();
-    // If the model omits the inner closing tag, the outer one closes both.
-    if (CLOSERS.some((tag) => cursor.take(tag))) return { name, arguments: Object.fromEntries(entries) };
-    if (!PARAMETERS.some((tag) => cursor.take(tag))) return undefined;
-    const key = tagName(cursor);
-    if (key === undefined || !cursor.take('>')) return undefined;
-    const value = readValue(cursor, (next) => tools.takes(name, next));
-    if (value === undefined) return undefined;
-    // Qwen's template puts each value on separate lines: one line break on either side is not part of it.
-    const text = value.replace(/^\n/, '').replace(/\n$/, '');
-    entries.push([key, readParameterText(text, tools.parameter(name, key))]);
-  }
-}
-
-/** A model family's tags: their prefix, and the marks around the calls. */
-interface Dialect {
-  readonly prefix: string;
-  readonly before: readonly string[];
-  readonly after: readonly string[];
+/** `<invoke name="f"><parameter name="k">value</parameter></invoke>`, with the marks of a family around it. */
+function invokeDialect(
+  prefix: string,
+  { before, after }: { readonly before: readonly string[]; readonly after: readonly string[] },
+): Dialect {
+  const written = escapePattern(prefix);
+  return {
+    before,
+    after,
+    // Step 3 names the kind of tool between its marks.
+    passed: [...before, ...after, 'function'],
+    openers: [`<${prefix}invoke name=`],
+    parameters: [`<${prefix}parameter name=`],
+    ends: [`</${prefix}invoke>`],
+    readValue: rawValueReader({
+      closer: `</${prefix}parameter>`,
+      next: new RegExp(`<${written}parameter name="(?<name>[^"<>\\s]{1,200})"[^<>]{0,40}>`),
+      outer: new RegExp(`</${written}invoke>\\s*(?=<)`),
+    }),
+  };
 }
 
 /** Tags around the calls of a message. */
-function tags(...names: readonly string[]): Pick<Dialect, 'before' | 'after'> {
+function tags(...names: readonly string[]) {
   return { before: names.map((name) => `<${name}>`), after: names.map((name) => `</${name}>`) };
 }
 
@@ -76,75 +82,93 @@ const STEP_TOKENS = ['calls_begin', 'call_begin', 'sep', 'call_end', 'calls_end'
 
 const INVOKE_DIALECTS: readonly Dialect[] = [
   // MiniMax M2, and models that were trained on its output.
-  { prefix: '', ...tags('minimax:tool_call', 'function_calls', 'tool_calls') },
+  invokeDialect('', tags('minimax:tool_call', 'function_calls', 'tool_calls')),
   // DeepSeek V3.2 and V4.
   ...BARS.map((bar) => {
     const prefix = `${bar}DSML${bar}`;
-    return { prefix, ...tags(`${prefix}function_calls`, `${prefix}tool_calls`) };
+    return invokeDialect(prefix, tags(`${prefix}function_calls`, `${prefix}tool_calls`));
   }),
   // DeepSeek V4.1.
-  { prefix: '｜DSML｜ ', ...tags('｜DSML｜ calls', '｜DSML｜ tool_calls') },
+  invokeDialect('｜DSML｜ ', tags('｜DSML｜ calls', '｜DSML｜ tool_calls')),
   // Step 3.
-  { prefix: 'steptml:', before: [...STEP_TOKENS.slice(0, 2)], after: STEP_TOKENS.slice(2) },
+  invokeDialect('steptml:', { before: STEP_TOKENS.slice(0, 2), after: STEP_TOKENS.slice(2) }),
   // Muse.
-  { prefix: 'atem:', ...tags('atem:function_calls') },
+  invokeDialect('atem:', tags('atem:function_calls')),
 ];
 
-const VALUES = new Map(INVOKE_DIALECTS.map(({ prefix }) => [prefix, valueReader(prefix)]));
-
-/** `<invoke name="f"><parameter name="k">value</parameter></invoke>`, with the marks of a family around it. */
-const invokeTags: TextCallFormat = {
-  openers: INVOKE_DIALECTS.flatMap(({ prefix, before }) => [...before, `<${prefix}invoke name=`]),
-  read(cursor, { opener, tools }) {
-    const dialect = INVOKE_DIALECTS.find(({ prefix, before }) =>
-      opener.endsWith('name=') ? opener === `<${prefix}invoke name=` : before.includes(opener),
-    );
-    if (dialect === undefined) return undefined;
-    if (!opener.endsWith('name=') && !passWrappers(cursor, dialect)) return undefined;
-    return cursor.closed(readInvoke(cursor, dialect.prefix, tools), dialect.after);
-  },
-};
-
-/** Skips further marks before the call, up to its opening tag. */
-function passWrappers(cursor: TextCursor, { prefix, before, after }: Dialect): boolean {
-  for (;;) {
-    cursor.space();
-    if (cursor.take(`<${prefix}invoke name=`)) return true;
-    // Step 3 names the kind of tool between its marks.
-    const isPassed = [...before, ...after, 'function'].some((mark) => cursor.take(mark));
-    if (!isPassed) return false;
-  }
+/** The format of several dialects. */
+function tagFormat(dialects: readonly Dialect[]): TextCallFormat {
+  const byOpener = new Map(
+    dialects.flatMap((dialect) => [...dialect.before, ...dialect.openers].map((mark) => [mark, dialect])),
+  );
+  return {
+    openers: [...byOpener.keys()],
+    read(cursor, { opener, tools }) {
+      const dialect = byOpener.get(opener);
+      if (dialect === undefined) return undefined;
+      const isOpen = dialect.openers.includes(opener) || passMarks(cursor, dialect);
+      return isOpen ? cursor.closed(readTaggedCall(cursor, dialect, tools), dialect.after) : undefined;
+    },
+  };
 }
 
-function readInvoke(cursor: TextCursor, prefix: string, tools: KnownTools): DraftCall | undefined {
+/** Skips further marks before the call, and the start of its opening tag. */
+function passMarks(cursor: TextCursor, { openers, passed }: Dialect): boolean {
+  do {
+    cursor.space();
+    if (openers.some((mark) => cursor.take(mark))) return true;
+  } while (passed.some((mark) => cursor.take(mark)));
+  return false;
+}
+
+function readTaggedCall(cursor: TextCursor, dialect: Dialect, tools: KnownTools): DraftCall | undefined {
+  const { parameters, ends, readValue, isUntyped } = dialect;
   const name = tagName(cursor);
   if (name === undefined || !tools.mayBe(name)) return undefined;
   if (cursor.take('/>')) return { name, arguments: {} };
   if (!cursor.take('>')) return undefined;
+  if (isUntyped) {
+    cursor.space();
+    if (cursor.peek() === '{') return markedCall(cursor, name);
+  }
+  return readParameters(cursor, { name, tools, ends }, (takes) => {
+    if (!parameters.some((tag) => cursor.take(tag))) return undefined;
+    const key = tagName(cursor);
+    // DeepSeek marks strings, to distinguish them from JSON.
+    const isString = !isUntyped && cursor.take('string="true"');
+    if (!isUntyped && !isString) cursor.take('string="false"');
+    if (key === undefined || !cursor.take('>')) return undefined;
+    const value = readValue(cursor, takes);
+    // Qwen's template puts each value on separate lines: one line break on either side is not part of it.
+    const text = isUntyped ? value?.replace(/^\n/, '').replace(/\n$/, '') : value;
+    return text === undefined ? undefined : { key, text, isString };
+  });
+}
+
+/** A parameter as it was written. */
+interface WrittenParameter {
+  readonly key: string;
+  readonly text: string;
+  /** The tag marks the value as a string. */
+  readonly isString?: boolean;
+}
+
+/** A call whose name was read, with its parameters up to one of the end marks. */
+function readParameters(
+  cursor: TextCursor,
+  call: { readonly name: string; readonly tools: KnownTools; readonly ends: readonly string[] },
+  read: (takes: (name: string) => boolean) => WrittenParameter | undefined,
+): DraftCall | undefined {
+  const { name, tools, ends } = call;
   const entries: [string, unknown][] = [];
   for (;;) {
     cursor.space();
-    if (cursor.take(`</${prefix}invoke>`)) return { name, arguments: Object.fromEntries(entries) };
-    if (!cursor.take(`<${prefix}parameter name=`)) return undefined;
-    const key = tagName(cursor);
-    // DeepSeek marks strings, to distinguish them from JSON.
-    const isString = cursor.take('string="true"');
-    if (!isString) cursor.take('string="false"');
-    if (key === undefined || !cursor.take('>')) return undefined;
-    const value = VALUES.get(prefix)?.(cursor, (next) => tools.takes(name, next));
-    if (value === undefined) return undefined;
-    entries.push([key, isString ? value : readParameterText(value, tools.parameter(name, key))]);
+    if (ends.some((tag) => cursor.take(tag))) return { name, arguments: Object.fromEntries(entries) };
+    const parameter = read((next) => tools.takes(name, next));
+    if (parameter === undefined) return undefined;
+    const { key, text, isString } = parameter;
+    entries.push([key, isString ? text : readParameterText(text, tools.parameter(name, key))]);
   }
-}
-
-function valueReader(prefix: string) {
-  return rawValueReader({
-    closer: `</${prefix}parameter>`,
-    next: new RegExp(
-      `<${prefix.replaceAll('|', '\\|')}parameter name="(?<name>[^"<>\\s]{1,200})"[^<>]{0,40}>`,
-    ),
-    outer: new RegExp(`</${prefix.replaceAll('|', '\\|')}invoke>\\s*(?=<)`),
-  });
 }
 
 const KEY = /[^<>\n]{1,200}/y;
@@ -154,37 +178,32 @@ const SUFFIXES = ['', ':opensource'];
 /** Returns a family's tag by name. */
 type Tags = (name: string) => string;
 
-const ARG_KEY_DIALECTS = SUFFIXES.map((suffix) => {
-  const tag: Tags = (name) => `<${name}${suffix}>`;
-  const closer = tag('/arg_value');
-  const next = new RegExp(
-    `${tag('arg_key')}\\s*(?<name>[^<>\\n]{1,200}?)\\s*${tag('/arg_key')}\\s*${tag('arg_value')}`,
-  );
-  const outer = new RegExp(`${tag('/tool_call')}\\s*(?=${tag('/tool_calls')}|${tag('tool_call')})`);
-  return { tag, readValue: rawValueReader({ closer, next, outer }) };
-});
-
 /**
  * `<tool_call>name<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`: GLM 4.5 and later; Hunyuan, with
  * `<tool_calls>` around it and `<tool_sep>` after the name; its older models write JSON instead.
  */
-const argKeyTags: TextCallFormat = {
-  openers: ARG_KEY_DIALECTS.flatMap(({ tag }) => [tag('tool_call'), tag('tool_calls')]),
-  read(cursor, { opener, tools }) {
-    const dialect = ARG_KEY_DIALECTS.find(
-      ({ tag }) => opener === tag('tool_call') || opener === tag('tool_calls'),
-    );
-    if (dialect === undefined) return undefined;
-    const { tag } = dialect;
-    cursor.space();
-    if (opener === tag('tool_calls') && !cursor.take(tag('tool_call'))) return undefined;
-    return cursor.closed(readCall(cursor, dialect, tools), [tag('/tool_calls')]);
-  },
-};
+const ARG_KEY_FORMATS = SUFFIXES.map((suffix): TextCallFormat => {
+  const tag: Tags = (name) => `<${name}${suffix}>`;
+  const readValue = rawValueReader({
+    closer: tag('/arg_value'),
+    next: new RegExp(
+      `${tag('arg_key')}\\s*(?<name>[^<>\\n]{1,200}?)\\s*${tag('/arg_key')}\\s*${tag('arg_value')}`,
+    ),
+    outer: new RegExp(`${tag('/tool_call')}\\s*(?=${tag('/tool_calls')}|${tag('tool_call')})`),
+  });
+  return {
+    openers: [tag('tool_call'), tag('tool_calls')],
+    read(cursor, { opener, tools }) {
+      cursor.space();
+      if (opener === tag('tool_calls') && !cursor.take(tag('tool_call'))) return undefined;
+      return cursor.closed(readArgKeys(cursor, { tag, readValue }, tools), [tag('/tool_calls')]);
+    },
+  };
+});
 
-function readCall(
+function readArgKeys(
   cursor: TextCursor,
-  { tag, readValue }: (typeof ARG_KEY_DIALECTS)[number],
+  { tag, readValue }: { readonly tag: Tags; readonly readValue: RawValueReader },
   tools: KnownTools,
 ): DraftCall | undefined {
   const name = tagName(cursor);
@@ -195,22 +214,16 @@ function readCall(
     if (json !== undefined) return json;
   }
   if (!tools.mayBe(name)) return undefined;
-  const entries: [string, unknown][] = [];
-  for (;;) {
-    cursor.space();
-    if (cursor.take(tag('/tool_call')))
-      return entries.length > 0 || tools.has(name)
-        ? { name, arguments: Object.fromEntries(entries) }
-        : undefined;
+  const call = readParameters(cursor, { name, tools, ends: [tag('/tool_call')] }, (takes) => {
     if (!cursor.take(tag('arg_key'))) return undefined;
     const key = cursor.match(KEY)?.trim();
     if (key === undefined || !cursor.take(tag('/arg_key'))) return undefined;
     cursor.space();
-    if (!cursor.take(tag('arg_value'))) return undefined;
-    const value = readValue(cursor, (next) => tools.takes(name, next));
-    if (value === undefined) return undefined;
-    entries.push([key, readParameterText(value, tools.parameter(name, key))]);
-  }
+    const text = cursor.take(tag('arg_value')) ? readValue(cursor, takes) : undefined;
+    return text === undefined ? undefined : { key, text };
+  });
+  // Without parameters, only a known name shows a call.
+  return tools.has(name) || Object.keys(call?.arguments ?? {}).length > 0 ? call : undefined;
 }
 
 /** `name` or `function<tool_sep>name`, then a JSON object, in a fence or bare. */
@@ -333,4 +346,8 @@ function patternOf({ closer, next, outer }: RawValueTags): RegExp {
 }
 
 /** Calls in tags; formats with the same opener are tried in this order. */
-export const TAG_FORMATS: readonly TextCallFormat[] = [functionTag, argKeyTags, invokeTags];
+export const TAG_FORMATS: readonly TextCallFormat[] = [
+  tagFormat([FUNCTION_DIALECT]),
+  ...ARG_KEY_FORMATS,
+  tagFormat(INVOKE_DIALECTS),
+];
