@@ -193,36 +193,61 @@ type JsonSpan =
   /** Not JSON, with any continuation; a search continues at `resumeAt`. */
   | { readonly kind: 'broken'; readonly resumeAt: number };
 
-type Expected = 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'comma or end';
+/** What may come next; after a complete value, the closing bracket of its container. */
+type Expected = 'value' | 'first item' | 'key' | 'first key' | 'colon' | ']' | '}';
 
-/** One token: its end, and what may come next; `undefined` if the grammar does not allow it. */
-type Step = { readonly end: number; readonly next: Expected } | 'open' | undefined;
+const DONE = 'done';
+const VALUE = { '{': 'first key', '[': 'first item', '"': DONE, scalar: DONE } as const;
 
-const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
-const SCALAR_LIKE = /[-+.\w]*/y;
-const ESCAPE = /^(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/;
+/** By the next token: what may follow it, or that it ends a value. Other tokens are not JSON. */
+const GRAMMAR: Readonly<Record<Expected, Readonly<Record<string, Expected | typeof DONE>>>> = {
+  value: VALUE,
+  'first item': { ...VALUE, ']': DONE },
+  key: { '"': 'colon' },
+  'first key': { '"': 'colon', '}': DONE },
+  colon: { ':': 'value' },
+  ']': { ',': 'value', ']': DONE },
+  '}': { ',': 'key', '}': DONE },
+};
+
+const MARKS = '{}[]:,"';
 const JSON_SPACE = new Set([' ', '\n', '\r', '\t']);
+const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![-+.\w]|$)/y;
+/** Incomplete tokens such as `tru` or `12`: the following text decides. */
+const CUT_SCALAR = /[-+.\w]*$/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const CUT_ESCAPE = /\\(?:u[0-9a-fA-F]{0,3})?$/y;
 
 /**
  * Finds the end of the object or array at `start` without building it, in one pass without recursion: the text comes
  * from a model and may be a megabyte of `{`.
  */
 export function jsonSpan(text: string, start: number): JsonSpan {
-  const closers: string[] = [];
+  const closers: ('}' | ']')[] = [];
   let expected: Expected = 'value';
-  let at = start;
   let lastString = -1;
-  for (;;) {
-    while (JSON_SPACE.has(text[at] ?? '')) at += 1;
-    if (at >= text.length) return { kind: 'open' };
-    const step = takeToken({ text, at, expected, closers });
-    if (step === 'open') return { kind: 'open' };
-    if (step === undefined) return { kind: 'broken', resumeAt: resumeAt(start, at, lastString) };
-    if (closers.length === 0) return { kind: 'closed', end: step.end };
-    lastString = text[at] === '"' ? at : -1;
-    at = step.end;
-    expected = step.next;
+  for (let at = start; at < text.length; ) {
+    const char = text.charAt(at);
+    if (JSON_SPACE.has(char)) {
+      at += 1;
+      continue;
+    }
+    const next: Expected | typeof DONE | undefined =
+      GRAMMAR[expected][MARKS.includes(char) ? char : 'scalar'];
+    const end = next && endOfToken(text, at);
+    if (end === 'open') return { kind: 'open' };
+    if (next === undefined || end === undefined)
+      return { kind: 'broken', resumeAt: resumeAt(start, at, lastString) };
+    if (next === 'first key') closers.push('}');
+    if (next === 'first item') closers.push(']');
+    if (char === '}' || char === ']') closers.pop();
+    const container = closers.at(-1);
+    if (container === undefined) return { kind: 'closed', end };
+    expected = next === DONE ? container : next;
+    lastString = char === '"' ? at : -1;
+    at = end;
   }
+  return { kind: 'open' };
 }
 
 /** A string right before the error may contain the beginning of a call, so it is searched again. */
@@ -231,48 +256,11 @@ function resumeAt(start: number, at: number, lastString: number): number {
   return from > start ? from : start + 1;
 }
 
-interface Token {
-  readonly text: string;
-  readonly at: number;
-  readonly expected: Expected;
-  readonly closers: string[];
-}
-
-function takeToken(token: Token): Step {
-  const { text, at, expected, closers } = token;
-  const isValue = expected === 'value' || expected === 'value or end';
-  const isKey = expected === 'key' || expected === 'key or end';
-  switch (text[at]) {
-    case '"':
-      if (!isValue && !isKey) return undefined;
-      return then(endOfString(text, at), isKey ? 'colon' : 'comma or end');
-    case '{':
-      return isValue ? open(closers, '}', at) : undefined;
-    case '[':
-      return isValue ? open(closers, ']', at) : undefined;
-    case '}':
-    case ']':
-      if (closers.at(-1) !== text[at] || !(expected.endsWith('or end') || closers.length === 0))
-        return undefined;
-      closers.pop();
-      return { end: at + 1, next: 'comma or end' };
-    case ':':
-      return expected === 'colon' ? { end: at + 1, next: 'value' } : undefined;
-    case ',':
-      if (expected !== 'comma or end') return undefined;
-      return { end: at + 1, next: closers.at(-1) === '}' ? 'key' : 'value' };
-    default:
-      return isValue ? then(endOfScalar(text, at), 'comma or end') : undefined;
-  }
-}
-
-function open(closers: string[], closer: string, at: number): Step {
-  closers.push(closer);
-  return { end: at + 1, next: closer === '}' ? 'key or end' : 'value or end' };
-}
-
-function then(end: number | 'open' | undefined, next: Expected): Step {
-  return typeof end === 'number' ? { end, next } : end;
+function endOfToken(text: string, at: number): number | 'open' | undefined {
+  const char = text.charAt(at);
+  if (char === '"') return endOfString(text, at);
+  if (MARKS.includes(char)) return at + 1;
+  return endOf(SCALAR, text, at) ?? (endOf(CUT_SCALAR, text, at) && 'open');
 }
 
 function endOfString(text: string, start: number): number | 'open' | undefined {
@@ -281,22 +269,14 @@ function endOfString(text: string, start: number): number | 'open' | undefined {
     if (code === 0x22) return at + 1;
     if (code < 0x20) return undefined;
     if (code !== 0x5c) continue;
-    const escaped = text.slice(at + 1, at + 6);
-    if (!ESCAPE.test(escaped))
-      return at + 1 + escaped.length === text.length ? unfinished(escaped) : undefined;
-    at += 1;
+    const end = endOf(ESCAPE, text, at);
+    if (end === undefined) return endOf(CUT_ESCAPE, text, at) && 'open';
+    at = end - 1;
   }
   return 'open';
 }
 
-function unfinished(escaped: string): 'open' | undefined {
-  return /^(?:u[0-9a-fA-F]{0,3})?$/.test(escaped) ? 'open' : undefined;
-}
-
-function endOfScalar(text: string, start: number): number | 'open' | undefined {
-  SCALAR_LIKE.lastIndex = start;
-  // Incomplete tokens such as `tru` or `12`: the following text decides.
-  if (SCALAR_LIKE.test(text) && SCALAR_LIKE.lastIndex === text.length) return 'open';
-  SCALAR.lastIndex = start;
-  return SCALAR.test(text) ? SCALAR.lastIndex : undefined;
+function endOf(pattern: RegExp, text: string, at: number): number | undefined {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : undefined;
 }
