@@ -1,8 +1,8 @@
 // How much broken JSON is read as most repairers read it, and that nothing is completed that was cut in a value.
 // npm run measure:json -- <folder with json-repair.jsonl>
 import { isDeepStrictEqual } from 'node:util';
-import { readArguments } from '../../dist/src/tools/checking/read-arguments.js';
 import { losesDigits } from '../../dist/src/core/kernel/exact-json.js';
+import { readArguments } from '../../dist/src/tools/checking/read-arguments.js';
 import { readSuite } from './read-suite.mjs';
 
 const rows = readSuite('json-repair.jsonl');
