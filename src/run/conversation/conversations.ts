@@ -37,7 +37,7 @@ import { jobsOf } from '../call/job-dispatch.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { BackgroundJobs, type RunJobsOptions } from '../jobs/run-jobs.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
-import { ScheduleRunner } from '../schedules/schedule-runner.js';
+import { runSchedules } from '../schedules/schedule-runner.js';
 import { ConversationClaim } from './conversation-lease.js';
 import {
   type AnswersOptions,
@@ -96,7 +96,7 @@ export class Conversations {
   readonly #expiries = new Map<string, NodeJS.Timeout>();
   readonly #unwatch: () => void = () => {};
   readonly #jobs: BackgroundJobs | undefined;
-  readonly #schedules: ScheduleRunner | undefined;
+  readonly #stopSchedules: (() => Promise<void>) | undefined;
   #stopLooking: (() => Promise<void>) | undefined;
   readonly #closing = new AbortController();
   readonly #closed = new AbortController();
@@ -132,7 +132,7 @@ export class Conversations {
     });
     if (keepsSchedules(store)) {
       const { schedules, conversations } = store;
-      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs, logger });
+      this.#stopSchedules = runSchedules({ schedules, conversations, pollMs, logger });
     }
   }
 
@@ -312,7 +312,7 @@ export class Conversations {
     void this.#stopLooking?.();
     for (const timer of this.#expiries.values()) clearTimeout(timer);
     this.#wanted.clear();
-    const ending = Promise.all([...this.#active.values(), this.#jobs?.close(), this.#schedules?.close()]);
+    const ending = Promise.all([...this.#active.values(), this.#jobs?.close(), this.#stopSchedules?.()]);
     try {
       await closeWithin(ending, { timeoutMs }, () => {
         for (const lease of this.#leases) lease.abandon();

@@ -157,7 +157,8 @@ export function jobWork(tools: readonly ToolDefinition[]): string {
 
 /** The store to sweep, and how often. */
 interface Sweep extends JobPlace, Pick<RunJobsOptions, 'sweepMs' | 'silentForMs'> {
-  readonly workers: QueueWorkers;
+  /** Takes jobs of the queue of a stored job, if its tool is here. */
+  readonly serve: QueueWorkers['serve'];
 }
 
 const BATCH = 100;
@@ -165,98 +166,81 @@ const LONGEST_PAUSE_MS = 3_600_000;
 /** Each revival means more than ten worker crashes: the work itself may crash workers. */
 const MOST_REVIVALS = 5;
 
-/** Enqueues jobs of the store that no engine has: their process crashed in between, or a broker lost them. */
-class OutboxSweeper {
-  readonly #sweep: Sweep;
-  readonly #log: Logger;
-  readonly close: () => Promise<void>;
-
-  constructor(sweep: Sweep) {
-    this.#sweep = sweep;
-    const { logger, sweepMs = 5_000 } = sweep;
-    this.#log = safeLog(logger ?? CONSOLE);
-    const work = async (signal: AbortSignal) => {
-      try {
-        await this.#run(sweepMs, signal);
-      } catch (error) {
-        logFailure(logger, { what: UNREAD, error });
-      }
-      return sweepMs;
-    };
-    this.close = repeat(work, { firstMs: sweepMs, ref: true });
-  }
-
-  async #run(sweepMs: number, signal: AbortSignal): Promise<void> {
-    const { jobs, workers, silentForMs = 60_000 } = this.#sweep;
+/**
+ * Enqueues jobs of the store that no engine has: their process crashed in between, or a broker lost them. The returned
+ * function stops it.
+ */
+function sweepOutbox(sweep: Sweep): () => Promise<void> {
+  const { jobs, serve, logger, sweepMs = 5_000, silentForMs = 60_000 } = sweep;
+  const run = async (signal: AbortSignal): Promise<void> => {
     const olderThanMs = Math.min(sweepMs, MAX_TIMER_MS);
     for (;;) {
       const found = await jobs.unsentJobs({ olderThanMs, silentForMs, limit: BATCH });
-      for (const stored of found) workers.serve(stored);
-      const dead = await this.#deadOf(found);
+      for (const stored of found) serve(stored);
+      const dead = await deadOf(found, sweep);
       if (dead === undefined) return;
-      const failed = await this.#settleAll(found, dead);
+      let failed = 0;
+      // One after the other and independently: a job that the engine refuses does not block others.
+      for (const stored of found) {
+        const { id: jobId, tool } = stored.job;
+        await settle(stored, dead.get(jobId), sweep).catch((error) => {
+          failed += 1;
+          logFailure(logger, { what: 'A job could not be given to the engine', error, at: { jobId, tool } });
+        });
+      }
       if (failed > 0 || found.length < BATCH || signal.aborted) return;
     }
-  }
+  };
+  const work = async (signal: AbortSignal) => {
+    await run(signal).catch((error) => logFailure(logger, { what: UNREAD, error }));
+    return sweepMs;
+  };
+  return repeat(work, { firstMs: sweepMs, ref: true });
+}
 
-  /** One after the other and independently: a job that the engine refuses does not block others. */
-  async #settleAll(found: readonly StoredJob[], dead: ReadonlyMap<string, DeadJob>): Promise<number> {
-    let failed = 0;
-    for (const stored of found) {
-      const { id: jobId, tool } = stored.job;
-      await this.#settle(stored, dead.get(jobId)).catch((error) => {
-        failed += 1;
-        const what = 'A job could not be given to the engine';
-        logFailure(this.#sweep.logger, { what, error, at: { jobId, tool } });
-      });
-    }
-    return failed;
+/** `undefined` if the engine does not answer. */
+async function deadOf(
+  found: readonly StoredJob[],
+  { engine, logger }: JobPlace,
+): Promise<ReadonlyMap<string, DeadJob> | undefined> {
+  try {
+    const dead = await engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
+    return new Map(dead.map((entry) => [entry.job.id, entry]));
+  } catch (error) {
+    logSilence(engine, { logger, error });
+    return undefined;
   }
+}
 
-  async #settle(stored: StoredJob, dead: DeadJob | undefined): Promise<void> {
-    const workersDied = dead?.workersDied === true;
-    // Its last failure could not be recorded, so nothing else completes it.
-    if (dead !== undefined && stored.attempt > 0 && !workersDied) return this.#bury(dead);
-    const { engine, jobs } = this.#sweep;
-    const { job, options } = stored;
-    const { revivals = 0 } = dead?.job ?? {};
-    if (workersDied && revivals >= (options.revivals ?? MOST_REVIVALS)) return this.#bury(dead);
-    if (dead === undefined) await engine.enqueue(job, options);
-    else {
-      const delay = workersDied ? pauseBefore(stored) : 0;
-      const revived = workersDied ? { ...job, revivals: revivals + 1 } : job;
-      if (await engine.revive(revived, { ...options, delay }))
-        this.#log.warn('A job that was given up before its attempts were used up is tried again', {
-          jobId: job.id,
-          error: dead.error,
-          delay,
-        });
-    }
-    await jobs.jobSent(job.id);
+async function settle(stored: StoredJob, dead: DeadJob | undefined, place: JobPlace): Promise<void> {
+  const { engine, jobs, logger } = place;
+  const { job, options, attempt } = stored;
+  const workersDied = dead?.workersDied === true;
+  const { revivals = 0 } = dead?.job ?? {};
+  // If it was tried and its workers live, its last failure could not be recorded, so nothing else completes it.
+  const isOver = workersDied ? revivals >= (options.revivals ?? MOST_REVIVALS) : attempt > 0;
+  if (dead !== undefined && isOver) return bury(dead, place);
+  if (dead === undefined) await engine.enqueue(job, options);
+  else {
+    const delay = workersDied ? pauseBefore(stored) : 0;
+    const revived = workersDied ? { ...job, revivals: revivals + 1 } : job;
+    if (await engine.revive(revived, { ...options, delay }))
+      safeLog(logger ?? CONSOLE).warn(
+        'A job that was given up before its attempts were used up is tried again',
+        { jobId: job.id, error: dead.error, delay },
+      );
   }
+  await jobs.jobSent(job.id);
+}
 
-  /** `undefined` if the engine does not answer. */
-  async #deadOf(found: readonly StoredJob[]): Promise<ReadonlyMap<string, DeadJob> | undefined> {
-    const { engine, logger } = this.#sweep;
-    try {
-      const dead = await engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
-      return new Map(dead.map((entry) => [entry.job.id, entry]));
-    } catch (error) {
-      logSilence(engine, { logger, error });
-      return undefined;
-    }
-  }
-
-  async #bury({ job, error, workersDied = false }: DeadJob): Promise<void> {
-    const { engine, jobs } = this.#sweep;
-    const times = (job.revivals ?? 0) + 1;
-    const why = workersDied
-      ? `more workers died of it than its engine lets, ${times === 1 ? 'once' : `${times} times`} (${error})`
-      : error;
-    const message = `The work of the tool '${job.tool}' was given up: ${why}`;
-    if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
-      await engine.publish({ type: 'end', jobId: job.id });
-  }
+async function bury({ job, error, workersDied = false }: DeadJob, { engine, jobs }: JobPlace): Promise<void> {
+  const times = (job.revivals ?? 0) + 1;
+  const why = workersDied
+    ? `more workers died of it than its engine lets, ${times === 1 ? 'once' : `${times} times`} (${error})`
+    : error;
+  const message = `The work of the tool '${job.tool}' was given up: ${why}`;
+  if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
+    await engine.publish({ type: 'end', jobId: job.id });
 }
 
 /**
@@ -369,12 +353,13 @@ async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobD
   const handle = (job: Job, attempt: JobAttempt) => doer.handle(job, attempt);
   const work = { concurrency, handle, logger };
   const workers = await QueueWorkers.open({ engine, jobs, tools, work, logger });
-  const sweeper = new OutboxSweeper({ engine, jobs, workers, sweepMs, silentForMs, logger });
+  const serve = (stored: StoredJob) => workers.serve(stored);
+  const closeSweep = sweepOutbox({ engine, jobs, serve, sweepMs, silentForMs, logger });
   return {
     leave: () => doer.leave(),
     close: async () => {
       doer.close();
-      await Promise.all([workers.close(), sweeper.close()]);
+      await Promise.all([workers.close(), closeSweep()]);
       await doer.idle();
     },
   };

@@ -26,91 +26,84 @@ interface ScheduleRunnerParts {
 /**
  * Adds the prompts of due schedules to their conversations. Any number of processes may run it: the key of a prompt
  * contains its schedule and its time, so that it enters once, even if a process crashes before it has moved the
- * schedule.
+ * schedule. The returned function stops it, and resolves when current entries are stored.
  */
-export class ScheduleRunner {
-  readonly #parts: ScheduleRunnerParts;
+export function runSchedules(parts: ScheduleRunnerParts): () => Promise<void> {
+  const { schedules, pollMs, logger } = parts;
   /** Due schedules that failed, least recently tried first, so that they do not delay others. */
-  readonly #failed = new Set<string>();
-  /** Stops, and resolves when current entries are stored. */
-  readonly close: () => Promise<void>;
+  const failed = new Set<string>();
 
-  constructor(parts: ScheduleRunnerParts) {
-    this.#parts = parts;
-    const { pollMs, logger } = parts;
-    this.close = repeat(async (signal) => {
-      try {
-        return Math.min(pollMs, await this.#enterDue(signal));
-      } catch (error) {
-        logFailure(logger, { what: 'The store could not be asked for schedules', error });
-        return pollMs;
-      }
-    });
-  }
+  /** A page of schedules that failed before and are still due. */
+  const takeFailed = (due: readonly Schedule[]): readonly Schedule[] => {
+    const known = new Map(due.map((schedule) => [timeOf(schedule), schedule]));
+    for (const time of failed) if (!known.has(time)) failed.delete(time);
+    const page = [...failed].slice(0, PAGE).flatMap((time) => known.get(time) ?? []);
+    for (const schedule of page) failed.delete(timeOf(schedule));
+    return page;
+  };
 
   /** Enters all due prompts, and returns the milliseconds until the next is due. */
-  async #enterDue(signal: AbortSignal): Promise<number> {
+  const enterDue = async (signal: AbortSignal): Promise<number> => {
     for (let failures = 0; failures < MOST_FAILURES && !signal.aborted; ) {
       const {
         now,
         due,
         nextAt = Number.POSITIVE_INFINITY,
-      } = await this.#parts.schedules.dueSchedules(PAGE + this.#failed.size);
-      const others = due.filter((schedule) => !this.#failed.has(timeOf(schedule))).slice(0, PAGE);
-      failures += await this.#enterAll(others.length > 0 ? others : this.#takeFailed(due), now);
+      } = await schedules.dueSchedules(PAGE + failed.size);
+      const others = due.filter((schedule) => !failed.has(timeOf(schedule))).slice(0, PAGE);
+      const page = others.length > 0 ? others : takeFailed(due);
+      const entered = await Promise.all(page.map((schedule) => enter(schedule, now, parts)));
+      for (const [index, schedule] of page.entries()) {
+        if (entered[index]) continue;
+        failed.add(timeOf(schedule));
+        failures += 1;
+      }
       if (others.length === 0) return nextAt > now ? nextAt - now : Number.POSITIVE_INFINITY;
     }
     return Number.POSITIVE_INFINITY;
-  }
+  };
 
-  /** A page of schedules that failed before and are still due. */
-  #takeFailed(due: readonly Schedule[]): readonly Schedule[] {
-    const known = new Map(due.map((schedule) => [timeOf(schedule), schedule]));
-    for (const time of this.#failed) if (!known.has(time)) this.#failed.delete(time);
-    const page = [...this.#failed].slice(0, PAGE).flatMap((time) => known.get(time) ?? []);
-    for (const schedule of page) this.#failed.delete(timeOf(schedule));
-    return page;
-  }
-
-  /** Returns how many of them failed. */
-  async #enterAll(page: readonly Schedule[], now: number): Promise<number> {
-    const entered = await Promise.all(page.map((schedule) => this.#enter(schedule, now)));
-    const failed = page.filter((_, index) => !entered[index]);
-    for (const schedule of failed) this.#failed.add(timeOf(schedule));
-    return failed.length;
-  }
-
-  /** Returns false after a failure; the schedule then stays due. */
-  async #enter(schedule: Schedule, now: number): Promise<boolean> {
-    const { schedules, conversations, logger } = this.#parts;
-    const { id, conversationId, dueAt, owner, timing } = schedule;
+  return repeat(async (signal) => {
     try {
-      if (timing.kind === 'once' || !(await this.#isWaiting(schedule))) {
-        const content = withoutUndefined({ kind: 'prompt' as const, content: promptOf(schedule), owner });
-        await conversations.enter({ conversationId, key: timeOf(schedule), content });
-      }
-      const next = nextDue(schedule, now);
-      if (next === undefined && timing.kind !== 'once')
-        safeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, {
-          timing,
-        });
-      await schedules.moveSchedule(withoutUndefined({ id, dueAt, next }));
-      return true;
+      return Math.min(pollMs, await enterDue(signal));
     } catch (error) {
-      const what = 'The prompt of a schedule could not enter its conversation';
-      logFailure(logger, { what, error, at: { scheduleId: id, conversationId } });
-      return false;
+      logFailure(logger, { what: 'The store could not be asked for schedules', error });
+      return pollMs;
     }
-  }
+  });
+}
 
-  /**
-   * Whether its last prompt still waits. Otherwise the inbox of a suspended conversation would fill with prompts of
-   * one schedule.
-   */
-  async #isWaiting({ id, conversationId }: Schedule): Promise<boolean> {
-    const kept = await this.#parts.conversations.read(conversationId);
-    return kept?.inbox.some(({ key }) => key.startsWith(prefixOf(id))) ?? false;
+/** Returns false after a failure; the schedule then stays due. */
+async function enter(
+  schedule: Schedule,
+  now: number,
+  { schedules, conversations, logger }: ScheduleRunnerParts,
+): Promise<boolean> {
+  const { id, conversationId, dueAt, owner, timing } = schedule;
+  try {
+    if (timing.kind === 'once' || !(await isWaiting(schedule, conversations))) {
+      const content = withoutUndefined({ kind: 'prompt' as const, content: promptOf(schedule), owner });
+      await conversations.enter({ conversationId, key: timeOf(schedule), content });
+    }
+    const next = nextDue(schedule, now);
+    if (next === undefined && timing.kind !== 'once')
+      safeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, { timing });
+    await schedules.moveSchedule(withoutUndefined({ id, dueAt, next }));
+    return true;
+  } catch (error) {
+    const what = 'The prompt of a schedule could not enter its conversation';
+    logFailure(logger, { what, error, at: { scheduleId: id, conversationId } });
+    return false;
   }
+}
+
+/**
+ * Whether its last prompt still waits. Otherwise the inbox of a suspended conversation would fill with prompts of one
+ * schedule.
+ */
+async function isWaiting({ id, conversationId }: Schedule, conversations: ConversationLog): Promise<boolean> {
+  const kept = await conversations.read(conversationId);
+  return kept?.inbox.some(({ key }) => key.startsWith(prefixOf(id))) ?? false;
 }
 
 /** The key of a prompt: its schedule and due time. */
