@@ -561,7 +561,7 @@ class BrokerNews extends EngineNews<Events> {
   }
 
   async close(): Promise<void> {
-    this.removeListeners();
+    this.listeners.clear();
     this.#closing.abort(new Error(ENGINE_CLOSED));
     await Promise.all([
       this.#opened && closeOrCut(this.#opened, 'never'),

@@ -93,7 +93,7 @@ class BossNews extends EngineNews<ListenHandle> {
   }
 
   async close(): Promise<void> {
-    this.removeListeners();
+    this.listeners.clear();
     await this.#waking;
     const handle = await this.connection.started?.catch(() => undefined);
     await handle?.close();

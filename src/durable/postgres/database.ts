@@ -5,6 +5,7 @@ import type { SqlTransaction } from '../../core/contract/job-engine.js';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { OnFirstUse } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import {
   MILLISECONDS,
   type OptionRule,
@@ -31,12 +32,10 @@ const FIRST_LISTENING_PAUSE_MS = 50;
 
 const LONGEST_LISTENING_PAUSE_MS = 5_000;
 
-/** A subscriber of a channel. `undefined`: the connection was (re-)established, and notifications may have been lost. */
-type Hearer = (payload: string | undefined) => void;
-
 /** Receives the notifications of a channel (`LISTEN`) over a dedicated connection, while there are subscribers. */
 class Listener {
-  readonly #hearers = new Set<Hearer>();
+  /** They receive `undefined` when the connection is (re-)established: notifications may have been lost before. */
+  readonly #listeners = new Listeners<string | undefined>();
   #connection: Promise<PostgresClient | undefined> | undefined;
   #pauseMs = FIRST_LISTENING_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
@@ -47,12 +46,12 @@ class Listener {
     private readonly channel: string,
   ) {}
 
-  add(hearer: Hearer): () => void {
-    this.#hearers.add(hearer);
+  add(listener: (payload: string | undefined) => void): () => void {
+    const remove = this.#listeners.add(listener);
     this.#connection ??= this.#connect();
     return () => {
-      this.#hearers.delete(hearer);
-      if (this.#hearers.size === 0) void this.#disconnect();
+      remove();
+      if (this.#listeners.size === 0) void this.#disconnect();
     };
   }
 
@@ -73,13 +72,13 @@ class Listener {
     try {
       client = await this.database.connect();
       client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === this.channel) this.#deliver(payload);
+        if (channel === this.channel) this.#listeners.notify(payload);
       });
       client.on('error', lose);
       await client.query({ text: `LISTEN "${this.channel}"` });
       this.#pauseMs = FIRST_LISTENING_PAUSE_MS;
       // Also for subscribers that were added before the connection was ready.
-      this.#deliver(undefined);
+      this.#listeners.notify(undefined);
       return client;
     } catch {
       lose();
@@ -87,13 +86,9 @@ class Listener {
     }
   }
 
-  #deliver(payload: string | undefined): void {
-    for (const hear of [...this.#hearers]) hear(payload);
-  }
-
   #reconnect(): void {
     this.#connection = undefined;
-    if (this.#isClosed || this.#hearers.size === 0) return;
+    if (this.#isClosed || this.#listeners.size === 0) return;
     // The timer keeps the process alive, as a connection does.
     this.#timer = setTimeout(() => {
       this.#connection ??= this.#connect();

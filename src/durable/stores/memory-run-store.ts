@@ -373,19 +373,27 @@ export interface MemoryRunStoreOptions {
 
 const OPTIONS = optionTable<MemoryRunStoreOptions>('MemoryRunStore', { now: FUNCTION });
 
+/** A run without a holder. */
+const FREED = { claim: undefined, leaseEnd: undefined };
+
 /** A run, stored as JSON, so that callers cannot change it through returned objects. */
-interface HeldRun {
+interface HeldRun extends HeldContent {
   readonly id: string;
   readonly createdAt: number;
-  changedAt: number;
-  status: RunStatus;
-  revision: number;
   generation: number;
-  state: string;
-  entries: string[];
   claim: string | undefined;
   leaseEnd: number | undefined;
+}
+
+/** What a state or a checkpoint replaces. */
+interface HeldContent {
+  status: RunStatus;
+  revision: number;
+  state: string;
+  /** What was added at once, a JSON array each. */
+  entries: string[];
   expiry: ReturnType<typeof expiryOf>;
+  changedAt: number;
 }
 
 /**
@@ -452,17 +460,15 @@ export class MemoryRunStore
   save(state: RunState): void {
     const { runId, revision } = state;
     const kept = this.#runs.get(runId);
+    const content = this.#content('suspended', state);
     if (kept === undefined) {
-      const run = this.#newRun(runId);
-      this.#put(run, { status: 'suspended', state });
-      this.#runs.set(runId, run);
+      this.#add(runId, content);
       return;
     }
-    const isOther = kept.revision === revision && kept.state !== JSON.stringify(state);
+    const isOther = kept.revision === revision && kept.state !== content.state;
     if (!this.#isFree(kept) || kept.status !== 'suspended' || kept.revision > revision || isOther)
       throw refusedSave(runId);
-    this.#put(kept, { status: 'suspended', state });
-    free(kept);
+    Object.assign(kept, content, FREED);
   }
 
   load(runId: string): RunState | undefined {
@@ -486,10 +492,8 @@ export class MemoryRunStore
   }
 
   release(claim: RunClaim, state?: RunState): boolean {
-    return this.#write(claim, (kept) => {
-      if (state !== undefined) this.#put(kept, { status: 'suspended', state });
-      free(kept);
-    });
+    const content = state && this.#content('suspended', state);
+    return this.#write(claim, (kept) => Object.assign(kept, content, FREED));
   }
 
   remove(claim: RunClaim): boolean {
@@ -500,37 +504,35 @@ export class MemoryRunStore
   begin(lease: RunLease, checkpoint: RunCheckpoint): void {
     const { runId } = lease;
     if (this.#runs.has(runId)) throw refusedBegin(runId);
-    const run = this.#newRun(runId);
-    this.#put(run, { status: 'running', state: checkpoint });
-    this.#hold(run, lease);
-    this.#runs.set(runId, run);
+    this.#hold(this.#add(runId, this.#content('running', checkpoint)), lease);
   }
 
   append(claim: RunClaim, entries: readonly RunEntry[]): boolean {
-    const texts = asTexts(entries);
-    return this.#write(claim, (kept) => kept.entries.push(...texts));
+    const text = JSON.stringify(entries);
+    return this.#write(claim, (kept) => kept.entries.push(text));
   }
 
   checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): boolean {
-    return this.#write(claim, (kept) => this.#put(kept, { status: 'running', state: checkpoint }));
+    const content = this.#content('running', checkpoint);
+    return this.#write(claim, (kept) => Object.assign(kept, content));
   }
 
   end(claim: RunClaim, entries: readonly RunEntry[]): boolean {
-    const texts = asTexts(entries);
+    const text = JSON.stringify(entries);
     return this.#write(claim, (kept) => {
-      kept.entries.push(...texts);
-      kept.status = 'ended';
-      kept.changedAt = this.#now();
-      free(kept);
+      kept.entries.push(text);
+      Object.assign(kept, { status: 'ended', changedAt: this.#now() }, FREED);
     });
   }
 
   claimLost(lease: Omit<RunLease, 'runId'>): TakenRun {
-    let lost: HeldRun | undefined;
-    for (const run of this.#runs.values()) {
-      if (run.status !== 'running' || !this.#isFree(run) || this.#conversations.isOpenTurn(run.id)) continue;
-      if (lost === undefined || (run.leaseEnd ?? 0) < (lost.leaseEnd ?? 0)) lost = run;
-    }
+    const [lost] = this.#runs
+      .values()
+      .filter(
+        (run) => run.status === 'running' && this.#isFree(run) && !this.#conversations.isOpenTurn(run.id),
+      )
+      .toArray()
+      .sort((one, other) => (one.leaseEnd ?? 0) - (other.leaseEnd ?? 0));
     return lost === undefined ? { status: 'missing' } : this.#take(lost, lease);
   }
 
@@ -620,34 +622,22 @@ export class MemoryRunStore
       held.places = held.places.filter((place) => !isAccount(place));
   }
 
-  #newRun(id: string): HeldRun {
-    const now = this.#now();
-    return {
-      id,
-      status: 'running',
-      revision: 0,
-      generation: 0,
-      createdAt: now,
-      changedAt: now,
-      state: '',
-      entries: [],
-      claim: undefined,
-      leaseEnd: undefined,
-      expiry: { expiresAt: null, turnOf: null },
-    };
+  #add(id: string, content: HeldContent): HeldRun {
+    const run = { id, generation: 0, createdAt: content.changedAt, ...FREED, ...content };
+    this.#runs.set(id, run);
+    return run;
   }
 
-  /** Replaces the stored run. Changes nothing if the state cannot be written as JSON. */
-  #put(
-    run: HeldRun,
-    { status, state }: { readonly status: RunStatus; readonly state: RunState | RunCheckpoint },
-  ): void {
-    run.state = JSON.stringify(state);
-    run.status = status;
-    run.revision = state.revision;
-    run.expiry = expiryOf(state);
-    run.entries = [];
-    run.changedAt = this.#now();
+  /** Throws if the state cannot be written as JSON. */
+  #content(status: RunStatus, state: RunState | RunCheckpoint): HeldContent {
+    return {
+      status,
+      revision: state.revision,
+      state: JSON.stringify(state),
+      entries: [],
+      expiry: expiryOf(state),
+      changedAt: this.#now(),
+    };
   }
 
   #take(run: HeldRun, lease: Omit<RunLease, 'runId'>): TakenRun {
@@ -680,15 +670,6 @@ function isTurnOf(runId: string, conversationId: string): boolean {
   return runId.startsWith(start) && /^\d+$/.test(runId.slice(start.length));
 }
 
-function free(run: HeldRun): void {
-  run.claim = undefined;
-  run.leaseEnd = undefined;
-}
-
-function asTexts(entries: readonly RunEntry[]): readonly string[] {
-  return entries.map((entry) => JSON.stringify(entry));
-}
-
 function summaryOf({ id: runId, status, generation, leaseEnd, createdAt, changedAt }: HeldRun): RunSummary {
   return withoutUndefined({ runId, status, generation, createdAt, changedAt, leaseEnd });
 }
@@ -696,7 +677,7 @@ function summaryOf({ id: runId, status, generation, leaseEnd, createdAt, changed
 function keptRun(run: HeldRun): KeptRun {
   return {
     ...summaryOf(run),
-    state: JSON.parse(run.state) as KeptRun['state'],
-    entries: run.entries.map((entry) => JSON.parse(entry) as RunEntry),
+    state: JSON.parse(run.state),
+    entries: run.entries.flatMap((entries): RunEntry[] => JSON.parse(entries)),
   };
 }

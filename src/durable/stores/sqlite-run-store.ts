@@ -1,6 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { ConversationNews } from '../../core/contract/conversation-log.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import { FUNCTION, optionTable, PAUSE } from '../../core/kernel/options.js';
 import {
   type Dialect,
@@ -183,7 +184,7 @@ type Input = number | 'now' | { readonly step: string; readonly column: string |
 class SqliteDriver implements SqlDriver {
   readonly #steps = new Map<string, readonly Step[]>();
   readonly #others = new Map<string, StatementSync>();
-  readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
+  readonly #watchers = new Listeners<ConversationNews>();
   #timer: NodeJS.Timeout | undefined;
   #seen = { version: 0, notified: 0 };
 
@@ -200,7 +201,7 @@ class SqliteDriver implements SqlDriver {
     if (statement.tells === undefined && Object.keys(statement.steps).length === 1)
       return this.#carryOut(statement, values);
     const outcome = inTransaction(this.database, () => this.#carryOut(statement, values));
-    if (outcome.news !== undefined) this.#notifyAll(outcome.news);
+    if (outcome.news !== undefined) this.#watchers.notify(outcome.news);
     return outcome;
   };
 
@@ -214,18 +215,17 @@ class SqliteDriver implements SqlDriver {
   }
 
   watch(listener: (news: ConversationNews) => void): () => void {
-    const watcher = { tell: listener };
-    this.#watchers.add(watcher);
+    const unwatch = this.#watchers.add(listener);
     if (this.#timer === undefined) {
       const notified = Number(this.#prepared(LAST_NOTIFIED).get()?.told);
       this.#seen = { version: this.#version(), notified };
       // The timer keeps the process alive: it may have nothing else to do than wait for other processes.
       this.#timer = setInterval(() => {
-        for (const news of this.#readNews()) this.#notifyAll(news);
+        for (const news of this.#readNews()) this.#watchers.notify(news);
       }, WATCH_EVERY_MS);
     }
     return () => {
-      this.#watchers.delete(watcher);
+      unwatch();
       if (this.#watchers.size === 0) this.stopWatching();
     };
   }
@@ -279,10 +279,6 @@ class SqliteDriver implements SqlDriver {
     });
     this.#steps.set(statement.name, steps);
     return steps;
-  }
-
-  #notifyAll(news: ConversationNews): void {
-    for (const { tell } of [...this.#watchers]) tell(news);
   }
 
   /** Changes of other processes since the last poll; if the file is unreadable now, the next poll reports them. */

@@ -3,8 +3,8 @@ import type { Logger } from '../../core/contract/ports.js';
 import type { BackgroundTask, TaskEvent, TaskListener } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
-import { callListener } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import { COUNT_LIMIT, FUNCTION, optionTable } from '../../core/kernel/options.js';
 import { logFailure } from './failure-log.js';
 
@@ -71,7 +71,7 @@ export class TaskQueue {
   readonly #entries = new Map<string, Entry>();
   /** Waiting work by line; the first line is served next. */
   readonly #lines = new Map<string, Set<Entry>>();
-  readonly #listeners = new Set<{ readonly receive: TaskListener }>();
+  readonly #listeners = new Listeners<TaskEvent>();
   #idlers: (() => void)[] = [];
   #running = 0;
   #isServing = false;
@@ -98,11 +98,7 @@ export class TaskQueue {
   /** Calls a listener for every later event of every task; the returned function ends the subscription. */
   subscribe(listener: TaskListener): () => void {
     checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
-    const subscription = { receive: listener };
-    this.#listeners.add(subscription);
-    return () => {
-      this.#listeners.delete(subscription);
-    };
+    return this.#listeners.add(listener);
   }
 
   /** Resolves when no task waits or runs and all completions are delivered; immediately if there are no tasks. */
@@ -218,16 +214,10 @@ export class TaskQueue {
 
   #emit(entry: Entry, event: TaskEvent): void {
     const { request, tool, environment } = entry.work.call;
-    for (const { receive } of [...this.#listeners])
-      callListener(
-        () => receive(event),
-        (error) =>
-          logFailure(environment.logger, {
-            what: 'A listener for tasks threw',
-            error,
-            at: { tool: tool.name, callId: request.id },
-          }),
-      );
+    const at = { tool: tool.name, callId: request.id };
+    this.#listeners.notify(event, (error) =>
+      logFailure(environment.logger, { what: 'A listener for tasks threw', error, at }),
+    );
   }
 }
 

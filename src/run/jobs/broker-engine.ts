@@ -9,14 +9,9 @@ import type {
 } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import {
-  callListener,
-  closeWithin,
-  OnFirstUse,
-  unlessAborted,
-  withinLimits,
-} from '../../core/kernel/async.js';
+import { closeWithin, OnFirstUse, unlessAborted, withinLimits } from '../../core/kernel/async.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 
 /** The most remembered cancelled jobs that have not started here but may be about to. */
@@ -116,7 +111,7 @@ export type EngineMessage =
 
 /** The messages of a queue for the listeners in this process. */
 export abstract class EngineNews<Connection> {
-  readonly #listeners = new Set<{ readonly receive: (message: EngineMessage) => void }>();
+  protected readonly listeners = new Listeners<EngineMessage>();
   protected readonly connection = new OnFirstUse(() => this.connect());
 
   constructor(protected readonly onError: (error: unknown) => void) {}
@@ -127,23 +122,18 @@ export abstract class EngineNews<Connection> {
 
   /** Resolves once the listener is sure to receive what is published from then on. */
   async subscribe(receive: (message: EngineMessage) => void): Promise<() => Promise<void>> {
-    const listener = { receive };
-    this.#listeners.add(listener);
+    const unsubscribe = this.listeners.add(receive);
     try {
       await this.connection.get();
     } catch (error) {
-      this.#listeners.delete(listener);
+      unsubscribe();
       throw error;
     }
-    return async () => void this.#listeners.delete(listener);
+    return async () => unsubscribe();
   }
 
   protected deliver(message: EngineMessage): void {
-    for (const { receive } of [...this.#listeners]) callListener(() => receive(message), this.onError);
-  }
-
-  protected removeListeners(): void {
-    this.#listeners.clear();
+    this.listeners.notify(message, this.onError);
   }
 }
 

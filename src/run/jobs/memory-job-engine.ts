@@ -15,9 +15,10 @@ import type {
   WorkOptions,
 } from '../../core/contract/job-engine.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { callListener, closeWithin, MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { closeWithin, MAX_TIMER_MS } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 
 interface Entry {
   readonly job: Job;
@@ -60,7 +61,8 @@ export class MemoryJobEngine implements JobEngine {
   readonly #ended = new Set<string>();
   readonly #dead = new Map<string, DeadJob>();
   readonly #workers = new Set<Worker>();
-  readonly #listeners = new Set<{ readonly receive: JobNewsListener }>();
+  /** They receive JSON, as from any other engine. */
+  readonly #listeners = new Listeners<string>();
 
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
     const { id } = job;
@@ -101,18 +103,12 @@ export class MemoryJobEngine implements JobEngine {
   }
 
   async publish(news: JobNews): Promise<void> {
-    const text = JSON.stringify(news);
-    for (const { receive } of [...this.#listeners])
-      callListener(
-        () => receive(JSON.parse(text) as JobNews),
-        () => {},
-      );
+    this.#listeners.notify(JSON.stringify(news), () => {});
   }
 
   async subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    const subscription = { receive: listener };
-    this.#listeners.add(subscription);
-    return async () => void this.#listeners.delete(subscription);
+    const unsubscribe = this.#listeners.add((text) => listener(JSON.parse(text)));
+    return async () => unsubscribe();
   }
 
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {

@@ -10,7 +10,7 @@ import {
   refuseOptions,
 } from '../../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
-import { callListener, MAX_TIMER_MS } from '../../../core/kernel/async.js';
+import { anySignal, callListener, MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import {
@@ -29,6 +29,7 @@ import {
   secret,
   TEXT,
 } from '../../../core/kernel/options.js';
+import { retryAfterOf } from '../../../models/wire/describe-failure.js';
 import { readServerEvents } from '../../../models/wire/server-events.js';
 import { safeLog } from '../../../run/call/log.js';
 import { answerText } from '../../../run/call/result-text.js';
@@ -424,23 +425,20 @@ class ChatTransport {
   ): Promise<TurnReply> {
     const { token, headers, timeoutMs, maxReplyBytes } = this.#options;
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, MAX_TIMER_MS));
+    const late = AbortSignal.timeout(Math.ceil(Math.min(timeoutMs, MAX_TIMER_MS)));
     // Do not follow redirects: a redirected POST may become a GET.
     const options = {
       ...request,
       headers: { ...own, ...request.headers },
-      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+      signal: anySignal(signal, late),
       redirect: 'manual',
     } as const;
     try {
       return await readReply(await fetch(address, options), { onText, maxBytes: maxReplyBytes });
     } catch (cause) {
-      if (!late.signal.aborted) throw cause;
+      if (!late.aborted) throw cause;
       const problem = `the assistant gave no whole reply within ${timeoutMs} ms`;
       throw new AssistantError('timed_out', problem, { cause });
-    } finally {
-      clearTimeout(timer);
     }
   }
 }
@@ -513,8 +511,7 @@ function readError(text: string, { status, headers }: Partial<Response> = {}): A
     readonly error?: { readonly code?: unknown; readonly message?: unknown };
   } | null;
   const { code, message } = body?.error ?? {};
-  const seconds = Number(headers?.get('retry-after') ?? Number.NaN);
-  const details = { status, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined };
+  const details = { status, retryAfterMs: retryAfterOf(headers) };
   if (typeof code === 'string' && typeof message === 'string')
     return new AssistantError(code as AssistantError['code'], message, details);
   return new AssistantError('invalid_response', `the assistant answered with status ${status}`, details);
