@@ -588,7 +588,7 @@ class BrokerNews extends EngineNews<Events> {
     own.on('hello', ({ word }) => {
       isHeard ||= word === nonce;
     });
-    own.on('news', ({ word }) => this.deliver(JSON.parse(word) as EngineMessage));
+    own.on('news', ({ word }) => this.deliver(JSON.parse(word)));
     try {
       await unlessAborted(events.waitUntilReady(), signal);
       let fault: unknown;

@@ -119,7 +119,7 @@ class BossNews extends EngineNews<ListenHandle> {
     parts[Number(index)] = part;
     const isWhole = parts.filter((given) => given !== undefined).length === Number(count);
     this.#arriving = isWhole ? undefined : { id, parts };
-    if (isWhole) this.deliver(JSON.parse(parts.join('')) as EngineMessage);
+    if (isWhole) this.deliver(JSON.parse(parts.join('')));
   }
 }
 

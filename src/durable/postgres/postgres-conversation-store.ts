@@ -86,10 +86,10 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
     const { rows } = await this.#database.run(SQL.load, [conversationId, this.#expiresAfterMs]);
     const [row] = rows;
     if (row === undefined) return undefined;
-    const turns = JSON.parse(`[${row.messages}]`) as StoredMessage[][];
+    const turns: StoredMessage[][] = JSON.parse(`[${row.messages}]`);
     return {
       turnId: String(row.turn_id),
-      ...(row.owner !== null && { owner: JSON.parse(String(row.owner)) as unknown }),
+      ...(row.owner !== null && { owner: JSON.parse(String(row.owner)) }),
       messages: turns.flat(),
       finishReason: row.finish_reason as FinishReason,
     };

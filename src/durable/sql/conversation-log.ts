@@ -4,18 +4,14 @@ import type {
   ConversationHold,
   ConversationLease,
   ConversationLog,
-  ConversationNews,
   EnteredEntry,
   EventQuery,
   HiddenConversations,
   HoldOutcome,
   HoldRenewal,
-  InboxEntry,
   KeptConversation,
-  KeptMessage,
   LoggedEvent,
   NewInboxEntry,
-  OpenTurn,
 } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { checkAge, hiddenId, turnMark } from '../../core/errors/store-checks.js';
@@ -224,7 +220,13 @@ export class SqlConversationLog implements ConversationLog {
   /** The writes of a conversation have increasing names: one that is not greater than the last is a late repeat. */
   readonly #writes = new KeyQueue();
 
-  constructor(private readonly driver: SqlDriver) {}
+  readonly #run: RunStatement;
+  readonly watch: ConversationLog['watch'];
+
+  constructor(driver: SqlDriver) {
+    this.#run = driver.run;
+    this.watch = (listener) => driver.watch(listener);
+  }
 
   async enter(entry: NewInboxEntry): Promise<EnteredEntry | undefined> {
     try {
@@ -239,9 +241,9 @@ export class SqlConversationLog implements ConversationLog {
     const { conversationId: id, key, content, onlyOwner = false, onlyKnown = false } = entry;
     const owner = ownerText(content.owner) ?? null;
     const values = [id, key, JSON.stringify(content), owner, onlyOwner, onlyKnown];
-    const { rows, isRepeated } = await this.driver.run(SQL.enter, values);
+    const { rows, isRepeated } = await this.#run(SQL.enter, values);
     if (rows[0] !== undefined) return { position: Number(rows[0].position), isNew: true };
-    const [known] = (await this.driver.run(SQL.known, [id, key, owner, onlyOwner])).rows;
+    const [known] = (await this.#run(SQL.known, [id, key, owner, onlyOwner])).rows;
     // A repeated statement finds the entry that its first execution added.
     return known && { position: Number(known.position), isNew: isRepeated };
   }
@@ -249,17 +251,17 @@ export class SqlConversationLog implements ConversationLog {
   /** Names the version of the conversation that it has read: a repeated statement finds another version. */
   async hold({ conversationId, claim, leaseMs }: ConversationLease): Promise<HoldOutcome> {
     for (;;) {
-      const [row] = (await this.driver.run(SQL.read, [conversationId])).rows;
+      const [row] = (await this.#run(SQL.read, [conversationId])).rows;
       if (row === undefined) return { status: 'missing' };
       const conversation = keptConversation(conversationId, row);
       if (conversation.isHeld && row.claim !== claim) return { status: 'taken' };
-      const held = await this.driver.run(SQL.hold, [conversationId, claim, wholeMs(leaseMs), row.version]);
+      const held = await this.#run(SQL.hold, [conversationId, claim, wholeMs(leaseMs), row.version]);
       if (held.rows.length > 0) return { status: 'held', conversation: { ...conversation, isHeld: true } };
     }
   }
 
   async renew({ conversationId, claim, leaseMs }: ConversationLease): Promise<HoldRenewal> {
-    const { rows } = await this.driver.run(SQL.renew, [conversationId, claim, wholeMs(leaseMs)]);
+    const { rows } = await this.#run(SQL.renew, [conversationId, claim, wholeMs(leaseMs)]);
     const [row] = rows;
     return row === undefined ? { holds: false } : { holds: true, isAbortAsked: Boolean(row.abort_asked) };
   }
@@ -279,55 +281,52 @@ export class SqlConversationLog implements ConversationLog {
   }
 
   async letGo({ conversationId, claim }: ConversationHold, seen: number): Promise<boolean> {
-    return isDone(await this.driver.run(SQL.let_go, [conversationId, claim, seen]));
+    return isDone(await this.#run(SQL.let_go, [conversationId, claim, seen]));
   }
 
   async read(conversationId: string): Promise<KeptConversation | undefined> {
-    const { rows } = await this.driver.run(SQL.read, [conversationId]);
+    const { rows } = await this.#run(SQL.read, [conversationId]);
     return rows[0] && keptConversation(conversationId, rows[0]);
   }
 
   async events({ conversationId, after, limit }: EventQuery): Promise<readonly LoggedEvent[]> {
-    const { rows } = await this.driver.run(SQL.events, [conversationId, after, limit]);
+    const { rows } = await this.#run(SQL.events, [conversationId, after, limit]);
     return rows.map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));
   }
 
   /** Names the turn, so that a repeated statement does not abort a later turn. */
   async askAbort(conversationId: string): Promise<boolean> {
-    const [open] = (await this.driver.run(SQL.open_turn, [conversationId])).rows;
+    const [open] = (await this.#run(SQL.open_turn, [conversationId])).rows;
     if (open === undefined) return false;
-    return isDone(await this.driver.run(SQL.ask_abort, [conversationId, open.turns]));
+    return isDone(await this.#run(SQL.ask_abort, [conversationId, open.turns]));
   }
 
   async due(limit: number): Promise<readonly string[]> {
-    return (await this.driver.run(SQL.due, [limit])).rows.map(idOf);
-  }
-
-  watch(listener: (news: ConversationNews) => void): () => void {
-    return this.driver.watch(listener);
+    return (await this.#run(SQL.due, [limit])).rows.map(idOf);
   }
 
   async remove({ conversationId: id, claim }: ConversationHold, how: 'hide' | 'erase'): Promise<boolean> {
     const key = conversationKey(id);
     const values = [id, claim, turnMark(id), approvalMark(id), key, grantedKey(key)];
-    const run: RunStatement = this.driver.run;
-    return isDone(await (how === 'hide' ? run(SQL.hide, [...values, hiddenId(id)]) : run(SQL.erase, values)));
+    return isDone(
+      await (how === 'hide' ? this.#run(SQL.hide, [...values, hiddenId(id)]) : this.#run(SQL.erase, values)),
+    );
   }
 
   async eraseHidden({ conversationId, owner, onlyOwner }: HiddenConversations): Promise<boolean> {
     const values = [conversationId, onlyOwner, ownerText(owner) ?? null];
-    return isDone(await this.driver.run(SQL.erase_hidden, values));
+    return isDone(await this.#run(SQL.erase_hidden, values));
   }
 
   /** Conversations without an open turn, waiting entries, or activity in the last `ageMs`. */
   async idle(ageMs: number, limit: number): Promise<readonly string[]> {
-    return (await this.driver.run(SQL.idle, [wholeMs(ageMs), limit])).rows.map(idOf);
+    return (await this.#run(SQL.idle, [wholeMs(ageMs), limit])).rows.map(idOf);
   }
 
   async removeEventsOlderThan(ageMs: number): Promise<number> {
     checkAge(ageMs);
-    await this.driver.run(SQL.remove_entries, [wholeMs(ageMs)]);
-    return removeOld(this.driver.run, SQL.remove_events, [ageMs]);
+    await this.#run(SQL.remove_entries, [wholeMs(ageMs)]);
+    return removeOld(this.#run, SQL.remove_events, [ageMs]);
   }
 
   /** The row that a write returned; `undefined` if the lease was lost. After a repeat, checks the lease again. */
@@ -337,8 +336,8 @@ export class SqlConversationLog implements ConversationLog {
     values: readonly unknown[],
   ): Promise<Row | undefined> {
     return this.#writes.run(conversationId, async () => {
-      const written = await this.driver.run(statement, [conversationId, claim, nextName(), ...values]);
-      return writtenRow(written, () => this.driver.run(SQL.held, [conversationId, claim]));
+      const written = await this.#run(statement, [conversationId, claim, nextName(), ...values]);
+      return writtenRow(written, () => this.#run(SQL.held, [conversationId, claim]));
     });
   }
 }
@@ -351,10 +350,10 @@ function keptConversation(conversationId: string, row: Row): KeptConversation {
   return {
     conversationId,
     ...(row.owner !== null && { owner: JSON.parse(String(row.owner)) }),
-    messages: JSON.parse(`[${row.messages ?? ''}]`) as KeptMessage[],
+    messages: JSON.parse(`[${row.messages ?? ''}]`),
     turns: Number(row.turns),
-    ...(row.turn !== null && { turn: JSON.parse(String(row.turn)) as OpenTurn }),
-    inbox: JSON.parse(`[${row.inbox ?? ''}]`) as InboxEntry[],
+    ...(row.turn !== null && { turn: JSON.parse(String(row.turn)) }),
+    inbox: JSON.parse(`[${row.inbox ?? ''}]`),
     isAbortAsked: Boolean(row.abort_asked),
     revision: Number(row.revision),
     lastEvent: Number(row.last_event),

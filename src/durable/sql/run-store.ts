@@ -59,6 +59,7 @@ import {
   type Outcome,
   pageStatements,
   type Row,
+  type RunStatement,
   readPage,
   removeOld,
   type SqlDriver,
@@ -486,14 +487,14 @@ export class SqlRunStore
   readonly results: ResultStore;
   /** Conversations, in the same database. */
   readonly conversations: ConversationLog;
-  readonly #driver: SqlDriver;
+  readonly #run: RunStatement;
   /** Names of writes: the same entries passed again are the same write, sent again because its response was lost. */
   readonly #writes = new WeakMap<readonly RunEntry[], string>();
   /** Claims with a failed statement that may have been executed. */
   readonly #unsure = new Set<string>();
 
   protected constructor(driver: SqlDriver, { jobs = sqlJobs(driver) }: { readonly jobs?: JobStore } = {}) {
-    this.#driver = driver;
+    this.#run = driver.run;
     this.jobs = jobs;
     this.budgets = sqlBudgets(driver);
     this.cache = sqlCache(driver);
@@ -511,13 +512,13 @@ export class SqlRunStore
     const { runId, revision } = state;
     const { expiresAt, turnOf } = expiryOf(state);
     const values = [runId, revision, JSON.stringify(state)];
-    if (hasRows(await this.#driver.run(SQL.save, [...values, expiresAt, turnOf]))) return;
-    if (!hasRows(await this.#driver.run(SQL.saved, values))) throw refusedSave(runId);
+    if (hasRows(await this.#run(SQL.save, [...values, expiresAt, turnOf]))) return;
+    if (!hasRows(await this.#run(SQL.saved, values))) throw refusedSave(runId);
   }
 
   async load(runId: string): Promise<RunState | undefined> {
-    const { rows } = await this.#driver.run(SQL.load, [runId]);
-    return rows[0] && (JSON.parse(String(rows[0].state)) as RunState);
+    const { rows } = await this.#run(SQL.load, [runId]);
+    return rows[0] && JSON.parse(String(rows[0].state));
   }
 
   async claim(lease: RunLease): Promise<ClaimOutcome> {
@@ -544,7 +545,7 @@ export class SqlRunStore
     const outcome = await this.#send(SQL.remove, claim);
     if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
     // Only the claim's holder removes a claimed run.
-    return !hasRows(await this.#driver.run(SQL.is_kept, [claim.runId]));
+    return !hasRows(await this.#run(SQL.is_kept, [claim.runId]));
   }
 
   /** Rejects with `RunClaimed` (517) if a run with this id exists. */
@@ -568,7 +569,7 @@ export class SqlRunStore
 
   async claimLost({ claim, leaseMs }: Omit<RunLease, 'runId'>): Promise<TakenRun> {
     for (let among = 1; ; among = Math.min(2 * among, MOST_LOOKED_AT)) {
-      const [lost] = (await this.#driver.run(SQL.lost, [among])).rows;
+      const [lost] = (await this.#run(SQL.lost, [among])).rows;
       if (lost === undefined) return { status: 'missing' };
       const runId = String(lost.run_id);
       if (await this.#finish(SQL.hold, { runId, claim }, wholeMs(leaseMs), lost.version))
@@ -584,22 +585,21 @@ export class SqlRunStore
   }
 
   async read(runId: string): Promise<KeptRun | undefined> {
-    const [row] = (await this.#driver.run(SQL.read, [runId])).rows;
+    const [row] = (await this.#run(SQL.read, [runId])).rows;
     if (row === undefined) return undefined;
-    const writes = JSON.parse(`[${row.entries ?? ''}]`) as RunEntry[][];
-    const state = JSON.parse(String(row.state)) as KeptRun['state'];
-    return { ...summaryOf(row), state, entries: writes.flat() };
+    const writes: RunEntry[][] = JSON.parse(`[${row.entries ?? ''}]`);
+    return { ...summaryOf(row), state: JSON.parse(String(row.state)), entries: writes.flat() };
   }
 
   /** Rejects with `InvalidOptions` (521) for a wrong query. */
   async list(query: RunQuery = {}): Promise<RunPage> {
     const wanted = readQuery(query);
-    const rows = await readPage(this.#driver.run, SQL, wanted);
+    const rows = await readPage(this.#run, SQL, wanted);
     return pageAfter(rows.map(summaryOf), wanted.limit);
   }
 
   async expiredRuns({ of, limit }: ExpiredQuery): Promise<readonly ExpiredRun[]> {
-    const { rows } = await this.#driver.run(SQL.expired, [of === 'others', limit]);
+    const { rows } = await this.#run(SQL.expired, [of === 'others', limit]);
     return rows.map(({ run_id: runId, turn_of: turnOf }) => ({
       runId: String(runId),
       ...(turnOf !== null && { conversationId: String(turnOf) }),
@@ -643,7 +643,7 @@ export class SqlRunStore
 
   /** Removes old runs that have ended or have the given status. */
   #removeOld(ageMs: number, alsoStatus: RunStatus): Promise<number> {
-    return removeOld(this.#driver.run, SQL.remove_old, [ageMs, alsoStatus]);
+    return removeOld(this.#run, SQL.remove_old, [ageMs, alsoStatus]);
   }
 
   /** Claims a run in the version that was read, unless `refuse` objects. A repeated statement finds another version. */
@@ -652,7 +652,7 @@ export class SqlRunStore
     refuse: (row: Row) => Refusal | undefined,
   ): Promise<{ readonly status: Refusal | 'missing' } | HeldState> {
     for (let isUnsure = this.#unsure.has(lease.claim); ; ) {
-      const [row] = (await this.#driver.run(SQL.claimable, [lease.runId])).rows;
+      const [row] = (await this.#run(SQL.claimable, [lease.runId])).rows;
       if (row === undefined) return { status: 'missing' };
       const isOwn = isUnsure && row.claim === lease.claim;
       const refusal = refuse(isOwn ? { ...row, is_held: false } : row);
@@ -671,7 +671,7 @@ export class SqlRunStore
   ): Promise<Outcome> {
     const wasUnsure = this.#unsure.has(claim);
     try {
-      const outcome = await this.#driver.run(statement, [runId, claim, ...values]);
+      const outcome = await this.#run(statement, [runId, claim, ...values]);
       this.#unsure.delete(claim);
       return wasUnsure ? { ...outcome, isRepeated: true } : outcome;
     } catch (error) {
@@ -684,7 +684,7 @@ export class SqlRunStore
   /** Like `#send`, for statements that take effect once: a repeated one checks that its first execution succeeded. */
   async #finish(statement: Statement, claim: RunClaim, ...values: readonly unknown[]): Promise<boolean> {
     const written = await this.#send(statement, claim, ...values);
-    const check = () => this.#driver.run(SQL.has_held, [claim.runId, claim.claim]);
+    const check = () => this.#run(SQL.has_held, [claim.runId, claim.claim]);
     return (await writtenRow(written, check)) !== undefined;
   }
 
@@ -697,7 +697,7 @@ export class SqlRunStore
   /** Releases the claim if the run's state is damaged. */
   async #readable(claim: RunClaim, state: string): Promise<RunState> {
     try {
-      return JSON.parse(state) as RunState;
+      return JSON.parse(state);
     } catch (error) {
       await this.release(claim);
       throw error;

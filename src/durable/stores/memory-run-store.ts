@@ -473,7 +473,7 @@ export class MemoryRunStore
 
   load(runId: string): RunState | undefined {
     const kept = this.#runs.get(runId);
-    return kept?.status === 'suspended' ? (JSON.parse(kept.state) as RunState) : undefined;
+    return kept?.status === 'suspended' ? JSON.parse(kept.state) : undefined;
   }
 
   claim(lease: RunLease): ClaimOutcome {
@@ -482,7 +482,7 @@ export class MemoryRunStore
     if (!this.#isFree(kept)) return { status: 'taken' };
     if (kept.status === 'running') return { status: 'lost' };
     this.#hold(kept, lease);
-    return { status: 'claimed', state: JSON.parse(kept.state) as RunState };
+    return { status: 'claimed', state: JSON.parse(kept.state) };
   }
 
   renew(lease: RunLease): boolean {

@@ -100,7 +100,7 @@ export function storableJob(job: Job): StorableJob {
 
 /** The stored job. */
 export function jobOf(kept: StorableJob): Job {
-  return 'json' in kept ? (JSON.parse(kept.json) as Job) : kept;
+  return 'json' in kept ? JSON.parse(kept.json) : kept;
 }
 
 /** A message between the engines of a queue. */

@@ -69,7 +69,7 @@ export class MemoryJobEngine implements JobEngine {
     if (this.#entries.has(id) || this.#ended.has(id)) return;
     // A copy, as from any other engine.
     const entry: Entry = {
-      job: JSON.parse(JSON.stringify(job)) as Job,
+      job: JSON.parse(JSON.stringify(job)),
       options,
       state: 'waiting',
       begun: 0,

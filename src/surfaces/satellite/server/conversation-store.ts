@@ -287,8 +287,8 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
 }
 
 function messagesOf({ messages, extras }: TurnRow): readonly StoredMessage[] {
-  const plain = JSON.parse(messages) as StoredMessage[];
+  const plain: StoredMessage[] = JSON.parse(messages);
   const last = plain.at(-1);
   if (extras === null || last === undefined) return plain;
-  return [...plain.slice(0, -1), { ...last, ...(JSON.parse(extras) as Partial<StoredMessage>) }];
+  return [...plain.slice(0, -1), { ...last, ...JSON.parse(extras) }];
 }
