@@ -52,7 +52,7 @@ import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
 import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
-import { CHAT_RULES, type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
+import { CHAT_RULES, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Inspector } from '../inspector/create-inspector.js';
 import { type InspectorOptions, mayInspect } from '../inspector/options.js';
 import { ApplicationRuns } from './application-runs.js';
@@ -106,11 +106,10 @@ interface SharedParts {
 }
 
 /**
- * An application's work that other processes may share: turns of conversations, jobs, and runs of crashed processes.
+ * An application's chats, and its work that other processes may share: turns of conversations, jobs, and runs of
+ * crashed processes.
  */
 export class ApplicationFleet {
-  /** Chats of users, based on the conversations. */
-  readonly chats: ApplicationChats;
   readonly #parts: SharedParts;
   readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
   #conversations: Conversations | undefined;
@@ -123,7 +122,6 @@ export class ApplicationFleet {
   constructor(parts: SharedParts) {
     this.#parts = parts;
     this.#logger = parts.options.logger ?? nestLogger();
-    this.chats = new ApplicationChats(parts, () => this.conversations);
   }
 
   /**
@@ -234,6 +232,31 @@ export class ApplicationFleet {
     };
   }
 
+  /** Answers a request of a chat, whose owner is that of the request. */
+  async chat(request: object, given: ChatRequestOptions): Promise<Response | undefined> {
+    checkOptions(given, REQUEST_OPTIONS);
+    const { options, runs } = this.#parts;
+    const { protocol = options.chat?.protocol, mayAnswer = options.mayAnswer, response } = given;
+    if (options.owner === undefined) throw new ToolDeclarationError([NO_OWNER]);
+    if (mayAnswer !== undefined && options.scopeOf === undefined) refuseOptions([ANSWERS_FOR_NOBODY]);
+    const asked = toRequest(request as NodeRequest | WrappedRequest);
+    const { owner } = runs.scopeOf(request, {});
+    const handler = createChatHandler({
+      ...options.chat,
+      protocol,
+      logger: this.#logger,
+      conversations: this.conversations,
+      authenticate: () => owner,
+      mayAnswer: (_asked, run) => mayAnswer?.(request as never, run) ?? false,
+    });
+    const answer = await handler.fetch(asked);
+    if (response === undefined) return asNestResponse(answer);
+    // A handler that injected the response must write it, in every version of Nest.
+    const outgoing = rawResponseOf(response as ServerResponse | WrappedResponse);
+    await writeResponse(answer, outgoing).catch(() => {});
+    return undefined;
+  }
+
   /** Called once per turn, so that the turn's tools and calls have the same request. */
   #scopeOfTurn(turn: TurnOwner): Promise<OwnerScope> {
     const known = this.#ownerScopes.get(turn) ?? this.#scopeOfOwner(turn.owner);
@@ -260,61 +283,6 @@ const REQUEST_OPTIONS = optionTable<ChatRequestOptions>('ToolwrightService.chat'
   mayAnswer: CHAT_RULES.mayAnswer,
   response: { ...PLATFORM_OBJECT, fix: 'the response' },
 });
-
-/** A request of a chat with its owner, and the rule for who may answer for others. */
-interface AskedOfNest extends Pick<ToolwrightModuleOptions, 'mayAnswer'> {
-  readonly request: object;
-  readonly owner: unknown;
-}
-
-/** The chats of an application, based on its conversations, behind its guards. */
-class ApplicationChats {
-  readonly #parts: SharedParts;
-  readonly #conversations: () => Conversations;
-  readonly #handlers = new Map<ChatSettings['protocol'], ChatHandler>();
-  /** Information about requests that are being answered. */
-  readonly #asked = new WeakMap<Request, AskedOfNest>();
-
-  constructor(parts: SharedParts, conversations: () => Conversations) {
-    this.#parts = parts;
-    this.#conversations = conversations;
-  }
-
-  async answer(request: object, options: ChatRequestOptions): Promise<Response | undefined> {
-    checkOptions(options, REQUEST_OPTIONS);
-    const { owner, scopeOf, chat, mayAnswer: always } = this.#parts.options;
-    const { protocol = chat?.protocol, mayAnswer = always, response } = options;
-    if (owner === undefined) throw new ToolDeclarationError([NO_OWNER]);
-    if (mayAnswer !== undefined && scopeOf === undefined) refuseOptions([ANSWERS_FOR_NOBODY]);
-    const asked = toRequest(request as NodeRequest | WrappedRequest);
-    this.#asked.set(asked, { request, owner: this.#parts.runs.scopeOf(request, {}).owner, mayAnswer });
-    const answer = await this.#handlerOf(protocol).fetch(asked);
-    if (response === undefined) return asNestResponse(answer);
-    // A handler that injected the response must write it, in every version of Nest.
-    const outgoing = rawResponseOf(response as ServerResponse | WrappedResponse);
-    await writeResponse(answer, outgoing).catch(() => {});
-    return undefined;
-  }
-
-  #handlerOf(protocol: ChatSettings['protocol']): ChatHandler {
-    const known = this.#handlers.get(protocol);
-    if (known !== undefined) return known;
-    const { logger = nestLogger(), chat } = this.#parts.options;
-    const handler = createChatHandler({
-      ...chat,
-      protocol,
-      logger,
-      conversations: this.#conversations(),
-      authenticate: (asked) => this.#asked.get(asked)?.owner,
-      mayAnswer: (asked, run) => {
-        const { request, mayAnswer } = this.#asked.get(asked) ?? {};
-        return mayAnswer?.(request as never, run) ?? false;
-      },
-    });
-    this.#handlers.set(protocol, handler);
-    return handler;
-  }
-}
 
 /** Token of the checked options of an application's `ToolwrightModule`. */
 export const MODULE_OPTIONS = Symbol('toolwright.module-options');

@@ -99,13 +99,13 @@ const MCP_ROUTE_OPTIONS = optionTable<Pick<McpRouteOptions, 'path' | 'guards' | 
 
 type Asking = (NodeRequest | WrappedRequest) & { readonly user?: unknown };
 type Answering = ServerResponse | WrappedResponse;
+type Refusal = UnauthorizedException | ForbiddenException;
 
-const MCP_SETTINGS = Symbol('toolwright.mcp-route');
-
-/** The controller of the MCP route, and its path. */
+/** The route of the MCP server. */
 interface McpEntry {
   readonly controller: Type;
   readonly path: string;
+  readonly settings: McpServerSettings;
 }
 
 const MCP_ENTRY = Symbol('toolwright.mcp-entry');
@@ -114,7 +114,6 @@ const MCP_ENTRY = Symbol('toolwright.mcp-entry');
 class McpRoute implements OnModuleInit, OnModuleDestroy {
   @Inject(Application) private readonly application!: Application;
   @Inject(MODULE_OPTIONS) private readonly module!: ToolwrightModuleOptions;
-  @Inject(MCP_SETTINGS) private readonly settings!: McpServerSettings;
   @Inject(MCP_ENTRY) private readonly entry!: McpEntry;
   @Inject(HttpAdapterHost) private readonly http!: HttpAdapterHost;
   readonly #warnings = new Set<string>();
@@ -126,7 +125,7 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     const { logger = nestLogger() } = this.module;
     this.#server ??= createMcpServer(tools.registry, {
       onError: (error) => logger.error('A request of MCP failed', { error }),
-      ...this.settings,
+      ...this.entry.settings,
       scope: ({ authInfo }) =>
         authInfo ? runs.scopeOf(requestFor(authInfo), { scopes: authInfo.scopes }) : {},
       visible: async ({ authInfo }) => ({ allow: await runs.visibleTo(requestFor(authInfo)) }),
@@ -145,13 +144,22 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     this.#answer(request, response, authInfo && { authInfo });
   }
 
-  /** Serves a caller that the guards refused: only public tools, or instructions to sign in. */
-  serveRefused(request: Asking, response: Answering, mayUsePublic: boolean): void {
+  /**
+   * Serves a caller that the guards refused: only public tools, or instructions to sign in. Returns `false` if the
+   * refusal has nothing to do with the sign-in.
+   */
+  serveRefused(refusal: Refusal, request: Asking, response: Answering): boolean {
+    const { oauth } = this.entry.settings;
+    if (oauth === undefined || (request.user !== undefined && request.user !== null)) return false;
+    const hasToken = rawRequestOf(request).headers.authorization !== undefined;
+    if (hasToken && oauth.verify !== undefined) this.#warnOfGuard(refusal);
+    const mayUsePublic = refusal instanceof UnauthorizedException && !hasToken;
     this.#answer(request, response, mayUsePublic ? {} : { authInfo: null });
+    return true;
   }
 
   /** Warns of a guard that refuses tokens which only `verify` knows: the client reads that its token is invalid. */
-  warnOfGuard({ stack = '' }: Error): void {
+  #warnOfGuard({ stack = '' }: Error): void {
     const { controller, path } = this.entry;
     const around = this.application.enhancers.namesAround([controller]);
     const guards = around.flatMap(({ kind, name }) => (kind === 'guard' ? [name] : []));
@@ -173,13 +181,13 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
 
   /** Publishes the OAuth metadata without guards and global prefix, so that every client can find where to sign in. */
   #publish(): void {
-    const { oauth } = this.settings;
+    const { oauth } = this.entry.settings;
     const { httpAdapter } = this.http;
     // Workers and commands serve no HTTP.
     if (oauth === undefined || !httpAdapter) return;
     const wellKnown = '/.well-known/oauth-protected-resource';
     const { pathname } = new URL(oauth.resource);
-    const answer = (request: Asking, response: Answering) => this.serveRefused(request, response, true);
+    const answer = (request: Asking, response: Answering) => this.#answer(request, response);
     for (const path of new Set([wellKnown, `${wellKnown}${pathname === '/' ? '' : pathname}`])) {
       httpAdapter.get(path, answer);
       httpAdapter.options(path, answer);
@@ -212,29 +220,11 @@ function authInfoOf(user: unknown): VerifiedToken | undefined {
 /** Answers requests that guards refused in the way that MCP hosts expect: 401 with instructions to sign in. */
 @Catch(UnauthorizedException, ForbiddenException)
 class SignInFilter extends BaseExceptionFilter {
-  readonly #route: McpRoute;
-  readonly #isProtected: boolean;
-  readonly #verifies: boolean;
+  @Inject(McpRoute) private readonly route!: McpRoute;
 
-  constructor(
-    @Inject(McpRoute) route: McpRoute,
-    @Inject(MCP_SETTINGS) { oauth }: McpServerSettings,
-    @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
-  ) {
-    super(httpAdapter);
-    this.#route = route;
-    this.#isProtected = oauth !== undefined;
-    this.#verifies = oauth?.verify !== undefined;
-  }
-
-  override catch(exception: UnauthorizedException | ForbiddenException, host: ArgumentsHost): unknown {
-    const request = host.switchToHttp().getRequest<Asking>();
-    const isSignedIn = request.user !== undefined && request.user !== null;
-    if (!this.#isProtected || isSignedIn) return super.catch(exception, host);
-    const hasToken = rawRequestOf(request).headers.authorization !== undefined;
-    if (hasToken && this.#verifies) this.#route.warnOfGuard(exception);
-    const mayUsePublic = exception instanceof UnauthorizedException && !hasToken;
-    return this.#route.serveRefused(request, host.switchToHttp().getResponse(), mayUsePublic);
+  override catch(refusal: Refusal, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    if (!this.route.serveRefused(refusal, http.getRequest(), http.getResponse())) super.catch(refusal, host);
   }
 }
 
@@ -250,15 +240,11 @@ function mcpModule(given: McpRouteOptions): DynamicModule {
   @UseFilters(SignInFilter)
   @Controller(path)
   class ToolwrightMcpController {
-    readonly #route: McpRoute;
-
-    constructor(@Inject(McpRoute) route: McpRoute) {
-      this.#route = route;
-    }
+    @Inject(McpRoute) private readonly route!: McpRoute;
 
     @All()
     serve(@Req() request: Asking, @Res() response: Answering): void {
-      this.#route.serve(request, response);
+      this.route.serve(request, response);
     }
   }
 
@@ -268,8 +254,10 @@ function mcpModule(given: McpRouteOptions): DynamicModule {
     providers: [
       McpRoute,
       SignInFilter,
-      { provide: MCP_SETTINGS, useValue: settings },
-      { provide: MCP_ENTRY, useValue: { controller: ToolwrightMcpController, path } satisfies McpEntry },
+      {
+        provide: MCP_ENTRY,
+        useValue: { controller: ToolwrightMcpController, path, settings } satisfies McpEntry,
+      },
     ],
   };
 }
@@ -478,11 +466,7 @@ const PROVIDERS: Provider[] = [
 /** Contains what exists once per application. */
 @Module({})
 class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
-  readonly #application: Application;
-
-  constructor(@Inject(Application) application: Application) {
-    this.#application = application;
-  }
+  @Inject(Application) private readonly application!: Application;
 
   static from({ providers, imports = [] }: OptionsSource): DynamicModule {
     return {
@@ -496,16 +480,16 @@ class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnMo
 
   /** Global modules are initialized first, so all tools exist when other hooks run. */
   async onModuleInit(): Promise<void> {
-    await this.#application.tools.complete();
+    await this.application.tools.complete();
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.#application.inspector.begin();
+    await this.application.inspector.begin();
   }
 
   /** Releases what the module holds, so that the process can end. */
   async onModuleDestroy(): Promise<void> {
-    await this.#application.inspector.end();
+    await this.application.inspector.end();
   }
 }
 
@@ -532,15 +516,11 @@ function chatController(options: ChatRouteOptions): Type {
   @UseGuards(...guards)
   @Controller(path)
   class ToolwrightChatController {
-    readonly #toolwright: ToolwrightService;
-
-    constructor(@Inject(ToolwrightService) toolwright: ToolwrightService) {
-      this.#toolwright = toolwright;
-    }
+    @Inject(ToolwrightService) private readonly toolwright!: ToolwrightService;
 
     @All(['', ':id/stream', ':id/messages'])
     chat(@Req() request: object): Promise<Response | undefined> {
-      return this.#toolwright.chat(request, settings);
+      return this.toolwright.chat(request, settings);
     }
   }
   return ToolwrightChatController;

@@ -95,7 +95,7 @@ export class ToolwrightService {
    * ```
    */
   chat(request: object, options: ChatRequestOptions = {}): Promise<Response | undefined> {
-    return this.#application.fleet.chats.answer(request, options);
+    return this.#application.fleet.chat(request, options);
   }
 
   /** `runToolLoop` with the application's tools. */
