@@ -183,8 +183,8 @@ class HttpSession {
   #silentSince = performance.now();
   /** Requests whose stream has ended, with or without a response. */
   readonly #streamless = new WeakSet<Request>();
-  /** Streams of clients that reconnected for a response. */
-  readonly #returned = new Pending<Request>();
+  /** Open streams of clients that reconnected for a response. */
+  #returned = 0;
   /** When the last response was sent without an open stream. */
   #missedAt: number | undefined;
   #collected: PromiseWithResolvers<void> | undefined;
@@ -218,7 +218,7 @@ class HttpSession {
     const { server } = this.#parts;
     server.open.watch(this.#transport, {
       onAnswer: (request) => {
-        if (this.#streamless.has(request) && this.#returned.count === 0) this.#missedAt = performance.now();
+        if (this.#streamless.has(request) && this.#returned === 0) this.#missedAt = performance.now();
       },
     });
     return server.connect(this.#transport);
@@ -241,11 +241,11 @@ class HttpSession {
       endStream: () => this.#transport.closeStandaloneSSEStream(),
     };
     const isComingBack = isReturn(request);
-    if (isComingBack) this.#returned.begin(request);
+    if (isComingBack) this.#returned += 1;
     const onEnd = (): void => {
       this.#streamless.add(request);
       if (isComingBack) {
-        this.#returned.end(request);
+        this.#returned -= 1;
         this.#missedAt = undefined;
         this.#collected?.resolve();
       }
@@ -356,30 +356,6 @@ export function createMcpServer(registry: ToolRegistry, options: McpServerOption
   return new RegistryServer(registry, options);
 }
 
-/** The open `subscriptions/listen` streams of each principal: no principal can take the places of all others. */
-class Subscriptions {
-  readonly #max: number;
-  readonly #open = new Map<string, number>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Whether the principal may have one more. */
-  begin(principal: string): boolean {
-    const open = this.#open.get(principal) ?? 0;
-    if (open >= this.#max) return false;
-    this.#open.set(principal, open + 1);
-    return true;
-  }
-
-  end(principal: string): void {
-    const open = (this.#open.get(principal) ?? 0) - 1;
-    if (open > 0) this.#open.set(principal, open);
-    else this.#open.delete(principal);
-  }
-}
-
 const UNREAD_BYTES = 64 * 1024 * 1024;
 
 const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SDK');
@@ -404,7 +380,8 @@ class RegistryServer implements McpToolServer {
   /** HTTP requests without a response, and responses that are being read. */
   readonly #requests = new Pending<Request>();
   readonly #deliveries: Deliveries;
-  readonly #subscriptions: Subscriptions;
+  /** The principals of the open `subscriptions/listen` streams: none can take the places of all others. */
+  readonly #listening = new Set<{ readonly principal: string | undefined }>();
   readonly #unfollow: () => void;
   #closing: Promise<void> | undefined;
   /** Set when clients can no longer reconnect for a response. */
@@ -432,12 +409,10 @@ class RegistryServer implements McpToolServer {
     this.#guard = createGuard(options, this.#onError);
     this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
     this.#notifications = new Notifications(this.#served, this.#onError);
-    const { max, maxPerPrincipal } = sessionLimits(options);
-    this.#subscriptions = new Subscriptions(maxPerPrincipal);
     this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests(), this.#tasks), {
       onerror: this.#onError,
       bus: this.#notifications,
-      maxSubscriptions: max,
+      maxSubscriptions: sessionLimits(options).max,
       ...this.#bodyLimit,
     });
     this.#deliveries = new Deliveries(options.maxUnreadBytes ?? UNREAD_BYTES);
@@ -602,11 +577,12 @@ class RegistryServer implements McpToolServer {
     const hidden = await this.#notifications.hidden(caller, uris);
     if (hidden !== undefined)
       return refuseRequest(400, `Resource not found: ${hidden}`, { code: INVALID_PARAMS, id: message.id });
-    const principal = authInfo && principalOf(this.#options, authInfo);
-    if (principal !== undefined && !this.#subscriptions.begin(principal)) return refuseMany('subscriptions');
-    const onEnd = (): void => {
-      if (principal !== undefined) this.#subscriptions.end(principal);
-    };
+    const stream = { principal: authInfo && principalOf(this.#options, authInfo) };
+    const own = [...this.#listening].filter(({ principal }) => principal === stream.principal);
+    if (authInfo !== undefined && own.length >= sessionLimits(this.#options).maxPerPrincipal)
+      return refuseMany('subscriptions');
+    this.#listening.add(stream);
+    const onEnd = () => this.#listening.delete(stream);
     const ended = new AbortController();
     const subscriber = { caller, uris, endStream: () => ended.abort() };
     const response = await this.#notifications.open(subscriber, () => this.#modern.fetch(request, info));

@@ -8,7 +8,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
-import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
+import { SERVED_KINDS } from '../../../run/call/tool-registry.js';
 import { asSent, recordMessage } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { APPS_EXTENSION, listedApp } from './apps.js';
@@ -65,18 +65,18 @@ interface LastingSession extends Pick<McpCaller, 'headers' | 'authInfo' | 'sessi
   endStream(): void;
 }
 
-/** The SDK's server, with the lookup that tells it which parameters are headers, and with the unanswered requests. */
+/** The SDK's server of a connection, with its lists, and with its requests that pass the pipeline of calls. */
 export class RegistryMcpServer extends McpServer {
   readonly open: OpenRequests;
   /** URIs of resources that a 2025-11-25 client has subscribed to. */
   readonly subscribed = new Set<string>();
   session: LastingSession | undefined;
-  readonly #registry: ToolRegistry;
+  readonly #served: ServedTools;
 
-  constructor(registry: ToolRegistry, open: OpenRequests, options: ConstructorParameters<typeof McpServer>) {
+  constructor(served: ServedTools, open: OpenRequests, options: ConstructorParameters<typeof McpServer>) {
     super(...options);
     this.open = open;
-    this.#registry = registry;
+    this.#served = served;
   }
 
   override connect(transport: Transport): Promise<void> {
@@ -84,19 +84,9 @@ export class RegistryMcpServer extends McpServer {
     return super.connect(transport);
   }
 
+  /** Tells the SDK which parameters are headers. */
   override toolInputSchemaJson(name: string): Record<string, unknown> | undefined {
-    return this.#registry.offered(name)?.parameters;
-  }
-}
-
-/** A connection's lists, and its requests that pass the pipeline of calls. */
-class Connection {
-  readonly mcp: RegistryMcpServer;
-  readonly #served: ServedTools;
-
-  constructor(served: ServedTools, mcp: RegistryMcpServer) {
-    this.#served = served;
-    this.mcp = mcp;
+    return this.#served.registry.offered(name)?.parameters;
   }
 
   get isProtected(): boolean {
@@ -133,7 +123,7 @@ class Connection {
     context: ServerContext,
     answer: (request: McpRequest, params: Params, signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    const { signal, end } = this.mcp.open.call(context.mcpReq.signal);
+    const { signal, end } = this.open.call(context.mcpReq.signal);
     try {
       return await answer(this.#read(context), params, signal);
     } finally {
@@ -142,7 +132,7 @@ class Connection {
   }
 
   #read(context: ServerContext): McpRequest {
-    return readRequest(this.#served, this.mcp.server, context);
+    return readRequest(this.#served, this.server, context);
   }
 }
 
@@ -155,7 +145,7 @@ export function createSdkServer(
   open: OpenRequests,
   tasks: Tasks | undefined,
 ): RegistryMcpServer {
-  const { registry, options } = served;
+  const { options } = served;
   const { name = 'toolwright', version = '0.0.0', title } = options;
   // If callers see different tools, some must not see the descriptions of all toolsets.
   const isSameForAll = options.visible === undefined && options.oauth === undefined;
@@ -165,7 +155,7 @@ export function createSdkServer(
     ...(served.lists.apps().size > 0 && { [APPS_EXTENSION]: {} }),
     ...(tasks && { [TASKS_EXTENSION]: {} }),
   };
-  const mcp = new RegistryMcpServer(registry, open, [
+  const mcp = new RegistryMcpServer(served, open, [
     { name, version, title },
     {
       capabilities: {
@@ -182,70 +172,62 @@ export function createSdkServer(
     },
   ]);
   mcp.server.onerror = (error) => options.onError?.(error);
-  const connection = new Connection(served, mcp);
-  serveTools(connection, tasks);
-  if (parts.has('prompt')) servePrompts(connection);
-  if (parts.has('resource')) serveResources(connection);
+  serveTools(mcp, tasks);
+  if (parts.has('prompt')) servePrompts(mcp);
+  if (parts.has('resource')) serveResources(mcp);
   if (parts.has('completion'))
     mcp.server.setRequestHandler('completion/complete', ({ params }, context) =>
-      connection.serve(params, context, completeArgument),
+      mcp.serve(params, context, completeArgument),
     );
-  if (tasks !== undefined) serveTasks(connection, tasks);
+  if (tasks !== undefined) serveTasks(mcp, tasks);
   options.configure?.(mcp);
   return mcp;
 }
 
-function serveTools(connection: Connection, tasks: Tasks | undefined): void {
-  const { server } = connection.mcp;
-  server.setRequestHandler('tools/list', async ({ params }, context) => {
-    const { listed, page } = await connection.list(context, params?.cursor);
-    return { tools: listed.map((tool) => listedTool(tool, connection.isProtected)), ...page };
+function serveTools(mcp: RegistryMcpServer, tasks: Tasks | undefined): void {
+  mcp.server.setRequestHandler('tools/list', async ({ params }, context) => {
+    const { listed, page } = await mcp.list(context, params?.cursor);
+    return { tools: listed.map((tool) => listedTool(tool, mcp.isProtected)), ...page };
   });
-  server.setRequestHandler('tools/call', { params: AS_SENT }, (params, context) =>
-    connection.serve(params, context, (request, sent, signal) =>
-      serveToolCall(request, sent, { signal, tasks }),
-    ),
+  mcp.server.setRequestHandler('tools/call', { params: AS_SENT }, (params, context) =>
+    mcp.serve(params, context, (request, sent, signal) => serveToolCall(request, sent, { signal, tasks })),
   );
 }
 
 /** The SDK has no types for these methods. */
 const TASK_PARAMS = asSent<{ readonly taskId?: unknown }>();
 
-function serveTasks(connection: Connection, tasks: Tasks): void {
-  const { server } = connection.mcp;
+function serveTasks(mcp: RegistryMcpServer, tasks: Tasks): void {
   for (const method of Object.keys(TASK_METHODS) as (keyof typeof TASK_METHODS)[])
-    server.setRequestHandler(method, { params: TASK_PARAMS }, (params, context) =>
-      connection.serve(params, context, (request, { taskId }) => tasks.serve(method, request, taskId)),
+    mcp.server.setRequestHandler(method, { params: TASK_PARAMS }, (params, context) =>
+      mcp.serve(params, context, (request, { taskId }) => tasks.serve(method, request, taskId)),
     );
 }
 
-function servePrompts(connection: Connection): void {
-  const { server } = connection.mcp;
-  server.setRequestHandler('prompts/list', async ({ params }, context) => {
-    const { listed, page } = await connection.list(context, params?.cursor, 'prompt');
+function servePrompts(mcp: RegistryMcpServer): void {
+  mcp.server.setRequestHandler('prompts/list', async ({ params }, context) => {
+    const { listed, page } = await mcp.list(context, params?.cursor, 'prompt');
     return { prompts: listed.map(listedPrompt), ...page };
   });
-  server.setRequestHandler('prompts/get', ({ params }, context) =>
-    connection.serve(params, context, getPrompt),
-  );
+  mcp.server.setRequestHandler('prompts/get', ({ params }, context) => mcp.serve(params, context, getPrompt));
 }
 
-function serveResources(connection: Connection): void {
-  const { server, subscribed } = connection.mcp;
+function serveResources(mcp: RegistryMcpServer): void {
+  const { server, subscribed } = mcp;
   server.setRequestHandler('resources/list', async ({ params }, context) => {
-    const { listed, apps, page } = await connection.list(context, params?.cursor, 'resource');
+    const { listed, apps, page } = await mcp.list(context, params?.cursor, 'resource');
     const resources = listed.filter((resource) => !isTemplate(resource)).map(listedResource);
     return { resources: [...resources, ...apps.map(listedApp)], ...page };
   });
   server.setRequestHandler('resources/templates/list', async ({ params }, context) => {
-    const { listed, page } = await connection.list(context, params?.cursor, 'resource');
+    const { listed, page } = await mcp.list(context, params?.cursor, 'resource');
     return { resourceTemplates: listed.filter(isTemplate).map(listedTemplate), ...page };
   });
   server.setRequestHandler('resources/read', ({ params }, context) =>
-    connection.serve(params, context, readResource),
+    mcp.serve(params, context, readResource),
   );
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
-    if (!(await connection.sees(context, uri))) throw new ResourceNotFoundError(uri);
+    if (!(await mcp.sees(context, uri))) throw new ResourceNotFoundError(uri);
     if (subscribed.size >= MAX_SUBSCRIBED || uri.length > MAX_URI_CHARACTERS)
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Too many subscriptions, or too long a URI');
     subscribed.add(uri);
