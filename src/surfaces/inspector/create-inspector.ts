@@ -9,7 +9,7 @@ import type { RunStore } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../core/kernel/json.js';
 import {
   bytesOf,
   type NodeHandler,
@@ -127,29 +127,19 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
 }
 
 function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
-  const { store, stateSecret, provider, model, systemPrompt } = options;
   const feed = new EventFeed();
   const calls = new WatchedCalls(feed);
   const runs = new WatchedRuns(feed);
-  const scopeOf = options.scopeOf ?? ((owner: unknown) => (owner === undefined ? {} : { owner }));
   const person = new AnsweringPerson(registry, options.answeredBy);
-  const pending = new PendingBoard({
-    runs,
-    store,
-    stateSecret,
-    scopeOf,
-    person,
-    config: { ...withoutUndefined({ provider, model, stateSecret }), tools: registry },
-  });
   return {
     registry,
     options,
     feed,
     calls,
     runs,
-    pending,
+    pending: new PendingBoard({ registry, runs, options, person }),
     trials: new TrialCalls(registry, calls, person),
-    chats: new TrialChats(registry, runs, systemPrompt),
+    chats: new TrialChats(registry, runs, options.systemPrompt),
     recordings: new Recordings(options.recordings),
     apps: new AppDocuments(),
   };

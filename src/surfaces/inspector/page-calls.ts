@@ -39,6 +39,7 @@ import {
   runDetail,
   runLine,
   shownFields,
+  shownRecordOf,
   shownValue,
   storedLine,
   storedRun,
@@ -85,13 +86,8 @@ function marksOf(tool: ToolDefinition): readonly string[] {
   return marks.flatMap(([isSet, mark]) => (isSet ? [mark] : []));
 }
 
-interface CardSource {
-  readonly registry: ToolRegistry;
-  readonly surroundings: ((tool: ToolDefinition) => readonly ToolSurrounding[]) | undefined;
-}
-
 /** The details of a tool; `undefined` if there is no such tool. */
-async function toolCard(name: string, { registry, surroundings }: CardSource) {
+async function toolCard(name: string, { registry, options }: PageParts) {
   const tool = registry.offered(name);
   const summary = toolSummaries(registry).find((listed) => listed.name === name);
   if (tool === undefined || summary === undefined) return undefined;
@@ -109,7 +105,7 @@ async function toolCard(name: string, { registry, surroundings }: CardSource) {
     output,
     annotations: shownValue(annotations),
     limits: shownValue({ timeoutMs, retries, maxResultChars, coerce, repair }),
-    surroundings: [...standingAround(registry), ...(surroundings?.(tool) ?? [])],
+    surroundings: [...standingAround(registry), ...(options.surroundings?.(tool) ?? [])],
     app: tool.ui && { uri: tool.ui.uri, csp: tool.ui.csp, domain: tool.ui.domain },
     strict: strictReport(strictSchema(parameters)),
     surfaces: await surfacesOf(tool, registry),
@@ -283,17 +279,15 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     tests: options.tests,
     recordings: options.recordings,
   }),
-  'GET tools': async ({ registry, options, calls }, { id }) => {
-    if (id === '') {
-      const tools = toolSummaries(registry);
-      const connections = connectionsOf(registry).map((connection) => ({
-        ...connection,
-        tools: connection.tools.length,
-      }));
-      return { tools, connections, warnings: listWarnings(tools), breakpoints: calls.breakpoints };
-    }
-    const card = await toolCard(id, { registry, surroundings: options.surroundings });
-    return card ?? missing('tool', id);
+  'GET tools': async (parts, { id }) => {
+    if (id !== '') return (await toolCard(id, parts)) ?? missing('tool', id);
+    const { registry, calls } = parts;
+    const tools = toolSummaries(registry);
+    const connections = connectionsOf(registry).map((connection) => ({
+      ...connection,
+      tools: connection.tools.length,
+    }));
+    return { tools, connections, warnings: listWarnings(tools), breakpoints: calls.breakpoints };
   },
   'GET calls': (parts, { id, page }) => {
     const { calls, options } = parts;
@@ -395,16 +389,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     parts.feed.report('recordings');
     return { id, title };
   },
-  'POST replays': async (parts, { body }) => {
-    const { registry, options } = parts;
-    const recording = await recordingOf(parts, body);
-    const scope = await scopeFor(options, body.scope ?? recording.scope);
-    const model =
-      body.with === 'model'
-        ? await modelFor(options, 'configured')
-        : { provider: recordedModel(recording.replies), model: 'recorded' };
-    return shownValue(await replay(recording, { registry, scope, answeredBy: options.answeredBy, model }));
-  },
+  'POST replays': async (parts, { body }) => shownValue(await replay(parts, body)),
   'POST tests': async (parts, { body }) => {
     const { tests } = parts.options;
     const setup = typeof body.setup === 'string' && body.setup.trim() !== '' ? body.setup : tests?.setup;
@@ -469,23 +454,22 @@ function unfinished(what: string): never {
   throw new PageFault(`the ${what} is still running: its result is not known yet`);
 }
 
-interface ReplaySource {
-  readonly registry: ToolRegistry;
-  readonly scope: CallScope;
-  /** Who gives the recorded answers. */
-  readonly answeredBy: unknown;
-  readonly model: { readonly provider: LLMProvider; readonly model: string };
-}
-
 /** Repeats a recorded run with the current tools. Effects happen again. */
-async function replay(recording: Recording, { registry, scope, answeredBy, model }: ReplaySource) {
+async function replay(parts: PageParts, body: PageRequest['body']) {
+  const { registry, options } = parts;
+  const recording = await recordingOf(parts, body);
+  const scope = await scopeFor(options, body.scope ?? recording.scope);
+  const model =
+    body.with === 'model'
+      ? await modelFor(options, 'configured')
+      : { provider: recordedModel(recording.replies), model: 'recorded' };
   const runId = crypto.randomUUID();
   const config = { ...model, tools: registry, runId, providerRetries: 0, loopGuard: false } as const;
   let run = await runToolLoop(config, recording.messages, scope);
   for (const given of recording.answers) {
     const answers = answersFor(run, given);
     if (answers === undefined) break;
-    run = await resumeToolLoop(config, run.state, answers, { scope, answeredBy });
+    run = await resumeToolLoop(config, run.state, answers, { scope, answeredBy: options.answeredBy });
   }
   return { runId, before: recording.outcome, after: outcomeOf(run.status, run.content, run.toolCalls) };
 }
@@ -519,21 +503,16 @@ function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
 
 function callDetail(seen: SeenCall, { registry, trials }: PageParts): object {
   const { arguments: args, steps, scope, invocation } = seen;
-  const { record, result } = invocation ?? {};
+  const { isError, silent, async, content } = invocation?.result ?? {};
   const { channel, chatId, conversationId, owner, data } = scope;
-  const { repairs, removed, attempts, arguments: checked } = record ?? {};
-  const { isError, silent, async, forLLM, forUser, details, content, error } = result ?? {};
   return {
     ...callLine(seen),
     steps,
-    repairs,
-    removed,
-    attempts,
     isError,
     silent,
     async,
-    ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, checked }),
-    ...shownFields({ forLLM, forUser, details, content, error }),
+    ...(invocation && shownRecordOf(invocation.record)),
+    ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, content }),
     app: appData(registry.offered(seen.tool), seen),
     ...(invocation?.status === 'suspended' && {
       waits: invocation.suspension.waits,

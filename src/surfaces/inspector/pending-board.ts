@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
-import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { CheckpointStore } from '../../core/contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
@@ -13,6 +12,7 @@ import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.
 import type { ResumeConfig } from '../../run/loop/options.js';
 import { resumeToolLoop } from '../../run/loop/run.js';
 import { answerStoredRun, resumeStoredRun } from '../../run/loop/stored-run.js';
+import type { InspectorOptions } from './options.js';
 import { listsRuns } from './shown-runs.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
@@ -69,13 +69,10 @@ interface GivenAnswers {
 }
 
 interface BoardParts {
+  readonly registry: ToolRegistry;
   readonly runs: WatchedRuns;
-  readonly store: RunStore | undefined;
-  readonly stateSecret: string | undefined;
-  readonly scopeOf: (owner: unknown) => CallScope | Promise<CallScope>;
+  readonly options: InspectorOptions;
   readonly person: AnsweringPerson;
-  /** The configuration for runs of the store that continue here. */
-  readonly config: Omit<ResumeConfig, 'provider'> & { readonly provider?: LLMProvider };
 }
 
 const MOST_LISTED = 100;
@@ -89,9 +86,8 @@ export class PendingBoard {
   }
 
   async list(): Promise<readonly WaitingRun[]> {
-    const { runs } = this.#parts;
-    const own = runs.list().filter((seen) => seen.status === 'suspended');
-    const stored = await this.#stored();
+    const own = this.#parts.runs.list().filter(({ status }) => status === 'suspended');
+    const stored = await this.#stored(own);
     const storedIds = new Set(stored.map(({ runId }) => runId));
     return [...own.flatMap((seen) => (storedIds.has(seen.runId) ? [] : ofProcess(seen))), ...stored];
   }
@@ -115,40 +111,29 @@ export class PendingBoard {
     return this.#resumeStored(waiting, answers);
   }
 
-  async #stored(): Promise<readonly WaitingRun[]> {
-    const { store, runs } = this.#parts;
-    if (!listsRuns(store)) return this.#storedOfProcess();
-    const { runs: summaries } = await store.list({ status: 'suspended', limit: MOST_LISTED });
-    const states = await Promise.all(
-      summaries.map(async ({ runId, changedAt }) => ({ state: await store.load(runId), changedAt })),
-    );
-    const waiting = states.map(async ({ state, changedAt }) =>
-      state === undefined ? [] : [await this.#ofStore(state, changedAt, runs.get(state.runId))],
-    );
-    return (await Promise.all(waiting)).flat();
-  }
-
-  /** Without `list`, only runs of this process can be found in the store. */
-  async #storedOfProcess(): Promise<readonly WaitingRun[]> {
-    const { runs } = this.#parts;
-    const suspended = runs.list().filter((seen) => seen.status === 'suspended');
-    const found = suspended.map(async (seen) => {
-      const state = await seen.run.config.store?.load(seen.runId);
-      return state === undefined ? [] : [await this.#ofStore(state, Date.now(), seen)];
-    });
+  /** The waiting runs of the store. If it has no `list`, only runs of this process can be found. */
+  async #stored(own: readonly SeenRun[]): Promise<readonly WaitingRun[]> {
+    const { store } = this.#parts.options;
+    const found = listsRuns(store)
+      ? (await store.list({ status: 'suspended', limit: MOST_LISTED })).runs.map(
+          async ({ runId, changedAt }) => this.#ofStore(await store.load(runId), changedAt),
+        )
+      : own.map(async ({ runId, run }) => this.#ofStore(await run.config.store?.load(runId), Date.now()));
     return (await Promise.all(found)).flat();
   }
 
-  async #ofStore(state: RunState, since: number, seen: SeenRun | undefined): Promise<WaitingRun> {
-    const { store, config } = this.#parts;
+  async #ofStore(state: RunState | undefined, since: number): Promise<readonly WaitingRun[]> {
+    if (state === undefined) return [];
+    const { runs, options } = this.#parts;
     const { runId, owner, model, pending } = state;
+    const seen = runs.get(runId);
     const goesOn: GoesOn[] = [];
-    if (await isOpenTurn(runId, store)) goesOn.push('conversation');
+    if (await isOpenTurn(runId, options.store)) goesOn.push('conversation');
     else if (!isHeldByConversation(seen)) {
-      if (seen !== undefined || config.provider !== undefined) goesOn.push('here');
-      if (listsRuns(store)) goesOn.push('worker');
+      if (seen !== undefined || options.provider !== undefined) goesOn.push('here');
+      if (listsRuns(options.store)) goesOn.push('worker');
     }
-    return { runId, owner, model, since, place: 'store', goesOn, pending };
+    return [{ runId, owner, model, since, place: 'store', goesOn, pending }];
   }
 
   /** The application also has the state, and is not notified. */
@@ -162,17 +147,19 @@ export class PendingBoard {
   }
 
   async #resumeStored({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { runs, config } = this.#parts;
+    const { registry, runs, options, person } = this.#parts;
     const seen = runs.get(runId);
-    const store = seen?.run.config.store ?? this.#parts.store;
+    const store = seen?.run.config.store ?? options.store;
     if (store === undefined) throw new Error('there is no store');
-    const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (config as ResumeConfig);
-    const scope =
-      seen === undefined
-        ? { ...(await this.#parts.scopeOf(owner)), ...withoutUndefined({ owner }) }
-        : scopeOf(seen);
-    const options = { scope, answeredBy: this.#parts.person.name };
-    await this.#begun(resumeStoredRun(own, { store, runId }, answers, options), runId);
+    const { provider, model, stateSecret, scopeOf: scopeOfOwner } = options;
+    const configured = { ...withoutUndefined({ provider, model, stateSecret }), tools: registry };
+    const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (configured as ResumeConfig);
+    const given = withoutUndefined({ owner });
+    const scope = seen ? scopeOf(seen) : { ...(await scopeOfOwner?.(owner)), ...given };
+    await this.#begun(
+      resumeStoredRun(own, { store, runId }, answers, { scope, answeredBy: person.name }),
+      runId,
+    );
   }
 
   /** Waits until the run continues or has ended: then the answers were accepted. */
@@ -184,16 +171,17 @@ export class PendingBoard {
   }
 
   async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { store, stateSecret, config } = this.#parts;
+    const { registry, options, person } = this.#parts;
+    const { store, stateSecret } = options;
     await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
-      answeredBy: this.#parts.person.name,
-      tools: config.tools,
+      answeredBy: person.name,
+      tools: registry,
       ...withoutUndefined({ stateSecret, owner }),
     });
   }
 
   async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.#parts.options;
     const conversationId = conversationIdOf(runId);
     if (!keepsConversations(store) || conversationId === undefined)
       throw new Error('there is no conversation');

@@ -81,7 +81,7 @@ function shownSpan(span: RunSpan, { seen, calls, replies }: SpanSource): unknown
 }
 
 /** The result of a call. */
-function shownRecordOf({ status, durationMs: ms, ...record }: CallRecord | StoredCallRecord): object {
+export function shownRecordOf({ status, durationMs: ms, ...record }: CallRecord | StoredCallRecord): object {
   const { arguments: checked, repairs, removed, attempts, edited, answeredBy } = record;
   const { forLLM, forUser, details } = record.result;
   const error = 'error' in record.result ? record.result.error : undefined;

@@ -6,7 +6,7 @@ import { isRecord } from '../../../core/kernel/json.js';
 import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
 import { asSent } from '../record-message.js';
 import { withReadableContent } from './readable-content.js';
-import { questionsOf, recorded } from './user-questions.js';
+import { askInOrder, questionsOf, recorded } from './user-questions.js';
 
 /** Where the id of a task is in a result that the SDK accepts. */
 const TASK_ID = 'toolwright/task';
@@ -60,16 +60,24 @@ const CANCEL_WITHIN_MS = 5_000;
  */
 export async function followTask(client: Client, { taskId, context }: FollowedTask): Promise<CallToolResult> {
   const { signal } = context;
-  const answers = new TaskAnswers(client, context);
+  const given = new Map<string, ElicitResult>();
   try {
-    await answers.repeat();
+    // The server may have some of the answers already.
+    const ask = await askInOrder<AskedByTask>(context, 'mcp task question', async ({ key, request }) => {
+      const questions = questionsOf(client);
+      if (questions === undefined)
+        throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
+      given.set(key, await questions.answer(request, context));
+    });
     for (;;) {
       const task = await client.request({ method: 'tasks/get', params: { taskId } }, AS_SENT, { signal });
       if (task.status === 'completed') return readResult(task.result);
       if (task.status === 'failed') throw protocolError(task);
       if (task.status === 'cancelled') throw new Error('The server cancelled the task of the call.');
       if (task.status === 'input_required') {
-        const inputResponses = await answers.to(task.inputRequests);
+        const asked = Object.entries(isRecord(task.inputRequests) ? task.inputRequests : {});
+        for (const [key, request] of asked) if (!given.has(key)) await ask({ key, request });
+        const inputResponses = Object.fromEntries(asked.map(([key]) => [key, given.get(key)]));
         const params = { taskId, inputResponses };
         await client.request({ method: 'tasks/update', params }, AS_SENT, { signal });
       } else if (task.status !== 'working')
@@ -100,48 +108,6 @@ function sendCancel(client: Client, taskId: string): void {
 
 export async function sentCancels(client: object): Promise<void> {
   await Promise.all(CANCELS.get(client) ?? []);
-}
-
-/**
- * The answers of the user to what a task asks. A call that is executed again asks everything again, in the same order,
- * although the server has some of the answers already.
- */
-class TaskAnswers {
-  readonly #client: Client;
-  readonly #context: ToolContext;
-  readonly #given = new Map<string, ElicitResult>();
-
-  constructor(client: Client, context: ToolContext) {
-    this.#client = client;
-    this.#context = context;
-  }
-
-  async repeat(): Promise<void> {
-    for (;;) {
-      const asked = await recorded<AskedByTask>(this.#context, this.#next);
-      if (asked === undefined) return;
-      await this.#ask(asked);
-    }
-  }
-
-  async to(requests: unknown): Promise<Readonly<Record<string, ElicitResult>>> {
-    const asked = Object.entries(isRecord(requests) ? requests : {});
-    for (const [key, request] of asked)
-      if (!this.#given.has(key))
-        await this.#ask(await this.#context.once(this.#next, () => ({ key, request })));
-    return Object.fromEntries(asked.map(([key]) => [key, this.#given.get(key) as ElicitResult]));
-  }
-
-  get #next(): string {
-    return `mcp task question ${this.#given.size + 1}`;
-  }
-
-  async #ask({ key, request }: AskedByTask): Promise<void> {
-    const questions = questionsOf(this.#client);
-    if (questions === undefined)
-      throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
-    this.#given.set(key, await questions.answer(request, this.#context));
-  }
 }
 
 interface AskedByTask {

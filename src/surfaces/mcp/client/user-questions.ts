@@ -111,25 +111,39 @@ export async function recorded<Value>(context: ToolContext, key: string): Promis
   }
 }
 
+/**
+ * Asks what a call asks one after another. A call that is executed again first asks again what it has asked before,
+ * although it may not be needed any more. The returned function records and asks the next question.
+ */
+export async function askInOrder<Question>(
+  context: ToolContext,
+  kind: string,
+  ask: (question: Question) => Promise<void>,
+): Promise<(question: Question) => Promise<void>> {
+  let count = 1;
+  const next = () => `${kind} ${count}`;
+  const askNext = async (question: Question): Promise<void> => {
+    await ask(question);
+    count += 1;
+  };
+  for (let asked = await recorded<Question>(context, next()); asked !== undefined; ) {
+    await askNext(asked);
+    asked = await recorded<Question>(context, next());
+  }
+  return async (question) => askNext(await context.once(next(), () => question));
+}
+
 /** Limits a user who answers without signing in. */
 const MOST_SIGN_INS = 5;
 
-/**
- * Makes sign-ins pending questions of the run. A call that is executed again first asks again what it has asked before,
- * although it may need no sign-in any more.
- */
+/** Makes sign-ins pending questions of the run. */
 export async function signInQuestions(context: ToolContext): Promise<AskForSignIn> {
   let asked = 0;
-  const ask = async (page: string): Promise<void> => {
+  const ask = await askInOrder<string>(context, 'sign-in', async (page) => {
     asked += 1;
     const message = `Sign in at this page, and then answer that it is done:\n${page}`;
     if (asked > MOST_SIGN_INS || (await context.ask({ message, schema: AGREED })) !== true)
       throw new Error('The user did not sign in.');
-  };
-  const next = () => `sign-in ${asked + 1}`;
-  for (let page = await recorded<string>(context, next()); page !== undefined; ) {
-    await ask(page);
-    page = await recorded<string>(context, next());
-  }
-  return async (address) => ask(await context.once(next(), () => address.href));
+  });
+  return (address) => ask(address.href);
 }

@@ -44,13 +44,6 @@ export interface McpRequest {
   readonly caller: McpCaller;
 }
 
-export function readRequest(served: ServedTools, server: Server, context: ServerContext): McpRequest {
-  const { sessionId, mcpReq, http } = context;
-  const { authInfo, req, closeSSE: closeStream } = http ?? {};
-  const from = { authInfo, headers: req?.headers, sessionId, closeStream };
-  return { served, server, context, caller: callerOf(from, server, mcpReq.envelope) };
-}
-
 /** 2026-07-28 requests describe their client; other clients have described themselves when they connected. */
 export function callerOf(
   { authInfo, headers, sessionId, closeStream }: Omit<McpCaller, 'capabilities'>,

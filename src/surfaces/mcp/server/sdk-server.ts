@@ -26,10 +26,10 @@ import {
 } from './prompts-and-resources.js';
 import {
   arrivalOf,
+  callerOf,
   listedPart,
   type McpRequest,
   prepare,
-  readRequest,
   type ServedTools,
   visibleTools,
 } from './request.js';
@@ -132,7 +132,11 @@ export class RegistryMcpServer extends McpServer {
   }
 
   #read(context: ServerContext): McpRequest {
-    return readRequest(this.#served, this.server, context);
+    const { sessionId, mcpReq, http } = context;
+    const { authInfo, req, closeSSE: closeStream } = http ?? {};
+    const from = { authInfo, headers: req?.headers, sessionId, closeStream };
+    const caller = callerOf(from, this.server, mcpReq.envelope);
+    return { served: this.#served, server: this.server, context, caller };
   }
 }
 

@@ -32,7 +32,7 @@ import {
   prepare,
   rightsOf,
 } from './request.js';
-import type { StartedWork, TaskCall, Tasks } from './tasks.js';
+import type { StartedWork, Tasks } from './tasks.js';
 
 /** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
 interface Wanted {
@@ -109,30 +109,23 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
   if (tasks !== undefined && tool.background) {
     const suspension = resumed && { waits: [], journal: resumed.journal };
-    return beginTask(call, (begun) => tasks.begin(begun, suspension));
+    return beginTask(call, () => tasks.begin(call, suspension));
   }
   const progress = reportProgress(context);
   const invocation = await invoke(call, resumed?.journal, progress);
   progress?.stop();
   if (invocation.status === 'started' && tasks !== undefined && work !== undefined)
-    return beginTask(call, (begun) => tasks.beginStarted(begun, invocation.record, work));
+    return beginTask(call, () => tasks.beginStarted(call, invocation.record, work));
   if (invocation.status !== 'suspended') return { type: 'ended', record: invocation.record, tool };
   const { suspension } = invocation;
   if (tasks !== undefined && suspension.waits.some(({ kind }) => kind === 'approval'))
-    return beginTask(call, (begun) => tasks.begin(begun, suspension));
+    return beginTask(call, () => tasks.begin(call, suspension));
   return ask(call, suspension) ?? { type: 'ended', record: invocation.record, tool };
 }
 
 /** Makes a call a task: an approval may take longer than a request, and so may background work. */
-async function beginTask(
-  call: ServedCall,
-  begin: (call: TaskCall) => Promise<InputRequiredResult>,
-): Promise<Served> {
-  const { tool, wanted } = call;
-  const result = await prepare(call, () =>
-    begin({ request: call, rights: call, tool, arguments: wanted.arguments }),
-  );
-  return { type: 'interim', result };
+async function beginTask(call: ServedCall, begin: () => Promise<InputRequiredResult>): Promise<Served> {
+  return { type: 'interim', result: await prepare(call, begin) };
 }
 
 function invoke(

@@ -1,7 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import {
-  type CallToolResult,
-  type InputRequest,
   type InputRequiredResult,
   MissingRequiredClientCapabilityError,
   ProtocolError,
@@ -43,9 +41,9 @@ const POLL_MS = 1_000;
 const CALL_ID = 'call';
 
 /** A call that becomes a task. */
-export interface TaskCall extends Omit<FoundTask, 'run'> {
+export interface TaskCall extends McpRequest, CallerRights {
   readonly tool: ToolDefinition;
-  readonly arguments: Fields;
+  readonly wanted: { readonly arguments: Fields };
 }
 
 /** Work that may go on after its call has an answer. */
@@ -54,40 +52,14 @@ export interface StartedWork {
   readonly cancelled: AbortController;
 }
 
-/** The fields of every task. */
-interface TaskFields {
-  readonly [key: string]: unknown;
-  readonly taskId: string;
-  readonly createdAt: string;
-  readonly lastUpdatedAt: string;
-  readonly ttlMs: null;
-  readonly pollIntervalMs: number;
-}
-
-type TaskResult = TaskFields &
-  (
-    | { readonly status: 'working'; readonly statusMessage?: string }
-    | { readonly status: 'input_required'; readonly inputRequests: Readonly<Record<string, InputRequest>> }
-    | { readonly status: 'completed'; readonly result: CallToolResult }
-    | { readonly status: 'failed'; readonly error: { readonly code: number; readonly message: string } }
-    | { readonly status: 'cancelled' }
-  );
-
 /** A task that this process works on. */
 interface RunningTask {
   readonly cancelled: AbortController;
   readonly ended: Promise<void>;
 }
 
-interface NewTask extends Pick<RunningTask, 'cancelled'> {
-  readonly work: () => Promise<void>;
-  readonly onError: (error: unknown) => void;
-}
-
 /** A task of the caller. */
-interface FoundTask {
-  readonly request: McpRequest;
-  readonly rights: CallerRights;
+interface FoundTask extends McpRequest, CallerRights {
   readonly run: KeptRun;
 }
 
@@ -99,10 +71,10 @@ type CallState =
   | ({ readonly status: 'waiting' } & Suspension);
 
 /** The state of a run with one call. */
-function newState({ rights, tool, arguments: args }: TaskCall, call: CallState): RunState {
-  const runId = newTaskId(rights.principal);
-  const owner = ownerOf(rights.scope);
-  const sent = { id: CALL_ID, name: tool.name, arguments: copyOfJson(args) as JsonObject };
+function newState({ principal, scope, tool, wanted }: TaskCall, call: CallState): RunState {
+  const runId = newTaskId(principal);
+  const owner = ownerOf(scope);
+  const sent = { id: CALL_ID, name: tool.name, arguments: copyOfJson(wanted.arguments) as JsonObject };
   const open = { content: '', calls: [{ ...sent, ...call } as StoredCall] };
   return {
     version: 7,
@@ -149,10 +121,8 @@ export class Tasks {
     await Promise.all(Array.from(this.#running.values(), ({ ended }) => ended));
   }
 
-  #run(runId: string, { cancelled, work, onError }: NewTask): void {
-    const ended = work()
-      .catch(onError)
-      .finally(() => this.#running.delete(runId));
+  #track(runId: string, cancelled: AbortController, work: Promise<void>): void {
+    const ended = work.finally(() => this.#running.delete(runId));
     this.#running.set(runId, { cancelled, ended });
   }
 
@@ -174,11 +144,11 @@ export class Tasks {
     return this.#created(call, state.runId);
   }
 
-  async #created({ request, rights }: TaskCall, runId: string): Promise<InputRequiredResult> {
+  async #created(call: TaskCall, runId: string): Promise<InputRequiredResult> {
     const run = await this.#store.read(runId);
     if (run === undefined)
       throw new ProtocolError(ProtocolErrorCode.InternalError, 'The task was not stored');
-    const task = { request, rights, run };
+    const task = { ...call, run };
     this.#continue(task);
     const { inputRequests: _, ...created } = await this.#describe(task);
     // The types of the SDK have no tasks; it sends the result unchanged.
@@ -215,11 +185,13 @@ export class Tasks {
     const { cancelled } = work;
     for (const signal of [claimed.lost, this.#closed.signal])
       onAbort(signal, () => cancelled.abort(signal.reason));
-    this.#run(runId, {
+    const ended = work.completion.promise.then((result) => this.#end(claimed, { ...record, result }));
+    const { onError } = call.served.options;
+    this.#track(
+      runId,
       cancelled,
-      work: async () => this.#end(claimed, { ...record, result: await work.completion.promise }),
-      onError: (error) => call.request.served.options.onError?.(error),
-    });
+      ended.catch((error) => onError?.(error)),
+    );
     return this.#created(call, runId);
   }
 
@@ -256,7 +228,7 @@ export class Tasks {
     }
   }
 
-  async get(request: McpRequest, taskId: unknown): Promise<TaskResult> {
+  async get(request: McpRequest, taskId: unknown): Promise<Fields> {
     const task = await this.#find(request, taskId);
     this.#continue(task);
     return this.#describe(task);
@@ -264,7 +236,7 @@ export class Tasks {
 
   /** Responses to unknown and to answered requests are ignored. */
   async update(request: McpRequest, taskId: unknown): Promise<void> {
-    const { run, rights } = await this.#find(request, taskId);
+    const { run, tools, scope } = await this.#find(request, taskId);
     if (run.status !== 'suspended') return;
     const { runId, pending } = run.state as RunState;
     // The SDK moves them out of the parameters.
@@ -274,7 +246,6 @@ export class Tasks {
       return answer === undefined ? [] : [{ ...answer, id: wait.id } as Answer];
     });
     if (answers.length === 0) return;
-    const { tools, scope } = rights;
     const as = withoutUndefined({ owner: scope.owner, tools });
     try {
       await answerStoredRun({ store: this.#store, runId }, answers, as);
@@ -294,13 +265,13 @@ export class Tasks {
   }
 
   async cancel(request: McpRequest, taskId: unknown): Promise<void> {
-    const { run, rights } = await this.#find(request, taskId);
+    const { run, tools } = await this.#find(request, taskId);
     const { runId } = run;
     const reason = 'the client has cancelled the task';
     await cancelRun({ store: this.#store, runId, reason });
     this.#running.get(runId)?.cancelled.abort(new DOMException(reason, 'AbortError'));
     const job = jobOf(run);
-    if (job !== undefined) await rights.tools.jobs?.cancel(job.taskId, reason, job.name);
+    if (job !== undefined) await tools.jobs?.cancel(job.taskId, reason, job.name);
   }
 
   /** The task of a caller; for others it does not exist. */
@@ -311,34 +282,28 @@ export class Tasks {
     const run = isOwn ? await this.#store.read(taskId) : undefined;
     if (run === undefined || !isSameOwner(run.state.owner, rights.scope.owner))
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Task not found');
-    return { request, rights, run };
+    return { ...request, ...rights, run };
   }
 
   /** Works on a task, unless it waits for answers, has ended, or another process works on it. */
-  #continue({ request, rights, run }: FoundTask): void {
-    const { runId, status, leaseEnd = 0, state } = run;
-    const { served } = request;
+  #continue(task: FoundTask): void {
+    const { runId, status, leaseEnd = 0, state } = task.run;
     const waits = 'pending' in state ? state.pending : [];
     const isReady =
       status === 'suspended'
         ? waits.length === 0 || waits.some((wait) => isExpired(wait))
         : status === 'running' && leaseEnd < Date.now();
     // During a deployment, another process may still have the tool.
-    const hasTool = state.tools?.every((name) => rights.tools.offered(name) !== undefined);
+    const hasTool = state.tools?.every((name) => task.tools.offered(name) !== undefined);
     if (!isReady || !hasTool || this.#running.has(runId) || this.#closed.signal.aborted) return;
     const cancelled = new AbortController();
-    this.#run(runId, {
-      cancelled,
-      work: () => this.#drive({ request, rights, run }, cancelled.signal),
-      onError: (error) => {
-        if (!isClaimedElsewhere(error)) served.options.onError?.(error);
-      },
+    const work = this.#drive(task, cancelled.signal).catch((error) => {
+      if (!isClaimedElsewhere(error)) task.served.options.onError?.(error);
     });
+    this.#track(runId, cancelled, work);
   }
 
-  async #drive({ request, rights, run }: FoundTask, signal: AbortSignal): Promise<void> {
-    const { caller, served } = request;
-    const { tools, scope } = rights;
+  async #drive({ caller, served, tools, scope, run }: FoundTask, signal: AbortSignal): Promise<void> {
     const { runId } = run;
     const { policy, toolTimeoutMs, telemetry } = served.options;
     const seized = await seizeRun({ store: this.#store, runId, leaseMs: this.#leaseMs, from: 'nobody' });
@@ -373,9 +338,11 @@ export class Tasks {
     }
   }
 
-  async #describe({ request, rights, run }: FoundTask): Promise<TaskResult> {
+  /** A task as its client receives it. */
+  async #describe(found: FoundTask): Promise<Fields> {
+    const { server, tools, run } = found;
     const { runId: taskId, status, createdAt, changedAt, state } = run;
-    const task: TaskFields = {
+    const task = {
       taskId,
       createdAt: new Date(createdAt).toISOString(),
       lastUpdatedAt: new Date(changedAt).toISOString(),
@@ -383,7 +350,7 @@ export class Tasks {
       pollIntervalMs: POLL_MS,
     };
     if (status !== 'ended') {
-      const missing = state.tools?.find((name) => rights.tools.offered(name) === undefined);
+      const missing = state.tools?.find((name) => tools.offered(name) === undefined);
       if (missing !== undefined)
         return {
           ...task,
@@ -391,7 +358,7 @@ export class Tasks {
           statusMessage: `Waits for a server that has the tool '${missing}'`,
         };
       const pending = status === 'suspended' ? (state as RunState).pending : [];
-      const inputRequests = pendingRequests(pending, { ...rights, caller: request.caller });
+      const inputRequests = pendingRequests(pending, found);
       if (Object.keys(inputRequests).length > 0) return { ...task, status: 'input_required', inputRequests };
       const waits = { statusMessage: 'Waits for an approval that is given elsewhere' };
       return { ...task, status: 'working', ...(pending.length > 0 && waits) };
@@ -405,8 +372,8 @@ export class Tasks {
     }
     const settled = await this.#withJobResult(record);
     if (settled === undefined) return { ...task, status: 'working' };
-    const tool = rights.tools.offered(record.name);
-    const result = sentResult(request.server, { record: restoredRecord(settled), tool });
+    const tool = tools.offered(record.name);
+    const result = sentResult(server, { record: restoredRecord(settled), tool });
     return { ...task, status: 'completed', result };
   }
 
