@@ -354,7 +354,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
   }
   if (input.resume.length > 0) {
     // The same answers were sent before: report their outcome again.
-    if (view !== undefined && (await hasAnswers(asked.source, { key, view })))
+    if (view !== undefined && (await hasAnswers(asked.source, view, key)))
       return { kind: 'again', of: 'answers', key };
     throw new HttpFault(409, 'Nothing waits for these answers.');
   }
@@ -553,50 +553,20 @@ export interface ChatProtocol {
   readonly history: (asked: AskedChat) => Promise<readonly object[]>;
 }
 
-interface ChatAddress {
+/** The chat of a request without a body. */
+export interface ChatAddress {
   readonly chatId: string;
   readonly query: URLSearchParams;
 }
 
-/** A client's request. Of its messages only the last ones are used: the server has the history. */
-export type IncomingChat =
-  | { readonly kind: 'post'; readonly chatId: string; readonly posted: PostedChat }
-  | ({ readonly kind: 'reconnect'; readonly lastEvent: number | undefined } & ChatAddress)
-  | { readonly kind: 'history'; readonly chatId: string }
-  | { readonly kind: 'stop'; readonly chatId: string };
-
-/** Parses a request. Throws an {@link HttpFault} for an invalid request. */
-export async function readChatRequest(
-  request: Request,
-  { protocol, maxRequestBytes }: { readonly protocol: ChatProtocol; readonly maxRequestBytes: number },
-): Promise<IncomingChat> {
-  switch (request.method) {
-    case 'POST': {
-      const posted = protocol.readPost(await readJson(request, maxRequestBytes));
-      return { kind: 'post', chatId: posted.chatId, posted };
-    }
-    case 'GET': {
-      const { isHistory, ...address } = addressOf(request);
-      if (isHistory) return { kind: 'history', chatId: address.chatId };
-      const given = request.headers.get('last-event-id') ?? '';
-      const lastEvent = /^\d{1,15}$/.test(given) ? Number(given) : undefined;
-      return { kind: 'reconnect', ...address, lastEvent };
-    }
-    case 'DELETE':
-      return { kind: 'stop', chatId: addressOf(request).chatId };
-    default:
-      throw new HttpFault(405, 'Only POST, GET and DELETE are possible here.');
-  }
-}
-
 /** `…/{id}/stream`, which the AI SDK requests, `…/{id}/messages`, or `?id=…`. */
-function addressOf({ url }: Request): ChatAddress & { readonly isHistory: boolean } {
+export function addressOf({ method, url }: Request): ChatAddress & { readonly isHistory: boolean } {
   const { pathname, searchParams } = new URL(url);
   const [, encoded, what = pathname.endsWith('/messages') ? 'messages' : ''] =
     /\/([^/]+)\/(stream|messages)$/.exec(pathname) ?? [];
   try {
     const chatId = checkId(searchParams.get('id') ?? (encoded && decodeURIComponent(encoded)));
-    return { chatId, query: searchParams, isHistory: what === 'messages' };
+    return { chatId, query: searchParams, isHistory: method === 'GET' && what === 'messages' };
   } catch (error) {
     throw error instanceof HttpFault ? error : new HttpFault(400, 'The path is not encoded as it should be.');
   }
@@ -636,7 +606,7 @@ function checkId(id: unknown): string {
   throw new HttpFault(400, `An id must be a text of 1 to ${long}, none of them U+0000.`);
 }
 
-async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
+export async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
   if (!sendsJson(request)) throw new HttpFault(415, 'The content type must be application/json.');
   const bytes = await bytesOf(request, maxRequestBytes);
   if (bytes === undefined) throw new HttpFault(413, `The body has more than ${maxRequestBytes} bytes.`);

@@ -31,12 +31,13 @@ import type { ConversationView } from '../../run/conversation/stored-turns.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../../run/loop/options.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import {
+  addressOf,
+  type ChatAddress,
   type ChatProtocol,
   digestOf,
   HttpFault,
-  type IncomingChat,
   type PostedChat,
-  readChatRequest,
+  readJson,
   type WriteFrames,
 } from './client-requests.js';
 import { frameStream } from './frame-stream.js';
@@ -237,6 +238,7 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
 
 const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');
 
+const METHODS = ['POST', 'GET', 'DELETE'];
 const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
 
 /** A request with its user and the state of the chat. */
@@ -268,27 +270,28 @@ class ChatService {
   async answer(request: Request): Promise<Response> {
     const person = await this.#personOf(request);
     const { maxRequestBytes = DEFAULT_REQUEST_BYTES, conversations } = this.#options;
-    const wanted = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
-    const { kind, chatId } = wanted;
+    const { method } = request;
+    if (!METHODS.includes(method)) throw new HttpFault(405, 'Only POST, GET and DELETE are possible here.');
+    const wanted =
+      method === 'POST'
+        ? this.#protocol.readPost(await readJson(request, maxRequestBytes))
+        : addressOf(request);
+    const { chatId } = wanted;
+    const isHistory = 'isHistory' in wanted && wanted.isHistory;
     const view = await conversations.snapshot(chatId);
     const isHelper = view !== undefined && !isSameOwner(view.owner, person);
-    const mayHelp = kind === 'post' || kind === 'reconnect';
+    const mayHelp = method !== 'DELETE' && !isHistory;
     if (isHelper && !(mayHelp && (await this.#mayAnswer(request, view)))) throw somebodyElses();
     const asked = { request, chatId, person, isHelper, view };
-    switch (wanted.kind) {
-      case 'post':
-        return this.#post(asked, wanted.posted);
-      case 'reconnect':
-        return this.#reconnect(asked, wanted);
-      case 'history': {
-        const messages = await this.#protocol.history(this.#chat(asked, request.signal));
-        return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
-      }
-      case 'stop':
-        // A chat that does not exist yet must not have pending answers for its first owner.
-        if (view !== undefined) await conversations.abort(chatId);
-        return new Response(null, { status: 204 });
+    if ('decide' in wanted) return this.#post(asked, wanted);
+    if (isHistory) {
+      const messages = await this.#protocol.history(this.#chat(asked, request.signal));
+      return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
     }
+    if (method === 'GET') return this.#reconnect(asked, wanted);
+    // A chat that does not exist yet must not have pending answers for its first owner.
+    if (view !== undefined) await conversations.abort(chatId);
+    return new Response(null, { status: 204 });
   }
 
   /** Whether a user may answer in the chat of another owner: only a plain `true` allows it. */
@@ -334,7 +337,7 @@ class ChatService {
         const by = isHelper ? { owner: view?.owner, answeredBy: person } : { owner: person };
         const { answers } = decision;
         await conversations.answer(chatId, answers, { key, ...by }).catch(async (error: unknown) => {
-          throw (await this.#answerFault(error, { chatId, answers })) ?? error;
+          throw (await this.#answerFault(error, chatId, answers)) ?? error;
         });
       }
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
@@ -344,7 +347,7 @@ class ChatService {
       if (!isHelper && !isSameOwner(now.owner, person)) throw somebodyElses();
       const read = (source: EventSource): AsyncIterable<ReadEvent> => {
         const readTurn = isHelper ? readOwnAnswers : goesOn ? readAnsweredTurn : readPromptedTurn;
-        return readTurn(source, { key, view: now });
+        return readTurn(source, now, key);
       };
       const { frames } = posted;
       return this.#stream({ ...asked, view: now }, { read, frames, goesOn: goesOn && !isHelper });
@@ -359,7 +362,8 @@ class ChatService {
   /** The response to invalid answers: 422 if their calls still wait; 409 if they were answered already. */
   async #answerFault(
     error: unknown,
-    { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
+    chatId: string,
+    answers: readonly Answer[],
   ): Promise<HttpFault | undefined> {
     if (!ToolwrightError.is(error) || error.statusCode === undefined) return undefined;
     if (error.name !== 'InvalidAnswer') return new HttpFault(error.statusCode, error.message);
@@ -369,19 +373,19 @@ class ChatService {
       : new HttpFault(409, ANSWERED_ALREADY);
   }
 
-  async #reconnect(asked: Asked, wanted: Extract<IncomingChat, { kind: 'reconnect' }>): Promise<Response> {
+  async #reconnect(asked: Asked, address: ChatAddress): Promise<Response> {
     const { isHelper, view, request } = asked;
-    const { frames, isWhole } = this.#protocol.reconnect(wanted);
-    const seen = isWhole ? undefined : wanted.lastEvent;
+    const { frames, isWhole } = this.#protocol.reconnect(address);
+    const lastEvent = request.headers.get('last-event-id') ?? '';
+    const seen = !isWhole && /^\d{1,15}$/.test(lastEvent) ? Number(lastEvent) : undefined;
     const { source } = this.#chat(asked, request.signal);
     const isNone =
-      view === undefined ||
-      (isHelper ? view.status !== 'suspended' : await isOver(source, { view, lastEvent: seen }));
+      view === undefined || (isHelper ? view.status !== 'suspended' : await isOver(source, view, seen));
     if (isNone && !isWhole) return new Response(null, { status: 204 });
     const read = (source: EventSource): AsyncIterable<ReadEvent> => {
       if (isNone) return ReadableStream.from<ReadEvent>([]);
       if (isHelper) return ReadableStream.from(questionEvents(view, view.pending));
-      return readRest(source, { view, lastEvent: seen });
+      return readRest(source, view, seen);
     };
     return this.#stream(asked, { read, frames, goesOn: false });
   }
@@ -413,7 +417,7 @@ class ChatService {
     };
     const shown = asked.isHelper ? onlyQuestions(chat) : chat;
     const leave = () => void onLeave();
-    const body = frameStream(frames(noting(), { goesOn, asked: shown }), { heartbeatMs, onLeave: leave });
+    const body = frameStream(frames(noting(), { goesOn, asked: shown }), leave, heartbeatMs);
     return new Response(body, { headers: this.#protocol.headers });
   }
 }

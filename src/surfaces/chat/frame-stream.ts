@@ -2,19 +2,14 @@ import { MAX_TIMER_MS } from '../../core/kernel/async.js';
 
 const DEFAULT_HEARTBEAT_MS = 15_000;
 
-interface FrameStreamOptions {
-  readonly heartbeatMs?: number | undefined;
-  /** Called if the reader disconnects before the end. */
-  readonly onLeave: () => void;
-}
-
 /**
  * A response body that reads frames only as fast as its reader: a slow reader buffers at most one page of events. Sends
- * comments during silence.
+ * comments during silence. `onLeave` is called if the reader disconnects before the end.
  */
 export function frameStream(
   frames: AsyncGenerator<string, undefined>,
-  { heartbeatMs = DEFAULT_HEARTBEAT_MS, onLeave }: FrameStreamOptions,
+  onLeave: () => void,
+  heartbeatMs = DEFAULT_HEARTBEAT_MS,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let next: Promise<IteratorResult<string, undefined>> | undefined;

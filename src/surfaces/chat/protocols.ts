@@ -92,8 +92,8 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
   checkOptions(options, UI_OPTIONS);
   const { describeError = ANY_ERROR, messageId = crypto.randomUUID(), heartbeatMs } = options;
   const { events, onLeave } = turnOf(run, { type: 'turn-start', messageId });
-  const frames = uiMessageFrames(events, { describeError, greets: false });
-  return new Response(frameStream(frames, { heartbeatMs, onLeave }), { headers: UI_HEADERS });
+  const frames = uiMessageFrames(events, describeError, false);
+  return new Response(frameStream(frames, onLeave, heartbeatMs), { headers: UI_HEADERS });
 }
 
 /**
@@ -118,7 +118,7 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
   const turn = { ...agUiRunOf(readAgUiInput(input)), describeError };
   const { events, onLeave } = turnOf(run, { type: 'turn-start' });
   const frames = agUiFrames(events, turn);
-  return new Response(frameStream(frames, { heartbeatMs, onLeave }), { headers: SSE_HEADERS });
+  return new Response(frameStream(frames, onLeave, heartbeatMs), { headers: SSE_HEADERS });
 }
 
 /**
@@ -417,9 +417,7 @@ export function protocolOf({
 }: Pick<RunResponseOptions, 'describeError'> & { readonly protocol?: ProtocolName }): ChatProtocol {
   switch (protocol) {
     case 'ui-messages':
-      return uiMessages(UI_HEADERS, (events, { goesOn }) =>
-        uiMessageFrames(events, { describeError, greets: goesOn }),
-      );
+      return uiMessages(UI_HEADERS, (events, { goesOn }) => uiMessageFrames(events, describeError, goesOn));
     case 'events':
       return uiMessages(SSE_HEADERS, (events) => eventFrames(events));
     case 'ag-ui':
@@ -466,7 +464,8 @@ function agUi(describeError: DescribeTurnError): ChatProtocol {
 /** Encodes the events of a turn as server-sent events of the AI SDK's UI message stream. */
 async function* uiMessageFrames(
   events: AsyncIterable<ReadEvent>,
-  { describeError, greets }: { readonly describeError: DescribeTurnError; readonly greets: boolean },
+  describeError: DescribeTurnError,
+  greets: boolean,
 ): AsyncGenerator<string, undefined> {
   const encoder = new UiMessageEncoder(describeError);
   let isGreeted = !greets;

@@ -31,16 +31,11 @@ export function eventsOf(
   return conversations.events(chatId, { after, upTo, signal });
 }
 
-/** The key of a prompt or of answers, and the state of their chat. */
-interface KeyInChat {
-  readonly key: string;
-  readonly view: ConversationView;
-}
-
 /** The turn of a prompt, until it ends or is suspended. `view` is the state of the chat after the prompt was stored. */
 export async function* readPromptedTurn(
   source: EventSource,
-  { key, view }: KeyInChat,
+  view: ConversationView,
+  key: string,
 ): AsyncGenerator<ReadEvent, undefined> {
   const { after, upTo } = placeOf(view, key);
   let hasBegun = false;
@@ -67,13 +62,14 @@ function placeOf(
 /** The turn that receives answers. Events before it continues with them are not news. */
 export async function* readAnsweredTurn(
   source: EventSource,
-  { key, view }: KeyInChat,
+  view: ConversationView,
+  key: string,
 ): AsyncGenerator<ReadEvent, undefined> {
   let isNews = false;
   for await (const { number, event } of eventsOf(source, await lastTurnBegin(source, view))) {
     const isOurs = event.key === key && (event.type === 'answers-taken' || event.type === 'answers-refused');
     const isEnd = event.type === 'turn-end' && number > view.lastEvent;
-    const refusal = isEnd && !isNews ? await laterRefusal(source, { key, after: number }) : undefined;
+    const refusal = isEnd && !isNews ? await laterRefusal(source, key, number) : undefined;
     if (refusal !== undefined) {
       yield refusal;
       return;
@@ -86,10 +82,7 @@ export async function* readAnsweredTurn(
 }
 
 /** The refusal of answers that arrived after the turn had ended with other answers. */
-async function laterRefusal(
-  source: EventSource,
-  { key, after }: { readonly key: string; readonly after: number },
-): Promise<ReadEvent | undefined> {
+async function laterRefusal(source: EventSource, key: string, after: number): Promise<ReadEvent | undefined> {
   const view = await source.conversations.snapshot(source.chatId);
   const waits = view?.inbox.some((entry) => entry.key === key);
   for await (const { number, event } of eventsOf(
@@ -99,13 +92,13 @@ async function laterRefusal(
   )) {
     if (event.type === 'answers-refused' && event.key === key) return { number, event, isNews: true };
     // Entries of the inbox may be processed without an event.
-    if (isPause(event)) return laterRefusal(source, { key, after: number });
+    if (isPause(event)) return laterRefusal(source, key, number);
   }
   return undefined;
 }
 
 /** Whether the last turn has received answers with this key, or has them in its inbox. */
-export async function hasAnswers(source: EventSource, { key, view }: KeyInChat): Promise<boolean> {
+export async function hasAnswers(source: EventSource, view: ConversationView, key: string): Promise<boolean> {
   if (view.inbox.some((entry) => entry.key === key)) return true;
   const after = await lastTurnBegin(source, view);
   for await (const { event } of eventsOf(source, after, view.lastEvent))
@@ -113,23 +106,15 @@ export async function hasAnswers(source: EventSource, { key, view }: KeyInChat):
   return false;
 }
 
-interface RestOptions {
-  readonly view: ConversationView;
-  /** The last event that the reader has seen, if it reports one. */
-  readonly lastEvent: number | undefined;
-}
-
-/** The rest of a turn for a reader that reconnects; empty if there is none. */
+/** The rest of a turn after the last event that its reader reports; empty if there is none. */
 export async function* readRest(
   source: EventSource,
-  { view, lastEvent }: RestOptions,
+  view: ConversationView,
+  lastEvent: number | undefined,
 ): AsyncGenerator<ReadEvent, undefined> {
   const seen = Math.min(lastEvent ?? 0, view.lastEvent);
-  const { begin: after } = await findTurn(source, {
-    view,
-    upTo: lastEvent === undefined ? view.lastEvent : seen,
-  });
-  const { pausedAt } = await findTurn(source, { view, upTo: view.lastEvent });
+  const { begin: after } = await findTurn(source, view, lastEvent === undefined ? view.lastEvent : seen);
+  const { pausedAt } = await findTurn(source, view);
   // A suspension that was answered does not end the stream.
   const passed = view.status === 'suspended' && pausedAt !== undefined ? pausedAt - 1 : view.lastEvent;
   const upTo = isLeft(view) ? undefined : view.lastEvent;
@@ -143,7 +128,7 @@ export async function* readRest(
     // Ends the stream if the turn is still suspended, or has ended.
     if (event.type === 'answers-refused' && number > passed) {
       const now = await source.conversations.snapshot(source.chatId);
-      if (now === undefined || (await isOver(source, { view: now, lastEvent: number }))) return;
+      if (now === undefined || (await isOver(source, now, number))) return;
     }
   }
 }
@@ -166,13 +151,17 @@ function isLeft({ turn, inbox }: ConversationView): boolean {
 }
 
 /** Whether the reader has seen everything and nothing will follow. */
-export async function isOver(source: EventSource, { view, lastEvent }: RestOptions): Promise<boolean> {
+export async function isOver(
+  source: EventSource,
+  view: ConversationView,
+  lastEvent: number | undefined,
+): Promise<boolean> {
   if (lastEvent === undefined) return !isLeft(view);
   if (lastEvent < view.lastEvent) return false;
   if (!isLeft(view)) return true;
   if (view.status === 'running') return false;
   // A run is suspended shortly before its event is stored; events that a store has removed were sent long ago.
-  const { pausedAt, isGone } = await findTurn(source, { view, upTo: view.lastEvent });
+  const { pausedAt, isGone } = await findTurn(source, view);
   return pausedAt !== undefined || isGone;
 }
 
@@ -180,14 +169,14 @@ export async function isOver(source: EventSource, { view, lastEvent }: RestOptio
 async function lastTurnBegin(source: EventSource, view: ConversationView): Promise<number> {
   const { firstEvent } = view.turn ?? view.history.at(-1) ?? {};
   if (firstEvent !== undefined) return firstEvent - 1;
-  const { begin } = await findTurn(source, { view, upTo: view.lastEvent });
-  return begin;
+  return (await findTurn(source, view)).begin;
 }
 
 /** The number before the turn that is open after event `upTo`, and its suspension, unless the turn has been resumed. */
 async function findTurn(
   source: EventSource,
-  { view, upTo }: { readonly view: ConversationView; readonly upTo: number },
+  view: ConversationView,
+  upTo = view.lastEvent,
 ): Promise<{ readonly begin: number; readonly pausedAt: number | undefined; readonly isGone: boolean }> {
   const begun = [...view.history, ...(view.turn ? [view.turn] : [])].map(
     ({ firstEvent = 1 }) => firstEvent - 1,
@@ -222,10 +211,10 @@ export function onlyQuestions({ view, source }: AskedChat): AskedChat {
 /** Events for a reader who may only answer: whether the answers were accepted, and the remaining pending calls. */
 export async function* readOwnAnswers(
   source: EventSource,
-  answers: KeyInChat,
+  view: ConversationView,
+  key: string,
 ): AsyncGenerator<ReadEvent, undefined> {
-  const { view } = answers;
-  for await (const { event, isNews } of readAnsweredTurn(source, answers)) {
+  for await (const { event, isNews } of readAnsweredTurn(source, view, key)) {
     if (!isNews) continue;
     const ids = event.type === 'answers-taken' ? (event.ids as readonly unknown[]) : [];
     const left = event.type === 'turn-end' ? [] : view.pending.filter(({ id }) => !ids.includes(id));

@@ -18,7 +18,6 @@ interface Reader {
   wake(): void;
 }
 
-const HEARTBEAT_MS = 15_000;
 const MAX_TEXT = 100_000;
 
 /**
@@ -58,7 +57,7 @@ export class EventFeed {
       reader.wake();
     };
     signal.addEventListener('abort', onLeave, { once: true });
-    return frameStream(this.#frames(reader), { heartbeatMs: HEARTBEAT_MS, onLeave });
+    return frameStream(this.#frames(reader), onLeave);
   }
 
   async *#frames(reader: Reader): AsyncGenerator<string, undefined> {

@@ -334,8 +334,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'POST answers': async ({ pending, feed }, { body }) => {
     const { runId, answers, goesOn = 'here' } = body;
     if (!Array.isArray(answers)) throw new PageFault('answers must be a list');
-    const given = { runId: text('runId', runId), answers: answers as Answer[], goesOn: goesOn as GoesOn };
-    await said(pending.answer(given));
+    await said(pending.answer(text('runId', runId), answers as Answer[], goesOn as GoesOn));
     feed.report('pending');
     return {};
   },

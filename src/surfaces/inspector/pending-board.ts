@@ -62,12 +62,6 @@ interface WaitingRun {
   readonly pending: readonly PendingCall[];
 }
 
-interface GivenAnswers {
-  readonly runId: string;
-  readonly answers: readonly Answer[];
-  readonly goesOn: GoesOn;
-}
-
 interface BoardParts {
   readonly registry: ToolRegistry;
   readonly runs: WatchedRuns;
@@ -97,7 +91,7 @@ export class PendingBoard {
    *
    * @throws ToolwrightError if the answers do not fit, or another process holds the run.
    */
-  async answer({ runId, answers, goesOn }: GivenAnswers): Promise<void> {
+  async answer(runId: string, answers: readonly Answer[], goesOn: GoesOn): Promise<void> {
     const waiting = (await this.list()).find((run) => run.runId === runId);
     if (waiting === undefined) throw new Error(`run '${runId}' waits for nothing`);
     if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);

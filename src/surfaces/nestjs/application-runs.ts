@@ -50,12 +50,6 @@ export interface OwnerAnswer {
   readonly answeredBy?: unknown;
 }
 
-/** Arguments for the functions of the loop that resume a run. */
-interface ResumeParts {
-  readonly config: ToolLoopConfig;
-  readonly options: OwnerAnswer;
-}
-
 /** Additionally, if another user answered, the request that stands for the owner. */
 interface Answering extends OwnerAnswer {
   readonly owner?: { readonly request: object | undefined };
@@ -98,7 +92,7 @@ export class ApplicationRuns {
   }
 
   /** Arguments to resume a run after {@link answering}. */
-  async resume(prepared: PreparedRun, run: OwnedRun | undefined): Promise<ResumeParts> {
+  async resume(prepared: PreparedRun, run: OwnedRun | undefined) {
     const { config } = prepared;
     // Without another owner, the run belongs to the caller.
     const { owner = prepared, ...options } = await this.answering(prepared, run);

@@ -68,7 +68,7 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
   // If a class decorator returns a proxy, the prototype's constructor is the inner class, which lacks metadata.
   const declared: object = Object.create(toolClass.prototype, { constructor: { value: toolClass } });
   const metadata = bindings.map((binding, index) =>
-    metadataOf(binding, { type: designType(declared, key, index), decorated: parameters.get(index) }),
+    metadataOf(binding, designType(declared, key, index), parameters.get(index)),
   );
   // Returns the positional arguments instead of calling the method.
   const listed = call({ [key]: (...values: unknown[]) => values });
@@ -102,7 +102,8 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
  */
 function metadataOf(
   binding: ArgumentBinding,
-  { type, decorated }: { readonly type: unknown; readonly decorated: DecoratedParameter | undefined },
+  type: unknown,
+  decorated: DecoratedParameter | undefined,
 ): ArgumentMetadata | undefined {
   if (decorated?.source === 'call') return metadata(type, decorated.data);
   if (binding.from === 'context' || binding.from === 'signal') return undefined;
@@ -218,9 +219,7 @@ function withDecorated(
   for (const [index, parameter] of decorated) {
     const records = parameters.get(index) ?? [];
     const completed =
-      parameter.source === 'model'
-        ? withPipeDefault({ decorated: parameter, designType: designTypes?.[index], records })
-        : FILLED;
+      parameter.source === 'model' ? withPipeDefault(parameter, designTypes?.[index], records) : FILLED;
     if (completed.length > 0) parameters.set(index, completed);
   }
   return { declaredIn, record: { ...record, parameters } };
@@ -256,20 +255,16 @@ function decoratorFaults(
   return { strayPaths, httpOnly };
 }
 
-/** A parameter that a route reads from its request, and a tool from its arguments. */
-interface PipedParameter {
-  readonly decorated: DecoratedParameter;
-  readonly designType: unknown;
-  /** Records of this package's decorators. */
-  readonly records: readonly ParameterRecord[];
-}
-
 /**
- * The records of a parameter, which is optional if a `DefaultValuePipe` fills it. Options in `@Param` take precedence.
- * A parameter for the whole body is not a property.
+ * The records of this package's decorators for a parameter that a route reads from its request, and a tool from its
+ * arguments. It is optional if a `DefaultValuePipe` fills it. Options in `@Param` take precedence. A parameter for the
+ * whole body is not a property.
  */
-function withPipeDefault({ decorated, designType, records }: PipedParameter): readonly ParameterRecord[] {
-  const { pipes, data } = decorated;
+function withPipeDefault(
+  { pipes, data }: DecoratedParameter,
+  designType: unknown,
+  records: readonly ParameterRecord[],
+): readonly ParameterRecord[] {
   const filled = pipeDefault(pipes);
   const [record, ...others] = records;
   // A parameter with a class type takes all arguments; one that `@Query('page')` names takes one of them.

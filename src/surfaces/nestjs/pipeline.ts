@@ -232,11 +232,11 @@ export class CallPipeline {
       exception === refusal
         ? `the guard ${enhancerName(guard)} threw${exception instanceof TypeError ? GUARD_HINT : ''}`
         : 'an exception filter threw';
-    return this.reasonOf(exception, { tool: opened.call.tool.name, why });
+    return this.reasonOf(exception, opened.call.tool.name, why);
   }
 
   /** The reason for the model. Unexpected exceptions are logged, and only described. */
-  reasonOf(exception: unknown, { tool, why }: { readonly tool: string; readonly why: string }): string {
+  reasonOf(exception: unknown, tool: string, why: string): string {
     const meant = publicText(exception);
     if (meant !== undefined) return meant;
     const text = this.#describeError(exception, tool);
@@ -279,7 +279,7 @@ export class CallPipeline {
       followed(method, async () => returnedValue(await this.#invoke(opened, method), call.context));
     const context = [args, declared, handler] as const;
     const values: unknown = await this.#interceptors.intercept(interceptors, ...context, next, 'tool');
-    return mappedValue(await lastOf(values, call), { method, tool: call.tool, interceptors });
+    return mappedValue(await lastOf(values, call), method, opened);
   }
 
   /** Calls the method, after the pipes. */
@@ -463,7 +463,8 @@ async function returnedValue(returned: unknown, context: ToolContext): Promise<u
  * acknowledgements and images from the model. If an interceptor breaks the declared `output`, the error names the
  * interceptors instead of the method.
  */
-function mappedValue(value: unknown, { method, tool, interceptors }: MappedParts): unknown {
+function mappedValue(value: unknown, method: Method, { call, around }: OpenedCall): unknown {
+  const { tool } = call;
   const { returned } = method;
   if (returned !== undefined && returned.value === value) return value;
   if (returned !== undefined && isToolResultLike(returned.value) && !ToolResult.is(value)) {
@@ -474,20 +475,13 @@ function mappedValue(value: unknown, { method, tool, interceptors }: MappedParts
   const faults = checkResult?.(value) ?? [];
   const didFit = returned === undefined || checkResult?.(returned.value).length === 0;
   if (faults.length === 0 || !didFit) return value;
-  const names = [...new Set(interceptors.map(enhancerName))].join(', ');
+  const names = [...new Set(around.interceptors.map(enhancerName))].join(', ');
   const lines = [
     `A broken result came from tool '${tool.name}':`,
     ...listFaults(faults),
     `The method has run, and what it returned fits; one of its interceptors (${names}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`,
   ];
   return failedResult('InvalidResult', lines.join('\n'));
-}
-
-/** The context of a value that interceptors may have changed. */
-interface MappedParts {
-  readonly method: Method;
-  readonly tool: ToolDefinition;
-  readonly interceptors: readonly object[];
 }
 
 /** The answer of a filter becomes an error result, unless it is a `ToolResult`. */
@@ -548,29 +542,20 @@ export class ToolCaller {
 
   /** Runs the method. Throws or rejects with the error for the model. */
   perform(target: CallTarget, requested: RequestedCall): unknown {
-    return this.#parts.running.call(requested, () => {
+    const { running, pipeline } = this.#parts;
+    return running.call(requested, () => {
       const prepared = this.#callOf(target, requested);
       // Permission holds once: a second call with this context asks the guards again.
       this.#prepared.get(requested.context)?.delete(target);
       return prepared.origin.run(() => {
-        const { opened } = prepared;
-        const reason = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
-        if (reason === undefined && !(opened instanceof Promise))
-          return this.#parts.pipeline.perform(opened, requested.arguments);
-        return this.#performLater(prepared, requested, reason);
+        const asked = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
+        return andThen(asked, (reason) =>
+          reason === undefined
+            ? andThen(prepared.opened, (opened) => pipeline.perform(opened, requested.arguments))
+            : failedResult('ToolRefused', `The tool '${requested.tool.name}' was refused: ${reason}`),
+        );
       });
     });
-  }
-
-  async #performLater(
-    { opened }: PreparedCall,
-    { tool, arguments: checked }: RequestedCall,
-    asked: Awaitable<string | undefined>,
-  ): Promise<unknown> {
-    const reason = await asked;
-    if (reason !== undefined)
-      return failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${reason}`);
-    return this.#parts.pipeline.perform(await opened, checked);
   }
 
   #ask(prepared: PreparedCall, { tool }: RequestedCall): Awaitable<string | undefined> {
@@ -594,7 +579,7 @@ export class ToolCaller {
       return isVisible ? await pipeline.refusal(ready) : 'it is not available';
     } catch (exception) {
       // A provider or an enhancer could not be created, so there is no permission.
-      return pipeline.reasonOf(exception, { tool: tool.name, why: 'what its call needs could not be made' });
+      return pipeline.reasonOf(exception, tool.name, 'what its call needs could not be made');
     }
   }
 

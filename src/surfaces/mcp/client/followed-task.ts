@@ -36,11 +36,6 @@ export async function recordTask(
   return typeof taskId === 'string' ? context.once(TASK, () => taskId) : undefined;
 }
 
-interface FollowedTask {
-  readonly taskId: string;
-  readonly context: ToolContext;
-}
-
 /** A task as its server reports it. */
 interface ReportedTask {
   readonly status?: unknown;
@@ -58,7 +53,11 @@ const CANCEL_WITHIN_MS = 5_000;
  * Waits for the end of a task (SEP-2663). What the server asks meanwhile is a question of the call's user. An aborted
  * call cancels its task, unless another process continues the call.
  */
-export async function followTask(client: Client, { taskId, context }: FollowedTask): Promise<CallToolResult> {
+export async function followTask(
+  client: Client,
+  taskId: string,
+  context: ToolContext,
+): Promise<CallToolResult> {
   const { signal } = context;
   const given = new Map<string, ElicitResult>();
   try {

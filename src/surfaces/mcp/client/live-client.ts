@@ -19,13 +19,6 @@ const MOST_NAME_CHARACTERS = 64;
 const MOST_SIGN_INS = 2;
 const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
 
-/** `prefix` names the server in errors until it reports its own name. */
-interface LiveClientOptions {
-  /** Called for every connection, including the first. */
-  readonly onConnect?: (client: Client) => void;
-  readonly prefix?: string | undefined;
-}
-
 /** How one use of the connection goes on after an error. */
 export interface UseOptions {
   /** Whether the work may be done again if its response was lost. */
@@ -45,7 +38,7 @@ export class UnreachableError extends Error {
   /** What to set instead, if the address of the server is not the cause. */
   readonly fix: string | undefined;
 
-  constructor(message: string, { cause, fix }: { readonly cause: unknown; readonly fix?: string }) {
+  constructor(message: string, cause: unknown, fix?: string) {
     super(message, { cause });
     this.fix = fix;
   }
@@ -64,7 +57,15 @@ export class LiveClient {
   /** Why the last attempt to reach the server failed. */
   problem: string | undefined;
 
-  constructor(source: McpClientSource, { onConnect = () => {}, prefix }: LiveClientOptions = {}) {
+  /**
+   * `prefix` names the server in errors until it reports its own name. `onConnect` is called for every connection,
+   * including the first.
+   */
+  constructor(
+    source: McpClientSource,
+    prefix: string | undefined,
+    onConnect: (client: Client) => void = () => {},
+  ) {
     this.#onConnect = onConnect;
     this.#name = prefix;
     if (typeof source === 'function') this.#connect = source as () => Client | Promise<Client>;
@@ -249,24 +250,21 @@ function unreachableError(server: string, error: unknown): UnreachableError {
   const failed = causesOf(error).find((cause) => cause instanceof AuthorizationServerError);
   if (failed !== undefined) {
     const fix = 'the same when its authorization server works, or an `auth` that it accepts';
-    return new UnreachableError(failed.message, { cause: error, fix });
+    return new UnreachableError(failed.message, error, fix);
   }
   const { status, text } = serverRefusalOf(error) ?? {};
   if (status !== undefined) {
     const [line = ''] = typeof text === 'string' ? text.trim().split(/\r?\n/, 1) : [];
     const shown = line === '' ? '.' : `: ${line.slice(0, MOST_SHOWN_CHARACTERS)}`;
-    const fix = REFUSED.has(status) ? { fix: 'an `auth` or `headers` that the server accepts' } : {};
-    return new UnreachableError(`The ${server} answered with status ${status}${shown}`, {
-      cause: error,
-      ...fix,
-    });
+    const fix = REFUSED.has(status) ? 'an `auth` or `headers` that the server accepts' : undefined;
+    return new UnreachableError(`The ${server} answered with status ${status}${shown}`, error, fix);
   }
   if (connectionLossOf(error) === 'none')
-    return new UnreachableError(`The ${server} cannot be reached: ${errorMessage(error)}`, { cause: error });
+    return new UnreachableError(`The ${server} cannot be reached: ${errorMessage(error)}`, error);
   const causes = causesOf(error) as readonly Cause[];
   const code = causes.findLast((cause) => LOSSES.has(cause.code))?.code;
   const shown = code === undefined ? '' : ` (${String(code)})`;
-  return new UnreachableError(`The ${server} cannot be reached${shown}.`, { cause: error });
+  return new UnreachableError(`The ${server} cannot be reached${shown}.`, error);
 }
 
 interface Cause {

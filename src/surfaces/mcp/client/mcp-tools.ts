@@ -215,18 +215,14 @@ function fingerprintOf(tool: McpTool): string {
 /** The same as in the loop: a server that crashes during a call may never report it. */
 const TIMEOUT_MS = 120_000;
 
-interface ImportedFrom {
-  readonly client: LiveClient;
-  readonly options: McpToolsOptions;
-}
-
 /**
  * Converts a server's tool to a tool of a registry; its schemas are the server's own objects. Returns `undefined`, and
  * logs, if they are malformed or exceed a limit.
  */
 function importTool(
   { name, definition: tool }: McpToolCandidate,
-  { client, options }: ImportedFrom,
+  client: LiveClient,
+  options: McpToolsOptions,
 ): ToolDefinition | undefined {
   const schemas = readForeignSchemas(tool, options);
   if (schemas === undefined) return undefined;
@@ -267,10 +263,10 @@ function importTool(
         taskId = await recordTask(result, context);
         if (taskId === undefined) return readMcpResult(result, refusalOf(context));
       }
-      const task = { taskId, context };
+      const task = taskId;
       for (;;)
         try {
-          const result = await use((connected) => followTask(connected, task), true);
+          const result = await use((connected) => followTask(connected, task, context), true);
           return readMcpResult(result, refusalOf(context));
         } catch (error) {
           if (client.isClosed && !context.signal.aborted) throw new Error(LEFT, { cause: error });
@@ -479,13 +475,13 @@ export async function mcpTools(
   options: McpToolsOptions = {},
 ): Promise<ToolDefinition[]> {
   checkMcpTools('mcpTools', { source, options });
-  const client = new LiveClient(source, { prefix: options.prefix });
+  const client = new LiveClient(source, options.prefix);
   const { candidates } = await client.use((connected) => listCandidates(connected, options), READING);
   const lost = client.signIn?.lost;
   if (lost !== undefined) failureListener(options)(lost);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
   return candidates.flatMap((candidate, position) => {
-    const tool = approved[position] ? importTool(candidate, { client, options }) : undefined;
+    const tool = approved[position] ? importTool(candidate, client, options) : undefined;
     if (tool !== undefined) return [tool];
     const reason = approved[position] ? 'malformed' : 'not approved';
     options.onChange?.({ kind: 'withheld', name: candidate.name, reason, candidate });
@@ -574,10 +570,7 @@ class McpFollower implements McpFollowing {
     this.#approvals = new OpenApprovals(options, (candidate, isApproved) =>
       this.#settle(candidate, isApproved),
     );
-    this.#client = new LiveClient(source, {
-      onConnect: (client) => this.#watch(client),
-      prefix: options.prefix,
-    });
+    this.#client = new LiveClient(source, options.prefix, (client) => this.#watch(client));
     this.#signIn = this.#signInTool();
     this.#removeConnection = addConnection(registry, () => {
       const { prefix: name = this.#client.name } = options;
@@ -713,8 +706,7 @@ class McpFollower implements McpFollowing {
     const before = this.#followed.get(name);
     const approved = isApproved ? candidate : before?.approved;
     const objection = this.#objectionTo(name, isApproved);
-    const from = { client: this.#client, options: this.#options };
-    const tool = objection === undefined ? importTool(candidate, from) : undefined;
+    const tool = objection === undefined ? importTool(candidate, this.#client, this.#options) : undefined;
     if (tool === undefined) {
       const reason = objection ?? 'malformed';
       this.#registry.unregister(...this.#ownNames([name]));

@@ -279,7 +279,7 @@ export class McpSignIn {
       const message = `The authorization server of ${this.#server} ${problem}: ${reason}`;
       throw new AuthorizationServerError(message, { cause });
     } finally {
-      await this.#release(record, { text, before });
+      await this.#release(record, text, before);
     }
   }
 
@@ -297,10 +297,7 @@ export class McpSignIn {
     throw new Error(`The sign-in at ${this.#server} is in use by another process.`);
   }
 
-  async #release(
-    record: SignInRecord,
-    { text, before }: { readonly text: string; readonly before: string | undefined },
-  ): Promise<void> {
+  async #release(record: SignInRecord, text: string, before: string | undefined): Promise<void> {
     record.lease = undefined;
     this.#record = record;
     let expected: string | undefined = text;

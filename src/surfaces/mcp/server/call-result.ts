@@ -11,7 +11,8 @@ import { promisedOutput, structuredOutput } from './listed-tool.js';
 /** The result of a call in the form of the client's protocol version. */
 export function sentResult(
   server: Server,
-  { record, tool }: { readonly record: CallRecord; readonly tool: ToolDefinition | undefined },
+  record: CallRecord,
+  tool: ToolDefinition | undefined,
 ): CallToolResult {
   const result = writeCallResult(record, tool && structuredOutput(tool));
   return server.projectCallToolResult(result, tool && promisedOutput(tool));

@@ -400,7 +400,7 @@ class RegistryServer implements McpToolServer {
       telemetry: options.telemetry ?? registry.telemetry,
       state: new SealedState(options.stateKey, ANSWER_MS),
       lists: new ToolLists(registry),
-      resource: oauth && new ProtectedResource(oauth, { registry, onError: options.onError }),
+      resource: oauth && new ProtectedResource(oauth, registry, options.onError),
       invokers: new WeakMap(),
     };
     const { tasks } = options;

@@ -65,10 +65,7 @@ export class ProtectedResource {
   readonly #metadataUrl: string;
   readonly #metadataPaths: readonly string[];
 
-  constructor(
-    options: McpOAuthOptions,
-    { registry, onError }: { readonly registry: ToolRegistry; readonly onError: (error: unknown) => void },
-  ) {
+  constructor(options: McpOAuthOptions, registry: ToolRegistry, onError: (error: unknown) => void) {
     const { resource, issuer, audience = resource } = options;
     this.#options = options;
     this.#registry = registry;

@@ -89,10 +89,6 @@ export class RegistryMcpServer extends McpServer {
     return this.#served.registry.offered(name)?.parameters;
   }
 
-  get isProtected(): boolean {
-    return this.#served.resource !== undefined;
-  }
-
   /** A page of the tools, or of another part of the registry. The last page of the resources also has all MCP Apps. */
   list(context: ServerContext, cursor: string | undefined, kind?: ServedAs['kind']) {
     const { lists, options, telemetry } = this.#served;
@@ -102,7 +98,7 @@ export class RegistryMcpServer extends McpServer {
     return recordMessage(telemetry, message, async () => {
       const visible = await prepare(request, () => visibleTools(request));
       const shown = listedPart(request, visible, kind);
-      const { listed, ...page } = lists.page(shown, { size: options.pageSize ?? PAGE_SIZE, cursor });
+      const { listed, ...page } = lists.page(shown, options.pageSize ?? PAGE_SIZE, cursor);
       const hasApps = kind === 'resource' && page.nextCursor === undefined;
       const apps = hasApps ? [...lists.apps(listedPart(request, visible)).values()] : [];
       return { listed, apps, page };
@@ -176,7 +172,7 @@ export function createSdkServer(
     },
   ]);
   mcp.server.onerror = (error) => options.onError?.(error);
-  serveTools(mcp, tasks);
+  serveTools(mcp, served, tasks);
   if (parts.has('prompt')) servePrompts(mcp);
   if (parts.has('resource')) serveResources(mcp);
   if (parts.has('completion'))
@@ -188,10 +184,10 @@ export function createSdkServer(
   return mcp;
 }
 
-function serveTools(mcp: RegistryMcpServer, tasks: Tasks | undefined): void {
+function serveTools(mcp: RegistryMcpServer, { resource }: ServedTools, tasks: Tasks | undefined): void {
   mcp.server.setRequestHandler('tools/list', async ({ params }, context) => {
     const { listed, page } = await mcp.list(context, params?.cursor);
-    return { tools: listed.map((tool) => listedTool(tool, mcp.isProtected)), ...page };
+    return { tools: listed.map((tool) => listedTool(tool, resource !== undefined)), ...page };
   });
   mcp.server.setRequestHandler('tools/call', { params: AS_SENT }, (params, context) =>
     mcp.serve(params, context, (request, sent, signal) => serveToolCall(request, sent, { signal, tasks })),

@@ -78,7 +78,7 @@ export async function serveToolCall(
   const { record, tool } = served;
   const error = mcpErrorOf(record.result);
   if (error !== undefined) throw error;
-  return sentResult(request.server, { record, tool });
+  return sentResult(request.server, record, tool);
 }
 
 /**

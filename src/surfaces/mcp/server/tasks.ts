@@ -373,7 +373,7 @@ export class Tasks {
     const settled = await this.#withJobResult(record);
     if (settled === undefined) return { ...task, status: 'working' };
     const tool = tools.offered(record.name);
-    const result = sentResult(server, { record: restoredRecord(settled), tool });
+    const result = sentResult(server, restoredRecord(settled), tool);
     return { ...task, status: 'completed', result };
   }
 

@@ -81,7 +81,8 @@ export class ToolLists {
    */
   page(
     registry: ToolRegistry,
-    { size, cursor }: { readonly size: number; readonly cursor: string | undefined },
+    size: number,
+    cursor: string | undefined,
   ): { readonly listed: readonly ToolDefinition[]; readonly nextCursor?: string } {
     const { tools, positions } = this.#listingOf(registry);
     const start = cursor === undefined ? 0 : positionAfter(cursor, positions);
