@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import type { CallScope } from '../../core/contract/call.js';
 import type { McpApp, McpAppCsp } from '../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { resultText } from '../../run/call/result-text.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { appFaults, htmlOf } from '../mcp/server/apps.js';
 import { writeCallResult } from '../mcp/server/call-result.js';
 import { listedTool, structuredOutput } from '../mcp/server/listed-tool.js';
-import type { TrialCalls } from './trials.js';
+import type { TrialCall, TrialCalls } from './trials.js';
 import type { SeenCall } from './watched-calls.js';
 
 /** Views that the page may still load. */
@@ -103,19 +103,14 @@ export function appData(tool: ToolDefinition | undefined, { invocation }: SeenCa
   return { input: record.arguments, result: writeCallResult(record, structuredOutput(tool)) };
 }
 
-interface AppCall {
-  readonly tool: ToolDefinition | undefined;
-  readonly name: string;
-  readonly arguments: unknown;
-  readonly scope: CallScope;
-}
-
 /** Makes a call for a view, as a host does; only tools that views may call. */
-export async function callForApp({ tool, name, arguments: args = {}, scope }: AppCall, trials: TrialCalls) {
+export async function callForApp(registry: ToolRegistry, trials: TrialCalls, call: TrialCall) {
+  const name = call.tool;
+  const tool = registry.offered(name);
   const { visibility = ['app'] } = Object(tool?._meta?.ui) as { readonly visibility?: readonly string[] };
   if (tool === undefined || !visibility.includes('app'))
     throw new Error(`the view may not call '${name}': there is no such tool, or its visibility lacks 'app'`);
-  const { invocation } = await trials.make({ tool: name, arguments: args, scope });
+  const { invocation } = await trials.make(call);
   if (invocation === undefined) throw new Error(`the call of '${name}' has not ended`);
   if (invocation.status !== 'suspended') return writeCallResult(invocation.record, structuredOutput(tool));
   const text = `The call of '${name}' waits for an answer, which is given under Calls.`;

@@ -314,10 +314,9 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     return tool && ui ? said(apps.open({ ...tool, ui })) : missing('view of', id);
   },
   'POST app-calls': async ({ registry, trials, options }, { body }) => {
-    const name = text('name', body.name);
+    const { name, arguments: args = {} } = body;
     const scope = await scopeFor(options, body.scope);
-    const call = { tool: registry.offered(name), name, arguments: body.arguments, scope };
-    return said(callForApp(call, trials));
+    return said(callForApp(registry, trials, { tool: text('name', name), arguments: args, scope }));
   },
   'GET runs': async ({ runs, calls, options }, { id }) => {
     const seen = runs.get(id);
@@ -373,14 +372,10 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'GET recordings': async ({ recordings }, { id }) => {
     if (id !== '') return shownValue((await recordings.get(id)) ?? missing('recording', id));
     return {
-      recordings: (await recordings.list()).map(({ id: name, kind, title, at, outcome }) => ({
-        id: name,
-        kind,
-        title,
-        at,
-        status: outcome.status,
-        calls: outcome.calls.length,
-      })),
+      recordings: (await recordings.list()).map(({ outcome: { status, calls }, ...recording }) => {
+        const { id: name, kind, title, at } = recording;
+        return { id: name, kind, title, at, status, calls: calls.length };
+      }),
     };
   },
   'POST recordings': async (parts, { body }) => {

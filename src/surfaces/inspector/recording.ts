@@ -113,7 +113,8 @@ export function outcomeOf(status: string, content: string, records: readonly Cal
   return { status, content, calls };
 }
 
-function recordedReplies(messages: readonly Message[]): readonly RecordedReply[] {
+/** The replies of a model among the messages of a run. */
+export function recordedReplies(messages: readonly Message[]): readonly RecordedReply[] {
   return messages.flatMap((message) => {
     if (message.role !== 'assistant') return [];
     const toolCalls = (message.tool_calls ?? []).map(({ id, function: called }) => ({
@@ -137,9 +138,14 @@ function openReply({ content, calls }: RunState['open']): RecordedReply {
   return { content, toolCalls };
 }
 
-function titleOf(messages: readonly Message[]): string {
+/** The text of the user's last prompt. */
+export function lastPrompt(messages: readonly Message[]): string | undefined {
   const prompt = messages.findLast(({ role }) => role === 'user')?.content;
-  const line = typeof prompt === 'string' ? prompt.replace(/\s+/g, ' ').trim() : 'a run';
+  return typeof prompt === 'string' ? prompt : undefined;
+}
+
+function titleOf(messages: readonly Message[]): string {
+  const line = lastPrompt(messages)?.replace(/\s+/g, ' ').trim() ?? 'a run';
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
 }
 

@@ -9,6 +9,7 @@ import type { RunStore, StoredCall, StoredCallRecord } from '../../core/contract
 import { type Fields, mapFields } from '../../core/kernel/json.js';
 import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
+import { lastPrompt, recordedReplies } from './recording.js';
 import type { SeenCall, WatchedCalls } from './watched-calls.js';
 import type { RunSpan, SeenRun } from './watched-runs.js';
 
@@ -26,17 +27,16 @@ export function storedLine({ runId, status, createdAt }: RunSummary) {
 
 const LONGEST_TITLE = 200;
 
-/** The last prompt of the user. */
 function titleOf(messages: readonly Message[]): string {
-  const prompt = messages.findLast(({ role }) => role === 'user')?.content;
-  return typeof prompt === 'string' ? prompt.slice(0, LONGEST_TITLE) : '';
+  return lastPrompt(messages)?.slice(0, LONGEST_TITLE) ?? '';
 }
 
 export function runDetail(seen: SeenRun, calls: WatchedCalls): unknown {
   const { runId, status, begin, model, owner, given, spans, result, run } = seen;
   const { content, usage, iterations, pending, error, providerRetries, output, spent } = result ?? {};
   const messages = result?.messages ?? run.messages;
-  const replies = [...textsOf(messages.slice(given.length)), result?.state?.open?.content];
+  const made = recordedReplies(messages.slice(given.length)).map((reply) => reply.content);
+  const replies = [...made, result?.state?.open?.content];
   return {
     runId,
     status,
@@ -52,13 +52,6 @@ export function runDetail(seen: SeenRun, calls: WatchedCalls): unknown {
     spans: spans.map((span) => shownSpan(span, { seen, calls, replies })),
     ...shownFields({ owner, messages, content, output, pending, error }),
   };
-}
-
-/** The texts of the model's replies. */
-function textsOf(messages: readonly Message[]): readonly string[] {
-  return messages.flatMap(({ role, content }) =>
-    role === 'assistant' ? [typeof content === 'string' ? content : ''] : [],
-  );
 }
 
 interface SpanSource {

@@ -12,7 +12,7 @@ import type { AnsweringPerson } from './pending-board.js';
 import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
-interface TrialCall {
+export interface TrialCall {
   readonly tool: string;
   /** An object, or the text that a model would send. */
   readonly arguments: unknown;
