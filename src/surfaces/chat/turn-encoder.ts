@@ -481,8 +481,16 @@ interface MessageCall {
   readonly function: { readonly name: string; arguments: string };
 }
 
-/** An output of a turn, in order. */
-type TurnItem = { readonly message: AgUiMessage } | { readonly parent: string; readonly call: MessageCall };
+/** A message of the turn, which grows while it is streamed. */
+interface TurnMessage extends AgUiMessage {
+  content?: string;
+  toolCalls?: MessageCall[];
+}
+
+interface AgUiCall extends ShownCall {
+  /** Absent if the call started before this stream. */
+  readonly shown?: MessageCall;
+}
 
 export interface AgUiEncoderOptions {
   /** Prefix of message ids in a run that is not a turn of a conversation. */
@@ -495,19 +503,19 @@ export interface AgUiEncoderOptions {
 }
 
 /** Encodes a turn as AG-UI 1.0 events. RUN_STARTED is not included, because it depends on the reader. */
-export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
+export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
   readonly #options: AgUiEncoderOptions;
-  readonly #items: TurnItem[] = [];
+  readonly #messages: TurnMessage[] = [];
   /** Run ids of agents by the calls that contain them; AG-UI needs the same id at the end of a subagent. */
   readonly #agents = new Map<string, string>();
   #agentRuns = 0;
   #parts = 0;
   /** The text or reasoning that is being streamed. */
-  #open: { readonly kind: 'text' | 'reasoning'; readonly id: string; text: string } | undefined;
-  /** Number of items before the step. */
-  #firstItem = 0;
+  #open: TurnMessage | undefined;
+  /** Number of messages before the step. */
+  #firstMessage = 0;
   /** The message to which calls of the step belong. */
-  #parent: string | undefined;
+  #parent: TurnMessage | undefined;
 
   constructor(options: AgUiEncoderOptions) {
     super(options.describeError);
@@ -516,20 +524,12 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 
   /** The messages that a client builds from the turn's events so far. */
   get messages(): readonly AgUiMessage[] {
-    const messages = new Map<string, AgUiMessage>();
-    for (const item of this.#items) {
-      if ('message' in item) messages.set(item.message.id, item.message);
-      else {
-        const message = messages.get(item.parent) ?? { id: item.parent, role: 'assistant' };
-        messages.set(item.parent, { ...message, toolCalls: [...(message.toolCalls ?? []), item.call] });
-      }
-    }
-    return [...messages.values()];
+    return this.#messages;
   }
 
   protected beginStep(): AgUiEvent[] {
     this.#parent = undefined;
-    this.#firstItem = this.#items.length;
+    this.#firstMessage = this.#messages.length;
     return this.reopenStep();
   }
 
@@ -545,7 +545,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
       ...this.endPart(),
       ...cutOff.map(({ toolCallId }) => ({ type: 'TOOL_CALL_END', toolCallId })),
     ];
-    const dropped = this.#items.splice(this.#firstItem);
+    const dropped = this.#messages.splice(this.#firstMessage);
     this.calls.clear();
     this.#parent = undefined;
     return dropped.length === 0 ? closed : [...closed, this.#snapshot()];
@@ -557,34 +557,37 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 
   protected write(kind: 'text' | 'reasoning', delta: string): AgUiEvent[] {
     if (delta === '') return [];
-    const type = kind === 'text' ? 'TEXT_MESSAGE' : 'REASONING_MESSAGE';
-    if (this.#open?.kind === kind) {
-      this.#open.text += delta;
+    const [type, role] = kind === 'text' ? ['TEXT_MESSAGE', 'assistant'] : ['REASONING_MESSAGE', 'reasoning'];
+    if (this.#open?.role === role) {
+      this.#open.content += delta;
       return [{ type: `${type}_CONTENT`, messageId: this.#open.id, delta }];
     }
     const ended = this.endPart();
-    const messageId = this.#newId();
-    this.#open = { kind, id: messageId, text: delta };
-    this.#parent = kind === 'text' ? messageId : undefined;
+    this.#open = this.#add({ id: this.#newId(), role, content: delta });
+    this.#parent = kind === 'text' ? this.#open : undefined;
+    const { id: messageId } = this.#open;
     return [
       ...ended,
       ...(kind === 'text' ? [] : [{ type: 'REASONING_START', messageId }]),
-      { type: `${type}_START`, messageId, role: kind === 'text' ? 'assistant' : 'reasoning' },
+      { type: `${type}_START`, messageId, role },
       { type: `${type}_CONTENT`, messageId, delta },
     ];
   }
 
   protected endPart(): AgUiEvent[] {
     if (this.#open === undefined) return [];
-    const { kind, id, text } = this.#open;
+    const { id: messageId, role } = this.#open;
     this.#open = undefined;
-    const role = kind === 'text' ? 'assistant' : 'reasoning';
-    this.#items.push({ message: { id, role, content: text } });
-    if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId: id }];
+    if (role === 'assistant') return [{ type: 'TEXT_MESSAGE_END', messageId }];
     return [
-      { type: 'REASONING_MESSAGE_END', messageId: id },
-      { type: 'REASONING_END', messageId: id },
+      { type: 'REASONING_MESSAGE_END', messageId },
+      { type: 'REASONING_END', messageId },
     ];
+  }
+
+  #add(message: TurnMessage): TurnMessage {
+    this.#messages.push(message);
+    return message;
   }
 
   protected attach(attachment: JsonObject): AgUiEvent[] {
@@ -593,40 +596,38 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 
   protected beginInput(callId: string, tool: string): AgUiEvent[] {
     const toolCallId = shownCallId(this.place, callId);
-    this.calls.set(callId, { toolCallId, phase: 'input' });
-    return [this.#callStart(toolCallId, tool, '')];
+    const { shown, start } = this.#callStart(toolCallId, tool, '');
+    this.calls.set(callId, { toolCallId, phase: 'input', shown });
+    return [start];
   }
 
-  #callStart(toolCallId: string, name: string, args: string): AgUiEvent {
-    this.#parent ??= this.#newId();
-    const call: MessageCall = { id: toolCallId, type: 'function', function: { name, arguments: args } };
-    this.#items.push({ parent: this.#parent, call });
-    return { type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId: this.#parent };
+  #callStart(toolCallId: string, toolCallName: string, args: string) {
+    this.#parent ??= this.#add({ id: this.#newId(), role: 'assistant' });
+    const { id: parentMessageId, toolCalls = [] } = this.#parent;
+    const named = { name: toolCallName, arguments: args };
+    const shown: MessageCall = { id: toolCallId, type: 'function', function: named };
+    this.#parent.toolCalls = [...toolCalls, shown];
+    return { shown, start: { type: 'TOOL_CALL_START', toolCallId, toolCallName, parentMessageId } };
   }
 
-  protected writeInput({ toolCallId }: ShownCall, delta: string): AgUiEvent[] {
+  protected writeInput({ toolCallId, shown }: AgUiCall, delta: string): AgUiEvent[] {
     if (delta === '') return [];
-    const call = this.#callOf(toolCallId);
-    if (call !== undefined) call.function.arguments += delta;
+    if (shown !== undefined) shown.function.arguments += delta;
     return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }];
-  }
-
-  #callOf(toolCallId: string): MessageCall | undefined {
-    const item = this.#items.findLast((each) => 'call' in each && each.call.id === toolCallId);
-    return item !== undefined && 'call' in item ? item.call : undefined;
   }
 
   protected beginCall(callId: string, { tool }: JsonObject, input: unknown): AgUiEvent[] {
     const known = this.calls.get(callId);
     const toolCallId = this.shownId(callId);
-    this.calls.set(callId, { toolCallId, phase: 'running' });
+    this.calls.set(callId, { ...known, toolCallId, phase: 'running' });
     const end = { type: 'TOOL_CALL_END', toolCallId };
     if (known !== undefined) return known.phase === 'input' ? [end] : [];
     // The call started before this stream.
     if (this.step === undefined) return [];
     const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
     const ended = this.endPart();
-    const start = this.#callStart(toolCallId, String(tool), args);
+    const { shown, start } = this.#callStart(toolCallId, String(tool), args);
+    this.calls.set(callId, { toolCallId, phase: 'running', shown });
     return [...ended, start, { type: 'TOOL_CALL_ARGS', toolCallId, delta: args }, end];
   }
 
@@ -674,10 +675,10 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
   protected suspendCall(callId: string, event: JsonObject): AgUiEvent[] {
     const [first] = Array.isArray(event.pending) ? (event.pending as readonly JsonObject[]) : [];
     const begun = this.beginCall(callId, event, first?.arguments);
-    const call = this.#callOf(this.shownId(callId));
+    const { shown } = this.calls.get(callId) ?? {};
     const input = checkedInput(first, undefined);
     // The snapshot before the interrupt shows them.
-    if (call !== undefined && input !== undefined) call.function.arguments = JSON.stringify(input);
+    if (shown !== undefined && input !== undefined) shown.function.arguments = JSON.stringify(input);
     return begun;
   }
 
@@ -692,7 +693,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 
   #result(toolCallId: string, content: string, metadata: object): AgUiEvent {
     const messageId = `${toolCallId}.result`;
-    this.#items.push({ message: { id: messageId, role: 'tool', content, toolCallId, metadata } });
+    this.#add({ id: messageId, role: 'tool', content, toolCallId, metadata });
     return { type: 'TOOL_CALL_RESULT', messageId, toolCallId, role: 'tool', content, metadata };
   }
 
@@ -748,7 +749,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
   }
 
   #snapshot(): AgUiEvent {
-    const own = this.messages;
+    const own = this.#messages;
     const ids = new Set(own.map(({ id }) => id));
     const before = this.#options.messages.filter(({ id }) => !ids.has(id));
     // The client has its own ids for the results of its own tools.
