@@ -84,7 +84,7 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   /** By the ids that the model gave them. */
   protected readonly calls = new Map<string, Call>();
   protected place: CallPlace = {};
-  protected step: { readonly iteration: unknown; isOpen: boolean } | undefined;
+  protected isStepOpen = false;
 
   constructor(describeError: DescribeTurnError) {
     this.describeError = describeError;
@@ -97,20 +97,19 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
       case 'user-message':
         return [...this.write('text', String(event.text)), ...this.endPart()];
       case 'run-start':
-        return this.step?.isOpen && !this.#hasCalls() ? this.dropStep() : [];
+        return this.isStepOpen && !this.#hasCalls() ? this.dropStep() : [];
       case 'step-start': {
         // A repeated request starts its step again: everything shown of the step is removed, even a complete reply.
         const { iteration } = event;
-        const { step } = this;
-        if (step !== undefined && step.iteration === iteration && (step.isOpen || !this.#hasCalls())) {
-          const begun = step.isOpen ? [] : this.reopenStep();
-          step.isOpen = true;
+        if (this.place.iteration === iteration && (this.isStepOpen || !this.#hasCalls())) {
+          const begun = this.isStepOpen ? [] : this.reopenStep();
+          this.isStepOpen = true;
           return [...begun, ...this.dropStep()];
         }
         const ended = this.endStep();
         this.calls.clear();
         this.place = { ...this.place, iteration };
-        this.step = { iteration, isOpen: true };
+        this.isStepOpen = true;
         return [...ended, ...this.beginStep()];
       }
       case 'request-retry':
@@ -164,8 +163,8 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
 
   protected endStep(): Chunk[] {
     const ended = this.endPart();
-    if (!this.step?.isOpen) return ended;
-    this.step.isOpen = false;
+    if (!this.isStepOpen) return ended;
+    this.isStepOpen = false;
     return [...ended, ...this.closeCalls(({ phase }) => phase === 'input'), this.stepEnd()];
   }
 
@@ -241,7 +240,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     this.#messageId = this.place.turn ?? String(event.messageId);
     this.calls.clear();
     this.#open = undefined;
-    this.step = undefined;
+    this.isStepOpen = false;
     this.#parts = 0;
     return [{ type: 'start', messageId: this.#messageId }];
   }
@@ -256,7 +255,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   }
 
   protected dropStep(): UiMessageChunk[] {
-    if (!this.step?.isOpen || this.#isStepEmpty) return [];
+    if (!this.isStepOpen || this.#isStepEmpty) return [];
     this.#open = undefined;
     this.calls.clear();
     this.#isStepEmpty = true;
@@ -534,12 +533,12 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
   }
 
   protected reopenStep(): AgUiEvent[] {
-    return [{ type: 'STEP_STARTED', stepName: `step-${this.step?.iteration}` }];
+    return [{ type: 'STEP_STARTED', stepName: `step-${this.place.iteration}` }];
   }
 
   /** AG-UI can only remove output by sending a snapshot of all messages. */
   protected dropStep(): AgUiEvent[] {
-    if (!this.step?.isOpen) return [];
+    if (!this.isStepOpen) return [];
     const cutOff = [...this.calls.values()].filter(({ phase }) => phase === 'input');
     const closed = [
       ...this.endPart(),
@@ -552,7 +551,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
   }
 
   protected stepEnd(): AgUiEvent {
-    return { type: 'STEP_FINISHED', stepName: `step-${this.step?.iteration}` };
+    return { type: 'STEP_FINISHED', stepName: `step-${this.place.iteration}` };
   }
 
   protected write(kind: 'text' | 'reasoning', delta: string): AgUiEvent[] {
@@ -623,7 +622,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
     const end = { type: 'TOOL_CALL_END', toolCallId };
     if (known !== undefined) return known.phase === 'input' ? [end] : [];
     // The call started before this stream.
-    if (this.step === undefined) return [];
+    if (this.place.iteration === undefined) return [];
     const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
     const ended = this.endPart();
     const { shown, start } = this.#callStart(toolCallId, String(tool), args);

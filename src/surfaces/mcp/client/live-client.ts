@@ -51,7 +51,7 @@ export class LiveClient {
   #name: string | undefined;
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
-  #isOver = false;
+  isClosed = false;
   /** Whether the server may answer calls with tasks. */
   hasTasks = false;
   /** Why the last attempt to reach the server failed. */
@@ -118,16 +118,12 @@ export class LiveClient {
   }
 
   get isConnected(): boolean {
-    return this.#current?.transport !== undefined && !this.#isOver;
+    return this.#current?.transport !== undefined && !this.isClosed;
   }
 
   /** The sign-in of the current connection. */
   get signIn(): McpSignIn | undefined {
     return this.#current && signInOf(this.#current);
-  }
-
-  get isClosed(): boolean {
-    return this.#isOver;
   }
 
   /** Whether a lost connection is replaced: a client that was passed in stays disconnected. */
@@ -137,7 +133,7 @@ export class LiveClient {
 
   /** Closes a connection that was opened here; a client that was passed in stays open. */
   async close(): Promise<void> {
-    this.#isOver = true;
+    this.isClosed = true;
     const client = this.#current;
     if (client !== undefined) await sentCancels(client);
     if (this.#connect !== undefined && client !== undefined) await this.#forget(client);
@@ -149,7 +145,7 @@ export class LiveClient {
 
   async #open(): Promise<Client> {
     const connect = this.#connect;
-    if (connect !== undefined && this.#isOver)
+    if (connect !== undefined && this.isClosed)
       throw new Error(
         `The ${this.#server} cannot be reached: following it was ended, and its connection with it.`,
       );
@@ -180,7 +176,7 @@ export class LiveClient {
     this.#learn(client);
     this.#onConnect(client);
     // The client was closed while connecting.
-    if (this.#isOver) void this.#forget(client);
+    if (this.isClosed) void this.#forget(client);
     return client;
   }
 

@@ -368,7 +368,6 @@ class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
   readonly #guard: RequestGuard;
-  readonly #bodyLimit: { readonly maxRequestBodySize: number | undefined };
   readonly #served: ServedTools;
   readonly #tasks: Tasks | undefined;
   readonly #modern: McpHttpHandler;
@@ -407,13 +406,12 @@ class RegistryServer implements McpToolServer {
     this.#tasks = tasks && new Tasks('store' in tasks ? tasks : { store: tasks });
     this.#onError = (error) => options.onError(error);
     this.#guard = createGuard(options, this.#onError);
-    this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
     this.#notifications = new Notifications(this.#served, this.#onError);
     this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests(), this.#tasks), {
       onerror: this.#onError,
       bus: this.#notifications,
       maxSubscriptions: sessionLimits(options).max,
-      ...this.#bodyLimit,
+      maxRequestBodySize: options.maxRequestBytes,
     });
     this.#deliveries = new Deliveries(options.maxUnreadBytes ?? UNREAD_BYTES);
     this.#sessions = new HttpSessions(options, this.#deliveries, () =>
@@ -611,7 +609,8 @@ class RegistryServer implements McpToolServer {
     { authInfo, parsedBody }: McpHandlerRequestOptions,
   ): Promise<boolean> {
     if (this.#options.sessions === false) return false;
-    if (!(await isLegacyRequest(request, parsedBody, this.#bodyLimit))) return false;
+    const limit = { maxRequestBodySize: this.#options.maxRequestBytes };
+    if (!(await isLegacyRequest(request, parsedBody, limit))) return false;
     if (this.#served.resource === undefined || request.headers.has('mcp-session-id')) return true;
     return authInfo !== undefined && isInitializeRequest(parsedBody);
   }
