@@ -109,9 +109,6 @@ interface TrialChat {
   readonly id: string;
   readonly messages: readonly Message[];
   readonly turns: readonly ChatTurn[];
-  /** The prompt of the current run; it is not in the messages yet. */
-  readonly asked?: string | undefined;
-  readonly runId?: string;
   readonly status: string;
   readonly error?: string | undefined;
 }
@@ -124,6 +121,11 @@ interface ChatPrompt {
 }
 
 const MAX_CHATS = 50;
+
+/** Whether the last turn is running or waits for an answer. */
+function isBusy({ status }: TrialChat): boolean {
+  return status === 'running' || status === 'suspended';
+}
 
 /** The chats of the page. */
 export class TrialChats {
@@ -139,12 +141,12 @@ export class TrialChats {
     this.#systemPrompt = systemPrompt;
     // Also for runs that were suspended and answered on the page.
     runs.events.on('end', ({ runId }: SeenRun, { status, messages, error }: ToolLoopResult) => {
-      const chat = this.#chats.values().find((known) => known.runId === runId);
+      const chat = this.#chats.values().find(({ turns }) => turns.at(-1)?.runId === runId);
       if (chat === undefined) return;
       if (status === 'suspended') this.#save({ ...chat, status });
       else {
         const said = messages.filter(({ role }) => role !== 'system');
-        this.#save({ ...chat, asked: undefined, error: error?.message, status, messages: said });
+        this.#save({ ...chat, error: error?.message, status, messages: said });
       }
     });
   }
@@ -155,7 +157,7 @@ export class TrialChats {
 
   async prompt({ id, text, scope, model }: ChatPrompt): Promise<TrialChat> {
     const chat = this.get(id);
-    if (chat.asked !== undefined)
+    if (isBusy(chat))
       throw new Error('the chat is busy: its run is still running or waits for an answer');
     const runId = crypto.randomUUID();
     const aborted = new AbortController();
@@ -166,7 +168,7 @@ export class TrialChats {
       { role: 'user', content: text },
     ];
     const turns = [...chat.turns, { asked: text, runId, from: chat.messages.length }];
-    const begun = { ...chat, turns, error: undefined, asked: text, runId, status: 'running' };
+    const begun = { ...chat, turns, error: undefined, status: 'running' };
     this.#save(begun);
     this.#running.set(id, aborted);
     const config = { ...model, tools: this.#registry, runId, signal: aborted.signal };
@@ -179,7 +181,7 @@ export class TrialChats {
     const chat = this.get(id);
     const last = chat.turns.at(-1);
     if (last === undefined) throw new Error('there is nothing to retry');
-    if (chat.asked === undefined)
+    if (!isBusy(chat))
       this.#save({ ...chat, turns: chat.turns.slice(0, -1), messages: chat.messages.slice(0, last.from) });
     return this.prompt({ id, text: last.asked, ...others });
   }
@@ -188,9 +190,10 @@ export class TrialChats {
   abort(id: string): void {
     this.#running.get(id)?.abort(new Error('aborted in the inspector'));
     const chat = this.get(id);
-    if (chat.status !== 'suspended' || chat.runId === undefined) return;
-    this.#runs.giveUp(chat.runId);
-    this.#save({ ...chat, asked: undefined, status: 'aborted' });
+    const runId = chat.turns.at(-1)?.runId;
+    if (chat.status !== 'suspended' || runId === undefined) return;
+    this.#runs.giveUp(runId);
+    this.#save({ ...chat, status: 'aborted' });
   }
 
   close(): void {
@@ -201,7 +204,7 @@ export class TrialChats {
     try {
       for await (const _ of run);
     } catch (error) {
-      this.#save({ ...this.get(id), asked: undefined, status: 'failed', error: errorMessage(error) });
+      this.#save({ ...this.get(id), status: 'failed', error: errorMessage(error) });
     } finally {
       this.#running.delete(id);
     }

@@ -10,8 +10,6 @@ import { TurnView } from './turn-view.js';
 interface Chat {
   readonly id: string;
   readonly turns: readonly { readonly asked: string; readonly runId: string }[];
-  /** The prompt that is being answered. */
-  readonly asked?: string;
   readonly status: string;
   readonly error?: string;
 }
@@ -56,7 +54,7 @@ export function ChatView() {
     setId(chatId());
   };
   const { turns = [] } = chat ?? {};
-  const isBusy = chat?.asked !== undefined;
+  const isBusy = chat?.status === 'running' || chat?.status === 'suspended';
   return (
     <div class="chat">
       <div class="conversation">

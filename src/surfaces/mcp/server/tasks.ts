@@ -41,7 +41,7 @@ const POLL_MS = 1_000;
 const CALL_ID = 'call';
 
 /** A call that becomes a task. */
-export interface TaskCall extends McpRequest, CallerRights {
+interface TaskCall extends McpRequest, CallerRights {
   readonly tool: ToolDefinition;
   readonly wanted: { readonly arguments: Fields };
 }
