@@ -712,7 +712,7 @@ describe('chats of the page', () => {
     await post('chats/one', { text: 'Order', with: 'configured' });
     await settled(async () => (await get('chats/one')).status === 'suspended');
     expect(await post('chat-retries/one', { with: 'configured' })).toMatchObject({ code: 400 });
-    expect(await get('chats/one')).toMatchObject({ asked: 'Order', turns: [{ asked: 'Order' }] });
+    expect(await get('chats/one')).toMatchObject({ status: 'suspended', turns: [{ asked: 'Order' }] });
   });
 
   test('POST chat-aborts gives up a chat that waits', async () => {
