@@ -157,8 +157,7 @@ export class TrialChats {
 
   async prompt({ id, text, scope, model }: ChatPrompt): Promise<TrialChat> {
     const chat = this.get(id);
-    if (isBusy(chat))
-      throw new Error('the chat is busy: its run is still running or waits for an answer');
+    if (isBusy(chat)) throw new Error('the chat is busy: its run is still running or waits for an answer');
     const runId = crypto.randomUUID();
     const aborted = new AbortController();
     const system = this.#systemPrompt;
