@@ -9,7 +9,7 @@ import type {
 } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { KeptRun } from '../../core/contract/run-checkpoint.js';
-import type { RunState, StoredCall, StoredCallRecord } from '../../core/contract/run-state.js';
+import type { RunState, StoredCall } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { LeaseRenewal } from '../loop/claimed-run.js';
@@ -23,25 +23,76 @@ import { eventJson, type KeptEvent } from './events.js';
  * turn that the log still has.
  */
 function missedEvents(emitted: readonly JsonObject[], run: KeptRun): readonly KeptEvent[] {
-  const steps = stepsOf(run);
-  const replay = new EventReplay();
-  for (const event of emitted) replay.apply(event);
   const isWhole = emitted[0]?.type === 'turn-start';
-  if (isWhole) steps.unshift(...stepsBefore(run.state, replay.unreported(run.state.toolCalls, steps[0])));
+  const steps = stepsOf(run);
+  const begin = emitted.findLastIndex(({ type }) => type === 'step-start');
   // Events that a store has removed were reported long ago.
-  else replay.iteration ||= steps[0]?.iteration ?? 0;
-  for (const step of steps) {
-    const isNew = step.iteration > replay.iteration;
-    if (isNew) replay.emit({ type: 'step-start', iteration: step.iteration });
-    if (isNew || isWhole) replay.emitText(step);
+  const iteration = Number(emitted[begin]?.iteration ?? (isWhole ? 0 : steps[0]?.iteration));
+  const current = emitted.slice(Math.max(begin, 0));
+  const begun = new Set(idsIn(current, 'call-start', 'call-suspended', 'call-end'));
+  const ended = new Set(idsIn(current, 'call-end'));
+  const suspensions = emitted.filter(({ type }) => type === 'call-suspended');
+  const asked = new Set(suspensions.flatMap(({ pending }) => (pending as JsonObject[]).map(({ id }) => id)));
+  const before = isWhole ? stepsBefore(run.state, idsIn(emitted, 'call-end')) : [];
+  const missed: LoopEvent[] = [];
+  for (const step of [...before, ...steps.filter((step) => step.iteration >= iteration)]) {
+    const isNew = step.iteration > iteration;
+    if (isNew) missed.push({ type: 'step-start', iteration: step.iteration });
+    // Calls come after the text of their step.
+    if (isNew || (isWhole && begun.size === 0)) missed.push(...textOf(step, isNew ? [] : current));
     for (const call of step.calls) {
-      const id = call.status === 'settled' ? call.record.id : call.id;
-      if (!isNew && !isWhole && !replay.begun.has(id)) continue;
-      if (call.status === 'settled' && !replay.hasEnd(step, call.record)) replay.emitEnd(call.record);
-      if (call.status === 'waiting' && run.status !== 'ended') replay.emitWaits(run, step, call);
+      const event = lastEventOf(call, step, run);
+      if (event === undefined) continue;
+      const { callId, tool } = event;
+      const hasBegun = !isNew && begun.has(callId);
+      const isReported =
+        event.type === 'call-end'
+          ? !isNew && ended.has(callId)
+          : event.pending.every(({ id }) => asked.has(id));
+      if (isReported || !(isNew || isWhole || hasBegun)) continue;
+      const args = call.status === 'settled' ? call.record.rawArguments : call.arguments;
+      if (!hasBegun) missed.push({ type: 'call-start', callId, tool, arguments: args });
+      missed.push(event);
     }
   }
-  return replay.missed;
+  return missed.map(eventJson);
+}
+
+/** The ids of the calls in these events. */
+function idsIn(events: readonly JsonObject[], ...types: readonly unknown[]): readonly unknown[] {
+  return events.flatMap(({ type, callId }) => (types.includes(type) ? [callId] : []));
+}
+
+/** The rest of the text of a step, of which these events report the beginning. */
+function textOf(
+  { content, reasoning = '' }: StoredStep,
+  events: readonly JsonObject[],
+): readonly LoopEvent[] {
+  // After these events, the reply starts again: a run that continues has not stored it.
+  const restart = events.findLastIndex(({ type }) => type === 'request-retry' || type === 'run-start');
+  const whole = { 'reasoning-delta': reasoning, 'text-delta': content };
+  return (['reasoning-delta', 'text-delta'] as const).flatMap((type) => {
+    const deltas = events.slice(restart + 1).filter((event) => event.type === type);
+    const said = deltas.map(({ text }) => text).join('');
+    const text = whole[type].startsWith(said) ? whole[type].slice(said.length) : '';
+    return text === '' ? [] : [{ type, text }];
+  });
+}
+
+/** The last event of a stored call, unless it still runs. */
+function lastEventOf(
+  call: StoredCall,
+  { iteration }: StoredStep,
+  { runId, status }: KeptRun,
+): Extract<LoopEvent, { readonly type: 'call-end' | 'call-suspended' }> | undefined {
+  if (call.status === 'settled') {
+    const record = restoredRecord(call.record);
+    return { type: 'call-end', callId: record.id, tool: record.name, result: record.result, record };
+  }
+  if (call.status !== 'waiting' || status === 'ended') return undefined;
+  const open = { content: '', calls: [call] };
+  const pending = openWaits({ runId, iterations: iteration, open }).map((wait) => wait.pending);
+  return { type: 'call-suspended', callId: call.id, tool: call.name, pending };
 }
 
 /** A stored reply with the current state of its calls. */
@@ -71,13 +122,22 @@ function stepsOf({ state, entries }: KeptRun): StoredStep[] {
 }
 
 /**
- * The steps before those with a call whose end was not reported. The history contains no empty replies, so their
+ * The steps of the history with calls whose end was not reported. The history contains no empty replies, so their
  * events may be reported as part of the next step.
  */
 function stepsBefore(
   { messages, toolCalls, iterations, open }: KeptRun['state'],
-  unreported: ReadonlySet<StoredCallRecord>,
+  ended: readonly unknown[],
 ): readonly StoredStep[] {
+  // In the order of their steps, because models reuse ids.
+  const reported = [...ended];
+  const unreported = new Set(
+    toolCalls.filter(({ id }) => {
+      const index = reported.indexOf(id);
+      if (index >= 0) reported.splice(index, 1);
+      return index < 0;
+    }),
+  );
   const records = [...toolCalls];
   const steps: StoredStep[] = [];
   let iteration = open === undefined ? iterations + 1 : iterations;
@@ -96,113 +156,6 @@ function stepsBefore(
 
 function stepOf(iteration: number, { content, reasoning, calls }: RunState['open']): StoredStep {
   return { iteration, content, reasoning, calls: [...calls] };
-}
-
-/** The events of a turn that its readers have received, and those that are emitted now. */
-class EventReplay {
-  /** The current step. */
-  iteration = 0;
-  /** Ids of its calls. */
-  readonly begun = new Set<unknown>();
-  readonly missed: KeptEvent[] = [];
-  readonly #text = { 'reasoning-delta': '', 'text-delta': '' };
-  readonly #ended: { readonly iteration: number; readonly id: unknown }[] = [];
-  /** Ids of the waits of calls. */
-  readonly #asked = new Set<unknown>();
-
-  apply(event: JsonObject): void {
-    switch (event.type) {
-      case 'run-start':
-        // A step without calls is dropped with its reply, which was not stored.
-        if (this.begun.size === 0) this.#forgetStep();
-        return;
-      case 'step-start':
-        this.iteration = Number(event.iteration);
-        this.#forgetStep();
-        return;
-      case 'request-retry':
-        this.#forgetStep();
-        return;
-      case 'reasoning-delta':
-      case 'text-delta':
-        this.#text[event.type] += event.text;
-        return;
-      case 'call-suspended':
-        for (const { id } of event.pending as readonly JsonObject[]) this.#asked.add(id);
-        break;
-      case 'call-end':
-        this.#ended.push({ iteration: this.iteration, id: event.callId });
-        break;
-      case 'call-start':
-        break;
-      default:
-        return;
-    }
-    this.begun.add(event.callId);
-  }
-
-  emit(event: LoopEvent): void {
-    const stored = eventJson(event);
-    this.apply(stored);
-    this.missed.push(stored);
-  }
-
-  /** Emits the rest of the text of a step. */
-  emitText({ iteration, content, reasoning = '' }: StoredStep): void {
-    // Calls come after the text of their step.
-    if (iteration !== this.iteration || this.begun.size > 0) return;
-    const whole = { 'reasoning-delta': reasoning, 'text-delta': content };
-    for (const type of ['reasoning-delta', 'text-delta'] as const) {
-      const said = this.#text[type];
-      const text = whole[type].startsWith(said) ? whole[type].slice(said.length) : '';
-      if (text !== '') this.emit({ type, text });
-    }
-  }
-
-  emitEnd(stored: StoredCallRecord): void {
-    const record = restoredRecord(stored);
-    const { id: callId, name: tool, rawArguments, result } = record;
-    if (!this.begun.has(callId)) this.emit({ type: 'call-start', callId, tool, arguments: rawArguments });
-    this.emit({ type: 'call-end', callId, tool, result, record });
-  }
-
-  emitWaits(
-    { runId }: Pick<KeptRun, 'runId'>,
-    { iteration }: StoredStep,
-    call: Extract<StoredCall, { readonly status: 'waiting' }>,
-  ): void {
-    const open = { content: '', calls: [call] };
-    const pending = openWaits({ runId, iterations: iteration, open }).map((wait) => wait.pending);
-    if (pending.every(({ id }) => this.#asked.has(id))) return;
-    const { id: callId, name: tool, arguments: args } = call;
-    if (!this.begun.has(callId)) this.emit({ type: 'call-start', callId, tool, arguments: args });
-    this.emit({ type: 'call-suspended', callId, tool, pending });
-  }
-
-  hasEnd({ iteration }: StoredStep, { id }: StoredCallRecord): boolean {
-    return this.#ended.some((ended) => ended.id === id && ended.iteration === iteration);
-  }
-
-  /** Calls before a step whose ends were not reported, in the order of their steps, because models reuse ids. */
-  unreported(
-    records: readonly StoredCallRecord[],
-    before: StoredStep | undefined,
-  ): ReadonlySet<StoredCallRecord> {
-    const reported = this.#ended.filter(({ iteration }) => iteration < (before?.iteration ?? Infinity));
-    return new Set(
-      records.filter(({ id }) => {
-        const index = reported.findIndex((ended) => ended.id === id);
-        if (index >= 0) reported.splice(index, 1);
-        return index < 0;
-      }),
-    );
-  }
-
-  #forgetStep(): void {
-    this.#text['reasoning-delta'] = '';
-    this.#text['text-delta'] = '';
-    this.begun.clear();
-  }
 }
 
 /** The most events per read. */

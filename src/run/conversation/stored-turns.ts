@@ -178,7 +178,7 @@ export class StoredTurns {
     };
     const { runId } = turn;
     const stored = { store, runId, leaseMs };
-    const config = { ...given, checkpoint, onAsyncResult, ...stored, signal, ...(engine && { engine }) };
+    const config = withoutUndefined({ ...given, checkpoint, onAsyncResult, ...stored, signal, engine });
     const scope = { ...loaded.scope, ...of };
     const run = this.#run;
     const answers = this.#answers;
@@ -190,22 +190,24 @@ export class StoredTurns {
       void lease.write(eventJson(event));
       for (const event of missed) void lease.write(event);
     };
-    const watched = { scope, sink, turnOf: conversationId, followUntil, left: lease.lost };
-    const deps = { ...watched, ...(onUnknown && { onUnknown }) };
-    if (run === undefined) {
-      const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-      const messages = [...system, ...next.messages, ...promptOf(turn)];
-      return stillOpenIfLost(await driveRun(config, { messages }, deps));
-    }
-    if (run.status === 'running') {
-      const onTaken = async (lost: KeptRun) => {
-        missed = await lease.missedBy(turn, lost);
-      };
-      const result = await driveLostRun(config, { ...stored, deps, onTaken });
-      return result && stillOpenIfLost(result);
-    }
-    const resumption = { scope, ...answersOf(answers, of.owner) };
-    return stillOpenIfLost(await driveStoredRun(config, stored, { resumption, deps }));
+    const left = lease.lost;
+    const deps = withoutUndefined({ scope, sink, turnOf: conversationId, followUntil, left, onUnknown });
+    const drive = () => {
+      if (run === undefined) {
+        const system: Message[] =
+          systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+        return driveRun(config, { messages: [...system, ...next.messages, ...promptOf(turn)] }, deps);
+      }
+      if (run.status === 'running') {
+        const onTaken = async (lost: KeptRun) => {
+          missed = await lease.missedBy(turn, lost);
+        };
+        return driveLostRun(config, { ...stored, deps, onTaken });
+      }
+      return driveStoredRun(config, stored, { resumption: { scope, ...answersOf(answers, of.owner) }, deps });
+    };
+    const result = await drive();
+    return result && stillOpenIfLost(result);
   }
 
   /** Ends the turn with an error, or leaves it open if its answers were refused; throws if it should be tried again. */
@@ -271,7 +273,7 @@ export class StoredTurns {
     const isSystem = result.messages[0]?.role === 'system';
     const [first, ...others] = result.messages.slice(keep + (isSystem ? 1 : 0));
     const { spent } = result;
-    const { spent: spentSoFar } = spentIn(historyOf(conversation).turns, spent);
+    const spentSoFar = spentIn(historyOf(conversation).turns, spent);
     const stored = withoutUndefined({ number, key: entry.key, firstEvent, spent, spentSoFar });
     // The first message of a turn contains its facts.
     const messages = first === undefined ? [] : [{ ...first, turn: stored }, ...others];
@@ -479,8 +481,8 @@ function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
 }
 
 /** The amounts spent by the turns of a history, by replaced turns, and by the next turn. */
-function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): { readonly spent?: Spending } {
-  return withoutUndefined({ spent: addSpending(turns.at(-1)?.spentSoFar, next) });
+function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): Spending | undefined {
+  return addSpending(turns.at(-1)?.spentSoFar, next);
 }
 
 /**
@@ -635,7 +637,7 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
   return withoutUndefined<ConversationView>({
     conversationId,
     owner,
-    ...spentIn(history, run?.spent),
+    spent: spentIn(history, run?.spent),
     turn: turn && { ...turn, begins: messages.length },
     iteration: run && askingStep(run),
     status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',
