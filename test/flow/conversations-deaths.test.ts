@@ -357,3 +357,56 @@ test.each<[string, (fleet: Fleet) => Promise<unknown>, Start]>([
     await third.conversations.close();
   },
 );
+
+test('Readers of a log whose beginning was removed receive the result of the open call, although its id was used before', async () => {
+  let now = 1_700_000_000_000;
+  const store = new MemoryRunStore({ now: () => now });
+  const { conversations: log } = store;
+  const logged = async () =>
+    (await log.events({ conversationId: 'c1', after: 0, limit: 99 })).map(({ event }) => event);
+  let calls = 0;
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays',
+    execute: async () => {
+      calls += 1;
+      if (calls > 1) return 'paid the second time';
+      // The events before are in the log, and are older than those from here on.
+      await insist(async () => (await logged()).length > 3 || undefined);
+      now += LEASE / 2;
+      return 'paid the first time';
+    },
+  });
+  const twice: LLMProvider = {
+    chat: async ({ messages }) =>
+      messages.filter(({ role }) => role === 'tool').length < 2
+        ? {
+            content: '',
+            toolCalls: [{ id: 'call_1', name: 'pay', arguments: {} }],
+            finishReason: 'tool_calls',
+          }
+        : { content: 'Done.', toolCalls: [], finishReason: 'stop' },
+  };
+  const take = (seen: MemoryRunStore) => {
+    const config = { provider: twice, model: 'm', tools: [pay] };
+    return new Conversations({ store: seen, config, leaseMs: LEASE, pollMs: 5 });
+  };
+  let isAlive = true;
+  const dying = seenBy(store, (method, args) => {
+    if (method === 'tell' && JSON.stringify(args).includes('the second time')) isAlive = false;
+    return isAlive;
+  });
+  await take(dying).prompt('c1', 'Pay twice');
+  await insist(() => (isAlive ? undefined : true));
+  now += LEASE;
+  log.removeEventsOlderThan(1.25 * LEASE);
+  const other = take(store);
+  await other.idle('c1');
+  await other.close();
+  const events = await logged();
+  expect(events[0]).toMatchObject({ type: 'call-end' });
+  expect(events.flatMap(({ type, result }) => (type === 'call-end' ? [result] : []))).toMatchObject([
+    { forLLM: 'paid the first time' },
+    { forLLM: 'paid the second time' },
+  ]);
+});
