@@ -47,6 +47,7 @@ import {
   validateSnapshot,
 } from './conversation-snapshot.js';
 import {
+  type ConversationEvent,
   type ConversationListener,
   callOfContext,
   EventHub,
@@ -463,20 +464,22 @@ export class Conversation {
     this.#spent = spent;
     this.#isHeld = true;
     const scope = this.#scopeOf(this.#config.scope);
-    const refused = inbox.flatMap(({ owner, ...origin }) => {
+    const refused: ConversationEvent[] = [];
+    for (const { owner, ...origin } of inbox)
       try {
         checkOwner({ owner, isCertain }, scope);
         this.#add({ origin, scope });
-        return [];
       } catch (error) {
-        return [{ origin, error }];
+        this.#count += 1;
+        this.#logFailure('Turn failed', error);
+        refused.push({ type: 'turn-end', turn: { number: this.#count, origin }, error });
       }
-    });
-    const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
-    for (const { task, result } of lost) {
+    const lost = tasks.map((task): ConversationEvent => {
       const { tool, callId, id: taskId } = task;
+      const result = interruptedResult(tool);
       this.#add({ origin: completionOf({ tool, callId, taskId }, result), scope });
-    }
+      return { type: 'task-end', task, result };
+    });
     if (turn !== undefined) {
       const { number, origin, isAborted, standing: begin } = turn;
       const resumedBy = begin.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
@@ -493,12 +496,7 @@ export class Conversation {
     setImmediate(() => {
       this.#isHeld = false;
       if (this.#closed) return this.#notifyIdle();
-      for (const ended of lost) this.#events.emit({ type: 'task-end', ...ended });
-      for (const { origin, error } of refused) {
-        this.#count += 1;
-        this.#logFailure('Turn failed', error);
-        this.#events.emit({ type: 'turn-end', turn: { number: this.#count, origin }, error });
-      }
+      for (const event of [...lost, ...refused]) this.#events.emit(event);
       // An answer or an abort has replaced a suspended turn that it continues.
       if (restored !== undefined && restored === this.#turn && !this.#suspended) this.#start(restored);
       else this.#work();
