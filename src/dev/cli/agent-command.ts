@@ -11,7 +11,6 @@ import {
 } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Usage } from '../../core/contract/llm-provider.js';
 import {
@@ -26,10 +25,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { withFileLock } from '../../core/kernel/file-lock.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { failedResult } from '../../run/call/result-text.js';
-import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
-import type { ConversationView } from '../../run/conversation/stored-turns.js';
 import { isBudgetQuestion } from '../../run/loop/budget-question.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
 import { AGENT_OPTIONS, type AgentOptions, type Toolbox } from '../../toolbox/agent/agent-options.js';
@@ -48,323 +44,119 @@ import {
   STRING,
   UserFault,
 } from './command.js';
-import { askAll, ChatPrinter, TerminalLines } from './terminal.js';
+import { TerminalTalk } from './terminal-talk.js';
 
-interface AgentTalkParts {
+/** The parts of a session that its commands use. */
+interface SessionParts {
   readonly id: string;
-  readonly model: string;
-  readonly conversations: Conversations;
-  readonly registry: ToolRegistry;
+  readonly folder: string;
   readonly permissions: Permissions;
   readonly files: JournaledFileSystem;
   readonly environment: CommandEnvironment;
-  readonly printer: ChatPrinter;
-  readonly lines: TerminalLines;
-  /** Whether a user can answer; otherwise every line is a prompt, and approvals are refused. */
-  readonly isAnswered: boolean;
-  /** Records the first prompt and the last use of each session. */
   readonly sessions: AgentSessions;
-  readonly folder: string;
 }
 
-/** Reads prompts, answers and commands from a terminal, and prints the events of a stored conversation. */
-class AgentTalk {
-  readonly #parts: AgentTalkParts;
-  readonly #leaving = new AbortController();
-  /** Usage of the session so far. */
+/** The usage of a session so far. */
+class SessionUsage {
   readonly #spent = { inputTokens: 0, outputTokens: 0, turns: 0, calls: 0 };
+  readonly #model: string;
   #cost: number | undefined = 0;
-  /** Number of the last event that was shown. */
-  #shown = 0;
-  #isShowing = true;
-  #whenShown: () => void = () => {};
-  /** The end of the last turn. */
-  #end: JsonObject | undefined;
-  /** Resolves when the turn ends whose questions are asked. */
-  #ended = Promise.withResolvers<undefined>();
-  #lastStatus = 'completed';
-  #isInTurn = false;
-  /** Calls that needed an answer. */
-  readonly #asked = new Set<unknown>();
 
-  constructor(parts: AgentTalkParts) {
-    this.#parts = parts;
+  constructor(model: string) {
+    this.#model = model;
   }
 
-  /** Runs until the input ends or the user exits; returns the exit code. */
-  async talk(): Promise<number> {
-    const { lines, environment, id } = this.#parts;
-    const unfollow = lines.onInterrupt(() => this.#interrupt());
-    environment.error(
-      `toolwright: session ${id}; /help lists the commands, /exit or end of input ends; Ctrl-C aborts a turn\n`,
-    );
-    const showing = this.#showAll();
-    try {
-      await this.#goOn();
-      for (;;) {
-        const line = (await lines.ask('> '))?.trim();
-        if (line === undefined || line === '/exit') break;
-        if (line.startsWith('/')) await this.#command(line);
-        else if (line !== '') await this.#prompt(line);
-      }
-      return this.#lastStatus === 'completed' ? 0 : 1;
-    } finally {
-      unfollow();
-      lines.close();
-      this.#leaving.abort();
-      await showing;
-    }
-  }
-
-  /** Aborts the running turn; without a turn, ends the command. */
-  #interrupt(): void {
-    const { conversations, lines, printer, id } = this.#parts;
-    if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => printer.fault(error));
-    else lines.close();
-  }
-
-  /** Shows events that are newer than the opening of the session. */
-  async #showAll(): Promise<void> {
-    const { conversations, id, printer, lines } = this.#parts;
-    const before = (await conversations.snapshot(id))?.lastEvent ?? 0;
-    try {
-      for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
-        this.#count(event);
-        if (number > before) {
-          // The call was shown with its question, and starts again after the answer.
-          if (event.type !== 'call-start' || !this.#asked.has(event.callId)) printer.show(event);
-          if (event.type === 'call-end') this.#showForUser(event);
-          if (!this.#isInTurn) lines.askAgain();
-        }
-        this.#shown = number;
-        this.#whenShown();
-      }
-    } catch (error) {
-      if (!this.#leaving.signal.aborted) printer.fault(error);
-    } finally {
-      // Nothing more will be shown, so nothing must wait for it.
-      this.#isShowing = false;
-      this.#ended.resolve(undefined);
-      this.#whenShown();
-    }
-  }
-
-  /** Shows a tool's text for the user; a diff that was shown with the question is not repeated. */
-  #showForUser({ callId, result }: JsonObject): void {
-    const { forUser, silent } = Object(result) as { readonly forUser?: unknown; readonly silent?: unknown };
-    if (typeof forUser !== 'string' || forUser === '' || silent === true) return;
-    const { printer } = this.#parts;
-    if (!/^@@ /m.test(forUser)) printer.show({ type: 'user-message', text: forUser });
-    else if (!this.#asked.has(callId)) printer.describe(forUser);
-  }
-
-  #count(event: JsonObject): void {
+  count(event: JsonObject): void {
     if (event.type === 'call-end' && !isBudgetQuestion(event.callId, event.tool)) this.#spent.calls += 1;
     if (event.type !== 'turn-end') return;
-    this.#end = event;
-    // For example, because the turn was aborted while its questions were asked.
-    this.#ended.resolve(undefined);
     this.#spent.turns += 1;
     const usage = (isRecord(event.usage) ? event.usage : {}) as Partial<Usage>;
     this.#spent.inputTokens += usage.inputTokens ?? 0;
     this.#spent.outputTokens += usage.outputTokens ?? 0;
     try {
-      const cost = costOf(priceOf(PRICES, this.#parts.model), usage);
+      const cost = costOf(priceOf(PRICES, this.#model), usage);
       if (this.#cost !== undefined) this.#cost += inUnits(cost);
     } catch {
       this.#cost = undefined;
     }
   }
 
-  /** Continues a turn of an earlier process that is suspended or was interrupted. */
-  async #goOn(): Promise<void> {
-    const view = await this.#parts.conversations.snapshot(this.#parts.id);
-    if (view === undefined) return;
-    const said = view.messages.filter(({ role }) => role === 'user').length;
-    this.#parts.environment.error(`toolwright: ${said} turns so far\n`);
-    if (view.status !== 'idle') await this.#turn(async () => {});
-  }
-
-  async #prompt(text: string): Promise<void> {
-    const { conversations, id, sessions, folder } = this.#parts;
-    const known = sessions.read(id);
-    const undone = (known?.undone ?? []).map((about) => `[The user has taken back: ${about}]\n`).join('');
-    await this.#turn(async () => {
-      await conversations.prompt(id, undone + text);
-      sessions.note({ id, folder, title: known?.title || text.slice(0, 60), undone: [] });
-    });
-  }
-
-  /** Runs a turn with its questions until the conversation is idle. */
-  async #turn(begin: () => Promise<void>): Promise<void> {
-    const { printer } = this.#parts;
-    this.#isInTurn = true;
-    this.#end = undefined;
-    try {
-      await begin();
-      let view = await this.#settled();
-      while (view?.status === 'suspended') {
-        await this.#answer(view);
-        view = await this.#settled();
-      }
-      // TypeScript does not see that events have set the end meanwhile.
-      const { status = 'completed', error } = (this.#end as JsonObject | undefined) ?? {};
-      this.#lastStatus = String(status);
-      const message = isRecord(error) ? { error: { message: String(error.message) } } : {};
-      printer.end({ status: this.#lastStatus, ...message });
-    } catch (error) {
-      this.#lastStatus = 'failed';
-      printer.fault(error);
-    } finally {
-      this.#isInTurn = false;
-    }
-  }
-
-  /** The conversation once it is idle or suspended and all its events were shown. */
-  async #settled(): Promise<ConversationView | undefined> {
-    const view = await this.#parts.conversations.idle(this.#parts.id);
-    while (this.#isShowing && this.#shown < (view?.lastEvent ?? 0))
-      await new Promise<void>((resolve) => {
-        this.#whenShown = resolve;
-      });
-    return view;
-  }
-
-  /** Answers the pending calls; without an answer they are refused. */
-  async #answer({ pending }: ConversationView): Promise<void> {
-    const { conversations, id, lines, printer, environment, isAnswered } = this.#parts;
-    for (const { callId } of pending) this.#asked.add(callId);
-    this.#ended = Promise.withResolvers();
-    const { promise: ended } = this.#ended;
-    const answers = isAnswered
-      ? await askAll(pending, {
-          ask: (question) => lines.ask(question, ended),
-          printer,
-          environment,
-          scopeNames: {
-            conversation: '[a]lways in this session',
-            user: 'always for this [u]ser in this folder',
-          },
-        })
-      : undefined;
-    if (answers === undefined) {
-      if (!isAnswered) for (const call of pending) printer.wait(call);
-      const view = await conversations.snapshot(id);
-      // The turn was aborted meanwhile.
-      if (view?.status !== 'suspended') return;
-      await conversations.answer(id, pending.map(unanswered));
-      return;
-    }
-    try {
-      await conversations.answer(id, answers);
-    } catch (error) {
-      // The input was invalid; the caller asks again.
-      printer.fault(error);
-    }
-  }
-
-  async #command(line: string): Promise<void> {
-    const [name = '', ...words] = line.slice(1).split(/\s+/);
-    try {
-      if (Object.hasOwn(COMMANDS, name)) await this[name as keyof typeof COMMANDS](words);
-      else this.#report(`there is no /${name}; /help lists the commands`);
-    } catch (error) {
-      this.#report(errorMessage(error));
-    }
-  }
-
-  #report(text: string): void {
-    this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
-  }
-
-  help(): void {
-    const commands = { ...COMMANDS, exit: 'ends; the session can be continued' };
-    for (const [name, about] of Object.entries(commands))
-      this.#parts.environment.out(`/${name.padEnd(12)} ${about}\n`);
-  }
-
-  tools(): void {
-    const { registry, environment } = this.#parts;
-    for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
-  }
-
-  /** Prints the usage of the session so far. */
-  cost(): void {
+  toString(): string {
     const { turns, calls, inputTokens, outputTokens } = this.#spent;
-    const { model, environment } = this.#parts;
-    const cost = this.#cost === undefined ? `no price is known for ${model}` : `$${this.#cost.toFixed(4)}`;
-    environment.out(
-      `${counted(turns, 'turn')}, ${counted(calls, 'call')}, ${inputTokens} tokens in, ${outputTokens} out: ${visibleLine(cost)}\n`,
-    );
-  }
-
-  /** Reverts the last change of files. */
-  async undo([word]: readonly string[]): Promise<void> {
-    const { files, environment } = this.#parts;
-    if (word === 'list') {
-      const changes = files.changes();
-      if (changes.length === 0) environment.out('nothing was changed\n');
-      for (const { at, about } of changes) environment.out(`${at} ${visibleLine(about)}\n`);
-    } else if (word === 'skip') {
-      const left = files.forget();
-      this.#report(left === undefined ? 'nothing was changed' : `left as it is: ${left.about}`);
-    } else if (word === undefined) await this.#undoLast();
-    else this.#report('/undo, /undo list or /undo skip');
-  }
-
-  async #undoLast(): Promise<void> {
-    const { files, environment, id, folder, sessions } = this.#parts;
-    let undone: Awaited<ReturnType<JournaledFileSystem['undo']>>;
-    try {
-      undone = await files.undo();
-    } catch (error) {
-      const newest = files.changes().at(-1)?.about ?? '';
-      this.#report(`${newest}: ${errorMessage(error)} /undo skip leaves it as it is.`);
-      return;
-    }
-    if (undone === undefined) {
-      this.#report('nothing was changed that could be undone');
-      return;
-    }
-    const about = `${undone.about} (${undone.paths.join(', ')})`;
-    const known = sessions.read(id);
-    sessions.note({ id, folder, title: known?.title ?? '', undone: [...(known?.undone ?? []), about] });
-    environment.out(`undone: ${visibleLine(about)}\n`);
-  }
-
-  /** Lists the standing approvals, or revokes one. */
-  yes([word, id]: readonly string[]): void {
-    const { permissions, environment } = this.#parts;
-    if (word === 'revoke') {
-      const isGone = id !== undefined && permissions.revoke(id);
-      this.#report(isGone ? `${id} stands no more` : '/yes revoke <id>: one of those that /yes lists');
-      return;
-    }
-    const yeses = permissions.remembered();
-    if (yeses.length === 0) environment.out('no yes stands\n');
-    for (const { id: name, rule, scope } of yeses) {
-      const { decision: _, ...about } = rule;
-      const whose = 'session' in scope ? `in session ${scope.session}` : `for ${scope.user}`;
-      environment.out(`${name} ${visibleLine(`${JSON.stringify(about)} ${whose}`)}\n`);
-    }
+    const cost =
+      this.#cost === undefined ? `no price is known for ${this.#model}` : `$${this.#cost.toFixed(4)}`;
+    return `${counted(turns, 'turn')}, ${counted(calls, 'call')}, ${inputTokens} tokens in, ${outputTokens} out: ${visibleLine(cost)}`;
   }
 }
 
-/** The answer without a user: a refusal, or, for a call that may have been executed, that its outcome is unknown. */
-function unanswered({ id, kind, tool, message }: PendingCall): Answer {
-  if (kind !== 'outcome') return { id, approved: false, reason: 'nobody is there who could answer' };
-  const known = message ?? `The call of '${tool}' was interrupted. It is not known whether it was done.`;
-  return { id, outcome: 'done', result: failedResult('OutcomeUnknown', known).toJSON() };
+/** Enters a prompt, with the changes that were reverted since the last one, and records it. */
+async function enterPrompt(
+  text: string,
+  { id, folder, sessions }: SessionParts,
+  conversations: Conversations,
+): Promise<void> {
+  const known = sessions.read(id);
+  const undone = (known?.undone ?? []).map((about) => `[The user has taken back: ${about}]\n`).join('');
+  await conversations.prompt(id, undone + text);
+  sessions.note({ id, folder, title: known?.title || text.slice(0, 60), undone: [] });
 }
 
-/** The commands of a session, each a method of {@link AgentTalk}. */
-const COMMANDS = {
-  help: 'lists the commands',
-  tools: 'lists the tools',
-  cost: 'what the session has spent',
-  undo: 'reverts the last change of files; /undo list, /undo skip',
-  yes: 'lists the standing approvals; /yes revoke <id>',
-};
+/** `/undo`, `/undo list`, `/undo skip`. */
+async function undo(parts: SessionParts, word: string | undefined): Promise<void> {
+  const { files, environment } = parts;
+  if (word === 'list') {
+    const changes = files.changes();
+    if (changes.length === 0) environment.out('nothing was changed\n');
+    for (const { at, about } of changes) environment.out(`${at} ${visibleLine(about)}\n`);
+  } else if (word === 'skip') {
+    const left = files.forget();
+    report(environment, left === undefined ? 'nothing was changed' : `left as it is: ${left.about}`);
+  } else if (word === undefined) await undoLast(parts);
+  else report(environment, '/undo, /undo list or /undo skip');
+}
+
+async function undoLast({ files, environment, id, folder, sessions }: SessionParts): Promise<void> {
+  let undone: Awaited<ReturnType<JournaledFileSystem['undo']>>;
+  try {
+    undone = await files.undo();
+  } catch (error) {
+    const newest = files.changes().at(-1)?.about ?? '';
+    report(environment, `${newest}: ${errorMessage(error)} /undo skip leaves it as it is.`);
+    return;
+  }
+  if (undone === undefined) {
+    report(environment, 'nothing was changed that could be undone');
+    return;
+  }
+  const about = `${undone.about} (${undone.paths.join(', ')})`;
+  const known = sessions.read(id);
+  sessions.note({ id, folder, title: known?.title ?? '', undone: [...(known?.undone ?? []), about] });
+  environment.out(`undone: ${visibleLine(about)}\n`);
+}
+
+/** `/yes` lists the standing approvals, `/yes revoke` revokes one. */
+function showApprovals(
+  { permissions, environment }: SessionParts,
+  word: string | undefined,
+  id: string | undefined,
+): void {
+  if (word === 'revoke') {
+    const isGone = id !== undefined && permissions.revoke(id);
+    report(environment, isGone ? `${id} stands no more` : '/yes revoke <id>: one of those that /yes lists');
+    return;
+  }
+  const yeses = permissions.remembered();
+  if (yeses.length === 0) environment.out('no yes stands\n');
+  for (const { id: name, rule, scope } of yeses) {
+    const { decision: _, ...about } = rule;
+    const whose = 'session' in scope ? `in session ${scope.session}` : `for ${scope.user}`;
+    environment.out(`${name} ${visibleLine(`${JSON.stringify(about)} ${whose}`)}\n`);
+  }
+}
+
+function report({ error }: CommandEnvironment, text: string): void {
+  error(`toolwright: ${visibleLine(text)}\n`);
+}
 
 const OPTIONS = {
   model: STRING,
@@ -480,15 +272,32 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
       takesTurns: true,
     },
   } as AgentOptions);
-  const printer = new ChatPrinter(environment);
-  return await new AgentTalk({
-    ...{ id, model, files, environment, printer, sessions, folder },
-    conversations: await agent.conversations(),
-    registry: agent.registry,
-    permissions: agent.permissions,
-    lines: new TerminalLines(environment, printer),
-    isAnswered,
+  const conversations = await agent.conversations();
+  const { registry, permissions } = agent;
+  const parts = { id, folder, files, environment, sessions, permissions };
+  const usage = new SessionUsage(model);
+  const isCompleted = await new TerminalTalk({
+    ...{ id, conversations, registry, environment, isAnswered, unanswered: 'refuse' },
+    greeting: `session ${id}; /help lists the commands, /exit or end of input ends; Ctrl-C aborts a turn`,
+    commands: {
+      cost: { about: 'what the session has spent', run: () => environment.out(`${usage}\n`) },
+      undo: {
+        about: 'reverts the last change of files; /undo list, /undo skip',
+        run: (word) => undo(parts, word),
+      },
+      yes: {
+        about: 'lists the standing approvals; /yes revoke <id>',
+        run: (word, id) => showApprovals(parts, word, id),
+      },
+    },
+    scopeNames: {
+      conversation: '[a]lways in this session',
+      user: 'always for this [u]ser in this folder',
+    },
+    prompt: (text) => enterPrompt(text, parts, conversations),
+    onEvent: (event) => usage.count(event),
   }).talk();
+  return isCompleted ? 0 : 1;
 }
 
 /** The user's configuration, and the folder at which its paths start. */

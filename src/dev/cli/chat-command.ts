@@ -1,9 +1,11 @@
-import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
+import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import { MemoryRunStore } from '../../durable/stores/index.js';
 import { notesOf } from '../../run/call/result-text.js';
-import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
+import { Conversations } from '../../run/conversation/conversations.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
 import {
   type Command,
@@ -23,7 +25,8 @@ import {
   settingsOfModule,
   withModule,
 } from './open-module.js';
-import { askAll, ChatPrinter, TerminalLines } from './terminal.js';
+import { ChatPrinter, TerminalLines } from './terminal.js';
+import { TerminalTalk } from './terminal-talk.js';
 
 const CHAT_OPTIONS = {
   model: STRING,
@@ -45,7 +48,18 @@ export const chatCommand: Command = async (args, environment) => {
     const registry = requiredRegistry(name, module);
     const config = { ...(await modelOf(name, module, values)), tools: registry };
     const scope = await scopeOfModule(module, data);
-    await new TerminalChat({ config, scope, registry, environment }).talk();
+    const { owner } = scope;
+    const owned = withoutUndefined({ owner });
+    const conversations = new Conversations({ store: new MemoryRunStore(), config, scope: () => scope });
+    try {
+      await new TerminalTalk({
+        ...{ id: 'chat', conversations, registry, environment, owned, unanswered: 'abort' },
+        greeting: '/tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn',
+        prompt: (text) => conversations.prompt('chat', text, owned),
+      }).talk();
+    } finally {
+      await conversations.close();
+    }
     return 0;
   });
 };
@@ -68,106 +82,6 @@ async function modelOf(
       1,
     );
   return { provider, model: asked, systemPrompt };
-}
-
-interface ChatParts {
-  readonly config: ConversationConfig;
-  readonly scope: CallScope;
-  readonly registry: ToolRegistry;
-  readonly environment: CommandEnvironment;
-}
-
-/** Runs one turn after another for the lines of a terminal. */
-class TerminalChat {
-  readonly #parts: ChatParts;
-  readonly #conversation: Conversation;
-  readonly #printer: ChatPrinter;
-  readonly #lines: TerminalLines;
-  #isInTurn = false;
-
-  constructor(parts: ChatParts) {
-    const { config, scope, environment } = parts;
-    this.#parts = parts;
-    this.#printer = new ChatPrinter(environment);
-    this.#conversation = new Conversation({ ...config, scope });
-    this.#conversation.subscribe((event) =>
-      this.#printer.show(event.type === 'call-end' ? { ...event, status: event.record.status } : event),
-    );
-    this.#lines = new TerminalLines(environment, this.#printer);
-  }
-
-  async talk(): Promise<void> {
-    const { registry, environment } = this.#parts;
-    const { out, error } = environment;
-    const unfollow = this.#lines.onInterrupt(() => this.#interrupt());
-    error('toolwright: /tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn\n');
-    try {
-      for (;;) {
-        const line = await this.#lines.ask('> ');
-        if (line === undefined || line.trim() === '/exit') return;
-        if (line.trim() === '/tools')
-          for (const summary of registry.getSummaries()) out(`${visibleLine(summary)}\n`);
-        else if (line.trim() !== '') await this.#turn(line);
-      }
-    } finally {
-      unfollow();
-      this.#lines.close();
-      await this.#conversation.close();
-    }
-  }
-
-  /** Aborts the running turn; without a turn, ends the command. */
-  #interrupt(): void {
-    if (!this.#isInTurn) {
-      this.#lines.close();
-      return;
-    }
-    this.#conversation.abort(new Error('aborted at the terminal'));
-  }
-
-  async #turn(text: string): Promise<void> {
-    this.#isInTurn = true;
-    try {
-      let result = await this.#conversation.prompt(text);
-      while (result.status === 'suspended') {
-        const answers = await askAll(this.#conversation.pending, {
-          ask: (question) => this.#lines.ask(question, this.#untilTurnEnds()),
-          printer: this.#printer,
-          environment: this.#parts.environment,
-        });
-        // There is no user, or the turn was aborted meanwhile.
-        if (answers === undefined) {
-          this.#conversation.abort(new Error('nobody answers'));
-          this.#printer.fault(new Error('aborted: nothing was answered'));
-          return;
-        }
-        try {
-          result = await this.#conversation.answer(answers);
-        } catch (error) {
-          if (this.#conversation.pending.length === 0) throw error;
-          // The answers were refused; ask again.
-          this.#printer.fault(error);
-        }
-      }
-      this.#printer.end(result);
-    } catch (error) {
-      this.#printer.fault(error);
-    } finally {
-      await this.#conversation.idle();
-      this.#isInTurn = false;
-    }
-  }
-
-  /** Resolves when no call is pending. */
-  #untilTurnEnds(): Promise<undefined> {
-    return new Promise((resolve) => {
-      const end = this.#conversation.subscribe(({ type }) => {
-        if (type !== 'turn-end') return;
-        end();
-        resolve(undefined);
-      });
-    });
-  }
 }
 
 const CALL_OPTIONS = {
@@ -232,7 +146,7 @@ async function makeCall(conversation: Conversation, { approvesAll, environment }
       const waiting = conversation.pending;
       const approved: Answer[] = waiting.filter(isApproval).map(({ id }) => ({ id, approved: true }));
       const asked = waiting.filter((pending) => !isApproval(pending));
-      const answered = await askAll(asked, { ask: (question) => lines.ask(question), printer, environment });
+      const answered = await lines.askAll(asked);
       if (answered === undefined)
         throw new UserFault('the call waits for an answer, and nothing was answered; --yes approves it', 1);
       run = await conversation.answer([...approved, ...answered]);

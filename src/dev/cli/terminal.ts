@@ -216,10 +216,24 @@ function styled(style: Parameters<typeof styleText>[0], text: string): string {
   return styleText(style, text, { validateStream: false });
 }
 
+/** Asks the user; `undefined` without an answer. */
+type Ask = (question: string) => Promise<string | undefined>;
+
+const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
+
+/** The key that remembers an approval for a scope. */
+const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
+const SCOPE_NAMES: Readonly<Record<RememberScope, string>> = {
+  run: 'always in this [r]un',
+  conversation: '[a]lways in this conversation',
+  user: 'always for this [u]ser',
+};
+
 /** Reads lines from the terminal, and asks its user. */
 export class TerminalLines {
   readonly #environment: CommandEnvironment;
   readonly #printer: ChatPrinter;
+  readonly #scopeNames: Readonly<Record<RememberScope, string>>;
   readonly #lines: Interface;
   readonly #next: AsyncIterator<string>;
   #reading: Promise<IteratorResult<string>> | undefined;
@@ -228,12 +242,18 @@ export class TerminalLines {
   /** Set on Ctrl-D or at the end of the input; earlier lines are still read. */
   #isClosed = false;
 
-  constructor(environment: CommandEnvironment, printer: ChatPrinter) {
+  /** `scopeNames`: how the scopes of standing approvals are called. */
+  constructor(
+    environment: CommandEnvironment,
+    printer: ChatPrinter,
+    scopeNames: Partial<Record<RememberScope, string>> = {},
+  ) {
     const { input = process.stdin } = environment;
     // Piped input is not echoed, even on a terminal.
     const isTerminal = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
     this.#environment = { ...environment, isTerminal };
     this.#printer = printer;
+    this.#scopeNames = { ...SCOPE_NAMES, ...scopeNames };
     this.#lines = createInterface({
       input,
       terminal: isTerminal,
@@ -270,6 +290,82 @@ export class TerminalLines {
     return read.done ? undefined : visibleText(read.value);
   }
 
+  /** Answers to all pending calls in order; `undefined` as soon as one is not answered. */
+  async askAll(
+    waiting: readonly PendingCall[],
+    unless?: Promise<undefined>,
+  ): Promise<readonly Answer[] | undefined> {
+    const answers: Answer[] = [];
+    for (const pending of waiting) {
+      const answer = await this.#askOne(pending, (question) => this.ask(question, unless));
+      if (answer === undefined) return undefined;
+      answers.push(answer);
+    }
+    return answers;
+  }
+
+  async #askOne(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
+    const { id, kind, tool, message } = pending;
+    this.#printer.wait(pending);
+    if (kind === 'approval') return this.#askApproval(pending, ask);
+    if (kind === 'outcome') return this.#askOutcome(pending, ask);
+    const isQuestion = kind === 'question';
+    const line = await ask(
+      isQuestion ? `${visibleLine(message ?? 'Answer')} ` : `What did ${tool} give, as JSON? `,
+    );
+    if (line === undefined) return undefined;
+    return isQuestion ? { id, value: valueIn(line) } : { id, result: valueIn(line) };
+  }
+
+  /** Asks again if the input is not a clear answer. */
+  async #askOutcome(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
+    const { id, tool, arguments: args } = pending;
+    const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
+    const line = await ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
+    const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
+    if (line === undefined) return undefined;
+    const isNo = /^n/i.test(key ?? '');
+    // "no idea" must not run the call again.
+    if (key === undefined || (isNo && words !== '')) {
+      this.#environment.error('toolwright: answer y, n or r\n');
+      return this.#askOutcome(pending, ask);
+    }
+    if (isNo) return { id, outcome: 'not-done' };
+    if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? NOT_REPEATED : words };
+    const given = words || (await ask('What did it give? Enter where you do not know: '))?.trim();
+    if (given === undefined) return undefined;
+    const result =
+      given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
+    return { id, outcome: 'done', result };
+  }
+
+  /** Every input except an approval is a refusal. */
+  async #askApproval(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
+    const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
+    const scopes = mayRemember?.scopes ?? [];
+    const choices = [
+      ...(decisions.includes('approve') ? ['[y]es'] : []),
+      ...scopes.map((scope) => this.#scopeNames[scope]),
+      '[n]o',
+      ...(decisions.includes('edit') ? ['[e]dit'] : []),
+    ];
+    const line = (await ask(`Run ${tool}? ${choices.join(', ')}: `))?.trim();
+    if (line === undefined) return undefined;
+    if (/^y(es)?$/i.test(line)) return { id, approved: true };
+    const scope = scopes.find((one) => KEYS[one] === line.toLowerCase());
+    if (scope !== undefined) return { id, approved: true, remember: { scope } };
+    if (!/^e(dit)?$/i.test(line)) {
+      const reason = line.replace(/^no?\b\s*/i, '');
+      return { id, approved: false, ...(reason === '' ? {} : { reason }) };
+    }
+    const written = await ask('Arguments, as JSON on one line: ');
+    if (written === undefined) return undefined;
+    const args = valueIn(written);
+    if (isRecord(args)) return { id, approved: true, arguments: args };
+    this.#environment.error('toolwright: that is not a JSON object\n');
+    return this.#askApproval(pending, ask);
+  }
+
   /** Repeats the question after other output. */
   askAgain(): void {
     if (this.#prompt !== undefined && this.#environment.isTerminal && !this.#isClosed)
@@ -287,103 +383,6 @@ export class TerminalLines {
       this.#lines.prompt();
     } else this.#environment.error(question);
   }
-}
-
-/** Where to ask, and what to show. */
-interface Asking {
-  /** Asks the user; `undefined` without an answer. */
-  readonly ask: (question: string) => Promise<string | undefined>;
-  readonly printer: ChatPrinter;
-  readonly environment: CommandEnvironment;
-  /** Names of the scopes of standing approvals. */
-  readonly scopeNames?: Partial<Record<RememberScope, string>>;
-}
-
-/** Answers to all pending calls in order; `undefined` as soon as one is not answered. */
-export async function askAll(
-  waiting: readonly PendingCall[],
-  asking: Asking,
-): Promise<readonly Answer[] | undefined> {
-  const answers: Answer[] = [];
-  for (const pending of waiting) {
-    const answer = await askOne(pending, asking);
-    if (answer === undefined) return undefined;
-    answers.push(answer);
-  }
-  return answers;
-}
-
-async function askOne(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
-  const { id, kind, tool, message } = pending;
-  asking.printer.wait(pending);
-  if (kind === 'approval') return askApproval(pending, asking);
-  if (kind === 'question') {
-    const line = await asking.ask(`${visibleLine(message ?? 'Answer')} `);
-    return line === undefined ? undefined : { id, value: valueIn(line) };
-  }
-  if (kind === 'client') {
-    const line = await asking.ask(`What did ${tool} give, as JSON? `);
-    return line === undefined ? undefined : { id, result: valueIn(line) };
-  }
-  return askOutcome(pending, asking);
-}
-
-const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
-
-/** Asks again if the input is not a clear answer. */
-async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
-  const { id, tool, arguments: args } = pending;
-  const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
-  const line = await asking.ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
-  const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
-  if (line === undefined) return undefined;
-  const isNo = /^n/i.test(key ?? '');
-  // "no idea" must not run the call again.
-  if (key === undefined || (isNo && words !== '')) {
-    asking.environment.error('toolwright: answer y, n or r\n');
-    return askOutcome(pending, asking);
-  }
-  if (isNo) return { id, outcome: 'not-done' };
-  if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? NOT_REPEATED : words };
-  const given = words || (await asking.ask('What did it give? Enter where you do not know: '))?.trim();
-  if (given === undefined) return undefined;
-  const result = given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
-  return { id, outcome: 'done', result };
-}
-
-/** The key that remembers an approval for a scope. */
-const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
-const NAMES: Readonly<Record<RememberScope, string>> = {
-  run: 'always in this [r]un',
-  conversation: '[a]lways in this conversation',
-  user: 'always for this [u]ser',
-};
-
-/** Every input except an approval is a refusal. */
-async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
-  const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
-  const scopes = mayRemember?.scopes ?? [];
-  const choices = [
-    ...(decisions.includes('approve') ? ['[y]es'] : []),
-    ...scopes.map((scope) => asking.scopeNames?.[scope] ?? NAMES[scope]),
-    '[n]o',
-    ...(decisions.includes('edit') ? ['[e]dit'] : []),
-  ];
-  const line = (await asking.ask(`Run ${tool}? ${choices.join(', ')}: `))?.trim();
-  if (line === undefined) return undefined;
-  if (/^y(es)?$/i.test(line)) return { id, approved: true };
-  const scope = scopes.find((one) => KEYS[one] === line.toLowerCase());
-  if (scope !== undefined) return { id, approved: true, remember: { scope } };
-  if (!/^e(dit)?$/i.test(line)) {
-    const reason = line.replace(/^no?\b\s*/i, '');
-    return { id, approved: false, ...(reason === '' ? {} : { reason }) };
-  }
-  const written = await asking.ask('Arguments, as JSON on one line: ');
-  if (written === undefined) return undefined;
-  const args = valueIn(written);
-  if (isRecord(args)) return { id, approved: true, arguments: args };
-  asking.environment.error('toolwright: that is not a JSON object\n');
-  return askApproval(pending, asking);
 }
 
 /** Parses JSON; other input is text. */
