@@ -12,7 +12,7 @@ import type { CommandEnvironment } from './command.js';
 import { ChatPrinter, TerminalLines } from './terminal.js';
 
 /** A command of a talk; it gets the words after its name. */
-export interface TalkCommand {
+interface TalkCommand {
   readonly about: string;
   run(...words: readonly string[]): void | Promise<void>;
 }

@@ -208,7 +208,7 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
 const { tools: _1, provider: _2, telemetry: _3, ...RUN_RULES } = TURN_RULES;
 
 /** Names of parts other than toolboxes. */
-export const NAMES = {
+const NAMES = {
   provider: ['openai', 'offline'],
   store: ['memory', 'sqlite', 'postgres'],
   telemetry: ['opentelemetry'],

@@ -20,7 +20,7 @@ import {
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
 import { errorMessage, ofAnotherCopy } from '../../core/kernel/error-message.js';
-import { isPlainObject, isRecord } from '../../core/kernel/json.js';
+import { isPlainObject, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { nearestNames } from '../../core/kernel/nearest-name.js';
 import type { OptionRule } from '../../core/kernel/options.js';
 import { isClass, toolMethods } from '../../core/metadata/class-record.js';
@@ -47,9 +47,7 @@ import {
   type AgentMcpTools,
   type AgentOptions,
   type ConfiguredAgentOptions,
-  NAMES,
   type OtherAgent,
-  type ProviderSettings,
   type StoreSettings,
   TOOLBOX_NAMES,
   type Toolbox,
@@ -57,65 +55,72 @@ import {
 } from './agent-options.js';
 import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
 
-/** A store, and a function that closes it if the agent opened it. */
-interface AgentStore {
-  readonly store: ConversationsStore;
-  readonly close?: () => void | Promise<void>;
+/** Functions that close what was opened so far. */
+type Closers = (() => unknown)[];
+
+/** How to make the part of an option from one of its names and settings, and which other values are parts. */
+interface PartKind<Part> {
+  readonly named: Readonly<Record<string, (settings: Readonly<Record<string, unknown>>) => Promise<Part>>>;
+  readonly rule: OptionRule;
+  /** `a store`, for messages. */
+  readonly what: string;
 }
 
-async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
-  const named = readNamed(given, 'provider', NAMES.provider);
-  const rule = { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" };
-  if (named === undefined) return checkedPart(given, rule, 'a provider');
-  if ((named.name as keyof ProviderSettings) === 'openai') {
-    const { OpenAIProvider } = await import('../../models/openai/index.js');
-    return new OpenAIProvider(named.settings);
-  }
-  const { OfflineProvider } = await import('../../models/offline/index.js');
-  return new OfflineProvider();
+const PROVIDERS: PartKind<LLMProvider> = {
+  named: {
+    openai: async (settings) => new (await import('../../models/openai/index.js')).OpenAIProvider(settings),
+    offline: async () => new (await import('../../models/offline/index.js')).OfflineProvider(),
+  },
+  rule: { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" },
+  what: 'a provider',
+};
+
+const TELEMETRIES: PartKind<Telemetry> = {
+  named: {
+    opentelemetry: async (settings) =>
+      (await import('../../observe/opentelemetry/index.js')).openTelemetry(settings),
+  },
+  rule: TELEMETRY,
+  what: 'telemetry',
+};
+
+/** Stores; paths start at `base`. A given store is not closed. */
+function storesIn(base: string, opened: Closers): PartKind<ConversationsStore> {
+  const closing = <Store extends { close(): unknown }>(store: Store): Store => {
+    opened.push(() => store.close());
+    return store;
+  };
+  return {
+    named: {
+      memory: async (settings) =>
+        new (await import('../../durable/stores/index.js')).MemoryRunStore(settings),
+      async sqlite({ path, ...settings }) {
+        const { SqliteRunStore } = await import('../../durable/stores/index.js');
+        const isPath = typeof path === 'string' && path !== '' && path !== ':memory:';
+        const place = (isPath ? resolve(base, path) : path) as string;
+        return closing(new SqliteRunStore({ ...settings, path: place }));
+      },
+      postgres: async (settings) =>
+        closing(new (await import('../../durable/postgres/index.js')).PostgresRunStore(settings)),
+    },
+    rule: STORE,
+    what: 'a store',
+  };
 }
 
-async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
-  const named = readNamed(given, 'telemetry', NAMES.telemetry);
-  if (named === undefined) return checkedPart(given, TELEMETRY, 'telemetry');
-  const { openTelemetry } = await import('../../observe/opentelemetry/index.js');
-  return openTelemetry(named.settings);
-}
-
-/** Returns the given store or opens the named one; paths start at `base`. */
-async function openAgentStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<AgentStore> {
-  const named = readNamed(given, 'store', NAMES.store);
-  if (named === undefined) return { store: checkedPart(given, STORE, 'a store') };
-  switch (named.name as keyof StoreSettings) {
-    case 'sqlite': {
-      const { SqliteRunStore } = await import('../../durable/stores/index.js');
-      const { path, ...settings } = named.settings;
-      const isPath = typeof path === 'string' && path !== '' && path !== ':memory:';
-      const place = (isPath ? resolve(base, path) : path) as string;
-      const store = new SqliteRunStore({ ...settings, path: place });
-      return { store, close: () => store.close() };
-    }
-    case 'postgres': {
-      const { PostgresRunStore } = await import('../../durable/postgres/index.js');
-      const store = new PostgresRunStore(named.settings);
-      return { store, close: () => store.close() };
-    }
-    case 'memory': {
-      const { MemoryRunStore } = await import('../../durable/stores/index.js');
-      return { store: new MemoryRunStore(named.settings) };
-    }
-  }
+async function openPart<Part>(option: string, given: unknown, kind: PartKind<Part>): Promise<Part> {
+  const { named, rule, what } = kind;
+  const found = readNamed(given, option, Object.keys(named));
+  if (found !== undefined) return (named[found.name] as (typeof named)[string])(found.settings);
+  if (rule.accepts(given)) return given as Part;
+  const problem = `what is given is not ${what}`;
+  throw new InvalidOptionsError([{ where: what, option: '', problem, fix: rule.fix }]);
 }
 
 const STORE: OptionRule = {
   accepts: keepsConversations,
   fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that keeps conversations",
 };
-
-function checkedPart<Part>(given: unknown, { accepts, fix }: OptionRule, what: string): Part {
-  if (accepts(given)) return given as Part;
-  throw new InvalidOptionsError([{ where: what, option: '', problem: `what is given is not ${what}`, fix }]);
-}
 
 interface NamedPart {
   readonly name: string;
@@ -157,6 +162,7 @@ interface ToolboxDeps {
   readonly base: string;
   readonly container?: InstanceResolver | undefined;
   readonly logger?: Logger | undefined;
+  readonly opened: Closers;
   /** The agent's own parts, if their options are valid. */
   readonly provider?: LLMProvider | undefined;
   readonly model?: string | undefined;
@@ -171,19 +177,15 @@ interface ToolboxDeps {
  *
  * @throws InvalidOptionsError (521), ToolDeclarationError (502), and system errors about a folder.
  */
-async function openToolbox(
-  toolbox: Toolbox,
-  around: ToolboxDeps,
-): Promise<{ readonly tools: ToolRegistry; readonly close?: NamedTools['close'] }> {
-  if (toolbox instanceof ToolRegistry) return { tools: plainRegistry(toolbox) };
+async function openToolbox(toolbox: Toolbox, around: ToolboxDeps): Promise<ToolRegistry> {
+  if (toolbox instanceof ToolRegistry) return plainRegistry(toolbox);
   const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
   refuseOptions(faults.map((fault) => ({ ...fault, where: 'toolbox', option: '' })));
   const named = readNamed(toolbox, 'toolbox', TOOLBOX_NAMES);
   const registry = new ToolRegistry(around.logger && { logger: around.logger });
-  if (named === undefined) return { tools: registry.register(...ownTools(toolbox, around)) };
+  if (named === undefined) return registry.register(...ownTools(toolbox, around));
   const open = OPENERS[named.name as keyof ToolboxSettings];
-  const { tools, close } = await open(named.settings as never, around);
-  return { tools: registry.register(...tools), close };
+  return registry.register(...(await open(named.settings as never, around)));
 }
 
 /** Merging takes only the tools of a registry. One with policies or hooks is refused: its tools would lose them. */
@@ -231,15 +233,13 @@ async function openToolboxes(
   toolboxes: readonly PlacedToolbox[],
   faults: AgentFaults,
   around: (at: string) => ToolboxDeps,
-): Promise<{ readonly tools: ToolRegistry; readonly closers: readonly (() => Promise<void>)[] }> {
+): Promise<ToolRegistry> {
   const tools = new ToolRegistry();
-  const closers: (() => Promise<void>)[] = [];
   const places = new Map<string, string>();
   for (const { at, toolbox } of toolboxes.flatMap(flatToolboxes)) {
     const open = await faults.of(at, () => openToolbox(toolbox, around(at)), at === 'skills' ? {} : toolbox);
     if (open === undefined) continue;
-    if (open.close !== undefined) closers.push(open.close);
-    const names = open.tools.list();
+    const names = open.list();
     const others = Map.groupBy(names, (name) => places.get(name));
     for (const [other, again] of others)
       if (other !== undefined)
@@ -248,9 +248,9 @@ async function openToolboxes(
           fix: '@Toolset({ prefix }) for one of them, or one of them left out',
         });
     for (const name of names) places.set(name, at);
-    tools.merge(open.tools);
+    tools.merge(open);
   }
-  return { tools, closers };
+  return tools;
 }
 
 const MOST_NAMED = 3;
@@ -272,20 +272,15 @@ function flatToolboxes({ at, toolbox }: PlacedToolbox): readonly PlacedToolbox[]
   return toolbox.flatMap((one, index) => flatToolboxes({ at: `${at}[${index}]`, toolbox: one }));
 }
 
-/** The tools of a named toolbox, and a function that stops what they started. */
-interface NamedTools {
-  readonly tools: readonly ToolDefinition[];
-  readonly close?: (() => Promise<void>) | undefined;
-}
-
-type Open<Settings> = (settings: Settings, around: ToolboxDeps) => Promise<NamedTools>;
+/** Makes the tools of a named toolbox. */
+type Open<Settings> = (settings: Settings, around: ToolboxDeps) => Promise<readonly ToolDefinition[]>;
 
 const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[Name]> } = {
   async files(settings, { folder, base }) {
     const { fileTools } = await import('../files/index.js');
-    return { tools: fileTools({ ...settings, root: placeIn(base, settings.root) ?? folder }) };
+    return fileTools({ ...settings, root: placeIn(base, settings.root) ?? folder });
   },
-  async shell({ sandbox, ...settings }, { folder, base, permissions, logger }) {
+  async shell({ sandbox, ...settings }, { folder, base, permissions, logger, opened }) {
     const { LocalShell, ShellTools } = await import('../shell/index.js');
     const own = { ...settings, folder: placeIn(base, settings.folder) ?? folder, ...(logger && { logger }) };
     const isLocal = sandbox === undefined ? permissions?.mode !== 'auto' : !isRecord(sandbox);
@@ -293,7 +288,8 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
       ? new LocalShell({ ...own, ...(sandbox !== undefined && { sandbox: sandbox as 'external' }) })
       : await sandboxed({ ...own, ...(isRecord(sandbox) && sandbox) }, permissions);
     const instance = new ShellTools(shell);
-    return { tools: toolsOfInstances(instance), close: () => instance.dispose() };
+    opened.push(() => instance.dispose());
+    return toolsOfInstances(instance);
   },
   async web({ search, ...settings }) {
     const { SearxngSearch, WebSearch, webTools } = await import('../web/index.js');
@@ -306,18 +302,18 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const engine = await faults.of('search', find, search);
     const tools = await faults.of('', () => webTools({ ...settings, ...(engine && { search: engine }) }));
     faults.throwAll();
-    return { tools: tools ?? [] };
+    return tools ?? [];
   },
   async tasks(settings) {
     const wrong = { where: 'tasks', problem: 'tasks have no settings', fix: "'tasks'" };
     refuseOptions(Object.keys(settings).map((option) => ({ ...wrong, option })));
     const { taskTools } = await import('../tasks/index.js');
-    return { tools: taskTools() };
+    return taskTools();
   },
   async skills({ folder: named, ...settings }, { folder, base }) {
     const { skillTools } = await import('../skills/index.js');
     const root = placeIn(base, settings.root) ?? folder;
-    return { tools: skillTools({ ...settings, root, folder: foldersIn(base, named) }) };
+    return skillTools({ ...settings, root, folder: foldersIn(base, named) });
   },
   async openapi({ document, ...settings }, { base }) {
     const { toolsFromOpenApi } = await import('../openapi/index.js');
@@ -333,12 +329,12 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
       }
     });
     faults.throwAll();
-    return { tools: tools ?? [] };
+    return tools ?? [];
   },
   async schedule(settings, { store }) {
     const { scheduleTools } = await import('../schedule/index.js');
     try {
-      return { tools: scheduleTools({ ...settings, store: store as unknown as StoreWithSchedules }) };
+      return scheduleTools({ ...settings, store: store as unknown as StoreWithSchedules });
     } catch (error) {
       if (keepsSchedules(store) || !(error instanceof InvalidOptionsError)) throw error;
       throw withFaults(missingStore('schedules'), error);
@@ -346,21 +342,16 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
   async agents({ agents: others, total, ...settings }, around) {
     const { Agents, agentTools } = await import('../agents/index.js');
-    const { store, permissions } = around;
+    const { store, permissions, opened } = around;
     const known = total === undefined || keepsBudgets(store) ? [] : missingStore('budgets');
     const faults = new AgentFaults(() => 'agents');
-    const opened = await openOthers(others, around, faults);
+    const named = await openOthers(others, around, faults);
     const kept = keepsBudgets(store) && { store: store as unknown as StoreWithBudgets };
-    const made = { ...settings, ...(total !== undefined && { total, ...kept }), agents: opened.agents };
-    const areNone = !faults.isEmpty && Object.keys(opened.agents).length === 0;
+    const made = { ...settings, ...(total !== undefined && { total, ...kept }), agents: named };
+    const areNone = !faults.isEmpty && Object.keys(named).length === 0;
     const agents = areNone ? undefined : await faults.of('', () => new Agents(made));
-    const close = async (): Promise<void> => {
-      agents?.dispose();
-      for (const closeOne of opened.closers) await closeOne();
-    };
-    if (agents !== undefined && faults.isEmpty)
-      return { tools: agentTools(agents, permissions && { permissions }), close };
-    await close();
+    if (agents !== undefined) opened.push(() => agents.dispose());
+    if (agents !== undefined && faults.isEmpty) return agentTools(agents, permissions && { permissions });
     throw withFaults(known, faults.error);
   },
 };
@@ -421,9 +412,9 @@ async function openOthers(
   others: Readonly<Record<string, OtherAgent>>,
   around: ToolboxDeps,
   faults: AgentFaults,
-) {
-  const closers: (() => Promise<void>)[] = [];
-  if (!isRecord(others)) return { agents: others, closers };
+): Promise<Readonly<Record<string, NamedAgent>>> {
+  // The agents refuse another value.
+  if (!isRecord(others)) return others;
   const agents: Record<string, NamedAgent> = {};
   for (const [name, other] of Object.entries(others)) {
     const at = `agents.${name}`;
@@ -434,21 +425,22 @@ async function openOthers(
     const { toolboxes = [], provider, policy, hooks = [], ...own } = other as OtherAgent;
     const allHooks = Array.isArray(hooks) ? [...(around.hooks ?? []), ...hooks] : hooks;
     const all = [{ at: `${at}.toolboxes`, toolbox: toolboxes }];
-    const open = await openToolboxes(all, faults, () => around);
-    closers.push(...open.closers);
+    const tools = await openToolboxes(all, faults, () => around);
     const both = bothPolicies(around.policy, policy);
-    const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider), provider));
+    const asked =
+      provider &&
+      (await faults.of(`${at}.provider`, () => openPart('provider', provider, PROVIDERS), provider));
     agents[name] = {
       ...own,
       // A missing provider is reported for the main agent.
       provider: asked ?? around.provider ?? UNKNOWN_PROVIDER,
       model: own.model ?? around.model ?? 'unknown',
-      tools: own.agents === undefined ? open.tools : open.tools.tools(),
+      tools: own.agents === undefined ? tools : tools.tools(),
       ...(both && { policy: both }),
       ...(Array.isArray(allHooks) && allHooks.length === 0 ? {} : { hooks: allHooks }),
     };
   }
-  return { agents, closers };
+  return agents;
 }
 
 /** Other values are left for the toolset to refuse. */
@@ -481,19 +473,20 @@ function foldersIn(base: string, folder: string | readonly string[]): string | r
  * ```
  */
 export async function createAgent(options: AgentOptions | ConfiguredAgentOptions): Promise<Agent> {
-  const read = readAgentOptions(options);
-  const opened: Closers = [];
+  const draft = { ...readAgentOptions(options), opened: [] };
   try {
-    return await putTogether(read, opened);
+    return await putTogether(draft);
   } catch (error) {
     // The faults of the options matter more than a failure to close.
-    await closeAll(opened).catch(() => {});
+    await closeAll(draft.opened).catch(() => {});
     throw error;
   }
 }
 
-/** Functions that close what was opened so far. */
-type Closers = (() => unknown)[];
+/** The options of an agent, and what was opened for them so far. */
+interface AgentDraft extends ReadOptions {
+  readonly opened: Closers;
+}
 
 /** Closes everything in reverse order, even if some of it fails; then throws the first error. */
 async function closeAll(closers: Closers): Promise<void> {
@@ -507,30 +500,30 @@ async function closeAll(closers: Closers): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 
-async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
-  const { faults, options } = read;
-  const { logger, hooks, engine } = options;
+async function putTogether(draft: AgentDraft): Promise<Agent> {
+  const { faults, options, opened, valid } = draft;
+  const open = async <Part>(option: 'provider' | 'telemetry', kind: PartKind<Part>) => {
+    const given = options[option];
+    return given && (await faults.of(option, () => openPart(option, given, kind), given));
+  };
   // A missing provider has been reported already.
-  const provider =
-    options.provider && (await faults.of('provider', () => openProvider(options.provider), options.provider));
-  const permissions = await openPermissions(read);
-  const { telemetry: named } = options;
-  const telemetry = named && (await faults.of('telemetry', () => openTelemetryOf(named), named));
-  const store = await addStore(read, opened);
-  addBudgetFaults(read, store);
+  const provider = await open('provider', PROVIDERS);
+  const permissions = await openPermissions(draft);
+  const telemetry = await open('telemetry', TELEMETRIES);
+  const store = await addStore(draft);
+  addBudgetFaults(draft, store);
   // Runs have this policy, too, because agents within a call use the policy of the run.
   const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, options.policy);
+  const engine = valid('engine');
   const registry = new ToolRegistry({
-    ...(logger && !faults.has('logger') && { logger }),
-    ...(telemetry && { telemetry }),
     // Hooks apply to calls of the registry and of jobs, too, not only to those of runs.
-    ...(hooks && !faults.has('hooks') && { hooks }),
+    ...withoutUndefined({ logger: valid('logger'), hooks: valid('hooks'), telemetry }),
     // Background work becomes a job in every kind of call.
-    ...(engine && !faults.has('engine') && keepsJobs(store) && { engine, store }),
+    ...(engine && keepsJobs(store) && { engine, store }),
     policy: policy ?? (() => false),
   });
-  await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
-  const mcp = await addMcpTools(registry, read, { opened, store });
+  await addToolboxes(registry, draft, { provider, policy, permissions, store });
+  const mcp = await addMcpTools(registry, draft, store);
   faults.throwAll();
   return new Agent({
     options: { ...options, ...(policy && { policy }) },
@@ -578,14 +571,10 @@ async function openPermissions({
   });
 }
 
-interface ToolboxParts extends Pick<ToolboxDeps, 'provider' | 'policy' | 'permissions' | 'store'> {
-  readonly opened: Closers;
-}
-
 async function addToolboxes(
   registry: ToolRegistry,
-  { options, faults, baseOf }: ReadOptions,
-  { opened, ...parts }: ToolboxParts,
+  { options, faults, baseOf, opened, valid }: AgentDraft,
+  parts: Pick<ToolboxDeps, 'provider' | 'policy' | 'permissions' | 'store'>,
 ): Promise<void> {
   const { toolboxes = [], skills, model, folder: named = '.' } = options;
   if (!Array.isArray(toolboxes) || faults.has('folder')) return;
@@ -600,21 +589,19 @@ async function addToolboxes(
   const folder = isThere ? given : process.cwd();
   const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
-  const container = faults.has('container') ? undefined : options.container;
-  const logger = faults.has('logger') ? undefined : options.logger;
-  const hooks = faults.has('hooks') ? undefined : options.hooks;
+  const [container, logger, hooks] = [valid('container'), valid('logger'), valid('hooks')];
   const around = (at: string): ToolboxDeps => {
-    return { ...parts, folder, base: baseOf(at), container, logger, model, hooks };
+    return { ...parts, folder, base: baseOf(at), opened, container, logger, model, hooks };
   };
-  const { tools, closers } = await openToolboxes(all, faults, around);
-  opened.push(...closers);
-  registry.merge(tools);
+  registry.merge(await openToolboxes(all, faults, around));
 }
 
-async function addStore(
-  { options, faults, baseOf }: ReadOptions,
-  opened: Closers,
-): Promise<AgentStore['store'] | undefined> {
+async function addStore({
+  options,
+  faults,
+  baseOf,
+  opened,
+}: AgentDraft): Promise<ConversationsStore | undefined> {
   const { store: given, engine, conversations } = options;
   if (engine === undefined && conversations?.jobConcurrency !== undefined)
     faults.add('conversations.jobConcurrency', {
@@ -626,14 +613,13 @@ async function addStore(
     if (engine !== undefined) faults.add('store', { problem, fix: STORE_FIX });
     return undefined;
   }
-  const openStore = () => openAgentStore(withPath(given, faults), baseOf('store'));
-  const open = await faults.of('store', openStore, given);
-  if (open?.close !== undefined) opened.push(open.close);
-  if (engine !== undefined && open !== undefined && !keepsJobs(open.store)) {
+  const stores = storesIn(baseOf('store'), opened);
+  const store = await faults.of('store', () => openPart('store', withPath(given, faults), stores), given);
+  if (engine !== undefined && store !== undefined && !keepsJobs(store)) {
     const problem = 'store keeps no jobs, and those of engine are to be kept';
     faults.add('store', { problem, fix: STORE_FIX });
   }
-  return open?.store;
+  return store;
 }
 
 /** If the path is missing, uses `:memory:` to report the other mistakes without creating a file. */
@@ -642,7 +628,7 @@ function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions
   return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
 }
 
-function addBudgetFaults({ options, faults }: ReadOptions, store: AgentStore['store'] | undefined): void {
+function addBudgetFaults({ options, faults }: ReadOptions, store: ConversationsStore | undefined): void {
   const { budget, model, fallback = [] } = options;
   if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
     return;
@@ -655,11 +641,6 @@ function addBudgetFaults({ options, faults }: ReadOptions, store: AgentStore['st
 
 const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
 
-interface McpParts {
-  readonly opened: Closers;
-  readonly store: AgentStore['store'] | undefined;
-}
-
 const NO_SERVERS: AgentMcp = { signIns: [], connections: new Map() };
 
 /**
@@ -667,10 +648,10 @@ const NO_SERVERS: AgentMcp = { signIns: [], connections: new Map() };
  */
 async function addMcpTools(
   registry: ToolRegistry,
-  read: ReadOptions,
-  { opened, store }: McpParts,
+  draft: AgentDraft,
+  store: ConversationsStore | undefined,
 ): Promise<AgentMcp> {
-  const { options, faults } = read;
+  const { options, faults, opened } = draft;
   if (!isRecord(options.mcp)) return NO_SERVERS;
   const clients: {
     readonly prefix: string;
@@ -679,7 +660,7 @@ async function addMcpTools(
   }[] = [];
   for (const [prefix, given] of Object.entries(options.mcp)) {
     const { server, tools } = isConnected(given) ? { server: given, tools: {} } : withoutTools(given);
-    const client = await faults.of(`mcp.${prefix}`, () => clientOf(server, read, store));
+    const client = await faults.of(`mcp.${prefix}`, () => clientOf(server, draft, store));
     if (client !== undefined) clients.push({ prefix, client, tools });
   }
   if (clients.length === 0 || !faults.isEmpty) return NO_SERVERS;
@@ -719,7 +700,7 @@ function withoutTools(given: AgentMcpServer): {
 async function clientOf(
   given: AgentMcpClient | McpConnectOptions,
   { options, baseOf }: ReadOptions,
-  store: AgentStore['store'] | undefined,
+  store: ConversationsStore | undefined,
 ): Promise<AgentMcpClient | McpConnector> {
   if (isConnected(given)) return given;
   const { connectMcp } = await import('../../surfaces/mcp/client/connect-mcp.js');

@@ -250,6 +250,8 @@ class FileValues {
 export interface ReadOptions {
   readonly options: AgentOptions;
   readonly faults: AgentFaults;
+  /** The value of an option; `undefined` if it has a fault. */
+  valid<Name extends keyof AgentOptions>(option: Name): AgentOptions[Name] | undefined;
   /** The folder at which paths of an option start: that of its file, or the working directory. */
   baseOf(option: string): string;
   readonly folderPermissions: Pick<PermissionsOptions, 'mode' | 'rules'> | undefined;
@@ -287,6 +289,7 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
   return {
     options,
     faults,
+    valid: (option) => (faults.has(option) ? undefined : options[option]),
     baseOf: (option) => (isOfFile(option) && file !== undefined ? file.folder : process.cwd()),
     folderPermissions: readFolderPermissions(ofFolder, { faults, options }),
   };
