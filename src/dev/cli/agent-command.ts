@@ -174,7 +174,7 @@ const OPTIONS = {
 type AgentArguments = LineValues<typeof OPTIONS>;
 
 /** `toolwright agent [folder]`: an assistant on the terminal that works in a folder. */
-export const agentCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { values, positionals } = parseLine(args, OPTIONS);
   if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
   const sessions = new AgentSessions((sentence) =>

@@ -37,7 +37,7 @@ const CHAT_OPTIONS = {
 type ChatOptions = LineValues<typeof CHAT_OPTIONS>;
 
 /** `toolwright chat <module>`: a conversation with the tools of a module, on the terminal. */
-export const chatCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { name, values } = readLine(
     args,
     CHAT_OPTIONS,

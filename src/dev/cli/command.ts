@@ -89,6 +89,15 @@ export function onEnd(
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
+/** Makes something with `close` disposable, for `await using`. */
+export function closing<Closable extends { close(): unknown }>(given: Closable): Closable & AsyncDisposable {
+  return Object.assign(given, {
+    [Symbol.asyncDispose]: async () => {
+      await given.close();
+    },
+  });
+}
+
 /** What to do about a package that is not installed; `undefined` for other errors. */
 export function installAdvice(error: unknown): string | undefined {
   const name = missingPackage(error);

@@ -21,7 +21,7 @@ const PORT = '4747';
  * `toolwright dev <module>`: `toolwright inspect`, restarted whenever a source of the folder changes, with the schemas
  * generated again before. The page shows the tools, the runs and a chat.
  */
-export const devCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { name, values } = readInspectLine('dev', args);
   const { folder } = environment;
   const path = modulePath(name, folder);

@@ -41,7 +41,7 @@ const OPTIONS = { ...TARGET_OPTIONS, store: STRING, module: STRING };
 type DoctorOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright doctor`: checks the requirements of the package, and prints a line for each check. */
-export const doctorCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const values = parseOptions(args, OPTIONS);
   let exitCode = 0;
   for await (const finding of examine(values, environment))
@@ -165,17 +165,14 @@ async function* examineModule(
 ): AsyncGenerator<Diagnosis, NamedTools | undefined> {
   if (name === undefined) return undefined;
   try {
-    const { exports, close } = await openModule(name, folder, 'operator');
-    try {
-      const config = isRecord(exports.config) ? (exports.config as Partial<ToolLoopConfig>) : {};
-      const registry = registryOf(config.tools ?? registryOfModule(exports) ?? []);
-      if (registry.count() === 0) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-      yield ok(`${name}: ${counted(registry.count(), 'tool')}`);
-      yield* examineEngine(exports.engine ?? config.engine);
-      return { name, registry };
-    } finally {
-      await close();
-    }
+    await using module = await openModule(name, folder, 'operator');
+    const { exports } = module;
+    const config = isRecord(exports.config) ? (exports.config as Partial<ToolLoopConfig>) : {};
+    const registry = registryOf(config.tools ?? registryOfModule(exports) ?? []);
+    if (registry.count() === 0) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+    yield ok(`${name}: ${counted(registry.count(), 'tool')}`);
+    yield* examineEngine(exports.engine ?? config.engine);
+    return { name, registry };
   } catch (error) {
     if (!(error instanceof UserFault || ToolwrightError.is(error))) throw error;
     yield problem(error.message);
@@ -214,13 +211,9 @@ interface StorePlace {
 
 async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Diagnosis> {
   try {
-    const store = await openStore(name, environment);
-    try {
-      yield ok('--store can be reached, and its tables are those of this version');
-      yield* examineJobs(store.jobs, tools);
-    } finally {
-      await store.close();
-    }
+    await using store = await openStore(name, environment);
+    yield ok('--store can be reached, and its tables are those of this version');
+    yield* examineJobs(store.jobs, tools);
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;
     yield problem(error.message);

@@ -255,7 +255,7 @@ function shown(value: unknown): string {
 }
 
 /** `toolwright eval <module> <cases>`: checks whether a model chooses the right tools with the right arguments. */
-export const evalCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const options = readOptions(args);
   return withModule(options.module, environment, (module) => evaluate(options, module, environment));
 };

@@ -50,7 +50,7 @@ interface GenerateOptions extends GenerateTarget {
 }
 
 /** `toolwright generate`: reads the project's types and writes, or checks, the generated file. */
-export const generateCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const options = readOptions(args, environment);
   const loaded = await loadCompiler(dirname(options.project));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);

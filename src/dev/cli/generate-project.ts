@@ -50,7 +50,7 @@ export async function generateProject(
   folder: string,
   out: (text: string) => void = () => {},
 ): Promise<string> {
-  const { generateCommand } = await import('./generate-command.js');
+  const { command } = await import('./generate-command.js');
   let said = '';
   const environment = {
     folder,
@@ -61,7 +61,7 @@ export async function generateProject(
     isTerminal: false,
   };
   try {
-    const exitCode = await generateCommand(generateFlags(options), environment);
+    const exitCode = await command(generateFlags(options), environment);
     if (exitCode === 0) return said.trimEnd();
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;

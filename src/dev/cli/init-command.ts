@@ -163,7 +163,7 @@ function print(value: unknown): string {
 }
 
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
-export const initCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   parseOptions(args, {});
   const { folder, out } = environment;
   const project = await readProject(folder);

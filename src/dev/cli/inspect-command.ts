@@ -3,15 +3,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
-import {
-  type Command,
-  type CommandEnvironment,
-  FLAG,
-  type LineValues,
-  readLine,
-  STRING,
-  UserFault,
-} from './command.js';
+import { type Command, closing, FLAG, type LineValues, readLine, STRING, UserFault } from './command.js';
 import {
   type ModuleExports,
   type OpenModule,
@@ -36,17 +28,29 @@ const OPTIONS = {
 type InspectOptions = LineValues<typeof OPTIONS>;
 
 /** `toolwright inspect <module>`: serves a page about the tools of a module until it is stopped. */
-export const inspectCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { name, values } = readInspectLine('inspect', args);
+  const { folder } = environment;
   const ended = endAsked(environment);
-  const opened = await begin(name, values, environment);
-  environment.out(`${opened.url}\n`);
-  environment.error(
-    `toolwright: ${counted(opened.count, 'tool')} of ${name}: open the address above; Ctrl-C ends\n`,
-  );
-  await ended;
-  await opened.close();
-  return 0;
+  try {
+    await using module = await openModule(name, folder);
+    const registry = requiredRegistry(name, module);
+    await using store = values.store === undefined ? undefined : await openStore(values.store, environment);
+    await using inspector = closing(
+      createInspector(registry, optionsOf(module, { name, values, folder, store })),
+    );
+    const { port = '0' } = values;
+    const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
+    environment.out(`${url}\n`);
+    environment.error(
+      `toolwright: ${counted(registry.count(), 'tool')} of ${name}: open the address above; Ctrl-C ends\n`,
+    );
+    await ended;
+    return 0;
+  } catch (error) {
+    if (ToolwrightError.is(error)) throw new UserFault(error.message, 1);
+    throw error;
+  }
 };
 
 /** Reads the line of `inspect` or `dev`; both refuse production. */
@@ -65,30 +69,6 @@ export function readInspectLine(command: 'dev' | 'inspect', args: readonly strin
 }
 
 const HIGHEST_PORT = 65_535;
-
-async function begin(name: string, values: InspectOptions, environment: CommandEnvironment) {
-  const { folder } = environment;
-  const ends: (() => unknown)[] = [];
-  const close = async (): Promise<void> => {
-    for (const end of ends.splice(0).reverse()) await end();
-  };
-  try {
-    const module = await openModule(name, folder);
-    ends.push(() => module.close());
-    const registry = requiredRegistry(name, module);
-    const store = values.store === undefined ? undefined : await openStore(values.store, environment);
-    if (store !== undefined) ends.push(() => store.close());
-    const inspector = createInspector(registry, optionsOf(module, { name, values, folder, store }));
-    ends.push(() => inspector.close());
-    const { port = '0' } = values;
-    const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
-    return { url, count: registry.count(), close };
-  } catch (error) {
-    await close();
-    if (ToolwrightError.is(error)) throw new UserFault(error.message, 1);
-    throw error;
-  }
-}
 
 export function refusePort(port: string): (error: unknown) => never {
   return (error) => {

@@ -19,7 +19,7 @@ import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule
  * `toolwright list <module>`: the tools of a module, as `toolwright mcp` serves them; with `--strict` their strict
  * forms, with `--schema` the JSON for a provider.
  */
-export const listCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { name, values } = readLine(
     args,
     { strict: FLAG, schema: FLAG },

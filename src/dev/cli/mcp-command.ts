@@ -30,7 +30,7 @@ type McpOptions = ReturnType<typeof readOptions>;
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
  */
-export const mcpCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const [first, ...rest] = args;
   if (first === 'check') return checkMcp(rest, environment);
   if (first === 'server-json') return writeServerJson(rest, environment);

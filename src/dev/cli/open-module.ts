@@ -20,13 +20,13 @@ import type { RecoverOptions } from '../../run/loop/recover-runs.js';
 import type { InspectorOptions } from '../../surfaces/inspector/index.js';
 import type { NestModule } from '../../surfaces/nestjs/open-application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
-import { type CommandEnvironment, installAdvice, UserFault } from './command.js';
+import { type CommandEnvironment, closing, installAdvice, UserFault } from './command.js';
 
 /** What a module exports, by name. */
 export type ModuleExports = Readonly<Record<string, unknown>>;
 
 /** A module with tools. */
-export interface OpenModule {
+export interface OpenModule extends AsyncDisposable {
   readonly exports: ModuleExports;
   /** For applications: works for others until it is closed; returns what it works on. */
   work?(logger: Logger): readonly string[];
@@ -50,10 +50,12 @@ export async function openModule(
   user: 'author' | 'operator' = 'author',
 ): Promise<OpenModule> {
   const open = () => openTools(name, folder);
-  return user === 'operator' ? withoutAdvice(open) : open();
+  return closing(await (user === 'operator' ? withoutAdvice(open) : open()));
 }
 
-async function openTools(name: string, folder: string): Promise<OpenModule> {
+type LoadedModule = Omit<OpenModule, typeof Symbol.asyncDispose>;
+
+async function openTools(name: string, folder: string): Promise<LoadedModule> {
   const exports = await loadModule(name, folder);
   const exported = Object.values(exports);
   const [module, second] = new Set(exported.filter(isNestModule));
@@ -91,7 +93,7 @@ function isNestModule(value: unknown): value is NestModule {
   return NEST_KEYS.some((key) => hasOwnMetadata(key, value));
 }
 
-async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
+async function startApplication(module: NestModule, name: string): Promise<LoadedModule> {
   try {
     const { openApplication } = await import('../../surfaces/nestjs/open-application.js');
     const { registry, engine, ...application } = await openApplication(module);
@@ -177,12 +179,8 @@ export async function withModule(
   work: (module: OpenModule) => number | Promise<number>,
 ): Promise<number> {
   try {
-    const module = await openModule(name, folder);
-    try {
-      return await work(module);
-    } finally {
-      await module.close();
-    }
+    await using module = await openModule(name, folder);
+    return await work(module);
   } catch (fault) {
     if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
     error(`${fault.message}\n`);

@@ -12,10 +12,10 @@ import { serverAddress } from '../../core/kernel/server-address.js';
 import type { PostgresOptions } from '../../durable/postgres/index.js';
 import { SqliteRunStore } from '../../durable/stores/index.js';
 import { checkRunsFile } from '../../durable/stores/sqlite-run-store.js';
-import { type CommandEnvironment, installAdvice, UserFault } from './command.js';
+import { type CommandEnvironment, closing, installAdvice, UserFault } from './command.js';
 
 /** A store that the user named. */
-export interface OpenStore extends CheckpointStore {
+export interface OpenStore extends CheckpointStore, AsyncDisposable {
   readonly conversations: ConversationLog;
   readonly jobs: JobStore;
   readonly approvals: ApprovalStore;
@@ -56,7 +56,7 @@ export async function openStore(
     );
   try {
     if (user === 'operator') checkRunsFile(path);
-    const store = new SqliteRunStore({ path });
+    const store = closing(new SqliteRunStore({ path }));
     if (!isThere) say(`toolwright: --store: made ${path}, which was not there\n`);
     return store;
   } catch (error) {
@@ -72,7 +72,7 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
   checkQuery(name);
   try {
     const { PostgresRunStore } = await import('../../durable/postgres/index.js');
-    const store = new PostgresRunStore(placeIn(name));
+    const store = closing(new PostgresRunStore(placeIn(name)));
     const ready = user === 'worker' ? store.migrate() : checkTables(placeIn(name));
     await ready.catch(async (error: unknown) => {
       if (user === 'worker' && isAway(error)) return;

@@ -9,7 +9,7 @@ interface ListedCommand {
   readonly summary: string;
   /** All options, if the usage does not list them. */
   readonly options?: Readonly<Record<string, string>>;
-  load(): Promise<Command>;
+  load(): Promise<{ readonly command: Command }>;
 }
 
 const RUNS_OPTIONS = {
@@ -48,7 +48,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       'agent [folder] [--model name] [--url http://…/v1 | --offline] [--config file] [--mode read-only|ask|auto] [--sandbox external] [--continue | --session id | --sessions] [--interactive]',
     summary:
       'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
-    load: async () => (await import('./agent-command.js')).agentCommand,
+    load: () => import('./agent-command.js'),
   },
   call: {
     usage: "call <module> <tool> ['{…}'] [--data json] [--yes] [--json]",
@@ -58,12 +58,12 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       '--yes': 'approves the call',
       '--json': 'prints the result as JSON',
     },
-    load: async () => (await import('./chat-command.js')).callCommand,
+    load: async () => ({ command: (await import('./chat-command.js')).callCommand }),
   },
   dev: {
     usage: `dev <module> ${INSPECT_OPTIONS}`,
     summary: 'serves the inspector for a module, with a chat, and restarts it whenever a source changes',
-    load: async () => (await import('./dev-command.js')).devCommand,
+    load: () => import('./dev-command.js'),
   },
   doctor: {
     usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',
@@ -75,41 +75,41 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       '--module file': 'that of the workers: whether it has the tools of these jobs',
       '--project, --out, --import-ending': 'the generated file, where generate is called with these, too',
     },
-    load: async () => (await import('./doctor-command.js')).doctorCommand,
+    load: () => import('./doctor-command.js'),
   },
   generate: {
     usage:
       'generate [--project tsconfig.json] [--out file] [--import-ending js|ts|none] [--check | --watch] [--strict]',
     summary: 'writes what the types of the toolsets say into a file that the application imports',
-    load: async () => (await import('./generate-command.js')).generateCommand,
+    load: () => import('./generate-command.js'),
   },
   chat: {
     usage: 'chat <module> [--model name | --offline] [--data json]',
     summary: 'a conversation over the tools of a built module, on the terminal',
-    load: async () => (await import('./chat-command.js')).chatCommand,
+    load: () => import('./chat-command.js'),
   },
   eval: {
     usage:
       'eval <module> <cases.jsonl> [--model name] [--url http://…/v1] [--runs n] [--concurrency n] [--min 0.9] [--baseline file] [--accept] [--out file]',
     summary: 'asks a model a file of cases: does it choose the right tools with the right arguments',
-    load: async () => (await import('./eval-command.js')).evalCommand,
+    load: () => import('./eval-command.js'),
   },
   init: {
     usage: 'init',
     summary: 'writes the lines that keep the generated file current into the project’s configuration',
-    load: async () => (await import('./init-command.js')).initCommand,
+    load: () => import('./init-command.js'),
   },
   inspect: {
     usage: `inspect <module> ${INSPECT_OPTIONS}`,
     summary:
       'serves a page on the tools of a built module, for this machine: call them, watch runs, answer them',
-    load: async () => (await import('./inspect-command.js')).inspectCommand,
+    load: () => import('./inspect-command.js'),
   },
   list: {
     usage: 'list <module> [--strict | --schema]',
     summary:
       'lists the tools of a module with the source and the size of their schemas, their strict forms, or the schemas as JSON',
-    load: async () => (await import('./list-command.js')).listCommand,
+    load: () => import('./list-command.js'),
   },
   mcp: {
     usage:
@@ -124,7 +124,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       '--json': 'check: the findings as JSON',
       '--url https://…': 'server-json: where the server is reached',
     },
-    load: async () => (await import('./mcp-command.js')).mcpCommand,
+    load: () => import('./mcp-command.js'),
   },
   runs: {
     usage:
@@ -132,12 +132,12 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary:
       'lists the runs of a store and shows, answers, cancels and recovers them; lists and ends its standing approvals and its schedules',
     options: RUNS_OPTIONS,
-    load: async () => (await import('./runs-command.js')).runsCommand,
+    load: () => import('./runs-command.js'),
   },
   worker: {
     usage: 'worker <module> [--store postgres://…|file]',
     summary: 'takes turns of conversations, runs jobs and recovers runs until SIGTERM or SIGINT',
-    load: async () => (await import('./worker-command.js')).workerCommand,
+    load: () => import('./worker-command.js'),
   },
 };
 
@@ -162,7 +162,8 @@ export async function runCommandLine(
       environment.out(ownHelp(command));
       return 0;
     }
-    return await (await command.load())(rest, environment);
+    const loaded = await command.load();
+    return await loaded.command(rest, environment);
   } catch (error) {
     const fault = userFault(error, command);
     if (fault === undefined) throw error;

@@ -374,7 +374,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
 };
 
 /** `toolwright runs`: lists and answers the runs of a store, and manages its standing approvals and schedules. */
-export const runsCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { values: options, positionals } = parseLine(args, OPTIONS);
   const [name = '', named = '', ...more] = positionals;
   const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
@@ -387,7 +387,7 @@ export const runsCommand: Command = async (args, environment) => {
     throw new UserFault(
       `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
     );
-  const store = await openStore(options.store, environment);
+  await using store = await openStore(options.store, environment);
   const say = (line: string) => environment.out(`${visibleLine(line)}\n`);
   try {
     return await part.run({ store, options, named, say, environment });
@@ -397,8 +397,6 @@ export const runsCommand: Command = async (args, environment) => {
     if (!isAnswer) throw error;
     const line = errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' ');
     throw new UserFault(line, error instanceof UserFault ? error.exitCode : 1);
-  } finally {
-    await store.close();
   }
 };
 
@@ -546,16 +544,12 @@ function sayOutcome(
 
 async function recover({ store, named, options, say, environment }: RunsCall): Promise<number> {
   const onUnknown = oneOfValues('--on-unknown', options['on-unknown'], ['ask', 'error', 'rerun']) ?? 'ask';
-  const module = await openModule(named, environment.folder, 'operator');
-  try {
-    const { recovery = { config: configOfModule(named, module.exports) } } = module;
-    const recovered = await recoverRuns({ store, ...recovery, onUnknown });
-    for (const item of recovered)
-      say(`${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}`);
-    return recovered.every((item) => 'result' in item) ? 0 : 1;
-  } finally {
-    await module.close();
-  }
+  await using module = await openModule(named, environment.folder, 'operator');
+  const { recovery = { config: configOfModule(named, module.exports) } } = module;
+  const recovered = await recoverRuns({ store, ...recovery, onUnknown });
+  for (const item of recovered)
+    say(`${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}`);
+  return recovered.every((item) => 'result' in item) ? 0 : 1;
 }
 
 async function readRun({ store, named: runId }: RunsCall): Promise<KeptRun> {

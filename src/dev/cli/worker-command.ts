@@ -48,7 +48,7 @@ interface Work {
 const KEEP_ALIVE_MS = 2 ** 30;
 
 /** `toolwright worker <module>`: processes waiting work until it is stopped. */
-export const workerCommand: Command = async (args, environment) => {
+export const command: Command = async (args, environment) => {
   const { name, values } = readLine(
     args,
     { store: STRING },
