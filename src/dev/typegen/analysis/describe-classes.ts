@@ -10,9 +10,8 @@ import {
   type TypeHandle,
 } from '../compiler/load-compiler.js';
 import { GENERATED_MARK } from '../printing/print-file.js';
-import { commentOf, describeSchema, settleSchema, writeSchema } from '../types/finish-schema.js';
+import { commentOf, describeSchema, settleSchema } from '../types/finish-schema.js';
 import { literalDefault } from '../types/literal-schema.js';
-import { isStandardSymbol } from '../types/standard-type.js';
 import {
   admitsUndefined,
   type ClassReference,
@@ -28,7 +27,7 @@ import {
   type TypeWalk,
   type WrittenSchema,
 } from '../types/type-walk.js';
-import { dataProperties, writeDecorated, writeType } from '../types/write-type.js';
+import { dataProperties, isStandardSymbol, writeDecorated, writeSchema } from '../types/write-type.js';
 import { type ClassDraft, type Finding, lineOf, type ProjectScan } from './class-draft.js';
 
 /** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
@@ -337,7 +336,6 @@ function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): TypeWalk
     faults: [],
     warnings: [],
     properties: 0,
-    write: (place) => writeType(place, walk),
     decoration: (declaration) => decorationOf(declaration, scan.view, direction),
     classReference: (symbol) => referToClass(symbol, scan),
   };

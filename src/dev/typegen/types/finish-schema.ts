@@ -2,16 +2,7 @@ import { jsonType } from '../../../core/kernel/json.js';
 import { isSchemaNode, nullableSchema } from '../../../tools/schema/keywords.js';
 import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
 import type { CompilerView, SyntaxNode } from '../compiler/load-compiler.js';
-import {
-  admitsUndefined,
-  CodeReference,
-  definedParts,
-  hasFlag,
-  NOTES,
-  type TypePlace,
-  type TypeWalk,
-  type WrittenSchema,
-} from './type-walk.js';
+import { CodeReference, NOTES, type WrittenSchema } from './type-walk.js';
 
 /** Adds a comment to a schema; the comment nearer to the value takes precedence. */
 export function describeSchema(schema: WrittenSchema, comment: DocComment | undefined): WrittenSchema {
@@ -50,11 +41,6 @@ export function settleSchema(schema: WrittenSchema): WrittenSchema {
     ...others,
     description: [...(description === undefined ? [] : [description]), ...notes].join('\n'),
   };
-}
-
-/** The finished schema of a part of a type. */
-export function writeSchema(place: TypePlace, walk: TypeWalk): WrittenSchema {
-  return settleSchema(walk.write(place));
 }
 
 /**
@@ -105,16 +91,4 @@ export function anyOf(schemas: readonly WrittenSchema[]): WrittenSchema {
 /** The schema or `null`; a constant becomes an `enum` with `null`. */
 export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema {
   return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
-}
-
-export function arrayOf(items: WrittenSchema): WrittenSchema {
-  return { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) };
-}
-
-/** `JSON.stringify` writes `null` for holes in a list. */
-export function writeItem(place: TypePlace, walk: TypeWalk): WrittenSchema {
-  const schema = writeSchema(place, walk);
-  const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);
-  const isNullable = definedParts(walk, place.type).some((part) => hasFlag(walk, part, 'Null'));
-  return hasHoles && !isNullable ? orNull(schema) : schema;
 }

@@ -38,8 +38,6 @@ export interface TypeWalk extends WithView {
   readonly warnings: TypeProblem[];
   /** The number of properties so far, nested ones included. */
   properties: number;
-  /** Writes the schema of a part; a member, because direct imports would be circular. */
-  write(place: TypePlace): WrittenSchema;
   /** What a property's decorators define: its type, or that it is not part of arguments or results. */
   decoration(declaration: SyntaxNode): Decoration | undefined;
   /**
