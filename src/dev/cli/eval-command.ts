@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { type LLMProvider, type Message, type ToolSchema } from '../../core/contract/llm-provider.js';
-import { errorMessage } from '../../core/kernel/error-message.js';
+import { causesOf, errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import {
@@ -515,10 +515,14 @@ async function runCases(
   let done = 0;
   const work = async (): Promise<void> => {
     for (const tally of jobs) {
-      const { difference, isUnanswered } = await outcomeOf(ask, tally.asked);
-      if (difference === undefined) tally.passed++;
-      if (isUnanswered) tally.unanswered++;
-      tally.difference ??= difference;
+      try {
+        const difference = await ask(tally.asked);
+        if (difference === undefined) tally.passed++;
+        tally.difference ??= difference;
+      } catch (error) {
+        tally.unanswered++;
+        tally.difference ??= `no reply: ${errorMessage(causesOf(error)[1] ?? error).split('\n', 1)}`;
+      }
       done++;
       if (environment.isTerminal) environment.error(`\r${done} of ${cases.length * runs}`);
     }
@@ -529,20 +533,6 @@ async function runCases(
     const tool = asked.calls.map((call) => call.tool).join(' + ') || '(no tool)';
     return { id: asked.id, tool, runs, ...tally };
   });
-}
-
-interface Outcome {
-  readonly difference?: string | undefined;
-  readonly isUnanswered?: boolean;
-}
-
-async function outcomeOf(ask: Ask, asked: EvalCase): Promise<Outcome> {
-  try {
-    return { difference: await ask(asked) };
-  } catch (error) {
-    const cause: unknown = error instanceof Error ? (error.cause ?? error) : error;
-    return { difference: `no reply: ${errorMessage(cause).split('\n', 1)}`, isUnanswered: true };
-  }
 }
 
 type MadeCall = Extract<CompletionBlock, { readonly type: 'toolCall' }>;

@@ -34,25 +34,17 @@ export const command: Command = async (args, environment) => {
     }
     const found = toolsOfModule(module.exports);
     if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-    return print(listTools(found), values.strict ? printStrict : printTools, environment);
+    const { tools, faults, warnings } = listTools(found);
+    printToolsets(tools, environment);
+    for (const { where, problem, fix } of warnings)
+      environment.error(`warning: ${where}: ${problem} (${fix})\n`);
+    if (values.strict) printStrict(tools, environment);
+    else printTools(tools, environment);
+    if (faults.length === 0) return 0;
+    environment.error(`${new ToolDeclarationError(faults).message}\n`);
+    return 1;
   });
 };
-
-type ToolPrinter = (tools: readonly ListedTool[], environment: CommandEnvironment) => void;
-
-function print(
-  { tools, faults, warnings }: ToolListing,
-  printAll: ToolPrinter,
-  environment: CommandEnvironment,
-): 0 | 1 {
-  printToolsets(tools, environment);
-  for (const { where, problem, fix } of warnings)
-    environment.error(`warning: ${where}: ${problem} (${fix})\n`);
-  printAll(tools, environment);
-  if (faults.length === 0) return 0;
-  environment.error(`${new ToolDeclarationError(faults).message}\n`);
-  return 1;
-}
 
 /** Prints the toolsets that have a description. */
 function printToolsets(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
@@ -133,15 +125,8 @@ interface ListedTool {
   readonly parameters: JsonSchema;
 }
 
-/** The tools of a module and their faults. */
-interface ToolListing {
-  readonly tools: readonly ListedTool[];
-  readonly faults: readonly AuthorFault[];
-  readonly warnings: readonly AuthorFault[];
-}
-
 /** Lists the tools of a module without creating toolsets; those in a registry exist already. */
-function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
+function listTools({ registry, toolsets, tools }: ModuleTools) {
   const behind = tools.flatMap((tool) => boundMethodOf(tool)?.class ?? []);
   const plans = new Map([...toolsets, ...behind].map((toolset) => [toolset, planToolset(toolset)]));
   const own = toolsets.flatMap((toolset) => plans.get(toolset) ?? []);
