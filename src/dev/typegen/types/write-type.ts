@@ -34,7 +34,7 @@ import {
 } from './type-walk.js';
 
 /** The schema of a type. The caller handles `undefined`, which JSON lacks. */
-export function writeType(place: TypePlace, walk: TypeWalk): WrittenSchema {
+function writeType(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const { type, path } = place;
   const node = place.node && isReporting(place.node, type, walk) ? place.node : undefined;
   const alias = node && aliasDeclaration(walk.view, node);
