@@ -2,7 +2,7 @@ import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/
 import { errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen } from '../../core/kernel/async.js';
-import type { Invocation, MaybeLater, OnceValue } from '../call/invocation.js';
+import type { Invocation, MaybeLater } from '../call/invocation.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
@@ -13,13 +13,11 @@ import type { EventSink } from './events.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
 import {
   assistantMessage,
-  type CallEnding,
   type CallingMessage,
-  endingSoFar,
-  isUnanswered,
   keyOfCall,
   openMessage,
   type ParsedCall,
+  recordsOf,
   toolMessage,
 } from './messages.js';
 import { handleIn, storeIfLarge } from './stored-results.js';
@@ -61,21 +59,16 @@ function isDecided({ journal }: ParsedCall): boolean {
   return refused !== undefined || result !== undefined || outcome?.status === 'done';
 }
 
-/** Makes every call of a message, and continues with one outcome for each, in call order, in every case. */
+/** Makes every call of a message; each then has its record or waits. */
 function makeCalls(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
-  const withOutcomes = (outcomes: readonly CallEnding[]) => answerOrSuspend(run, message, outcomes);
-  if (isTruncated(message)) return emitTruncated(run, message).then(withOutcomes);
   const { calls } = message;
+  const next = () => answerOrSuspend(run, message);
+  if (isTruncated(message)) return emitTruncated(run, calls).then(next);
   const scope = new HistoryScope(run.scope, run.messages);
   const [only] = calls;
-  if (only !== undefined && calls.length === 1) {
-    const outcome = makeUnlessMade(run, scope, only);
-    return outcome instanceof Promise
-      ? outcome.then((ended) => withOutcomes([ended]))
-      : withOutcomes([outcome]);
-  }
+  if (only !== undefined && calls.length === 1) return andThen(makeUnlessMade(run, scope, only), next);
   const isOrdered = calls.some((call) => isSequential(run, call));
-  return andThen(isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls), withOutcomes);
+  return andThen(isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls), next);
 }
 
 function isSequential({ tools }: LoopRun, { name }: ParsedCall): boolean {
@@ -87,46 +80,36 @@ function maxConcurrencyOf({ config }: LoopRun): number {
 }
 
 /** A sequential call runs alone, after all earlier calls; if one of those waits, it is held. */
-async function makeInGroups(
-  run: LoopRun,
-  scope: CallScope,
-  calls: readonly ParsedCall[],
-): Promise<readonly CallEnding[]> {
-  const outcomes: CallEnding[] = [];
+async function makeInGroups(run: LoopRun, scope: CallScope, calls: readonly ParsedCall[]): Promise<void> {
   for (let from = 0, to = 0; from < calls.length; from = to) {
     const next = calls.findIndex((call, index) => index >= from && isSequential(run, call));
     to = next === from ? from + 1 : next < 0 ? calls.length : next;
-    const group = calls.slice(from, to);
-    outcomes.push(
-      ...(outcomes.some(isUnanswered) ? group.map(endingSoFar) : await makeParallel(run, scope, group)),
-    );
+    if (calls.slice(0, from).some(isUnanswered)) return;
+    await makeParallel(run, scope, calls.slice(from, to));
   }
-  return outcomes;
 }
 
-/** Makes calls in parallel, up to the configured limit; outcomes are in the order of the calls. */
-function makeParallel(
-  run: LoopRun,
-  scope: CallScope,
-  calls: readonly ParsedCall[],
-): MaybeLater<readonly CallEnding[]> {
+/** Makes calls in parallel, up to the configured limit. */
+function makeParallel(run: LoopRun, scope: CallScope, calls: readonly ParsedCall[]): MaybeLater<unknown> {
   const most = maxConcurrencyOf(run);
   if (calls.length <= most) {
-    const outcomes = calls.map((call) => makeUnlessMade(run, scope, call));
-    const isLater = outcomes.some((outcome) => outcome instanceof Promise);
-    return isLater ? Promise.all(outcomes) : (outcomes as CallEnding[]);
+    const made = calls.map((call) => makeUnlessMade(run, scope, call));
+    return made.some((outcome) => outcome instanceof Promise) ? Promise.all(made) : undefined;
   }
-  const outcomes = new Array<CallEnding>(calls.length);
-  const queue = calls.entries();
+  const queue = calls.values();
   const work = async (): Promise<void> => {
-    for (const [index, call] of queue) outcomes[index] = await makeUnlessMade(run, scope, call);
+    for (const call of queue) await makeUnlessMade(run, scope, call);
   };
-  return Promise.all(Array.from({ length: most }, work)).then(() => outcomes);
+  return Promise.all(Array.from({ length: most }, work));
 }
 
-function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<CallEnding> {
-  if (call.record !== undefined || call.suspension !== undefined) return endingSoFar(call);
+function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
+  if (call.record !== undefined || call.suspension !== undefined) return undefined;
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
+}
+
+function isUnanswered({ record }: ParsedCall): boolean {
+  return record === undefined;
 }
 
 function isTruncated({ finishReason }: CallingMessage): boolean {
@@ -143,16 +126,14 @@ function truncated(message: CallingMessage): CallingMessage {
   return { ...message, calls };
 }
 
-async function emitTruncated({ sink }: LoopRun, { calls }: CallingMessage): Promise<readonly CallEnding[]> {
-  const records = calls.flatMap(({ record }) => record ?? []);
-  for (const record of records) {
+async function emitTruncated({ sink }: LoopRun, calls: readonly ParsedCall[]): Promise<void> {
+  for (const record of recordsOf(calls)) {
     await emitStart(sink, record);
     await emitEnd(sink, record);
   }
-  return records;
 }
 
-async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promise<CallEnding> {
+async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promise<void> {
   const { scope, messages } = run;
   const { id: callId, name: tool, arguments: args } = call;
   await sink({ type: 'call-start', callId, tool, arguments: args });
@@ -160,11 +141,11 @@ async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promi
     void sink({ type: 'call-progress', callId, tool, arguments: args, update });
     return scope.onUpdate?.(update, of);
   };
-  const outcome = await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
-  if (isUnanswered(outcome))
-    await sink({ type: 'call-suspended', callId, tool, pending: pendingOf(run, outcome, call) });
-  else await emitEnd(sink, outcome);
-  return outcome;
+  await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
+  const { record } = call;
+  if (record === undefined)
+    await sink({ type: 'call-suspended', callId, tool, pending: pendingOf(run, call) });
+  else await emitEnd(sink, record);
 }
 
 function emitStart(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
@@ -177,32 +158,28 @@ function emitEnd(sink: EventSink | undefined, record: CallRecord): void | Promis
   return sink?.({ type: 'call-end', callId, tool, result, record });
 }
 
-function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<CallEnding> {
-  return run.checkpointer === undefined
-    ? invokeCall(run, scope, call)
-    : makeSaved(run, run.checkpointer, { scope, call });
-}
-
-/** The sink receives the end of a call once it is committed; the run itself does not wait for that. */
-function makeSaved(
-  run: LoopRun,
-  checkpointer: Checkpointer,
-  { scope, call }: { readonly scope: CallScope; readonly call: ParsedCall },
-): MaybeLater<CallEnding> {
-  const keepOnce = (done: OnceValue): Promise<void> => checkpointer.saveOnce(call, done);
-  const saving = checkpointer.savesOnce ? { ...call, keepOnce } : call;
-  const save = (outcome: CallEnding): MaybeLater<CallEnding> => {
-    const saved = checkpointer.save(call, outcome);
-    return saved === undefined || run.sink === undefined ? outcome : saved.then(() => outcome);
+function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
+  const { checkpointer, sink } = run;
+  if (checkpointer === undefined) return invokeCall(run, scope, call);
+  if (checkpointer.savesOnce) call.keepOnce = (done) => checkpointer.saveOnce(call, done);
+  // The sink receives the end of a call once it is committed; the run itself does not wait for that.
+  const save = (): MaybeLater<void> => {
+    const saved = checkpointer.save(call);
+    return sink === undefined ? undefined : saved;
   };
-  const make = (): MaybeLater<CallEnding> => andThen(invokeCall(run, scope, saving), save);
   const start = canRun(run, call) ? checkpointer.start(call) : undefined;
-  return start === undefined ? make() : start.then(make);
+  return andThen(
+    andThen(start, () => invokeCall(run, scope, call)),
+    save,
+  );
 }
 
-function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<CallEnding> {
+function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
   // A reported outcome, such as that the call was done, also counts in a run that ends.
-  if (scope.signal?.aborted && !isDecided(call)) return abortedCall(run, call);
+  if (scope.signal?.aborted && !isDecided(call)) {
+    call.record = abortedCall(run, call);
+    return undefined;
+  }
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
   // A synchronous tool cannot have waited for its own run, and tracking costs more than a small tool.
@@ -213,23 +190,27 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
     : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     synchronous.delete(call.name);
-    return made.then((invocation) => outcomeOf(run, call, { invocation, children }));
+    return made.then((invocation) => settle(run, call, { invocation, children }));
   }
   if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
-  return outcomeOf(run, call, { invocation: made, children });
+  return settle(run, call, { invocation: made, children });
 }
 
-function outcomeOf(
+function settle(
   run: LoopRun,
   call: ParsedCall,
   { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
-): MaybeLater<CallEnding> {
-  if (invocation.status === 'suspended')
-    return { call, suspension: invocation.suspension, inner: children?.close() ?? call.inner };
-  let record = children ? children.finish(invocation.record) : invocation.record;
-  if (call.journal !== undefined) record = { ...record, ...givenAnswers(call) };
-  const isLarge = run.results !== undefined && isCutDetails(record.result.details);
-  return isLarge ? storeIfLarge(run, call, record) : record;
+): MaybeLater<void> {
+  if (invocation.status === 'suspended') {
+    call.suspension = invocation.suspension;
+    call.inner = children?.close() ?? call.inner;
+    return undefined;
+  }
+  const record = children ? children.finish(invocation.record) : invocation.record;
+  call.record = call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
+  return run.results !== undefined && isCutDetails(record.result.details)
+    ? storeIfLarge(run, call)
+    : undefined;
 }
 
 function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 'answers'> {
@@ -238,17 +219,14 @@ function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 
 }
 
 /** Answers the calls, or suspends the run if any of them wait. */
-function answerOrSuspend(
-  run: LoopRun,
-  message: CallingMessage,
-  outcomes: readonly CallEnding[],
-): MaybeLater<LoopEnd | undefined> {
-  if (!outcomes.some(isUnanswered)) return addAnswers(run, outcomes as readonly CallRecord[]);
-  const closed = closedCall(run, outcomes);
-  const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
+function answerOrSuspend(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
+  const { calls } = message;
+  if (!calls.some(isUnanswered)) return addAnswers(run, recordsOf(calls));
+  const closed = closedCall(run, calls);
+  const end = closed === undefined ? suspended(run, message) : undefined;
   if (end?.state !== undefined && run.budget?.question !== undefined)
     return emitQuestion(run, end.state).then(() => end);
-  return end ?? answerForUnanswered(run, outcomes, closed ?? ((call) => notSaved(run, call)));
+  return end ?? answerForUnanswered(run, calls, closed ?? ((call) => notSaved(run, call)));
 }
 
 function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
@@ -285,11 +263,11 @@ function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopE
 /** The answers to open calls of a run that ends anyway, without questions; `undefined` if it continues. */
 function closedCall(
   run: LoopRun,
-  outcomes: readonly CallEnding[],
+  calls: readonly ParsedCall[],
 ): ((call: ParsedCall) => CallRecord) | undefined {
   const { signal, retries, budget } = run;
   if (signal?.aborted) return (call) => abortedCall(run, call);
-  const error = retries.foresee(recordsAmong(outcomes)) ?? budget?.endInsteadOfAsking;
+  const error = retries.foresee(recordsOf(calls)) ?? budget?.endInsteadOfAsking;
   if (error === undefined) return undefined;
   return (call) => {
     const failed = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
@@ -299,49 +277,35 @@ function closedCall(
 }
 
 /** `undefined` if the run cannot be written as JSON; the history is then unchanged. */
-function suspended(
-  run: LoopRun,
-  message: CallingMessage,
-  outcomes: readonly CallEnding[],
-): LoopEnd | undefined {
+function suspended(run: LoopRun, message: CallingMessage): LoopEnd | undefined {
   const { messages, toolCalls } = run;
   // The history of a suspended run ends before the message with open calls.
   const open = messages.splice(-1);
-  const stored = openMessage(message, (call, index) => storedCall(outcomes[index] as CallEnding, call));
+  const stored = openMessage(message, storedCall);
   const state = suspendRun(run, run.budget === undefined ? stored : withQuestion(run, stored));
   if (state === undefined) {
     messages.push(...open);
     return undefined;
   }
-  toolCalls.push(...recordsAmong(outcomes));
+  toolCalls.push(...recordsOf(message.calls));
   return { status: 'suspended', state };
-}
-
-function recordsAmong(outcomes: readonly CallEnding[]): readonly CallRecord[] {
-  return outcomes.filter((outcome): outcome is CallRecord => !isUnanswered(outcome));
 }
 
 /** The sink receives the end of every call, including those that are answered without being executed. */
 async function answerForUnanswered(
   run: LoopRun,
-  outcomes: readonly CallEnding[],
+  calls: readonly ParsedCall[],
   answerFor: (call: ParsedCall) => CallRecord,
 ): Promise<LoopEnd | undefined> {
-  const { sink } = run;
-  const records: CallRecord[] = [];
-  for (const outcome of outcomes) {
-    if (!isUnanswered(outcome)) {
-      records.push(outcome);
-      continue;
-    }
-    const { call, suspension, inner } = outcome;
-    const record = answerFor({ ...call, suspension, inner });
-    records.push(record);
-    await run.checkpointer?.save(call, record);
-    if (suspension === undefined) await emitStart(sink, record);
+  const { sink, checkpointer } = run;
+  for (const call of calls.filter(isUnanswered)) {
+    const record = answerFor(call);
+    call.record = record;
+    await checkpointer?.save(call);
+    if (call.suspension === undefined) await emitStart(sink, record);
     await emitEnd(sink, record);
   }
-  return addAnswers(run, records);
+  return addAnswers(run, recordsOf(calls));
 }
 
 function notSaved(run: LoopRun, call: ParsedCall): CallRecord {

@@ -12,7 +12,7 @@ import type { FinalAnswer } from './final-answer.js';
 import type { FoldedRun } from './fold-run.js';
 import type { GivenHistory } from './given-history.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
-import type { CallEnding, CallingMessage, ParsedCall, SentMessages } from './messages.js';
+import type { CallingMessage, ParsedCall, SentMessages } from './messages.js';
 import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
@@ -29,7 +29,8 @@ export interface Checkpointer {
   /** A message was accepted, and is the last of the history; its calls at these indices begin. */
   open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
   start(call: ParsedCall): Promise<void> | undefined;
-  save(call: ParsedCall, outcome: CallEnding): Promise<void> | undefined;
+  /** The call has its record, or its waits. */
+  save(call: ParsedCall): Promise<void> | undefined;
   /** Saves a value of `context.once`; rejects if the run is lost. */
   saveOnce(call: ParsedCall, done: OnceValue): Promise<void>;
   /** The run has ended or is suspended; returns the result, with the error of the store if there was one. */

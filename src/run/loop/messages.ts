@@ -67,19 +67,20 @@ function legalName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
 }
 
-/** A call with parsed arguments, for the history and for the tool. */
+/**
+ * A call with parsed arguments, for the history and for the tool. It gets its `record`, or its `suspension` if it
+ * waits; a call with neither has not begun, or was running when its process crashed.
+ */
 export interface ParsedCall extends ToolCall {
   readonly read: ReadArguments;
   /** The arguments as JSON text of an object; absent if JSON cannot represent them. */
   readonly text: string | undefined;
   /** The journal of a call that was suspended. */
   readonly journal?: CallJournal;
-  /** The record of a call that had its answer before the run was suspended. */
-  readonly record?: CallRecord;
-  /** Set for a call that still waits: it is not executed. */
-  readonly suspension?: Suspension;
+  record?: CallRecord;
+  suspension?: Suspension;
   /** The runs that its tool had started when it was suspended. */
-  readonly inner?: readonly StoredInnerRun[];
+  inner?: readonly StoredInnerRun[] | undefined;
   /** It was running when its process crashed, and its outcome is unknown. */
   readonly hasBegun?: true;
   /** Whether it had begun as a job. */
@@ -89,7 +90,7 @@ export interface ParsedCall extends ToolCall {
   readonly place: CallPlace;
   /** The original call, if the model called this tool through another one. */
   readonly wire?: WireCall;
-  readonly keepOnce?: KeepOnce;
+  keepOnce?: KeepOnce;
 }
 
 /** The key of a call's effect, as its tool receives it. */
@@ -132,23 +133,9 @@ export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
   return providerItems === undefined ? call : { ...call, providerItems };
 }
 
-/** A call without an answer: it waits for one, or (`held`) for calls that do. */
-interface UnansweredCall {
-  readonly call: ParsedCall;
-  /** Absent for a call that has not begun. */
-  readonly suspension?: Suspension;
-  readonly inner?: readonly StoredInnerRun[] | undefined;
-}
-
-export type CallEnding = CallRecord | UnansweredCall;
-
-export function isUnanswered(outcome: CallEnding): outcome is UnansweredCall {
-  return 'call' in outcome;
-}
-
-/** The outcome of a call that is not executed now: its record, or its waits so far. */
-export function endingSoFar(call: ParsedCall): CallEnding {
-  return call.record ?? { call, suspension: call.suspension, inner: call.inner };
+/** The records of those calls that are answered. */
+export function recordsOf(calls: readonly ParsedCall[]): readonly CallRecord[] {
+  return calls.flatMap(({ record }) => record ?? []);
 }
 
 /**

@@ -20,13 +20,7 @@ import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
 import { type Checkpointer, type LoopRun, NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
-import {
-  type CallEnding,
-  type CallingMessage,
-  endingSoFar,
-  openMessage,
-  type ParsedCall,
-} from './messages.js';
+import { type CallingMessage, openMessage, type ParsedCall } from './messages.js';
 import {
   checkRun,
   type ResumeConfig,
@@ -138,11 +132,11 @@ class StepCheckpointer implements Checkpointer {
     return this.#commit();
   }
 
-  save(call: ParsedCall, outcome: CallEnding): Promise<void> | undefined {
+  save(call: ParsedCall): Promise<void> | undefined {
     const { index } = call.place;
     if (this.#settled[index]) return undefined;
     this.#settled[index] = true;
-    this.#add(index, jsonCall(outcome, call));
+    this.#add(index, jsonCall(call));
     this.#soon ??= nextTurn().then(() => {
       this.#soon = undefined;
       return this.#commit();
@@ -203,7 +197,7 @@ class StepCheckpointer implements Checkpointer {
   }
 
   #unsettledCall(call: ParsedCall, index: number): StoredCall {
-    const stored = jsonCall(endingSoFar(call), call);
+    const stored = jsonCall(call);
     if (stored.status !== 'held') return stored;
     const { journal, inner } = call;
     if (!this.#begun[index])
@@ -272,9 +266,9 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
   throw new ToolwrightError('RunStoreFailed', 'The run cannot be kept: JSON cannot say its history.');
 }
 
-/** The outcome of a call, always as JSON: fields that JSON cannot represent are omitted, and the others are kept. */
-function jsonCall(outcome: CallEnding, call: ParsedCall): StoredCall {
-  const stored = storedCall(outcome, call);
+/** A call, always as JSON: fields that JSON cannot represent are omitted, and the others are kept. */
+function jsonCall(call: ParsedCall): StoredCall {
+  const stored = storedCall(call);
   // The store writes it as JSON immediately.
   const plain = jsonPart(stored);
   if (plain !== undefined) return plain as StoredCall;

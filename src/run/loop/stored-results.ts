@@ -38,10 +38,11 @@ export function resultStoreOf(
 }
 
 /** Stores the whole of a cut result: the model receives its beginning, its structure, and a handle. */
-export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallRecord): Promise<CallRecord> {
+export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void> {
   const { results, runId, config } = run;
-  const { forLLM, content, details } = record.result;
-  if (results === undefined || !isCutDetails(details)) return record;
+  const { record } = call;
+  const { details } = record?.result ?? {};
+  if (results === undefined || record === undefined || !isCutDetails(details)) return;
   const { full } = details;
   // The same for the same call, also if it is executed again.
   const about = canonicalJson([runId, call.id, call.place.step, call.place.index]);
@@ -51,8 +52,9 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallR
   } catch (error) {
     const what = 'A large result could not be kept; it was cut';
     logFailure(config.logger, { what, error, at: { tool: record.name } });
-    return record;
+    return;
   }
+  const { forLLM, content } = record.result;
   const text = beginning(forLLM, { full, handle });
   const kept = { handle, characters: full.length };
   const result = new ToolResult({
@@ -61,7 +63,7 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallR
     content: content && withText(content, text),
     details: withoutUndefined({ kept, details: details.details }),
   });
-  return { ...record, result };
+  call.record = { ...record, result };
 }
 
 /** Only the run that a result belongs to can read it, even if it is stored under the enclosing run. */

@@ -14,7 +14,7 @@ import type { CallPlace } from '../call/effect-key.js';
 import { storedResult } from '../call/result-text.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
-import { type CallEnding, isUnanswered, type ParsedCall, parseCall } from './messages.js';
+import { type ParsedCall, parseCall } from './messages.js';
 import { sentNames } from './offered-tools.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 
@@ -91,16 +91,15 @@ export function progressOf(run: LoopRun): RunProgress {
   });
 }
 
-/** The outcome of a call in the form for the state of a run. */
-export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
-  const { id, name, providerItems, wire, text } = call;
+/** A call in the form for the state of a run. */
+export function storedCall(call: ParsedCall): StoredCall {
+  const { id, name, providerItems, wire, text, record, suspension, inner } = call;
   // As the model sent them, even if the tool has changed the object since. Parts that JSON cannot represent are
   // omitted.
   const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
   const args = (jsonPart(sent) ?? '') as ParsedCall['arguments'];
   const items = withoutUndefined({ providerItems, wire });
-  if (!isUnanswered(outcome)) return { status: 'settled', record: storedRecord(outcome, args), ...items };
-  const { suspension, inner } = outcome;
+  if (record !== undefined) return { status: 'settled', record: storedRecord(record, args), ...items };
   if (suspension === undefined) return { status: 'held', id, name, arguments: args, ...items };
   const runs = inner?.length ? { inner } : {};
   return { status: 'waiting', id, name, arguments: args, ...suspension, ...runs, ...items };
@@ -168,9 +167,9 @@ export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>
 }
 
 /** The waits of a call of a running run; empty if JSON cannot represent the call, because it then cannot wait. */
-export function pendingOf(run: LoopRun, outcome: CallEnding, call: ParsedCall): readonly PendingCall[] {
+export function pendingOf(run: LoopRun, call: ParsedCall): readonly PendingCall[] {
   try {
-    const open = { content: '', calls: [storedCall(outcome, call)] };
+    const open = { content: '', calls: [storedCall(call)] };
     return openWaits({ ...run, open }).map(({ pending }) => pending);
   } catch {
     return [];
