@@ -1,17 +1,12 @@
 import { type Answer, isNobody, type PendingKind, type Wait } from '../../core/contract/call.js';
 import type { Logger } from '../../core/contract/ports.js';
-import type {
-  RunState,
-  StoredCall,
-  StoredInnerRun,
-  StoredWaitingCall,
-} from '../../core/contract/run-state.js';
+import type { RunState, StoredInnerRun, StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import type { CheckedArguments } from '../call/call-pipeline.js';
 import { logFailure } from '../call/failure-log.js';
-import { registryOf } from '../call/tool-registry.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import {
   approvalWait,
   approverOf,
@@ -29,7 +24,7 @@ import { toolsOfAgents, waitsOf } from './child-runs.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
-import { type Remembering, rememberAnswers, withGiven } from './standing-approvals.js';
+import { type AnsweredCall, type Remembering, rememberAnswers, withGiven } from './standing-approvals.js';
 import {
   isSignedWith,
   openWaits,
@@ -92,63 +87,58 @@ export function resumeWith(
   given: unknown,
   { answers, answeredBy, scope = {}, model, isCertain = false, isTrial = false }: Resumption,
 ): RunState | Promise<RunState> {
-  const secret = config?.stateSecret;
+  const { stateSecret: secret, tools, store, logger } = config;
   const valid = validateState(given, secret);
   const { state } = valid;
+  const { owner } = state;
   const isSigned = state.signature !== undefined;
   const isKnown = isCertain || (isSigned && isSignedWith(state, secret));
-  checkOwner({ owner: state.owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
-  const approved = new Map<StoredCall, AskedApproval>();
-  const answered = applyAnswers(valid, answers, { answeredBy, approved });
-  const withModel = (calls: readonly StoredCall[]): RunState => ({
-    ...withCalls(state, calls),
-    ...(model && { model }),
-  });
-  if (approved.size === 0 && !needTools(answered)) return withModel(answered);
-  const tools = config?.tools && onlyKnown(registryOf(config.tools), state.tools);
-  const checking: Checking = {
-    store: config?.store,
-    conversationId: scope.conversationId,
-    answeredBy,
-    isTrial,
-    tools,
-    // The process that continues the run has the tools, and checks.
-    isLeft: isTrial && tools === undefined,
-    owner: state.owner,
-    logger: config?.logger,
-    approved,
-    notAllowed: [],
-    changes: new Map(),
-    faults: [],
-  };
-  return finishAnswers(state, answered, checking).then(withModel);
-}
-
-interface AskedApproval {
-  readonly call: StoredWaitingCall;
-  readonly wait: Wait;
-}
-
-interface GivenAnswers {
-  readonly answers: ReadonlyMap<string, Answer>;
-  readonly answeredBy: unknown;
-  /** The calls that they approve, or let run again. */
-  readonly approved: Map<StoredCall, AskedApproval>;
-  readonly faults: string[];
-  /** The id from the caller, for messages. */
-  readonly label: (id: string) => string;
-}
-
-/** Writes answers into the calls that wait for them, also in nested runs; the given state does not change. */
-function applyAnswers(
-  valid: ValidState,
-  answers: readonly Answer[],
-  given: Pick<GivenAnswers, 'answeredBy' | 'approved'>,
-): readonly StoredCall[] {
-  if (!Array.isArray(answers)) throw invalidAnswers(['answers is not an array']);
-  const pending = new Set(valid.waits.map((open) => open.pending.id));
-  const byId = new Map<string, Answer>();
+  checkOwner({ owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
   const faults: string[] = [];
+  const taking = { answers: answersById(valid, answers, faults), answeredBy, faults };
+  const run = openRun(valid, taking, (id) => id);
+  if (faults.length > 0) throw invalidAnswers(faults);
+  const withModel = (answered: RunState): RunState => (model ? { ...answered, model } : answered);
+  const calls = [...callsIn(run)];
+  if (!calls.some(needsTools)) return withModel(written(run, ({ now }) => now));
+  const { conversationId } = scope;
+  const checking = { store, conversationId, answeredBy, isTrial, owner, logger, faults, notAllowed: [] };
+  const known = tools && onlyKnown(registryOf(tools), state.tools);
+  // The process that continues the run has the tools, and checks.
+  giveTools(run, known, isTrial && known === undefined);
+  return checkAnswers(run, calls, checking).then(() => withModel(written(run, ({ now }) => now)));
+}
+
+/** A run whose waiting calls are being answered: the suspended run, or a run inside one of its calls. */
+interface OpenRun {
+  readonly state: RunState;
+  readonly calls: readonly OpenCall[];
+  tools?: ToolRegistry | undefined;
+  /** Another process, which continues the run, has the tools, or a tool that runs a model itself. */
+  isLeft: boolean;
+}
+
+/** A waiting call: as it waited, and with its answers. */
+interface OpenCall extends AnsweredCall {
+  readonly run: OpenRun;
+  readonly before: StoredWaitingCall;
+  /** Its wait that was answered with an approval, or with a report that the call was done. */
+  readonly approved: Wait | undefined;
+  /** The runs inside the call that wait. */
+  readonly inner: ReadonlyMap<number, OpenRun>;
+  /** Its tool no longer accepts it as it was approved: the call with the current question. */
+  changed?: { readonly asked: StoredWaitingCall; readonly change: string };
+}
+
+/** The answers by the ids of the waits. */
+function answersById(
+  { waits }: ValidState,
+  answers: readonly Answer[],
+  faults: string[],
+): ReadonlyMap<string, Answer> {
+  if (!Array.isArray(answers)) throw invalidAnswers(['answers is not an array']);
+  const pending = new Set(waits.map((open) => open.pending.id));
+  const byId = new Map<string, Answer>();
   for (const answer of answers as readonly Answer[]) {
     const id = Object(answer).id as unknown;
     if (typeof id !== 'string') faults.push('an answer without an id');
@@ -156,53 +146,77 @@ function applyAnswers(
     else if (pending.has(id)) byId.set(id, answer);
     else faults.push(`'${id}' is not pending: it was answered before, or belongs to another run or call`);
   }
-  const calls = answerOpen(valid, { ...given, answers: byId, faults, label: (id) => id });
-  if (faults.length > 0) throw invalidAnswers(faults);
-  return calls;
+  return byId;
 }
 
-function answerOpen({ state, waits }: ValidState, given: GivenAnswers): readonly StoredCall[] {
-  return state.open.calls.map((call) => {
-    if (call.status !== 'waiting') return call;
-    const own = waits.filter((open) => open.call === call);
-    const answered = answerCall(call, own, given);
-    return call.inner === undefined || answered.journal.refused !== undefined
-      ? answered
-      : answerChildren(answered, own, given);
-  });
+interface TakenAnswers {
+  readonly answers: ReadonlyMap<string, Answer>;
+  readonly answeredBy: unknown;
+  readonly faults: string[];
 }
 
-function answerCall(
+/**
+ * Applies answers to the calls that wait for them, also in runs inside calls; the given state does not change. `idOf`
+ * is the id under which the outermost run asks.
+ */
+function openRun({ state, waits }: ValidState, taken: TakenAnswers, idOf: (id: string) => string): OpenRun {
+  const calls: OpenCall[] = [];
+  const run: OpenRun = { state, calls, isLeft: false };
+  for (const before of state.open.calls) {
+    if (before.status !== 'waiting') continue;
+    const own = waits.filter((open) => open.call === before);
+    const { now, approved } = answeredCall(before, own, { ...taken, idOf });
+    const inner = new Map<number, OpenRun>();
+    // A refusal answers the whole call.
+    for (const { run: number, state: suspended } of now.journal.refused === undefined
+      ? (now.inner ?? [])
+      : []) {
+      if (suspended === undefined) continue;
+      const ids = new Map(
+        own.flatMap(({ wait, pending }) =>
+          wait.inner?.run === number ? [[wait.inner.id, idOf(pending.id)] as const] : [],
+        ),
+      );
+      // It comes from outside, like the enclosing state.
+      inner.set(
+        number,
+        openRun(validateState(suspended, undefined), taken, (id) => ids.get(id) ?? id),
+      );
+    }
+    calls.push({ run, before, now, approved, inner });
+  }
+  return run;
+}
+
+function answeredCall(
   call: StoredWaitingCall,
   waits: ValidState['waits'],
-  { answers, answeredBy, approved, faults, label }: GivenAnswers,
-): StoredWaitingCall {
-  let current = call;
-  let asked: Wait | undefined;
+  { answers, answeredBy, faults, idOf }: TakenAnswers & { readonly idOf: (id: string) => string },
+): Pick<OpenCall, 'now' | 'approved'> {
+  let now = call;
+  let approved: Wait | undefined;
   for (const { wait, pending } of waits) {
     if (wait.inner !== undefined) continue;
-    const answer = answers.get(pending.id);
+    const id = idOf(pending.id);
+    const answer = answers.get(id);
     if (answer === undefined) {
       if (!isExpired(wait)) continue;
       // The refusal ends the call, so it has no other waits.
       const refused = { reason: `${UNANSWERED[wait.kind]} until ${wait.expiresAt}`, expired: true } as const;
-      current = { ...current, journal: { ...current.journal, refused }, waits: [] };
+      now = { ...now, journal: { ...now.journal, refused }, waits: [] };
       continue;
     }
-    const outcome = withAnswer({ wait, journal: current.journal }, answer);
+    const outcome = withAnswer({ wait, journal: now.journal }, answer);
     if (!outcome.ok) {
-      faults.push(`'${label(pending.id)}' (${pending.tool}): ${outcome.problem}`);
+      faults.push(`'${id}' (${pending.tool}): ${outcome.problem}`);
       continue;
     }
     const journal = withGiven(outcome.journal, wait, answeredBy);
-    // A refusal answers the whole call.
-    const left = journal.refused === undefined ? current.waits.filter((other) => other !== wait) : [];
-    current = { ...current, journal, waits: left };
-    if ((wait.kind === 'approval' || wait.kind === 'outcome') && needsApprover(answer)) asked = wait;
+    const left = journal.refused === undefined ? now.waits.filter((other) => other !== wait) : [];
+    now = { ...now, journal, waits: left };
+    if ((wait.kind === 'approval' || wait.kind === 'outcome') && needsApprover(answer)) approved = wait;
   }
-  if (asked !== undefined && current.journal.refused === undefined)
-    approved.set(current, { call, wait: asked });
-  return current;
+  return { now, approved: now.journal.refused === undefined ? approved : undefined };
 }
 
 const UNANSWERED: Readonly<Record<PendingKind, string>> = {
@@ -212,38 +226,32 @@ const UNANSWERED: Readonly<Record<PendingKind, string>> = {
   outcome: 'nobody said what came of it',
 };
 
-/** Answers the waits of runs inside a call; their remaining waits become those of the call. */
-function answerChildren(
-  call: StoredWaitingCall,
-  waits: ValidState['waits'],
-  given: GivenAnswers,
-): StoredWaitingCall {
-  const inner = (call.inner ?? []).map((known): StoredInnerRun => {
-    const { run, state } = known;
-    if (state === undefined) return known;
-    const own = waits.filter(({ wait }) => wait.inner?.run === run);
-    const ids = new Map(own.map(({ wait, pending }) => [wait.inner?.id ?? '', pending.id]));
-    const answers = new Map<string, Answer>();
-    for (const [id, outer] of ids) {
-      const answer = given.answers.get(outer);
-      if (answer !== undefined) answers.set(id, { ...answer, id });
-    }
-    const label = (id: string): string => given.label(ids.get(id) ?? id);
-    // It comes from outside, like the enclosing state.
-    const valid = validateState(state, undefined);
-    return { run, state: withCalls(valid.state, answerOpen(valid, { ...given, answers, label })) };
-  });
-  return withChildren(call, inner);
+/** The waiting calls of a run, each before those of the runs inside it. */
+function* callsIn({ calls }: OpenRun): Generator<OpenCall> {
+  for (const call of calls) {
+    yield call;
+    for (const run of call.inner.values()) yield* callsIn(run);
+  }
 }
 
-function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[]): StoredWaitingCall {
-  const own = call.waits.filter((wait) => wait.inner === undefined);
-  return { ...call, inner, waits: [...own, ...waitsOf(inner)] };
-}
-
-/** A state with these calls, and their waits. */
-function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
-  const open = { ...state.open, calls };
+/** The state of a run with the chosen form of each waiting call; waits of runs inside a call are also those of the call. */
+function written({ state, calls }: OpenRun, choose: (call: OpenCall) => StoredWaitingCall): RunState {
+  const changed = new Map(
+    calls.map((call) => {
+      const chosen = choose(call);
+      if (call.inner.size === 0) return [call.before, chosen];
+      const inner = (chosen.inner ?? []).map((known): StoredInnerRun => {
+        const run = call.inner.get(known.run);
+        return run === undefined ? known : { run: known.run, state: written(run, choose) };
+      });
+      const own = chosen.waits.filter((wait) => wait.inner === undefined);
+      return [call.before, { ...chosen, inner, waits: [...own, ...waitsOf(inner)] }];
+    }),
+  );
+  const open = {
+    ...state.open,
+    calls: state.open.calls.map((call) => changed.get(call as StoredWaitingCall) ?? call),
+  };
   const version = Math.max(stateVersion({ ...state, open }), state.version) as RunState['version'];
   return { ...state, version, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
 }
@@ -256,103 +264,89 @@ function invalidAnswers(faults: readonly string[]): ToolwrightError {
   );
 }
 
-/** Whether answers need the tools of their calls, to check edits and determine standing approvals. */
-function needTools(calls: readonly StoredCall[]): boolean {
-  return calls.some((call) => {
-    if (call.status !== 'waiting') return false;
-    const { remember, standing } = call.journal;
-    // A policy stores its approvals when the call is made.
-    const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
-    if (isForStore || isUncheckedEdit(call)) return true;
-    return call.inner?.some(({ state }) => state !== undefined && needTools(state.open.calls)) ?? false;
-  });
+/** Whether the tool of a call is needed, to check its approval or its edit, or to determine a standing approval. */
+function needsTools({ now, approved }: OpenCall): boolean {
+  const { remember, standing } = now.journal;
+  // A policy stores its approvals when the call is made.
+  const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
+  return approved !== undefined || isForStore || isUncheckedEdit(now);
 }
 
 function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {
   return edited !== undefined && edited.isChecked === undefined;
 }
 
-/** The data for finishing answers, and its findings. */
-interface Checking extends Omit<Remembering, 'state'>, Pick<GivenAnswers, 'approved'> {
-  /** Another process, which continues the run, has the tools, or a tool that runs a model itself. */
-  readonly isLeft: boolean;
+/** Gives a run its tools, and the runs inside its calls those of their agents. */
+function giveTools(run: OpenRun, tools: ToolRegistry | undefined, isLeft: boolean): void {
+  run.tools = tools;
+  run.isLeft = isLeft;
+  for (const { now, inner } of run.calls) {
+    const tool = tools?.offered(now.name);
+    const ofAgent = inner.size > 0 && tool ? toolsOfAgents.get(tool)?.(now.journal.arguments) : undefined;
+    // The tools of a tool that runs a model itself are unknown before they run: the calls are checked then.
+    for (const child of inner.values()) giveTools(child, ofAgent, isLeft || ofAgent === undefined);
+  }
+}
+
+/** The data for checking answers, and the faults. */
+interface Checking extends Remembering {
   readonly owner: unknown;
   readonly logger: Logger | undefined;
-  /** Calls that this user may not approve. */
+  /** Why this user may not approve calls. */
   readonly notAllowed: string[];
-  /** Approved calls that their tool no longer accepts, as they waited, and the current question. */
-  readonly changes: Map<StoredCall, { readonly asked: StoredCall; readonly change: string }>;
 }
 
-/** Reports all faults before an approval for later calls is stored. */
-async function finishAnswers(
-  state: RunState,
-  calls: readonly StoredCall[],
-  checking: Checking,
-): Promise<readonly StoredCall[]> {
-  const checked = await checkedCalls(calls, checking);
-  const { notAllowed, changes, faults, isLeft } = checking;
-  if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
-  if (changes.size > 0) {
-    const change = [...changes.values()].map(({ change }) => change).join(' ');
-    const asked = state.open.calls.map((call) => changes.get(call)?.asked ?? call);
-    const message = `No answer was taken, and nothing has run. ${change}`;
-    throw new ToolsChanged(message, withCalls(state, asked));
-  }
-  if (isLeft) return checked;
-  const answered = { ...state, open: { ...state.open, calls: checked } };
-  await rememberedCalls(answered, { ...checking, isTrial: true });
-  if (faults.length > 0) throw invalidAnswers(faults);
-  return rememberedCalls(answered, checking);
-}
-
-function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise<readonly StoredCall[]> {
-  return Promise.all(
-    calls.map((call) => {
-      if (call.status !== 'waiting') return call;
-      const asked = checking.approved.get(call);
-      if (asked !== undefined) return checkApproval(call, asked, checking);
-      return withChildCalls(call, checking, ({ open }, inner) => checkedCalls(open.calls, inner));
-    }),
+/** Checks approved calls. Reports all faults before an approval for later calls is stored. */
+async function checkAnswers(run: OpenRun, calls: readonly OpenCall[], checking: Checking): Promise<void> {
+  await Promise.all(
+    calls.map((call) => call.approved && checkApproval(call, { ...checking, wait: call.approved })),
   );
+  const { notAllowed, faults } = checking;
+  if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
+  const changes = calls.flatMap(({ changed }) => changed?.change ?? []);
+  if (changes.length > 0) {
+    const message = `No answer was taken, and nothing has run. ${changes.join(' ')}`;
+    throw new ToolsChanged(
+      message,
+      written(run, ({ changed, before }) => changed?.asked ?? before),
+    );
+  }
+  if (!run.isLeft) await rememberAnswers(calls, checking);
+  if (faults.length > 0 && !run.isLeft) throw invalidAnswers(faults);
 }
+
+type ApprovalCheck = Checking & { readonly wait: Wait };
 
 /** Checks that the user may let a call run, and that its tool still accepts the approved arguments. */
-async function checkApproval(
-  call: StoredWaitingCall,
-  { call: before, wait }: AskedApproval,
-  checking: Checking,
-): Promise<StoredCall> {
-  const { tools, isLeft, changes } = checking;
-  const { name, journal } = call;
+async function checkApproval(call: OpenCall, checking: ApprovalCheck): Promise<void> {
+  const { before, run } = call;
+  const { wait } = checking;
+  const { tools, isLeft } = run;
+  const { name, journal } = call.now;
   const tool = tools?.offered(name);
-  if (wait.kind === 'outcome') {
-    const refusal = approverFault(call, { wait, tool }, checking);
-    if (refusal !== undefined) checking.notAllowed.push(refusal);
-    return call;
+  if (wait.kind === 'approval') {
+    const isEdited = isUncheckedEdit(call.now);
+    const isGone = tools !== undefined && tool === undefined;
+    const checked = isGone ? undefined : await tools?.check(name, journal.arguments, { transformed: true });
+    const change = checked?.ok ? changeOfArguments(journal.arguments, checked.arguments) : checked?.problem;
+    const problem = isGone ? GONE : change;
+    if (problem !== undefined && (isGone || !isEdited)) {
+      const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
+      const text = changedSince(name, problem);
+      // The question has the arguments that would run. Answers and `once` work belonged to other arguments.
+      const asked = checked?.ok
+        ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
+        : before;
+      const again = askedAgain(waitAsNow(asked, wait, tool), text, wait.index);
+      call.changed = {
+        asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
+        change: `${text} To go on, ${ways}refuse the call or cancel the run.`,
+      };
+    }
+    if (isEdited && !isGone && !isLeft) takeEdit(call, checked, checking);
   }
-  const isEdited = isUncheckedEdit(call);
-  const isGone = tools !== undefined && tool === undefined;
-  const checked = isGone ? undefined : await tools?.check(name, journal.arguments, { transformed: true });
-  const change = checked?.ok ? changeOfArguments(journal.arguments, checked.arguments) : checked?.problem;
-  const problem = isGone ? GONE : change;
-  if (problem !== undefined && (isGone || !isEdited)) {
-    const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
-    const change = changedSince(name, problem);
-    // The question has the arguments that would run. Answers and `once` work belonged to other arguments.
-    const asked = checked?.ok
-      ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
-      : before;
-    const again = askedAgain(waitAsNow(asked, wait, tool), change, wait.index);
-    changes.set(before, {
-      asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
-      change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
-    });
-  }
-  const ready = isEdited && !isGone && !isLeft ? withEdit(call, checked, checking) : call;
-  const refusal = approverFault(ready, { wait, tool }, checking);
+  const refusal = approverFault(call, tool, checking);
   if (refusal !== undefined) checking.notAllowed.push(refusal);
-  return ready;
 }
 
 /** The current question of the tool; the reason of a policy, which is part of the id, and the deadline stay. */
@@ -365,12 +359,12 @@ function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefin
 
 /** Why this user may not approve a call, without names. If a function decides that, its tool is needed. */
 function approverFault(
-  { name, id, journal }: StoredWaitingCall,
-  { wait, tool }: { readonly wait: Wait; readonly tool: ToolDefinition | undefined },
-  { answeredBy, owner, isLeft, logger }: Checking,
+  { now: { name, id, journal }, run }: OpenCall,
+  tool: ToolDefinition | undefined,
+  { wait, answeredBy, owner, logger }: ApprovalCheck,
 ): string | undefined {
   if (tool === undefined && wait.approver === 'function')
-    return isLeft
+    return run.isLeft
       ? undefined
       : `Who may approve '${name}' (${id}), its tool decides, which is not given here.`;
   const approver = tool === undefined ? wait.approver : approverOf(tool.approval);
@@ -391,14 +385,14 @@ function approverFault(
   return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;
 }
 
-function withEdit(
-  call: StoredWaitingCall,
+function takeEdit(
+  call: OpenCall,
   checked: CheckedArguments | undefined,
-  { tools, faults }: Checking,
-): StoredWaitingCall {
-  const { id, name, journal } = call;
+  { faults }: Pick<Checking, 'faults'>,
+): void {
+  const { id, name, journal } = call.now;
   // The tool may have changed its rule since the question was asked.
-  const approval = tools?.offered(name)?.approval;
+  const approval = call.run.tools?.offered(name)?.approval;
   const decisions = typeof approval === 'object' ? approval.decisions : undefined;
   let problem: string | undefined;
   if (checked === undefined) problem = 'they can be checked only where the tools are given';
@@ -408,37 +402,9 @@ function withEdit(
   else if (decisions?.includes('edit') === false) problem = 'its tool takes no edits';
   if (!checked?.ok || problem !== undefined) {
     faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);
-    return call;
+    return;
   }
   const { original } = journal.edited ?? { original: journal.arguments };
   const edited = { original, isChecked: true as const };
-  return { ...call, journal: { ...journal, arguments: checked.arguments, edited } };
-}
-
-async function rememberedCalls(state: RunState, checking: Checking): Promise<readonly StoredCall[]> {
-  const calls = await rememberAnswers(state.open.calls, { ...checking, state });
-  return Promise.all(
-    calls.map((call) => (call.status === 'waiting' ? withChildCalls(call, checking, rememberedCalls) : call)),
-  );
-}
-
-/** Applies the same to the calls of runs inside a call, with the tools of its agent. */
-async function withChildCalls(
-  call: StoredWaitingCall,
-  checking: Checking,
-  work: (state: RunState, checking: Checking) => Promise<readonly StoredCall[]>,
-): Promise<StoredCall> {
-  if (call.inner === undefined) return call;
-  const tool = checking.tools?.offered(call.name);
-  const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
-  // The tools of a tool that runs a model itself are unknown before they run: the calls are checked then.
-  const isLeft = checking.isLeft || tools === undefined;
-  const done = await Promise.all(
-    call.inner.map(async (run) => {
-      const { state } = run;
-      if (state === undefined) return run;
-      return { ...run, state: withCalls(state, await work(state, { ...checking, tools, isLeft })) };
-    }),
-  );
-  return withChildren(call, done);
+  call.now = { ...call.now, journal: { ...journal, arguments: checked.arguments, edited } };
 }

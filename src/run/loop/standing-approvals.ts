@@ -1,5 +1,5 @@
 import type { CallJournal, StandingYes, Wait } from '../../core/contract/call.js';
-import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
+import type { RunState, StoredWaitingCall } from '../../core/contract/run-state.js';
 import {
   keepsApprovals,
   type RememberScope,
@@ -78,9 +78,13 @@ function approvalOf({ id, answeredBy }: StandingApproval): StandingYes {
   return withoutUndefined({ id, answeredBy });
 }
 
+/** A waiting call with its answers, and its run. */
+export interface AnsweredCall {
+  now: StoredWaitingCall;
+  readonly run: { readonly state: RunState; readonly tools?: ToolRegistry | undefined };
+}
+
 export interface Remembering {
-  readonly state: RunState;
-  readonly tools: ToolRegistry | undefined;
   readonly store: unknown;
   readonly conversationId: string | undefined;
   readonly answeredBy: unknown;
@@ -89,41 +93,48 @@ export interface Remembering {
   readonly faults: string[];
 }
 
-/** Stores approvals for later calls, and allows other calls that wait for the same approval. */
+/**
+ * Stores approvals for later calls, and allows other calls of the same run that wait for the same approval; with
+ * faults, nothing is stored.
+ */
 export async function rememberAnswers(
-  calls: readonly StoredCall[],
+  calls: readonly AnsweredCall[],
   remembering: Remembering,
-): Promise<readonly StoredCall[]> {
+): Promise<void> {
   const { store, faults, isTrial } = remembering;
-  const given = new Map<string, StandingYes>();
-  const noted = calls.map((call) => ({ call, standing: standingFor(call, remembering) }));
-  for (const { call, standing } of noted) {
-    if (standing === undefined || call.status !== 'waiting') continue;
-    if (!keepsApprovals(store))
-      faults.push(`the yes to '${call.name}' (${call.id}): no store keeps standing ones`);
-    else if (!isTrial && faults.length === 0) await store.approvals.addApproval(standing);
-    given.set(standing.id, approvalOf(standing));
+  const given = new Map<AnsweredCall, StandingApproval>();
+  for (const call of calls) {
+    const standing = standingFor(call, remembering);
+    if (standing === undefined) continue;
+    const { name, id } = call.now;
+    if (!keepsApprovals(store)) faults.push(`the yes to '${name}' (${id}): no store keeps standing ones`);
+    given.set(call, standing);
   }
-  return noted.map(({ call, standing }) => {
-    if (call.status !== 'waiting') return call;
-    if (standing !== undefined)
-      return { ...call, journal: { ...call.journal, standing: approvalOf(standing) } };
-    return letThrough(call, given, remembering);
-  });
+  if (faults.length > 0) return;
+  for (const [call, standing] of given) {
+    if (!isTrial && keepsApprovals(store)) await store.approvals.addApproval(standing);
+    call.now = { ...call.now, journal: { ...call.now.journal, standing: approvalOf(standing) } };
+  }
+  for (const call of calls) {
+    const ofRun = [...given].filter(([other]) => other.run === call.run).map(([, standing]) => standing);
+    if (!given.has(call) && ofRun.length > 0) letThrough(call, ofRun, remembering);
+  }
 }
 
-function standingFor(call: StoredCall, remembering: Remembering): StandingApproval | undefined {
-  if (call.status !== 'waiting' || call.journal.remember === undefined || call.journal.standing !== undefined)
-    return undefined;
-  const { faults, answeredBy } = remembering;
-  const { scope, expires, by } = call.journal.remember;
+function standingFor(
+  call: AnsweredCall,
+  { faults, answeredBy, conversationId }: Remembering,
+): StandingApproval | undefined {
+  const { name, id, journal } = call.now;
+  if (journal.remember === undefined || journal.standing !== undefined) return undefined;
+  const { scope, expires, by } = journal.remember;
   if (by === 'policy') return undefined;
-  const standing = standingsFor(call, remembering).find((one) => one.scope === scope);
+  const standing = standingsFor(call, conversationId).find((one) => one.scope === scope);
   if (standing === undefined) {
-    faults.push(`the yes to '${call.name}' (${call.id}): it cannot stand for ${scope} here: ${WHY[scope]}`);
+    faults.push(`the yes to '${name}' (${id}): it cannot stand for ${scope} here: ${WHY[scope]}`);
     return undefined;
   }
-  const tool = remembering.tools?.offered(call.name);
+  const tool = call.run.tools?.offered(name);
   const { maxMs } = (typeof tool?.approval === 'object' && tool.approval.remember) || {};
   const createdAt = Date.now();
   const end = expires === undefined ? maxMs && createdAt + maxMs : Date.parse(expires);
@@ -142,10 +153,11 @@ const WHY: Readonly<Record<RememberScope, string>> = {
 };
 
 function standingsFor(
-  { name, journal }: StoredWaitingCall,
-  { tools, state: { runId, owner }, conversationId }: Remembering,
+  { now: { name, journal }, run }: AnsweredCall,
+  conversationId: string | undefined,
 ): readonly Standing[] {
-  const tool = tools?.offered(name);
+  const tool = run.tools?.offered(name);
+  const { runId, owner } = run.state;
   try {
     return tool === undefined ? [] : standingsOf(tool, journal.arguments, { runId, owner, conversationId });
   } catch {
@@ -155,27 +167,28 @@ function standingsFor(
 
 /** Allows another call that waits for an approval of the same pattern. */
 function letThrough(
-  call: StoredWaitingCall,
-  given: ReadonlyMap<string, StandingYes>,
-  remembering: Remembering,
-): StoredWaitingCall {
+  call: AnsweredCall,
+  given: readonly StandingApproval[],
+  { conversationId }: Remembering,
+): void {
+  const { now, run } = call;
   const isAsked = ({ kind, inner, message }: StoredWaitingCall['waits'][number]): boolean =>
     kind === 'approval' && inner === undefined && message === undefined;
-  if (given.size === 0 || !call.waits.some(isAsked)) return call;
-  const ids = standingsFor(call, remembering).map(({ id }) => id);
-  const standing = given.get(ids.find((id) => given.has(id)) ?? '');
-  if (standing === undefined) return call;
+  if (!now.waits.some(isAsked)) return;
+  const ids = standingsFor(call, conversationId).map(({ id }) => id);
+  const found = given.find(({ id }) => ids.includes(id));
+  if (found === undefined) return;
+  const standing = approvalOf(found);
   const { answeredBy } = standing;
-  const { name, journal } = call;
-  const { tools, state } = remembering;
-  const request = { answeredBy, owner: state.owner, call: { tool: name, arguments: journal.arguments } };
+  const { name, journal } = now;
+  const request = { answeredBy, owner: run.state.owner, call: { tool: name, arguments: journal.arguments } };
   // If an approver function fails, an approval is requested, and its failure is shown with it.
-  if (!mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {})) return call;
+  if (!mayApprove(approverOf(run.tools?.offered(name)?.approval), request, () => {})) return;
   const approved = { ...journal, approved: true as const, standing };
-  return {
-    ...call,
+  call.now = {
+    ...now,
     journal: withGiven(approved, { kind: 'approval', index: 0 }, answeredBy),
-    waits: call.waits.filter((wait) => !isAsked(wait)),
+    waits: now.waits.filter((wait) => !isAsked(wait)),
   };
 }
 
