@@ -32,7 +32,7 @@ import {
   type RunWatcher,
 } from './loop-run.js';
 import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
-import { onlyKnown } from './offered-tools.js';
+import { OfferedTools, onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
 import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.js';
 import { budgetOf } from './run-budget.js';
@@ -158,12 +158,12 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
   );
   const answer = (calls: typeof parsed): Ending =>
     answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
-  if (output === undefined && !run.offer?.hasOurs) {
+  if (output === undefined && !run.offer.hasOurs) {
     if (run.budget === undefined) return answer(parsed);
     return andThen(answer(parsed), (end) => end ?? endAfterCalls(run, parsed.length));
   }
   return (async () => {
-    const resolved = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
+    const resolved = run.offer.hasOurs ? await resolveCalls(run, parsed) : parsed;
     const calls = output === undefined ? resolved : await output.answered(resolved);
     return (await answer([...calls])) ?? endAfterCalls(run, calls.length);
   })();
@@ -248,7 +248,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const error = new ToolwrightError('ToolLoopLimitReached', message);
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
-  const reply = await requestReply(run, { withTools: false });
+  const reply = await requestReply(run, false);
   if (!reply.ok) return endWithoutReply(run, reply);
   const { response } = reply;
   const { content } = response;
@@ -316,7 +316,6 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     owner,
     turnOf: record?.turnOf ?? turnOf,
     tools,
-    offered: record?.tools ?? [],
     results: storing?.results,
     maxResultChars: storing?.maxResultChars,
     resultsOf: resultsOf ?? runId,
@@ -335,8 +334,12 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     lastNumber: undefined,
     isAnswerAsked: false,
     isAskedAgain: false,
-    offer: undefined,
-    sentFirst: undefined,
+    offer: new OfferedTools({
+      deferAbove: config.deferAbove,
+      messages,
+      results: storing?.results,
+      before: record?.tools ?? [],
+    }),
     trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,

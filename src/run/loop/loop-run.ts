@@ -1,5 +1,5 @@
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core/contract/call.js';
-import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
+import { type Message, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
 import type { ResultStore } from '../../core/contract/result-store.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
@@ -89,12 +89,8 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   readonly owner: unknown;
   readonly turnOf: string | undefined;
   readonly tools: ToolRegistry;
-  /** Names of the tools that it was offered before it was suspended. */
-  readonly offered: readonly string[];
   /** The definitions in its requests. */
-  offer: OfferedTools | undefined;
-  /** The definitions in its requests until something changed. */
-  sentFirst: readonly ToolSchema[] | undefined;
+  readonly offer: OfferedTools;
   /** The store of results that are too large for the model, and the size limit. */
   readonly results?: ResultStore | undefined;
   readonly maxResultChars?: number | undefined;

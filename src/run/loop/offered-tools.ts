@@ -9,16 +9,12 @@ export const CALL_TOOL = 'call_tool';
 
 /** The parts of a run that determine its offered tools. */
 interface OfferingRun {
-  readonly config: { readonly deferAbove?: number };
+  readonly deferAbove: number | undefined;
   readonly messages: readonly Message[];
-  /** Names of the tools that were sent before it was suspended, in order. */
-  readonly offered: readonly string[];
   /** The store of its large results, which can be read later. */
-  readonly results?: unknown;
-  /** Absent as long as all tools are offered and nothing has changed. */
-  offer: OfferedTools | undefined;
-  /** The definitions that were sent until then. */
-  sentFirst: readonly ToolSchema[] | undefined;
+  readonly results: unknown;
+  /** Names of the tools that were sent before it was suspended, in order. */
+  readonly before: readonly string[];
 }
 
 /** The definitions of a registry: those in every request, and those that are found by a search. */
@@ -34,30 +30,6 @@ const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
 
 /** The approximate characters of JSON per token, in all tokenizers. */
 const CHARS_PER_TOKEN = 4;
-
-export function offeredDefinitions(
-  run: OfferingRun,
-  tools: ToolRegistry,
-  { provider, model = '' }: ProviderTarget,
-): readonly ToolSchema[] {
-  const { offered, results, config } = run;
-  if (run.offer === undefined && results === undefined && config.deferAbove === undefined) {
-    const definitions = tools.toProviderDefs();
-    const isSent =
-      offered.length === 0 ||
-      (offered.length === definitions.length &&
-        definitions.every((definition, place) => definition.function.name === offered[place]));
-    run.sentFirst ??= isSent && plainLists.has(definitions) ? definitions : undefined;
-    if (run.sentFirst === definitions) return definitions;
-  }
-  run.offer ??= new OfferedTools(run, sentNames(run));
-  return run.offer.definitions(tools, provider.takesFoundTools?.(model) ?? false);
-}
-
-/** Names of the tools that were sent in a run, in order. */
-export function sentNames({ offer, sentFirst, offered }: OfferingRun): readonly string[] {
-  return offer?.order ?? sentFirst?.map((definition) => definition.function.name) ?? offered;
-}
 
 /**
  * Defers tools that request it. If the definitions have more tokens than `above`, defers all tools that do not
@@ -107,32 +79,47 @@ interface LastOffer {
 export class OfferedTools {
   /** The last request offered one of our tools. */
   hasOurs = false;
-  readonly #run: Pick<OfferingRun, 'config' | 'messages' | 'results'>;
-  readonly #places: Map<string, number>;
+  readonly #run: OfferingRun;
+  /** The definitions of all requests so far, as long as all tools are offered and nothing has changed. */
+  #unchanged: readonly ToolSchema[] | undefined;
+  /** By name, in the order in which definitions were sent. */
+  #places: Map<string, number> | undefined;
   readonly #found = new Set<string>();
   #looked = 0;
   #hasKept = false;
   #helpers: readonly [ToolSchema, ToolSchema] | undefined;
   #last: LastOffer | undefined;
 
-  /** `before`: names of the tools that were sent earlier in the run, in order. */
-  constructor(run: Pick<OfferingRun, 'config' | 'messages' | 'results'>, before: readonly string[]) {
+  constructor(run: OfferingRun) {
     this.#run = run;
-    this.#places = new Map(before.map((name, place) => [name, place]));
   }
 
   /** Names in the order in which their definitions were sent. */
   get order(): readonly string[] {
-    return [...this.#places.keys()];
+    if (this.#places !== undefined) return [...this.#places.keys()];
+    return this.#unchanged?.map((definition) => definition.function.name) ?? this.#run.before;
   }
 
-  /**
-   * The definitions of the next request; the same array as long as nothing changes. `takesFound`: the model accepts
-   * definitions of found tools after its prompt.
-   */
-  definitions(tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
-    const { config, messages, results } = this.#run;
-    const division = divide(tools, config.deferAbove);
+  /** The definitions of the next request; the same array as long as nothing changes. */
+  definitions(tools: ToolRegistry, { provider, model = '' }: ProviderTarget): readonly ToolSchema[] {
+    const { before, results, deferAbove } = this.#run;
+    if (this.#places === undefined && results === undefined && deferAbove === undefined) {
+      const all = tools.toProviderDefs();
+      const isSent =
+        before.length === 0 ||
+        (before.length === all.length &&
+          all.every((definition, place) => definition.function.name === before[place]));
+      this.#unchanged ??= isSent && plainLists.has(all) ? all : undefined;
+      if (this.#unchanged === all) return all;
+    }
+    this.#places ??= new Map(this.order.map((name, place) => [name, place]));
+    // The model accepts definitions of found tools after its prompt.
+    return this.#changing(this.#places, tools, provider.takesFoundTools?.(model) ?? false);
+  }
+
+  #changing(places: Map<string, number>, tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
+    const { deferAbove, messages, results } = this.#run;
+    const division = divide(tools, deferAbove);
     const keepsResults = results !== undefined;
     if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
     const found = takesFound ? this.#found.size : 0;
@@ -140,7 +127,7 @@ export class OfferedTools {
     const last = this.#last;
     const isSame = last?.division === division && last.takesFound === takesFound;
     if (isSame && last.found === found && last.reads === reads) return last.definitions;
-    const direct = this.#inPlace(division.direct);
+    const direct = inPlace(division.direct, places);
     const others = [
       ...(division.deferred.size === 0 ? [] : this.#deferred(division, takesFound)),
       ...(reads ? [READ_SCHEMA] : []),
@@ -149,17 +136,6 @@ export class OfferedTools {
     this.hasOurs = others.length > 0;
     this.#last = { division, takesFound, found, reads, definitions };
     return definitions;
-  }
-
-  #inPlace(direct: readonly ToolSchema[]): readonly ToolSchema[] {
-    const places = this.#places;
-    const placed = direct.map((definition) => {
-      const { name } = definition.function;
-      const place = places.get(name) ?? places.size;
-      places.set(name, place);
-      return { definition, place };
-    });
-    return placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
   }
 
   #deferred({ deferred }: Division, takesFound: boolean): readonly ToolSchema[] {
@@ -183,6 +159,17 @@ export class OfferedTools {
       if (message.kept !== undefined) this.#hasKept = true;
     }
   }
+}
+
+/** Definitions in the order in which they were first sent. */
+function inPlace(direct: readonly ToolSchema[], places: Map<string, number>): readonly ToolSchema[] {
+  const placed = direct.map((definition) => {
+    const { name } = definition.function;
+    const place = places.get(name) ?? places.size;
+    places.set(name, place);
+    return { definition, place };
+  });
+  return placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
 }
 
 const MAX_NAMESPACES = 40;

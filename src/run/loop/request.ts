@@ -15,7 +15,13 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
-import { answerOf, type HookAnswer, hooksWith, type NamedHook } from '../call/hooked-call.js';
+import {
+  answerOf,
+  type HookAnswer,
+  type HooksByMoment,
+  hooksByMoment,
+  type NamedHook,
+} from '../call/hooked-call.js';
 import { safeLog } from '../call/log.js';
 import { KNOWN_SECRETS } from '../call/redact.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -31,28 +37,34 @@ import {
 import type { ToolLoopResult } from './events.js';
 import { keptFrom } from './keep-recent.js';
 import { addUsage, HistoryScope, type LoopRun, usageSince, type Writable } from './loop-run.js';
-import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
 
 /** The return value of a hook, or the reply that ends the request instead. */
 type Asked = { readonly said: HookAnswer } | { readonly said?: undefined; readonly reply: Reply };
 
+/** A request or a reply on its way through the hooks. */
+interface Passing<Value> {
+  readonly moment: HookMoment;
+  readonly value: Value;
+  readonly ask: (hook: Hooks, value: Value) => unknown;
+  /** Normalizes what a hook returned instead. */
+  readonly read: (rewritten: Value) => Value;
+}
+
 export class RequestHooks {
-  readonly #before: readonly NamedHook[];
-  readonly #after: readonly NamedHook[];
-  readonly #onError: readonly NamedHook[];
+  readonly #hooks: HooksByMoment;
   #notes: HookNote[] = [];
 
-  private constructor(hooks: readonly Hooks[]) {
-    this.#before = hooksWith(hooks, 'beforeRequest');
-    this.#after = hooksWith(hooks, 'afterResponse');
-    this.#onError = hooksWith(hooks, 'onError');
+  private constructor(hooks: HooksByMoment) {
+    this.#hooks = hooks;
   }
 
   static among(tools: ToolRegistry, { hooks = [] }: ToolLoopConfig): RequestHooks | undefined {
-    const found = new RequestHooks([...tools.hooks, ...hooks]);
-    return found.#before.length + found.#after.length + found.#onError.length === 0 ? undefined : found;
+    const found = hooksByMoment([...tools.hooks, ...hooks]);
+    const { beforeRequest, afterResponse, onError } = found;
+    const count = beforeRequest.length + afterResponse.length + onError.length;
+    return count === 0 ? undefined : new RequestHooks(found);
   }
 
   /** The notes about requests since the last call. */
@@ -65,60 +77,51 @@ export class RequestHooks {
   async ask(run: LoopRun, { provider, request: given, onPart, trace }: ModelQuestion): Promise<Reply> {
     const scope = new HistoryScope(run.scope, run.messages);
     const about = { runId: run.runId, step: run.iterations, scope };
-    const before = await this.#beforeRequest(run, about, given);
+    const before = await this.#pass<LLMRequest>(run, {
+      moment: 'beforeRequest',
+      value: given,
+      ask: (hook, request) => hook.beforeRequest?.(request, about),
+      read: (request) => sendable(request, given),
+    });
     if ('reply' in before) return before.reply;
-    const { request } = before;
+    const request = before.value;
     // Parts that hooks may withhold are streamed only after the hooks have seen them.
     trace?.sent(request);
-    const isHeld = this.#after.some(({ hook }) => hook.onlyReads !== true);
+    const isHeld = this.#hooks.afterResponse.some(({ hook }) => hook.onlyReads !== true);
     let reply = await askModel({ provider, request, onPart: isHeld ? undefined : onPart });
     if (!reply.ok && reply.reason === 'failed') reply = await this.#onFailure(run, { about, request }, reply);
     if (!reply.ok) return reply;
-    const after = await this.#afterResponse(run, { ...about, request }, reply.response);
-    if (after.ok && isHeld && onPart) await streamWhole(after.response, onPart);
-    // The reply was paid for all the same.
-    if (!after.ok) addUsage(run, reply.response.usage);
-    return after;
+    const after = await this.#pass<LLMResponse>(run, {
+      moment: 'afterResponse',
+      value: reply.response,
+      ask: (hook, response) => hook.afterResponse?.(response, { ...about, request }),
+      read: normalizeResponse,
+    });
+    if ('reply' in after) {
+      // The reply was paid for all the same.
+      addUsage(run, reply.response.usage);
+      return after.reply;
+    }
+    if (isHeld && onPart) await streamWhole(after.value, onPart);
+    return { ok: true, response: after.value };
   }
 
-  async #beforeRequest(
+  /** Passes a value through the hooks of a moment, in order. */
+  async #pass<Value>(
     run: LoopRun,
-    about: HookedRequest,
-    given: LLMRequest,
-  ): Promise<{ readonly request: LLMRequest } | { readonly reply: Reply }> {
-    let request = given;
-    for (const named of this.#before) {
-      const asked = await this.#askHook(run, named, {
-        moment: 'beforeRequest',
-        ask: (hook) => hook.beforeRequest?.(request, about),
-      });
-      if (asked.said === undefined) return { reply: asked.reply };
-      const { request: rewritten } = asked.said;
-      if (rewritten === undefined || rewritten === request) continue;
-      request = sendable(rewritten as LLMRequest, given);
-      this.#notes.push({ hook: named.name, did: 'rewrote', in: 'beforeRequest' });
+    { moment, value, ask, read }: Passing<Value>,
+  ): Promise<{ readonly value: Value } | { readonly reply: Reply }> {
+    let passed = value;
+    for (const named of this.#hooks[moment]) {
+      const asked = await this.#askHook(run, named, { moment, ask: (hook) => ask(hook, passed) });
+      if (asked.said === undefined) return asked;
+      const { request, response } = asked.said;
+      const rewritten = request ?? response;
+      if (rewritten === undefined || rewritten === passed) continue;
+      passed = read(rewritten as Value);
+      this.#notes.push({ hook: named.name, did: 'rewrote', in: moment });
     }
-    return { request };
-  }
-
-  async #afterResponse(
-    run: LoopRun,
-    about: HookedRequest & { readonly request: LLMRequest },
-    given: LLMResponse,
-  ): Promise<Reply> {
-    let response = given;
-    for (const named of this.#after) {
-      const asked = await this.#askHook(run, named, {
-        moment: 'afterResponse',
-        ask: (hook) => hook.afterResponse?.(response, about),
-      });
-      if (asked.said === undefined) return asked.reply;
-      const { response: rewritten } = asked.said;
-      if (rewritten === undefined || rewritten === response) continue;
-      response = normalizeResponse(rewritten as LLMResponse);
-      this.#notes.push({ hook: named.name, did: 'rewrote', in: 'afterResponse' });
-    }
-    return { ok: true, response };
+    return { value: passed };
   }
 
   /** The failure, or a hook's reply instead. If a hook fails here, there is nothing to refuse. */
@@ -128,7 +131,7 @@ export class RequestHooks {
     failure: Failure,
   ): Promise<Reply> {
     const { error } = failure;
-    for (const named of this.#onError) {
+    for (const named of this.#hooks.onError) {
       const { said } = await this.#askHook(run, named, {
         moment: 'onError',
         ask: (hook) => hook.onError?.({ of: 'request', error, request, about }),
@@ -195,92 +198,78 @@ function refusedReply(moment: HookMoment, reason: string, cause?: unknown): Repl
 /** Whether the model is offered the tools, and the settings of its request. */
 interface Offer {
   readonly withTools: boolean;
-  readonly settings?: StepSettings;
+  readonly settings?: StepSettings | undefined;
 }
-
-const WITH_TOOLS: Offer = { withTools: true };
 
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
 /** Sends one request to the model: settings, request, reply. */
-export function requestReply(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
+export async function requestReply(run: LoopRun, withTools = true): Promise<Reply> {
   const { config, sink, signal } = run;
-  if (signal?.aborted) return Promise.resolve(ABORTED);
-  const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
-  return sink === undefined && !isPrepared ? send(run, offer) : prepareAndSend(run, offer);
-}
-
-async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
-  const { config, sink, signal } = run;
+  if (signal?.aborted) return ABORTED;
   const taken = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
   if (taken !== undefined) await taken;
   // The reader may have aborted the run at this event; then no request is sent.
   if (signal?.aborted) return ABORTED;
-  const { prepareStep, compactHistory } = config;
-  const settings = prepareStep || compactHistory ? await prepareRequest(run) : undefined;
+  const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
+  const settings = isPrepared ? await prepareRequest(run) : undefined;
   if (signal?.aborted) return ABORTED;
-  // A returned promise resolves later than an awaited one.
-  return await send(run, settings === undefined ? offer : { ...offer, settings });
-}
-
-function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
-  const asked = questionOf(run, offer);
-  const trace = startTrace(run, asked);
-  const asking = ask(run, trace, asked).then((reply) =>
-    reply.ok || reply.reason === 'aborted' ? reply : askAgain(run, reply, { offer, trace }),
-  );
-  return trace === undefined ? asking : endTrace(trace, asking);
-}
-
-function questionOf(run: LoopRun, offer: Offer): ModelQuestion {
-  const { sink, hasReader } = run;
-  const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  return { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+  const offer = { withTools, settings };
+  let question = questionOf(run, offer);
+  try {
+    let reply = await ask(run, question);
+    // It was counted before it was clear that it cannot be made.
+    if (!reply.ok && reply.reason === 'failed' && reply.isUnsent) run.iterations -= 1;
+    for (let tries = 0; isRetryable(reply); ) {
+      const { error } = reply;
+      const { cause } = error;
+      // A client with its own retries reports their number.
+      tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
+      const { providerRetries = DEFAULT_RETRIES } = config;
+      const delayMs = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
+      if (delayMs === undefined) {
+        if (run.failedOver === run.fallback.length) break;
+        run.failedOver += 1;
+        tries = 0;
+      }
+      await pauseBefore(run, error, delayMs ?? 0);
+      if (signal?.aborted) {
+        reply = ABORTED;
+        break;
+      }
+      run.providerRetries += 1;
+      if (delayMs !== undefined) question.trace?.event({ type: 'request-retry', delayMs, error: cause });
+      // Another model is a separate request in the trace.
+      else question.trace?.end(requestEnd(reply));
+      question = questionOf(run, offer, delayMs === undefined ? undefined : question.trace);
+      reply = await ask(run, question);
+    }
+    question.trace?.end(requestEnd(reply));
+    return reply;
+  } catch (error) {
+    question.trace?.end({ how: 'failed', error });
+    throw error;
+  }
 }
 
 /**
- * Retries a failed request if the failure may be temporary, then uses the next provider of the run, for the rest of
- * the run. Once a part of the reply was streamed, there is no retry, because it would be streamed twice.
+ * Whether the request may be made again, if the failure may be temporary, or to the next provider, which is then used
+ * for the rest of the run. Once a part of the reply was streamed, it would be streamed twice.
  */
-async function askAgain(
-  run: LoopRun,
-  failure: Failure,
-  { offer, trace: first }: { readonly offer: Offer; readonly trace: RequestTrace | undefined },
-): Promise<Reply> {
-  const { providerRetries = DEFAULT_RETRIES } = run.config;
-  // It was counted before it was clear that it cannot be made.
-  if (failure.isUnsent) run.iterations -= 1;
-  let trace = first;
-  let reply: Reply = failure;
-  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal; ) {
-    const { error } = reply;
-    const { cause } = error;
-    // A client with its own retries reports their number.
-    tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
-    const delayMs = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
-    if (delayMs === undefined) {
-      if (run.failedOver === run.fallback.length) break;
-      run.failedOver += 1;
-      tries = 0;
-    }
-    await pauseBefore(run, error, delayMs ?? 0);
-    if (run.signal?.aborted) {
-      reply = ABORTED;
-      break;
-    }
-    run.providerRetries += 1;
-    const asked = questionOf(run, offer);
-    if (delayMs !== undefined) trace?.event({ type: 'request-retry', delayMs, error: cause });
-    else {
-      // Another model is a separate request in the trace.
-      trace?.end(requestEnd(reply));
-      trace = startTrace(run, asked);
-    }
-    reply = await ask(run, trace, asked);
-  }
-  trace?.end(requestEnd(reply));
-  return reply;
+function isRetryable(reply: Reply): reply is Failure {
+  return !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal;
+}
+
+/** `trace`: of an earlier try of the same request. */
+function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQuestion {
+  const { sink, hasReader, tools } = run;
+  const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
+  const { provider } = targetOf(run);
+  const request = buildRequest(run, offer);
+  if (run.trace === undefined) return { provider, request, onPart };
+  const facts = { provider, request, isStreamed: onPart !== undefined, redaction: tools.redaction };
+  return traced({ provider, request, onPart }, trace ?? run.trace.startRequest(facts));
 }
 
 /** Reports that a request failed and is made again, and waits. */
@@ -293,39 +282,17 @@ async function pauseBefore(run: LoopRun, error: Error, delayMs: number): Promise
   if (delayMs > 0) await pause(delayMs, undefined, { signal }).catch(() => {});
 }
 
-function startTrace({ trace, tools }: LoopRun, { provider, request, onPart }: ModelQuestion) {
-  const isStreamed = onPart !== undefined;
-  return trace?.startRequest({ provider, request, isStreamed, redaction: tools.redaction });
-}
-
-async function endTrace(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
-  try {
-    const reply = await asking;
-    trace.end(requestEnd(reply));
-    return reply;
-  } catch (error) {
-    trace.end({ how: 'failed', error });
-    throw error;
-  }
-}
-
 /** Sends one request to the provider, within the budget and the hooks of the run. The trace stays open for retries. */
-function ask(run: LoopRun, trace: RequestTrace | undefined, question: ModelQuestion): Promise<Reply> {
-  if (trace === undefined) return askWithin(run, question);
-  const onPart = tracedParts(trace, question.onPart);
-  return trace.within(() => askWithin(run, { ...question, onPart, trace }));
-}
-
-function askWithin(run: LoopRun, question: ModelQuestion): Promise<Reply> {
-  const { budget } = run;
-  if (budget === undefined) return askOnce(run, question);
-  return budget.ask(run, question, (asked) => askOnce(run, asked));
-}
-
-function askOnce(run: LoopRun, asked: ModelQuestion): Promise<Reply> {
-  if (run.hooks !== undefined) return run.hooks.ask(run, asked);
-  asked.trace?.sent(asked.request);
-  return askModel(asked);
+function ask(run: LoopRun, question: ModelQuestion): Promise<Reply> {
+  const { budget, hooks } = run;
+  const askOnce = (asked: ModelQuestion): Promise<Reply> => {
+    if (hooks !== undefined) return hooks.ask(run, asked);
+    asked.trace?.sent(asked.request);
+    return askModel(asked);
+  };
+  const { trace } = question;
+  const begin = () => (budget === undefined ? askOnce(question) : budget.ask(run, question, askOnce));
+  return trace === undefined ? begin() : trace.within(begin);
 }
 
 /** The settings of the run's `prepareStep` and `compactHistory` for its next request. */
@@ -364,7 +331,7 @@ function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMReq
   const options = settings.llmOptions ?? config.llmOptions ?? {};
   const answer = withTools ? run.output?.offer(provider, model) : undefined;
   const tools = settings.tools && withTools ? run.tools.view({ allow: [...settings.tools] }) : run.tools;
-  const offered = withTools ? offeredDefinitions(run, tools, { provider, model }) : [];
+  const offered = withTools ? run.offer.definitions(tools, { provider, model }) : [];
   const definitions = answer?.tool ? [...offered, answer.tool] : offered;
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
@@ -496,13 +463,16 @@ export async function driveTraced(
   }
 }
 
-/** Adds each part of a streamed reply to the trace. */
-function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): PartListener | undefined {
-  if (onPart === undefined) return undefined;
-  return (part) => {
-    trace.part();
-    return onPart(part);
-  };
+/** A request whose streamed parts are added to its trace. */
+function traced(question: ModelQuestion, trace: RequestTrace): ModelQuestion {
+  const { onPart } = question;
+  const recorded: PartListener | undefined =
+    onPart &&
+    ((part) => {
+      trace.part();
+      return onPart(part);
+    });
+  return { ...question, onPart: recorded, trace };
 }
 
 /** Sends a request outside a run, and records it if there is a recorder. */
@@ -512,8 +482,7 @@ export async function askRecorded(telemetry: Telemetry | undefined, question: Mo
   const isStreamed = onPart !== undefined;
   const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
   trace.sent(request);
-  const asked = { ...question, onPart: tracedParts(trace, onPart) };
-  const reply = await trace.within(() => askModel(asked));
+  const reply = await trace.within(() => askModel(traced(question, trace)));
   trace.end(requestEnd(reply));
   return reply;
 }

@@ -15,7 +15,6 @@ import { storedResult } from '../call/result-text.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
 import { type ParsedCall, parseCall } from './messages.js';
-import { sentNames } from './offered-tools.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 
 let checker: ResultChecker | undefined;
@@ -78,7 +77,7 @@ export function progressOf(run: LoopRun): RunProgress {
     turnOf,
     isOneCall: run.record?.isOneCall,
     // Tools that were registered during the run also belong to it.
-    tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
+    tools: [...new Set([...run.offer.order, ...tools.list()])],
     model: run.config.model,
     messages: run.messages,
     toolCalls: run.toolCalls.map((record) => storedRecord(record)),
