@@ -64,7 +64,7 @@ export interface NamedHook {
 }
 
 /** The hooks of a list that have this function, in order. */
-export function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly NamedHook[] {
+function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly NamedHook[] {
   return hooks.flatMap((hook, index) =>
     hook[moment] === undefined ? [] : [{ name: hook.name ?? `hook ${index + 1}`, hook }],
   );

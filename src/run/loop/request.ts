@@ -211,8 +211,8 @@ export async function requestReply(run: LoopRun, withTools = true): Promise<Repl
   if (taken !== undefined) await taken;
   // The reader may have aborted the run at this event; then no request is sent.
   if (signal?.aborted) return ABORTED;
-  const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
-  const settings = isPrepared ? await prepareRequest(run) : undefined;
+  const { prepareStep, compactHistory, providerRetries = DEFAULT_RETRIES } = config;
+  const settings = (prepareStep ?? compactHistory) && (await prepareRequest(run));
   if (signal?.aborted) return ABORTED;
   run.iterations += 1;
   const offer = { withTools, settings };
@@ -223,11 +223,8 @@ export async function requestReply(run: LoopRun, withTools = true): Promise<Repl
     if (!reply.ok && reply.reason === 'failed' && reply.isUnsent) run.iterations -= 1;
     for (let tries = 0; isRetryable(reply); ) {
       const { error } = reply;
-      const { cause } = error;
-      // A client with its own retries reports their number.
-      tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
-      const { providerRetries = DEFAULT_RETRIES } = config;
-      const delayMs = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
+      tries += triesOf(error);
+      const delayMs = tries <= providerRetries ? waitBefore(tries, error.cause) : undefined;
       if (delayMs === undefined) {
         if (run.failedOver === run.fallback.length) break;
         run.failedOver += 1;
@@ -239,7 +236,8 @@ export async function requestReply(run: LoopRun, withTools = true): Promise<Repl
         break;
       }
       run.providerRetries += 1;
-      if (delayMs !== undefined) question.trace?.event({ type: 'request-retry', delayMs, error: cause });
+      if (delayMs !== undefined)
+        question.trace?.event({ type: 'request-retry', delayMs, error: error.cause });
       // Another model is a separate request in the trace.
       else question.trace?.end(requestEnd(reply));
       question = questionOf(run, offer, delayMs === undefined ? undefined : question.trace);
@@ -259,6 +257,11 @@ export async function requestReply(run: LoopRun, withTools = true): Promise<Repl
  */
 function isRetryable(reply: Reply): reply is Failure {
   return !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal;
+}
+
+/** A client with its own retries reports their number. */
+function triesOf({ cause }: Error): number {
+  return isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
 }
 
 /** `trace`: of an earlier try of the same request. */
