@@ -41,8 +41,11 @@ function openCalls(run: LoopRun, message: CallingMessage, checkpointer: Checkpoi
   const barrier = calls.length > 1 ? calls.findIndex((call) => isSequential(run, call)) : -1;
   const free = barrier < 0 ? calls.length : Math.max(1, barrier);
   const first = calls.slice(0, Math.min(free, maxConcurrencyOf(run)));
-  const begins = first.flatMap((call, index) => (canRun(run, call) ? [index] : []));
-  return checkpointer.open(run, message, new Set(begins));
+  return checkpointer.open(
+    run,
+    message,
+    first.filter((call) => canRun(run, call)),
+  );
 }
 
 /** Whether the body of a call may run this time, instead of only waiting for an answer or taking an answer. */

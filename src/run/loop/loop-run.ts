@@ -26,8 +26,8 @@ export interface Checkpointer {
   readonly savesOnce: boolean;
   /** The run starts or continues. Rejects if it cannot be saved. */
   begin(run: LoopRun): Promise<void>;
-  /** A message was accepted, and is the last of the history; its calls at these indices begin. */
-  open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
+  /** A message was accepted, and is the last of the history; some of its calls begin. */
+  open(run: LoopRun, message: CallingMessage, begins: readonly ParsedCall[]): Promise<void>;
   start(call: ParsedCall): Promise<void> | undefined;
   /** The call has its record, or its waits. */
   save(call: ParsedCall): Promise<void> | undefined;

@@ -91,6 +91,8 @@ export interface ParsedCall extends ToolCall {
   /** The original call, if the model called this tool through another one. */
   readonly wire?: WireCall;
   keepOnce?: KeepOnce;
+  /** The form in which a run that saves its steps has stored it, or is storing it. */
+  savedAs?: 'begun' | 'settled' | undefined;
 }
 
 /** The key of a call's effect, as its tool receives it. */
@@ -112,7 +114,7 @@ export interface CallingMessage {
 /** A message with open calls, in the form for stores. */
 export function openMessage(
   { reply, calls }: CallingMessage,
-  store: (call: ParsedCall, index: number) => StoredCall,
+  store: (call: ParsedCall) => StoredCall,
 ): RunState['open'] {
   return { content: reply.content, calls: calls.map(store), ...extrasOf(reply) };
 }

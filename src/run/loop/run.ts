@@ -56,9 +56,6 @@ class StepCheckpointer implements Checkpointer {
   #isUnderWay = false;
   /** The number of stored messages of the run. */
   #messages = 0;
-  /** By the index of a call in the open message: whether it has begun, and whether its outcome is queued or stored. */
-  #begun: boolean[] = [];
-  #settled: boolean[] = [];
   #queue: RunEntry[] = [];
   #last: Promise<void> = Promise.resolve();
   #soon: Promise<void> | undefined;
@@ -101,14 +98,16 @@ class StepCheckpointer implements Checkpointer {
     this.#isUnderWay = true;
   }
 
-  async open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void> {
+  async open(run: LoopRun, message: CallingMessage, begins: readonly ParsedCall[]): Promise<void> {
     const { messages, iterations, usage, record } = run;
     const { calls } = message;
     this.#step = iterations;
     this.#run = run;
-    this.#settled = calls.map((call) => call.record !== undefined);
-    this.#begun = calls.map((call, index) => call.hasBegun === true || begins.has(index));
-    const open = openMessage(message, (call, index) => this.#unsettledCall(call, index));
+    for (const call of calls) {
+      if (call.record !== undefined) call.savedAs = 'settled';
+      else if (call.hasBegun || begins.includes(call)) call.savedAs = 'begun';
+    }
+    const open = openMessage(message, this.#stored);
     const saved = messages.length - 1;
     if (!this.#isUnderWay) {
       const checkpoint = { ...checkpointOf(run, saved), open, version: stateVersion({ ...record, open }) };
@@ -117,26 +116,22 @@ class StepCheckpointer implements Checkpointer {
     } else if (message.reply !== record?.open) {
       const added = messages.slice(this.#messages, saved);
       this.#queue.push({ type: 'step', messages: added, iterations, usage, ...run.budget?.progress, open });
-    } else
-      for (const index of begins)
-        if (!calls[index]?.hasBegun) this.#add(index, open.calls[index] as StoredCall);
+    } else for (const call of begins) if (!call.hasBegun) this.#add(call);
     this.#messages = saved;
     await this.#commit();
   }
 
   start(call: ParsedCall): Promise<void> | undefined {
-    const { index } = call.place;
-    if (this.#begun[index]) return undefined;
-    this.#begun[index] = true;
-    this.#add(index, this.#unsettledCall(call, index));
+    if (call.savedAs !== undefined) return undefined;
+    call.savedAs = 'begun';
+    this.#add(call);
     return this.#commit();
   }
 
   save(call: ParsedCall): Promise<void> | undefined {
-    const { index } = call.place;
-    if (this.#settled[index]) return undefined;
-    this.#settled[index] = true;
-    this.#add(index, jsonCall(call));
+    if (call.savedAs === 'settled') return undefined;
+    call.savedAs = 'settled';
+    this.#add(call);
     this.#soon ??= nextTurn().then(() => {
       this.#soon = undefined;
       return this.#commit();
@@ -144,9 +139,12 @@ class StepCheckpointer implements Checkpointer {
     return this.#soon;
   }
 
-  async saveOnce({ place }: ParsedCall, done: Parameters<Checkpointer['saveOnce']>[1]): Promise<void> {
+  async saveOnce(
+    { place, savedAs }: ParsedCall,
+    done: Parameters<Checkpointer['saveOnce']>[1],
+  ): Promise<void> {
     // Work that outlives its call may arrive here when other calls are open.
-    if (place.step !== this.#step || this.#settled[place.index]) return;
+    if (place.step !== this.#step || savedAs === 'settled') return;
     this.#queue.push({ type: 'once', index: place.index, ...done });
     await this.#commit();
     this.#claimed.lost.throwIfAborted();
@@ -196,11 +194,11 @@ class StepCheckpointer implements Checkpointer {
     );
   }
 
-  #unsettledCall(call: ParsedCall, index: number): StoredCall {
+  readonly #stored = (call: ParsedCall): StoredCall => {
     const stored = jsonCall(call);
-    if (stored.status !== 'held') return stored;
-    const { journal, inner } = call;
-    if (!this.#begun[index])
+    const { journal, inner, savedAs } = call;
+    if (stored.status !== 'held' || savedAs === 'settled') return stored;
+    if (savedAs === undefined)
       return journal === undefined
         ? stored
         : withoutUndefined({ ...stored, status: 'waiting', waits: [], journal, inner });
@@ -216,12 +214,13 @@ class StepCheckpointer implements Checkpointer {
       asJob: isJob || undefined,
       readOnly: readOnly || undefined,
     });
-  }
+  };
 
-  #add(index: number, call: StoredCall): void {
+  #add(call: ParsedCall): void {
+    const added = { index: call.place.index, call: this.#stored(call) };
     const last = this.#queue.at(-1);
-    if (last?.type === 'calls') (last.calls as { index: number; call: StoredCall }[]).push({ index, call });
-    else this.#queue.push({ type: 'calls', calls: [{ index, call }] });
+    if (last?.type === 'calls') (last.calls as (typeof added)[]).push(added);
+    else this.#queue.push({ type: 'calls', calls: [added] });
   }
 
   /** Resolves when all entries so far are committed, or the run is lost. */

@@ -2,6 +2,7 @@ import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
+  type KeptRun,
   type RunCheckpoint,
   type SeizeLease,
 } from '../../core/contract/run-checkpoint.js';
@@ -98,7 +99,6 @@ export async function resumeStoredRun(
   return driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
 }
 
-/** How a stored run continues, and its observers. */
 interface StoredResumption {
   readonly resumption: Resumption;
   readonly deps: RunDeps;
@@ -111,18 +111,45 @@ export async function driveStoredRun(
   { resumption, deps }: StoredResumption,
 ): Promise<ToolLoopResult> {
   if (savesSteps(config)) checkpointStore(store);
-  const { claimed, state } = await claimSuspended({ store, runId, leaseMs });
-  const { turnOf } = state;
+  const seized = await claimSuspended({ store, runId, leaseMs });
+  const { turnOf } = seized.run.state;
   if (turnOf !== deps.turnOf) {
-    await claimed.giveBack();
+    await seized.claimed.giveBack();
     const message = `Run '${runId}' is a turn of the conversation '${turnOf}', which continues it itself: answer it with answerStoredRun, or in the conversation. No answer was taken.`;
     throw new ToolwrightError('RunClaimed', message);
   }
-  const within = { ...config, store };
-  const start = async () => ({
-    record: await resumeWith(within, state, { ...resumption, isCertain: true }),
-  });
-  return driveClaimed(within, start, { claimed, from: 'suspended', deps });
+  return driveSeizedRun({ ...config, store }, seized, { store, deps, resumption });
+}
+
+interface SeizedDrive {
+  readonly store: RunStore;
+  readonly deps: RunDeps;
+  /** Default: without answers. */
+  readonly resumption?: Resumption;
+  /** Changes the state of a suspended run before it continues. */
+  readonly prepare?: (state: RunState) => Promise<RunState>;
+}
+
+/** Continues a claimed run: from its state if it was suspended, otherwise from its entries. */
+export function driveSeizedRun(
+  config: ResumeConfig,
+  {
+    claimed,
+    run,
+  }: Pick<SeizedRun, 'claimed'> & { readonly run: Pick<KeptRun, 'status' | 'state' | 'entries'> },
+  { store, deps, resumption, prepare }: SeizedDrive,
+): Promise<ToolLoopResult> {
+  const { scope } = deps;
+  const from = run.status === 'suspended' ? 'suspended' : 'lost';
+  const start = async () => {
+    if (from === 'lost') return { record: foldRun(run) };
+    const state = run.state as RunState;
+    const given = prepare === undefined ? state : await prepare(state);
+    return {
+      record: await resumeWith(config, given, { answers: [], scope, ...resumption, isCertain: true }),
+    };
+  };
+  return driveClaimed(config, start, { claimed, store, from, deps });
 }
 
 /**
@@ -130,9 +157,7 @@ export async function driveStoredRun(
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `RunNotSuspended`.
  */
-async function claimSuspended(
-  request: ClaimRequest,
-): Promise<{ readonly claimed: ClaimedRun; readonly state: RunState }> {
+async function claimSuspended(request: ClaimRequest) {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   // The id often comes from the address of a request.
@@ -148,31 +173,7 @@ async function claimSuspended(
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   claimed.hold();
-  return { claimed, state: outcome.state };
-}
-
-interface SeizedDrive {
-  readonly store: RunStore;
-  readonly deps: RunDeps;
-  /** Changes the state of a suspended run before it continues. */
-  readonly prepare?: (state: RunState) => Promise<RunState>;
-}
-
-/** Continues a seized run: from its state if it was suspended, otherwise from its entries. */
-export function driveSeizedRun(
-  config: ResumeConfig,
-  { claimed, run }: SeizedRun,
-  { store, deps, prepare }: SeizedDrive,
-): Promise<ToolLoopResult> {
-  const { scope } = deps;
-  if (run.status !== 'suspended')
-    return driveClaimed(config, () => ({ record: foldRun(run) }), { claimed, store, from: 'lost', deps });
-  const start = async () => {
-    const state = run.state as RunState;
-    const given = prepare === undefined ? state : await prepare(state);
-    return { record: await resumeWith(config, given, { answers: [], scope, isCertain: true }) };
-  };
-  return driveClaimed(config, start, { claimed, store, from: 'suspended', deps });
+  return { claimed, run: { status: 'suspended', state: outcome.state, entries: [] } } as const;
 }
 
 /** A suspended run of a store that also stores running runs. */
@@ -253,7 +254,10 @@ export async function answerStoredRun(
       `No answer to run '${runId}' was given: its state has in \`pending\` what it waits for, store.read('${runId}') gives it.`,
     );
   const { owner, answeredBy, stateSecret, tools } = options;
-  const { claimed, state } = await claimSuspended({ store, runId, leaseMs: LEASE_MS });
+  const {
+    claimed,
+    run: { state },
+  } = await claimSuspended({ store, runId, leaseMs: LEASE_MS });
   try {
     const given = { answers, answeredBy: plainJson(answeredBy), scope: { owner }, isCertain: true };
     const answered = await resumeWith({ stateSecret, tools, store }, state, given);
