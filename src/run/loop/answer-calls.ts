@@ -8,9 +8,9 @@ import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
 import { emitQuestion, withQuestion } from './budget-question.js';
 import { ChildRuns, childRuns } from './child-runs.js';
-import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
+import { foundBy, handleIn, storeIfLarge } from './loop-tools.js';
 import {
   assistantMessage,
   type CallingMessage,
@@ -20,7 +20,6 @@ import {
   recordsOf,
   toolMessage,
 } from './messages.js';
-import { handleIn, storeIfLarge } from './stored-results.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
 
 /**

@@ -14,7 +14,6 @@ import { answerCalls } from './answer-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant } from './budget-question.js';
 import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
-import { resolveCalls } from './deferred-calls.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
@@ -31,6 +30,7 @@ import {
   type RunStart,
   type RunWatcher,
 } from './loop-run.js';
+import { resolveCalls, resultStoreOf } from './loop-tools.js';
 import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { OfferedTools, onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
@@ -39,7 +39,6 @@ import { budgetOf } from './run-budget.js';
 import { storeFailed, wrongConfig } from './run-errors.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
-import { resultStoreOf } from './stored-results.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 
 /** The loop: send a request, execute the calls, answer them, send the next request. */
@@ -334,12 +333,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     lastNumber: undefined,
     isAnswerAsked: false,
     isAskedAgain: false,
-    offer: new OfferedTools({
-      deferAbove: config.deferAbove,
-      messages,
-      results: storing?.results,
-      before: record?.tools ?? [],
-    }),
+    offer: new OfferedTools({ config, messages, results: storing?.results, record }),
     trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,

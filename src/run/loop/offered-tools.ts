@@ -9,12 +9,12 @@ export const CALL_TOOL = 'call_tool';
 
 /** The parts of a run that determine its offered tools. */
 interface OfferingRun {
-  readonly deferAbove: number | undefined;
+  readonly config: { readonly deferAbove?: number };
   readonly messages: readonly Message[];
   /** The store of its large results, which can be read later. */
   readonly results: unknown;
-  /** Names of the tools that were sent before it was suspended, in order. */
-  readonly before: readonly string[];
+  /** If it continues: names of the tools that were sent before, in order. */
+  readonly record: { readonly tools?: readonly string[] } | undefined;
 }
 
 /** The definitions of a registry: those in every request, and those that are found by a search. */
@@ -94,16 +94,21 @@ export class OfferedTools {
     this.#run = run;
   }
 
+  get #before(): readonly string[] {
+    return this.#run.record?.tools ?? [];
+  }
+
   /** Names in the order in which their definitions were sent. */
   get order(): readonly string[] {
     if (this.#places !== undefined) return [...this.#places.keys()];
-    return this.#unchanged?.map((definition) => definition.function.name) ?? this.#run.before;
+    return this.#unchanged?.map((definition) => definition.function.name) ?? this.#before;
   }
 
   /** The definitions of the next request; the same array as long as nothing changes. */
   definitions(tools: ToolRegistry, { provider, model = '' }: ProviderTarget): readonly ToolSchema[] {
-    const { before, results, deferAbove } = this.#run;
-    if (this.#places === undefined && results === undefined && deferAbove === undefined) {
+    const { results, config } = this.#run;
+    if (this.#places === undefined && results === undefined && config.deferAbove === undefined) {
+      const before = this.#before;
       const all = tools.toProviderDefs();
       const isSent =
         before.length === 0 ||
@@ -118,8 +123,8 @@ export class OfferedTools {
   }
 
   #changing(places: Map<string, number>, tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
-    const { deferAbove, messages, results } = this.#run;
-    const division = divide(tools, deferAbove);
+    const { config, messages, results } = this.#run;
+    const division = divide(tools, config.deferAbove);
     const keepsResults = results !== undefined;
     if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
     const found = takesFound ? this.#found.size : 0;
