@@ -6,7 +6,7 @@ import type { Invocation, MaybeLater } from '../call/invocation.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
-import { emitQuestion, withQuestion } from './budget-question.js';
+import { emitQuestion } from './budget-question.js';
 import { ChildRuns, childRuns } from './child-runs.js';
 import type { EventSink } from './events.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
@@ -226,8 +226,7 @@ function answerOrSuspend(run: LoopRun, message: CallingMessage): MaybeLater<Loop
   if (!calls.some(isUnanswered)) return addAnswers(run, recordsOf(calls));
   const closed = closedCall(run, calls);
   const end = closed === undefined ? suspended(run, message) : undefined;
-  if (end?.state !== undefined && run.budget?.question !== undefined)
-    return emitQuestion(run, end.state).then(() => end);
+  if (end?.state !== undefined && run.budget?.isAsking) return emitQuestion(run, end.state).then(() => end);
   return end ?? answerForUnanswered(run, calls, closed ?? ((call) => notSaved(run, call)));
 }
 
@@ -284,7 +283,7 @@ function suspended(run: LoopRun, message: CallingMessage): LoopEnd | undefined {
   // The history of a suspended run ends before the message with open calls.
   const open = messages.splice(-1);
   const stored = openMessage(message, storedCall);
-  const state = suspendRun(run, run.budget === undefined ? stored : withQuestion(run, stored));
+  const state = suspendRun(run, stored);
   if (state === undefined) {
     messages.push(...open);
     return undefined;

@@ -22,11 +22,11 @@ import {
 } from '../../core/contract/budget-ledger.js';
 import type { CallScope, CallStatus } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { type RunState, STORED_ID } from '../../core/contract/run-state.js';
+import { type RunState, STORED_ID, type StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { checkArguments } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+import { findPrice, inBillionths, inUnits, PRICES } from './prices.js';
 import { type ConfigFault, wrongConfig } from './run-errors.js';
 
 /** Whether any part counts the cost of requests. */
@@ -36,45 +36,12 @@ export function countsCost({ prices, cost, conversation, by = [], children }: Bu
 }
 
 /** The fault of a model without a price: its cost is unknown, and not zero. */
-export function missingPrice(prices: PriceTable | undefined, model: string): ConfigFault | undefined {
-  try {
-    priceOf(prices ?? PRICES, model);
-    return undefined;
-  } catch {
-    return {
-      option: 'budget.prices',
-      problem: `there is no price for the model '${model}'`,
-      fix: `budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }, in dollars for a million tokens`,
-    };
-  }
-}
-
-/** The reservation of a request that is too large for the rest of a part; amounts formatted for people. */
-export interface RequestNeed {
-  readonly option: string;
-  readonly reserved: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
-function describeNeed({ reserved, inputTokens, outputTokens }: RequestNeed): string {
-  return `reserves ${reserved} for about ${inputTokens} tokens of input and ${outputTokens} of output`;
-}
-
-const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
-
-/** Why the next request is not made, and the fix. */
-export function nextRequest(need: RequestNeed): string {
-  return `the next request ${describeNeed(need)}. Raise ${need.option}, ${RESERVE_LESS}.`;
-}
-
-/** The fault of a budget that was never enough for a request. */
-export function tooSmall(need: RequestNeed, limit: number): ConfigFault {
-  const { option, reserved } = need;
+export function missingPrice(prices: PriceTable = PRICES, model: string): ConfigFault | undefined {
+  if (findPrice(prices, model) !== undefined) return undefined;
   return {
-    option,
-    problem: `${option} is ${limit}, which pays for no useful request: one ${describeNeed(need)}`,
-    fix: `${option}: ${reserved} or more; ${RESERVE_LESS}`,
+    option: 'budget.prices',
+    problem: `there is no price for the model '${model}'`,
+    fix: `budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }, in dollars for a million tokens`,
   };
 }
 
@@ -137,17 +104,37 @@ export function budgetFaults(
 }
 
 /** The question of a run that reached a limit; amounts in the units of ledgers. */
-export interface BudgetQuestion {
-  /** Identifies the account. */
-  readonly account: string;
-  readonly whose: string;
-  readonly part: BudgetPart;
-  readonly limit: number;
+export interface BudgetQuestion extends Beyond {
   readonly left: number;
   /** A smaller amount would not be enough for the next step. */
   readonly least: number;
-  readonly most: number;
   readonly message: string;
+}
+
+/**
+ * The question in the form of a waiting call, so that stores, conversations and pages handle it like others. It is
+ * not a call of a model, and never part of the history.
+ */
+export function questionCall(
+  { account, part, ...asked }: BudgetQuestion,
+  iteration: number,
+): StoredWaitingCall {
+  const [limit, left, least, most] = [asked.limit, asked.left, asked.least, asked.grantable].map((amount) =>
+    shown(part, Math.ceil(amount)),
+  ) as [number, number, number, number];
+  const args = { of: account.whose, part, limit, left, least, most };
+  const message = `${asked.message} How many more may it take, from ${least} to ${most}?`;
+  const schema = { type: part === 'cost' ? 'number' : 'integer', minimum: least, maximum: most } as const;
+  return {
+    status: 'waiting',
+    // Pages identify calls by id, and a run may ask before several of its steps.
+    id: `budget_${iteration}_${part}_${limit}`,
+    name: 'budget',
+    arguments: args,
+    waits: [{ kind: 'question', index: 0, message, schema }],
+    journal: { arguments: args, answers: [], once: [] },
+    asks: { account: account.place, part },
+  };
 }
 
 export const WORDS: Readonly<Record<BudgetPart, string>> = {

@@ -2,46 +2,14 @@ import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contrac
 import { toolResult } from '../../core/contract/tool-result.js';
 import { failedResult } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
-import { type BudgetQuestion, shown } from './budget-accounts.js';
 import type { LoopEnd, LoopRun } from './loop-run.js';
 import { parseCall } from './messages.js';
 import { inBillionths } from './prices.js';
 import { openWaits, suspendRun } from './suspend.js';
 
-/**
- * The question in the form of a waiting call, so that stores, conversations and pages handle it like others. It is
- * not a call of a model, and never part of the history.
- */
-function questionCall({ part, ...asked }: BudgetQuestion, iteration: number): StoredWaitingCall {
-  const [limit, left, least, most] = [asked.limit, asked.left, asked.least, asked.most].map((amount) =>
-    shown(part, Math.ceil(amount)),
-  ) as [number, number, number, number];
-  const args = { of: asked.whose, part, limit, left, least, most };
-  const message = `${asked.message} How many more may it take, from ${least} to ${most}?`;
-  const schema = { type: part === 'cost' ? 'number' : 'integer', minimum: least, maximum: most } as const;
-  return {
-    status: 'waiting',
-    // Pages identify calls by id, and a run may ask before several of its steps.
-    id: `budget_${iteration}_${part}_${limit}`,
-    name: 'budget',
-    arguments: args,
-    waits: [{ kind: 'question', index: 0, message, schema }],
-    journal: { arguments: args, answers: [], once: [] },
-    asks: { account: asked.account, part },
-  };
-}
-
 /** Whether an observed call is the question of a budget, and not a call of a model. */
 export function isBudgetQuestion(callId: unknown, tool: unknown): boolean {
   return tool === 'budget' && /^budget_\d+_[a-zA-Z]+_/.test(String(callId));
-}
-
-/** Appends the question to the calls of a message, if the run asks one. */
-export function withQuestion(run: LoopRun, open: RunState['open']): RunState['open'] {
-  const question = run.budget?.question;
-  return question === undefined
-    ? open
-    : { ...open, calls: [...open.calls, questionCall(question, run.iterations)] };
 }
 
 /** The step in which a suspended run asks: a question without other calls belongs to the request that was not made. */
@@ -51,8 +19,8 @@ export function askingStep({ iterations, open: { calls } }: Pick<RunState, 'iter
 
 /** Suspends the run before a request, until an answer grants a further amount. */
 export async function suspendedForBudget(run: LoopRun): Promise<LoopEnd | undefined> {
-  if (run.budget?.question === undefined) return undefined;
-  const state = suspendRun(run, withQuestion(run, { content: '', calls: [] }));
+  if (run.budget?.isAsking !== true) return undefined;
+  const state = suspendRun(run, { content: '', calls: [] });
   if (state === undefined) return undefined;
   await emitQuestion(run, state);
   return { status: 'suspended', state };

@@ -35,15 +35,17 @@ export const PRICES: PriceTable = {
 /** `-2026-01-31`, `-20260131` and `@20260131`. */
 const DATE = /[-@](?:\d{4}-\d{2}-\d{2}|\d{8})$/;
 
-/**
- * The price of a model.
- *
- * @throws ToolwrightError `PriceUnknown` (539): a model without a known price is not free.
- */
-export function priceOf(prices: PriceTable, model: string): ModelPrice {
-  if (Object.hasOwn(prices, model)) return prices[model] as ModelPrice;
+/** The price of a model, also of a dated version of it. */
+export function findPrice(prices: PriceTable, model: string): ModelPrice | undefined {
+  if (Object.hasOwn(prices, model)) return prices[model];
   const undated = model.replace(DATE, '');
-  if (Object.hasOwn(prices, undated)) return prices[undated] as ModelPrice;
+  return Object.hasOwn(prices, undated) ? prices[undated] : undefined;
+}
+
+/** @throws ToolwrightError `PriceUnknown` (539): a model without a known price is not free. */
+export function priceOf(prices: PriceTable, model: string): ModelPrice {
+  const price = findPrice(prices, model);
+  if (price !== undefined) return price;
   const message = `There is no price for the model '${model}'; give it one: budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }.`;
   throw new ToolwrightError('PriceUnknown', message);
 }

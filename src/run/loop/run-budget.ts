@@ -8,7 +8,7 @@ import {
 import type { CallScope } from '../../core/contract/call.js';
 import type { HookedCall, Hooks } from '../../core/contract/hooks.js';
 import type { LLMRequest, Message, ToolSchema, Usage } from '../../core/contract/llm-provider.js';
-import type { RunState, StoredCallRecord } from '../../core/contract/run-state.js';
+import type { RunState, StoredCallRecord, StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
@@ -29,15 +29,13 @@ import {
   MISSING_LEDGER,
   mayHaveRun,
   missingPrice,
-  nextRequest,
-  type RequestNeed,
+  questionCall,
   RunAccount,
   reserveShared,
   type SharedAccount,
   sharedAccounts,
   shown,
   spentBefore,
-  tooSmall,
   WORDS,
 } from './budget-accounts.js';
 import type { ToolLoopConfig } from './options.js';
@@ -65,6 +63,16 @@ interface ReservedRequest {
   readonly at: BudgetAmounts;
   readonly reserved: Reserved;
 }
+
+/** The smallest useful request. */
+interface RequestNeed {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** The first request of a new run. */
+  readonly isFirst: boolean;
+}
+
+const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
 
 type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallback'>;
 
@@ -142,9 +150,14 @@ export class RunBudget {
     return this.#end && { status: 'budget', error: this.#end };
   }
 
-  /** The question before the run continues: a limit was exceeded, and more can be granted. */
-  get question(): BudgetQuestion | undefined {
-    return this.#end === undefined ? this.#question : undefined;
+  /** A limit was exceeded, and more can be granted: the run asks before it continues. */
+  get isAsking(): boolean {
+    return this.#end === undefined && this.#question !== undefined;
+  }
+
+  /** Its question, as a call of the step that comes next. */
+  questionBefore(iteration: number): StoredWaitingCall | undefined {
+    return this.#question && this.#end === undefined ? questionCall(this.#question, iteration) : undefined;
   }
 
   /** Why the run ends although calls are held for a question: another limit is used up. */
@@ -157,7 +170,7 @@ export class RunBudget {
    * ends.
    */
   async answer(
-    asked: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
+    asked: Required<StoredWaitingCall>['asks'] & { readonly id: string },
     given: number | string,
   ): Promise<void> {
     const shared = this.#shared.find(({ place }) => place === asked.account);
@@ -347,7 +360,7 @@ export class RunBudget {
     const amounts = ofCall(cost);
     const begun = (reserved: Reserved | Beyond) => {
       if ('part' in reserved)
-        return this.question ? HeldCall.word : { refuse: this.#end?.message ?? 'the budget is spent' };
+        return this.isAsking ? HeldCall.word : { refuse: this.#end?.message ?? 'the budget is spent' };
       if (this.#isClosed) return reserved.settle(NO_AMOUNTS) as undefined;
       this.#open.set(callId, { cost, reserved });
       return undefined;
@@ -469,29 +482,37 @@ export class RunBudget {
 
   /** Even the smallest useful request exceeded the budget. */
   #spentByRequest(
-    { isFirst, ...tokens }: Pick<RequestNeed, 'inputTokens' | 'outputTokens'> & { readonly isFirst: boolean },
+    { isFirst, inputTokens, outputTokens }: RequestNeed,
     beyond: Beyond,
     amounts: BudgetAmounts,
   ): void {
     const { account, part, limit, used } = beyond;
-    const need = { ...tokens, option: `${account.option}.${part}`, reserved: shown(part, amounts[part]) };
     const isReserved = part === 'tokens' || part === 'cost';
+    const option = `${account.option}.${part}`;
+    const least = shown(part, amounts[part]);
+    const reserves = `reserves ${least} for about ${inputTokens} tokens of input and ${outputTokens} of output`;
     const mayAsk = beyond.grantable >= leastGrant(beyond, amounts);
-    if (isFirst && isReserved && used === 0 && !mayAsk) throw wrongConfig(tooSmall(need, shown(part, limit)));
-    this.#spent(beyond, amounts, isReserved ? nextRequest(need) : undefined);
+    if (isFirst && isReserved && used === 0 && !mayAsk)
+      throw wrongConfig({
+        option,
+        problem: `${option} is ${shown(part, limit)}, which pays for no useful request: one ${reserves}`,
+        fix: `${option}: ${least} or more; ${RESERVE_LESS}`,
+      });
+    const next = `the next request ${reserves}. Raise ${option}, ${RESERVE_LESS}.`;
+    this.#spent(beyond, amounts, isReserved ? next : undefined);
   }
 
   /** A limit was exceeded: the run ends, or asks for more. */
   #spent(beyond: Beyond, amounts: BudgetAmounts, next?: string): void {
-    const { account, part, limit, used, grantable: most } = beyond;
+    const { account, part, limit, used, grantable } = beyond;
     const left = Math.max(0, limit - used);
-    const { place, whose } = account;
-    const spent = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
+    const spent = `The budget of ${account.whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
     const message = `${spent} what comes next may take more.`;
     const least = leastGrant(beyond, amounts);
     // The user who grants more need not see how to reduce the request.
-    if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', next ? `${spent} ${next}` : message);
-    else this.#question ??= { account: place, whose, part, limit, left, least, most, message };
+    if (grantable < least)
+      this.#end ??= new ToolwrightError('BudgetSpent', next ? `${spent} ${next}` : message);
+    else this.#question ??= { ...beyond, left, least, message };
   }
 
   /** Time counts once for the run, with any number of parallel calls; the enclosing run has its own clock. */

@@ -25,16 +25,18 @@ function stateFaults(state: unknown): ReturnType<ResultChecker> {
 }
 
 /**
- * The state of a run that waits, as independent plain JSON. Returns `undefined` if JSON cannot represent it, for
+ * The state of a run that waits, as independent plain JSON; if its budget asks for more, with that question. Returns `undefined` if JSON cannot represent it, for
  * example because of too deeply nested arguments, or if it would not be a valid state.
  */
 export function suspendRun(
   run: LoopRun,
-  open: RunState['open'],
+  given: RunState['open'],
   pending?: readonly PendingCall[],
 ): RunState | undefined {
-  const { config, record, owner, runId, iterations } = run;
+  const { config, record, owner, runId, iterations, budget } = run;
   try {
+    const question = budget?.questionBefore(iterations);
+    const open = question === undefined ? given : { ...given, calls: [...given.calls, question] };
     const written: RunState = {
       version: stateVersion({ ...record, open }),
       runId,
