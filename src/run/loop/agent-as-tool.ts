@@ -6,6 +6,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { cached } from '../../core/kernel/cached.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
@@ -178,7 +179,8 @@ async function runAgent(
       'AgentsTooDeep',
       `The agent '${name}' was not run: ${maxDepth} agents are in each other.`,
     );
-  const config = { ...configIn(outer, options), runId: runIdsOf(context).next([name, args]) };
+  const ids = cached(runIds, context, () => new RunIds(context.idempotencyKey ?? crypto.randomUUID()));
+  const config = { ...configIn(outer, options), runId: ids.next([name, args]) };
   const start = { messages: messagesOf(options, args, context) };
   const scope = scopeIn(outer, context, signal);
   const sink = outer?.run.sink;
@@ -196,12 +198,6 @@ async function runAgent(
 }
 
 const runIds = new WeakMap<ToolContext, RunIds>();
-
-function runIdsOf(context: ToolContext): RunIds {
-  const ids = runIds.get(context) ?? new RunIds(context.idempotencyKey ?? crypto.randomUUID());
-  runIds.set(context, ids);
-  return ids;
-}
 
 /** The policy and the hooks of the calling run apply to the agent, too. */
 function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
@@ -227,11 +223,8 @@ function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): To
 const within = new WeakMap<ToolRegistry, WeakMap<ToolRegistry, ToolRegistry>>();
 
 function withinOf(registry: ToolRegistry, outer: ToolRegistry): ToolRegistry {
-  const known = within.get(registry) ?? new WeakMap<ToolRegistry, ToolRegistry>();
-  within.set(registry, known);
-  const made = known.get(outer) ?? registry.within(outer);
-  known.set(outer, made);
-  return made;
+  const known = cached(within, registry, () => new WeakMap<ToolRegistry, ToolRegistry>());
+  return cached(known, outer, () => registry.within(outer));
 }
 
 function messagesOf(

@@ -1,15 +1,9 @@
 import { type CallRecord, type CallScope, SCOPE_OPTION } from '../../core/contract/call.js';
 import { keepsJobs, type StoredJob } from '../../core/contract/job-store.js';
 import type { Logger } from '../../core/contract/ports.js';
-import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import { CHECKPOINT_STORE, type CheckpointStore, type RunEntry } from '../../core/contract/run-checkpoint.js';
 import { RUN_ID } from '../../core/contract/run-state.js';
-import type {
-  Compensate,
-  Effect,
-  Reconcile,
-  Reconciliation,
-  ToolDefinition,
-} from '../../core/contract/tool.js';
+import type { Effect, Reconcile, Reconciliation, ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
@@ -142,32 +136,19 @@ async function compensateAll(
   const jobs = await jobsLeft(store, calls);
   const { owner, turnOf: conversationId } = run;
   const ofRun = { conversationId, ...scope, owner };
-  const undoing = { run, registry: registryOf(tools), scope: ofRun, logger };
+  const note = (entry: RunEntry) => claimed.write((claim) => store.append(claim, [entry]));
+  const undoing = { run, registry: registryOf(tools), scope: ofRun, logger, note };
   const done: Compensation[] = [];
   for (const call of calls) {
     const { id: callId, name, idempotencyKey } = call;
-    const about = { callId, tool: name, idempotencyKey };
     const before = run.compensated.get(idempotencyKey);
     const job = jobs.get(idempotencyKey);
-    let found: FoundEffect | NoEffect | undefined;
-    if (before?.isError === false) found = { status: 'before', text: before.text };
-    else if (job?.attempt === 0) found = { status: 'cancelled' };
-    else found = await findEffect(withJob(call, job), undoing);
-    if (found === undefined) continue;
-    if (!('tool' in found)) {
-      done.push({ ...about, ...found });
-      continue;
-    }
-    const { tool, compensate, effect } = found;
-    const { isError, forLLM: text } = await callBeside(tool, undoing, {
-      description: `Undoes a call of ${name}`,
-      effect: { callId, idempotencyKey: partKey(idempotencyKey, 'compensate') },
-      execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
-    });
-    const entry = { type: 'compensated', idempotencyKey, isError, text } as const;
-    await claimed.write((claim) => store.append(claim, [entry]));
-    done.push({ ...about, status: isError ? 'failed' : 'compensated', text });
-    if (isError) break;
+    let report: Report | undefined;
+    if (before?.isError === false) report = { status: 'before', text: before.text };
+    else if (job?.attempt === 0) report = { status: 'cancelled' };
+    else report = await undo(withJob(call, job), undoing);
+    if (report !== undefined) done.push({ callId, tool: name, idempotencyKey, ...report });
+    if (report?.status === 'failed') break;
   }
   return done;
 }
@@ -230,21 +211,16 @@ interface Undoing {
   readonly registry: ToolRegistry;
   readonly scope: CallScope;
   readonly logger: Logger | undefined;
+  /** Adds an entry to the run. */
+  readonly note: (entry: RunEntry) => Promise<void>;
 }
 
-interface FoundEffect {
-  readonly tool: ToolDefinition;
-  readonly compensate: Compensate;
-  readonly effect: Parameters<Compensate>[0];
-}
+type Report = Pick<Compensation, 'status' | 'text'>;
 
-/** The report about a call if there is nothing to undo, or if that is unknown. */
-type NoEffect = Pick<Compensation, 'status' | 'text'>;
-
-/** `undefined` for a call that is not reported at all. */
-async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffect | NoEffect | undefined> {
+/** Undoes the effect of a call if it had one; `undefined` for a call that is not reported at all. */
+async function undo(call: UndoneCall, undoing: Undoing): Promise<Report | undefined> {
   const { id: callId, idempotencyKey, name, rawArguments, status, result } = call;
-  const { registry } = undoing;
+  const { registry, note } = undoing;
   const tool = registry.get(name);
   if (tool === undefined)
     return { status: 'unknown', text: `\`tools\` has no '${name}', which may have something to undo.` };
@@ -255,17 +231,24 @@ async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffe
     const checked = await registry.check(name, rawArguments);
     return { callId, idempotencyKey, arguments: checked.ok ? checked.arguments : {} };
   };
-  const found = async (given: ToolResult): Promise<FoundEffect | NoEffect> =>
-    compensate === undefined
-      ? { status: 'none' }
-      : { tool, compensate, effect: { ...(await effectOf()), result: given } };
-  if (status === 'success' && result !== undefined) return found(result);
+  const undone = async (given: ToolResult): Promise<Report> => {
+    if (compensate === undefined) return { status: 'none' };
+    const effect = { ...(await effectOf()), result: given };
+    const { isError, forLLM: text } = await callBeside(tool, undoing, {
+      description: `Undoes a call of ${name}`,
+      effect: { callId, idempotencyKey: partKey(idempotencyKey, 'compensate') },
+      execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
+    });
+    await note({ type: 'compensated', idempotencyKey, isError, text });
+    return { status: isError ? 'failed' : 'compensated', text };
+  };
+  if (status === 'success' && result !== undefined) return undone(result);
   if (annotations?.readOnly) return undefined;
   if (status === 'error' && compensate === undefined && reconcile === undefined) return undefined;
   let text = result?.forLLM ?? '';
   if (reconcile !== undefined && status !== 'started') {
     const known = await askTool(tool, reconcile, { effect: await effectOf(), undoing });
-    if (known.status === 'done') return found(known.result);
+    if (known.status === 'done') return undone(known.result);
     if (known.status === 'not-done') return { status: 'none', text: 'Its tool says that it was not done.' };
     if (known.result.isError) text = [text, known.result.forLLM].filter((line) => line !== '').join('\n');
   }

@@ -99,14 +99,14 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
 
 /** Adds the watcher of the run to its own sink. A watcher alone does not cause streaming. */
 function watchedRun(run: LoopRun, watcher: RunWatcher): LoopRun {
-  const { sink, hasReader = () => false } = run;
+  const { sink, hasReader } = run;
   const watch = watcher.aroundRun(run);
-  if (sink === undefined) return { ...run, sink: watch, hasReader };
   return {
     ...run,
+    hasReader: hasReader ?? (() => sink !== undefined),
     sink: (event) => {
       watch(event);
-      return sink(event);
+      return sink?.(event);
     },
   };
 }

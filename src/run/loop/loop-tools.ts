@@ -4,6 +4,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolMessage } from '../../core/contract/llm-provider.js';
 import { keepsResults, type ResultKey } from '../../core/contract/result-store.js';
 import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
+import { cached } from '../../core/kernel/cached.js';
 import { canonicalJson, isRecord, ownerText, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
@@ -120,8 +121,7 @@ async function withMeanings(
 ): Promise<readonly string[]> {
   const { toolEmbedder: embedder, logger } = config;
   if (embedder === undefined) return byWords;
-  const known = embedded.get(embedder) ?? new EmbeddedTools(embedder);
-  embedded.set(embedder, known);
+  const known = cached(embedded, embedder, () => new EmbeddedTools(embedder));
   const { deferred } = divide(tools, config.deferAbove);
   const searched = [...deferred.keys()].flatMap((name) => tools.offered(name) ?? []);
   try {

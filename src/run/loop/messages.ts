@@ -12,6 +12,7 @@ import type {
 import type { Logger } from '../../core/contract/ports.js';
 import type { RunState, StoredCall, StoredInnerRun, WireCall } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
+import { cached } from '../../core/kernel/cached.js';
 import { type ReadArguments, readArguments } from '../../tools/checking/read-arguments.js';
 import { TOOL_NAME } from '../../tools/discovery/define-tool.js';
 import { type CallPlace, effectKey } from '../call/effect-key.js';
@@ -231,9 +232,7 @@ const SHARED = new WeakMap<readonly Message[], SentMessages>();
 
 /** Shared by runs that append to the same history, so that each run reads only new messages. */
 export function sharedMessages(history: readonly Message[], logger: Logger | undefined): SentMessages {
-  const sent = SHARED.get(history) ?? new SentMessages(history, logger);
-  SHARED.set(history, sent);
-  return sent;
+  return cached(SHARED, history, () => new SentMessages(history, logger));
 }
 
 function hasExtras({ reasoning, providerItems, tool_calls: calls }: AssistantMessage): boolean {

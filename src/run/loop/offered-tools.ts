@@ -1,4 +1,5 @@
 import type { Message, ToolSchema } from '../../core/contract/llm-provider.js';
+import { cached } from '../../core/kernel/cached.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ProviderTarget } from './options.js';
 import { wrongConfig } from './run-errors.js';
@@ -26,7 +27,6 @@ interface Division {
 const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
 /** Lists of definitions without deferred tools, as most lists are. */
 const plainLists = new WeakSet<readonly ToolSchema[]>();
-const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
 
 /** The approximate characters of JSON per token, in all tokenizers. */
 const CHARS_PER_TOKEN = 4;
@@ -37,9 +37,11 @@ const CHARS_PER_TOKEN = 4;
  */
 export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): Division {
   const definitions = tools.toProviderDefs();
-  const others = divisions.get(definitions) ?? new Map<number, Division>();
-  const known = others.get(above);
-  if (known !== undefined) return known;
+  const byLimit = cached(divisions, definitions, () => new Map<number, Division>());
+  return cached(byLimit, above, () => dividedAbove(above, definitions, tools));
+}
+
+function dividedAbove(above: number, definitions: readonly ToolSchema[], tools: ToolRegistry): Division {
   const tokens = (): number =>
     definitions.reduce((sum, schema) => sum + JSON.stringify(schema).length, 0) / CHARS_PER_TOKEN;
   const isTooMuch = Number.isFinite(above) && tokens() > above;
@@ -58,10 +60,9 @@ export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): D
     const fix = 'another `name` for that tool';
     throw wrongConfig({ option: 'tools', problem, fix });
   }
-  if (isPlain) plainLists.add(definitions);
-  const division = isPlain ? { direct: definitions, deferred: NO_TOOLS } : { direct, deferred };
-  divisions.set(definitions, others.set(above, division));
-  return division;
+  if (!isPlain) return { direct, deferred };
+  plainLists.add(definitions);
+  return { direct: definitions, deferred };
 }
 
 interface LastOffer {

@@ -13,6 +13,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { HeldCall } from '../call/hooked-call.js';
 import type { MaybeLater } from '../call/invocation.js';
@@ -571,12 +572,11 @@ const FRAME_TOKENS = 8;
 const tokensKnown = new WeakMap<object, number>();
 
 function tokensOf(part: Message | ToolSchema): number {
-  let tokens = tokensKnown.get(part);
-  if (tokens === undefined) {
-    tokens = FRAME_TOKENS + tokensIn(JSON.stringify(part));
-    tokensKnown.set(part, tokens);
-  }
-  return tokens;
+  return cached(tokensKnown, part, framedTokens);
+}
+
+function framedTokens(part: object): number {
+  return FRAME_TOKENS + tokensIn(JSON.stringify(part));
 }
 
 /**
