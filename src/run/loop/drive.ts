@@ -31,7 +31,7 @@ import {
   type RunWatcher,
 } from './loop-run.js';
 import { resolveCalls, resultStoreOf } from './loop-tools.js';
-import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
+import { assistantMessage, type ParsedCall, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { OfferedTools, onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
 import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.js';
@@ -150,22 +150,23 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
 type Ending = LoopEnd | undefined | Promise<LoopEnd | undefined>;
 
 function takeCalls(run: LoopRun, response: LLMResponse): Ending {
-  const { runId, iterations: step, output } = run;
+  const { runId, iterations: step, output, offer } = run;
+  const { finishReason, toolCalls } = response;
   run.isAskedAgain = false;
-  const parsed = numberCalls(response.toolCalls, run).map((call, index) =>
-    parseCall(call, { runId, step, index }),
+  const parsed = numberCalls(toolCalls, run).map((call, index) => parseCall(call, { runId, step, index }));
+  const taken = offer.hasOurs || output !== undefined ? answerOwnCalls(run, parsed) : parsed;
+  return andThen(taken, (calls) =>
+    andThen(
+      answerCalls(run, { reply: response, calls, finishReason }),
+      (end) => end ?? endAfterCalls(run, calls.length),
+    ),
   );
-  const answer = (calls: typeof parsed): Ending =>
-    answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
-  if (output === undefined && !run.offer.hasOurs) {
-    if (run.budget === undefined) return answer(parsed);
-    return andThen(answer(parsed), (end) => end ?? endAfterCalls(run, parsed.length));
-  }
-  return (async () => {
-    const resolved = run.offer.hasOurs ? await resolveCalls(run, parsed) : parsed;
-    const calls = output === undefined ? resolved : await output.answered(resolved);
-    return (await answer([...calls])) ?? endAfterCalls(run, calls.length);
-  })();
+}
+
+/** The calls of a message; those of the run's own tools have their answers. */
+async function answerOwnCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
+  const resolved = run.offer.hasOurs ? await resolveCalls(run, calls) : calls;
+  return run.output?.answered(resolved) ?? resolved;
 }
 
 /** Ends the run after the last calls if they were its final answer, or if its budget is spent. */
