@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   type Answer,
+  agentAsTool,
   answerStoredRun,
   Conversation,
   Conversations,
@@ -117,6 +118,30 @@ describe('an approval whose tool has changed', () => {
     const { tools } = now;
     await expect(answerStoredRun(stored, yes(asked?.pending), { tools })).rejects.toMatchObject(CHANGED);
     expect((await resumeStoredRun(now, stored, yes(asked?.pending, WITH_REASON))).status).toBe('completed');
+    expect(ran).toEqual([WITH_REASON.arguments]);
+  });
+
+  test('inside an agent leaves the run suspended, with the question as the tool asks it now', async () => {
+    const { store, versions, ran } = setup();
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ id: 'b', name: 'clerk', arguments: { task: 'Refund it' } }] },
+      { toolCalls: [{ id: 'a', name: 'refund', arguments: { amount: 5 } }] },
+      { content: 'Refunded.' },
+      { content: 'Done.' },
+    ]);
+    const config = (tools: readonly ToolDefinition[]) => ({
+      ...{ provider, model: 'm', store },
+      tools: [agentAsTool({ name: 'clerk', description: 'Refunds', provider, model: 'm', tools })],
+    });
+    const { runId = '', pending } = await runToolLoop(config(versions.old), hello);
+    const now = config(versions.stricter);
+    await expect(resumeStoredRun(now, { store, runId }, yes(pending))).rejects.toMatchObject(CHANGED);
+    const asked = store.load(runId)?.pending;
+    expect(asked).toMatchObject([
+      { tool: 'refund', title: 'Refund with a reason', path: [{ tool: 'clerk' }] },
+    ]);
+    const done = await resumeStoredRun(now, { store, runId }, yes(asked, WITH_REASON));
+    expect(done.status).toBe('completed');
     expect(ran).toEqual([WITH_REASON.arguments]);
   });
 
