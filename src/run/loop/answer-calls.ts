@@ -8,8 +8,8 @@ import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
 import { emitQuestion } from './budget-question.js';
 import { ChildRuns, childRuns } from './child-runs.js';
-import type { EventSink } from './events.js';
-import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
+import type { EventSink, LoopEnd } from './events.js';
+import { abortedRun, type Checkpointer, HistoryScope, type LoopRun } from './loop-run.js';
 import { foundBy, handleIn, storeIfLarge } from './loop-tools.js';
 import {
   assistantMessage,

@@ -2,7 +2,8 @@ import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contrac
 import { toolResult } from '../../core/contract/tool-result.js';
 import { failedResult } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
-import type { LoopEnd, LoopRun } from './loop-run.js';
+import type { LoopEnd } from './events.js';
+import type { LoopRun } from './loop-run.js';
 import { parseCall } from './messages.js';
 import { inBillionths } from './prices.js';
 import { openWaits, suspendRun } from './suspend.js';

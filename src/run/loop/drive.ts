@@ -14,7 +14,7 @@ import { answerCalls } from './answer-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant } from './budget-question.js';
 import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
-import type { LoopEvent, ToolLoopResult } from './events.js';
+import type { LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
@@ -22,7 +22,6 @@ import {
   abortedRun,
   addUsage,
   endRun,
-  type LoopEnd,
   type LoopRun,
   NO_USAGE,
   type RunDeps,

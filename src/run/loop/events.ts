@@ -121,6 +121,10 @@ export interface ToolLoopResult {
   readonly error?: Error;
 }
 
+/** How a run ends; its result has the rest. */
+export type LoopEnd = Pick<ToolLoopResult, 'status'> &
+  Partial<Pick<ToolLoopResult, 'content' | 'output' | 'state' | 'error'>>;
+
 /** The most unread progress reports; older ones are dropped. */
 const MAX_WAITING_PROGRESS = 256;
 

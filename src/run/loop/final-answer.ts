@@ -13,6 +13,7 @@ import { readArguments } from '../../tools/checking/read-arguments.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
+import type { LoopEnd } from './events.js';
 import { type OwnTool, ownTool } from './own-tool.js';
 
 /** The tool that the model calls to answer, if its provider does not support response schemas. */
@@ -24,13 +25,6 @@ interface AnsweringRun {
   readonly toolCalls: readonly CallRecord[];
   readonly messages: Message[];
   isAnswerAsked: boolean;
-}
-
-interface AnswerEnd {
-  readonly status: 'completed' | 'failed';
-  readonly content: string;
-  readonly output?: unknown;
-  readonly error?: Error;
 }
 
 /** The part of a request that makes its reply a possible answer: one of these. */
@@ -80,7 +74,7 @@ export class FinalAnswer {
   /**
    * The end of a run whose model has answered in text; if that is not a valid answer, the model is asked again once.
    */
-  async endWithText(run: AnsweringRun, text: string): Promise<AnswerEnd | undefined> {
+  async endWithText(run: AnsweringRun, text: string): Promise<LoopEnd | undefined> {
     let args: ToolCall['arguments'] = text;
     const strict = this.#isFormat ? strictSchema(this.#tool.parameters) : undefined;
     const read = readArguments(text);
@@ -101,12 +95,12 @@ export class FinalAnswer {
   }
 
   /** The end of a run whose last calls gave the answer. */
-  endWithCalls({ toolCalls }: AnsweringRun, calls: number): AnswerEnd | undefined {
+  endWithCalls({ toolCalls }: AnsweringRun, calls: number): LoopEnd | undefined {
     return toolCalls.slice(-calls).flatMap(endOf)[0];
   }
 }
 
-function endOf({ name, status, arguments: answer }: CallRecord): readonly AnswerEnd[] {
+function endOf({ name, status, arguments: answer }: CallRecord): readonly LoopEnd[] {
   if (name !== NAME || status !== 'success') return [];
   return [{ status: 'completed', content: JSON.stringify(answer), output: answer }];
 }

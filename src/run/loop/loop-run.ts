@@ -7,7 +7,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { hasUsageParts, type ModelQuestion, type Reply } from './ask-model.js';
-import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
+import type { EventSink, LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { FoldedRun } from './fold-run.js';
 import type { GivenHistory } from './given-history.js';
@@ -170,16 +170,6 @@ export function usageSince(before: Usage, after: Usage): Usage {
     if (now !== undefined) since[part] = now - (before[part] ?? 0);
   }
   return since;
-}
-
-export interface LoopEnd {
-  readonly status: LoopStatus;
-  readonly content?: string;
-  /** The final answer as data. */
-  readonly output?: unknown;
-  /** Set for a suspended run. */
-  readonly state?: RunState;
-  readonly error?: Error;
 }
 
 type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'> &

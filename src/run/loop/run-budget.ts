@@ -39,6 +39,7 @@ import {
   spentBefore,
   WORDS,
 } from './budget-accounts.js';
+import type { LoopEnd } from './events.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 import { storeFailed, wrongConfig } from './run-errors.js';
@@ -147,7 +148,7 @@ export class RunBudget {
   }
 
   /** The end of the run, if a limit was exceeded. */
-  get ended(): { readonly status: 'budget'; readonly error: ToolwrightError } | undefined {
+  get ended(): LoopEnd | undefined {
     return this.#end && { status: 'budget', error: this.#end };
   }
 
