@@ -29,7 +29,7 @@ import {
   type RunStart,
   type RunWatcher,
 } from './loop-run.js';
-import { resolveCalls, resultStoreOf } from './loop-tools.js';
+import { callLoopTools, resultStoreOf } from './loop-tools.js';
 import { assistantMessage, type ParsedCall, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { OfferedTools, onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
@@ -164,7 +164,7 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
 
 /** The calls of a message; those of the run's own tools have their answers. */
 async function answerOwnCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
-  const resolved = run.offer.hasOurs ? await resolveCalls(run, calls) : calls;
+  const resolved = run.offer.hasOurs ? await callLoopTools(run, calls) : calls;
   return run.output?.answered(resolved) ?? resolved;
 }
 

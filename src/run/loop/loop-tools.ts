@@ -32,7 +32,7 @@ import { type OwnTool, ownTool } from './own-tool.js';
  * The calls of a reply, with answered searches, and with each `call_tool` replaced by the call of the tool that it
  * names.
  */
-export function resolveCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
+export function callLoopTools(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
   const { deferred } = divide(run.tools, run.config.deferAbove);
   return Promise.all(
     calls.map(async (call) => {
