@@ -24,7 +24,7 @@ import type {
 } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { unlessAborted, withinLimits } from '../../core/kernel/async.js';
+import { unlessAborted } from '../../core/kernel/async.js';
 import { isPlainObject, isRecord } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
@@ -270,17 +270,21 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
   protected override readonly news: BrokerNews;
   /** Workers whose connections `close` can cut. */
   readonly #open = new Set<Openable>();
-  readonly #closed = new AbortController();
 
   constructor(options: BullmqEngineOptions) {
     super(`BullMQ, ${placeOf(options)}`, options.logger);
     this.#options = options;
     const queue = `${this.#name}-news`;
-    this.news = new BrokerNews({ queue, connection: this.#connection, backend: this.#backend }, this.onError);
+    const place = { queue, connection: this.#connection, backend: this.#backend, closed: this.closed };
+    this.news = new BrokerNews(place, this.onError);
   }
 
   async check(): Promise<void> {
     await this.#answered(this.ask());
+  }
+
+  protected override get isConnected(): boolean {
+    return this.#opened.size + this.#open.size + this.news.opened.length > 0;
   }
 
   protected override async ask(): Promise<unknown> {
@@ -293,7 +297,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
 
   /** BullMQ itself waits for an absent broker without a limit. */
   #answered<Value>(request: Promise<Value>): Promise<Value> {
-    return unlessAborted(this.unlessAway(request), this.#closed.signal);
+    return unlessAborted(this.unlessAway(request), this.closed);
   }
 
   async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
@@ -328,7 +332,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     });
     const opened = {
       close: async () => {
-        await closeOrCut(worker, 'while');
+        await worker.close();
         this.workers.delete(opened);
         this.#open.delete(worker);
       },
@@ -336,14 +340,14 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     this.workers.add(opened);
     this.#open.add(worker);
     try {
-      await unlessAborted(worker.waitUntilReady(), this.#closed.signal);
+      await unlessAborted(worker.waitUntilReady(), this.closed);
     } catch (error) {
       this.workers.delete(opened);
       close(worker);
       throw error;
     }
     worker.run().catch(this.onError);
-    return opened;
+    return { close: () => this.unlessSilent(opened.close(), () => cut(worker)) };
   }
 
   async #attempt(taken: BrokerJob<Payload>, token: string | undefined, handle: JobHandler): Promise<void> {
@@ -442,22 +446,19 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
   }
 
   protected override cut(): void {
-    this.#closed.abort(new Error(ENGINE_CLOSED));
-    for (const opened of [...this.#open, ...this.#opened.values(), ...this.news.opened]) void cut(opened);
+    for (const opened of [...this.#open, ...this.#opened.values(), ...this.news.opened]) cut(opened);
   }
 
   protected override async closeInOrder(): Promise<void> {
     await this.closeWorkers();
-    const queues = Array.from(this.#opened.values(), (queue) => closeOrCut(queue));
-    await Promise.all([...queues, this.news.close()]);
-    this.#closed.abort(new Error(ENGINE_CLOSED));
+    await Promise.all([...Array.from(this.#opened.values(), closeOrCut), this.news.close()]);
   }
 
   /** Opens a queue when it is first used: a process that starts no jobs needs no broker. */
   #queue(name: string): JobQueue {
     const known = this.#opened.get(name);
     if (known !== undefined) return known;
-    this.#closed.signal.throwIfAborted();
+    this.closed.throwIfAborted();
     const queue: JobQueue = new Queue(name, this.#connection, this.#backend);
     queue.on('error', this.onError);
     this.#opened.set(name, queue);
@@ -529,6 +530,8 @@ interface NewsPlace {
   readonly queue: string;
   readonly connection: { readonly connection: unknown; readonly prefix?: string };
   readonly backend: BackendFactory<IQueueBackend, unknown>;
+  /** Aborted when the engine is closed. */
+  readonly closed: AbortSignal;
 }
 
 type Events = QueueEvents<unknown, IQueueBackend, unknown>;
@@ -538,15 +541,11 @@ type Producer = QueueEventsProducer<IQueueBackend, unknown>;
 const KEPT = 10_000;
 const HELLO_EVERY_MS = 50;
 
-/** The error of requests to a closed engine. */
-const ENGINE_CLOSED = 'The engine of BullMQ was closed.';
-
 /** Sends messages to all engines of a queue, through the event stream of a queue without jobs. */
 class BrokerNews extends EngineNews<Events> {
   #producer: Producer | undefined;
   /** Possibly not ready yet. */
   #opened: Events | undefined;
-  readonly #closing = new AbortController();
   #published = 0;
 
   constructor(
@@ -562,11 +561,7 @@ class BrokerNews extends EngineNews<Events> {
 
   async close(): Promise<void> {
     this.listeners.clear();
-    this.#closing.abort(new Error(ENGINE_CLOSED));
-    await Promise.all([
-      this.#opened && closeOrCut(this.#opened, 'never'),
-      this.#producer && closeOrCut(this.#producer),
-    ]);
+    await Promise.all(this.opened.map(closeOrCut));
   }
 
   /** What is open and can be cut. */
@@ -576,8 +571,7 @@ class BrokerNews extends EngineNews<Events> {
 
   /** BullMQ does not report when it starts to read the stream. So we send a message of our own until it arrives. */
   protected override async connect(): Promise<Events> {
-    const { queue, connection, backend } = this.place;
-    const { signal } = this.#closing;
+    const { queue, connection, backend, closed: signal } = this.place;
     signal.throwIfAborted();
     const events: Events = new QueueEvents(queue, { ...connection, autorun: false }, backend);
     this.#opened = events;
@@ -618,8 +612,8 @@ class BrokerNews extends EngineNews<Events> {
 
   #open(): Producer {
     if (this.#producer === undefined) {
-      this.#closing.signal.throwIfAborted();
-      const { queue, connection, backend } = this.place;
+      const { queue, connection, backend, closed } = this.place;
+      closed.throwIfAborted();
       const producer: Producer = new QueueEventsProducer(queue, connection, backend);
       producer.on('error', this.onError);
       this.#producer = producer;
@@ -648,10 +642,6 @@ interface Openable {
   close(force?: boolean): Promise<unknown>;
   getBackend(): Pick<IQueueBackend, 'close'>;
 }
-
-/** While closing: how long a broker may be unreachable before its connections are cut. */
-const AWAY_MS = 2_000;
-const LOOK_EVERY_MS = 100;
 
 /**
  * Wraps a backend so that its connections can be cut. On PostgreSQL, BullMQ checks out a pool client without an `error`
@@ -696,74 +686,18 @@ function close(opened: Openable): void {
   opened.close().catch(() => {});
 }
 
-/**
- * Closes in order, and waits for the jobs of a worker. If the broker is unreachable, the connections are cut instead,
- * because BullMQ would wait for the broker. Other workers then find the unfinished jobs when the leases end.
- */
-async function closeOrCut(opened: Openable, asked: Asked = 'before'): Promise<void> {
-  if (!(await isThere(opened, asked === 'before'))) return cut(opened);
-  const closed = new AbortController();
-  const { signal } = closed;
-  const cutWhenAway = async (): Promise<void> => {
-    while (!signal.aborted && (await isThere(opened, asked !== 'never')))
-      await pause(AWAY_MS, undefined, { signal }).catch(() => {});
-    if (!signal.aborted) await cut(opened);
-  };
-  await Promise.race([opened.close().finally(() => closed.abort()), cutWhenAway()]);
+/** Cuts a connection that is not established. */
+async function closeOrCut(opened: Openable): Promise<void> {
+  if (await isAnswered(opened.waitUntilReady())) await opened.close();
+  else cut(opened);
 }
-
-/**
- * When to send the broker a request, to see whether it answers. `while`: for a worker, which must stop taking jobs as
- * soon as it closes. `never`: for a connection that waits for events, and answers no requests meanwhile.
- */
-type Asked = 'before' | 'while' | 'never';
 
 /** Closes without a message to the broker. */
-async function cut(opened: Openable): Promise<void> {
-  const cutting = opened.getBackend().close(true);
+function cut(opened: Openable): void {
+  opened
+    .getBackend()
+    .close(true)
+    .catch(() => {});
   // Stops further requests. Called first, `close` would send the broker a message.
   opened.close(true).catch(() => {});
-  await withinLimits(cutting, LIMITS).catch(() => {});
-}
-
-/** The part of a Redis client that shows its state; a PostgreSQL pool has no state. */
-interface Connected {
-  readonly status?: string;
-  /** A method that BullMQ's Redis clients of every kind have. */
-  get?(key: string): Promise<unknown>;
-}
-
-/** Whether the broker is reachable, perhaps after a short wait. `asks`: sends a request, too. */
-async function isThere(opened: Openable, asks: boolean): Promise<boolean> {
-  const { client } = opened.getBackend() as { readonly client?: Promise<Connected> };
-  let known: Connected | undefined;
-  try {
-    known = await withinLimits(
-      opened.waitUntilReady().then(() => client),
-      LIMITS,
-    );
-  } catch {
-    return false;
-  }
-  for (let waited = 0; !isLive(known); waited += LOOK_EVERY_MS) {
-    if (waited >= AWAY_MS) return false;
-    await pause(LOOK_EVERY_MS);
-  }
-  return !asks || (await answers(known)) || answers(known);
-}
-
-/** A connection may stay open while the broker is silent. */
-async function answers(known: Connected | undefined): Promise<boolean> {
-  if (known?.status === 'wait') return true;
-  const asked = known?.get?.('toolwright');
-  return asked === undefined || isAnswered(asked, AWAY_MS);
-}
-
-const LIMITS = { signal: undefined, timeoutMs: AWAY_MS };
-
-/** States of a connected client, of a connected cluster, and of a client that connects on first use. */
-function isLive(known: Connected | undefined): boolean {
-  const { status } = known ?? {};
-  // A PostgreSQL pool has no state: it connects again on request, or rejects.
-  return status === undefined || status === 'ready' || status === 'connect' || status === 'wait';
 }

@@ -32,7 +32,6 @@ import {
   BrokerEngine,
   type EngineMessage,
   EngineNews,
-  isAnswered,
   jobOf,
   LOST_DELAY_MS,
   type RunEnd,
@@ -380,15 +379,11 @@ interface OwnDatabase extends Db {
 /** How often pg-boss looks for crashed workers, in seconds. */
 const SUPERVISE_SECONDS = 5;
 
-/** While closing: how long the database may be silent, twice, before its connections are cut. */
-const SILENT_MS = 2_000;
-
 class PgBossEngine extends BrokerEngine implements JobEngine {
   readonly #queue: BossQueue;
   protected override readonly news: BossNews;
   readonly #options: PgBossEngineOptions;
   readonly #connections = new OwnConnections();
-  readonly #closed = new AbortController();
   readonly commitsIn: JobEngine['commitsIn'];
 
   constructor(options: PgBossEngineOptions) {
@@ -399,6 +394,10 @@ class PgBossEngine extends BrokerEngine implements JobEngine {
     this.#queue = new BossQueue(this.#boss(), queue, heartbeatSeconds);
     this.news = new BossNews(this.#queue, `${schema} ${queue}`, this.onError);
     this.commitsIn = options.transactional ? { query: this.#query } : undefined;
+  }
+
+  protected override get isConnected(): boolean {
+    return this.#queue.isStarted;
   }
 
   protected override ask(): Promise<unknown> {
@@ -459,31 +458,13 @@ class PgBossEngine extends BrokerEngine implements JobEngine {
   }
 
   protected override cut(): void {
-    this.#closed.abort();
     this.#connections.cut();
   }
 
-  protected override closeInOrder(): Promise<unknown> {
-    const closing = this.#closeAll().finally(() => this.#closed.abort());
-    return Promise.race([closing, this.#cutWhenSilent(this.#closed)]);
-  }
-
-  async #closeAll(): Promise<void> {
+  protected override async closeInOrder(): Promise<void> {
     await this.closeWorkers();
     await this.news.close();
     if (typeof this.#options.connection === 'string') await this.#queue.stop();
-  }
-
-  /** Cuts the connections if the database is silent. Other workers find the unfinished jobs when the heartbeats end. */
-  async #cutWhenSilent({ signal }: { readonly signal: AbortSignal }): Promise<void> {
-    for (let silences = 0; silences < 2; ) {
-      const isSilent = !(await this.#queue.answers(SILENT_MS));
-      if (signal.aborted) return;
-      silences = isSilent ? silences + 1 : 0;
-      if (!isSilent) await pause(SILENT_MS, undefined, { signal }).catch(() => {});
-    }
-    this.#connections.cut();
-    await pause(SILENT_MS, undefined, { signal }).catch(() => {});
   }
 
   #wake({ delay }: JobOptions): void {
@@ -770,9 +751,8 @@ class BossQueue {
     await this.boss.stop({ graceful: false });
   }
 
-  /** Whether the database responds, even with an error. True if no request was sent yet. */
-  async answers(withinMs: number): Promise<boolean> {
-    return this.#ready.started === undefined || isAnswered(this.database.executeSql('SELECT 1'), withinMs);
+  get isStarted(): boolean {
+    return this.#ready.started !== undefined;
   }
 
   get #deadName(): string {

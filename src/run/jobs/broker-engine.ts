@@ -137,13 +137,16 @@ export abstract class EngineNews<Connection> {
   }
 }
 
-/** Whether a request is answered in time; an error is an answer, too. */
-export function isAnswered(request: Promise<unknown>, timeoutMs: number): Promise<boolean> {
-  const answer = request.then(
+/** While closing: how long a broker may be silent, twice, before its connections are cut. */
+const SILENT_MS = 2_000;
+
+/** Whether a request succeeds in time. */
+export function isAnswered(request: Promise<unknown>, timeoutMs = SILENT_MS): Promise<boolean> {
+  const answer = withinLimits(request, { signal: undefined, timeoutMs });
+  return answer.then(
     () => true,
-    () => true,
+    () => false,
   );
-  return withinLimits(answer, { signal: undefined, timeoutMs }).catch(() => false);
 }
 
 /** How long an engine with an error may take to answer before it counts as unavailable. */
@@ -167,6 +170,7 @@ export abstract class BrokerEngine {
   readonly #logger: Logger | undefined;
   /** Loggers of the workers, which receive events if the engine has no logger. */
   readonly #listeners = new Set<{ readonly logger: Logger | undefined }>();
+  readonly #closing = new AbortController();
   readonly #closed = new AbortController();
   /** Aborted with the error while the engine is unavailable. */
   #away = new AbortController();
@@ -182,6 +186,8 @@ export abstract class BrokerEngine {
 
   /** Resolves when the broker has answered; may reject if it is unavailable. */
   protected abstract ask(): Promise<unknown>;
+  /** Whether a request would not open a connection of its own. */
+  protected abstract get isConnected(): boolean;
   /** Opens a worker and adds it to `workers`; it removes itself when it is closed. */
   protected abstract open(options: WorkOptions): Promise<JobWorker>;
   protected abstract closeInOrder(): Promise<unknown>;
@@ -214,8 +220,44 @@ export abstract class BrokerEngine {
   }
 
   async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
-    this.#closed.abort();
-    await closeWithin(this.closeInOrder(), { timeoutMs }, () => this.cut());
+    this.#closing.abort();
+    const cut = () => this.cut();
+    const closing = this.unlessSilent(this.closeInOrder(), cut);
+    await closeWithin(closing, { timeoutMs }, cut).finally(() => {
+      this.#closed.abort(new Error(`The engine of ${this.name.replace(/,.*/s, '')} was closed.`));
+    });
+  }
+
+  /** Aborted when the engine is closed. */
+  protected get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /**
+   * Closing, which waits for the broker: if that is silent, connections are cut instead. Other workers find the
+   * unfinished jobs when the leases end.
+   */
+  protected async unlessSilent(closing: Promise<unknown>, cut: () => void): Promise<void> {
+    const ended = new AbortController();
+    const signal = AbortSignal.any([ended.signal, this.closed]);
+    const cutWhenSilent = async (): Promise<void> => {
+      for (let silences = 0; silences < (this.#away.signal.aborted ? 1 : 2); ) {
+        const isSilent = this.isConnected && !(await isAnswered(this.#asked()));
+        if (signal.aborted) return;
+        silences = isSilent ? silences + 1 : 0;
+        if (!isSilent) await pause(SILENT_MS, undefined, { signal }).catch(() => {});
+      }
+      cut();
+      await pause(SILENT_MS, undefined, { signal }).catch(() => {});
+    };
+    await Promise.race([closing.finally(() => ended.abort()), cutWhenSilent()]);
+  }
+
+  /** An error is an answer, too, unless the engine is known to be unavailable. */
+  async #asked(): Promise<unknown> {
+    return this.ask().catch((error: unknown) =>
+      this.#away.signal.aborted ? Promise.reject(error) : undefined,
+    );
   }
 
   protected wakeWorkers(): void {
@@ -234,7 +276,7 @@ export abstract class BrokerEngine {
   /** Every connection repeats the same failure: only the first report counts. */
   protected readonly onError = (error: unknown): void => {
     if (this.#logger !== undefined) logFailure(this.#logger, { what: this.name, error });
-    if (this.#isLooking || this.#closed.signal.aborted) return;
+    if (this.#isLooking || this.#closing.signal.aborted) return;
     this.#isLooking = true;
     void this.#look(error).finally(() => {
       this.#isLooking = false;
@@ -244,10 +286,9 @@ export abstract class BrokerEngine {
   /** Determines whether the engine still answers after an error, and logs it for the workers. */
   async #look(error: unknown): Promise<void> {
     const answer = this.#answer();
-    const isThere = withinLimits(answer, { signal: undefined, timeoutMs: ANSWERS_WITHIN_MS });
-    if (await isThere.catch(() => false))
+    if (await isAnswered(answer, ANSWERS_WITHIN_MS))
       return this.#log((logger) => logFailure(logger, { what: this.name, error }));
-    if (this.#closed.signal.aborted) return;
+    if (this.#closing.signal.aborted) return;
     this.#log((logger) => logSilence(this, { logger, error }));
     this.#away.abort(error);
     if (!(await answer)) return;
@@ -270,7 +311,7 @@ export abstract class BrokerEngine {
   }
 
   #log(log: (logger: Logger | undefined) => void): void {
-    if (this.#closed.signal.aborted) return;
+    if (this.#closing.signal.aborted) return;
     for (const { logger } of this.#listeners) log(logger);
   }
 }
