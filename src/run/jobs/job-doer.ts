@@ -26,37 +26,30 @@ const MISSING_TOOL_MS = 600_000;
 /** The most remembered jobs. */
 const REMEMBERED = 10_000;
 
-/** Jobs that arrived in this process without their tools. */
-class MissingTools {
-  readonly #limitMs: number;
+/**
+ * Milliseconds for which a job without its tool is returned to its queue: one second at first, then twice as long each
+ * time, and longer if many jobs are returned. Every second time it is returned immediately, because the end of a delay
+ * may always wake the same worker first. `undefined` if no other worker has taken it for too long.
+ */
+function delaysOfMissingTools(limitMs = MISSING_TOOL_MS) {
   /** When each job first arrived here, by a monotonic clock. */
-  readonly #since = new Map<string, number>();
+  const arrived = new Map<string, number>();
   /** When the latest jobs were returned, for as long as the longest delay. */
-  readonly #returned: number[] = [];
-
-  constructor(limitMs = MISSING_TOOL_MS) {
-    this.#limitMs = limitMs;
-  }
-
-  /**
-   * Milliseconds for which a job is returned to its queue: one second at first, then twice as long each time, and
-   * longer if many jobs are returned. Every second time it is returned immediately, because the end of a delay may
-   * always wake the same worker first. `undefined` if no other worker has taken it for too long.
-   */
-  delayOf(jobId: string, attempt: number): number | undefined {
+  const returned: number[] = [];
+  return (jobId: string, attempt: number): number | undefined => {
     const now = performance.now();
-    const since = this.#since.get(jobId) ?? now;
-    if (now - since >= this.#limitMs) return undefined;
-    this.#since.delete(jobId);
-    this.#since.set(jobId, since);
-    forgetOldest(this.#since, REMEMBERED);
+    const since = arrived.get(jobId) ?? now;
+    if (now - since >= limitMs) return undefined;
+    arrived.delete(jobId);
+    arrived.set(jobId, since);
+    forgetOldest(arrived, REMEMBERED);
     if (attempt % 2 === 0) return 0;
     const isOver = (at: number | undefined) => at !== undefined && now - at > LONGEST_DELAY_MS;
-    while (isOver(this.#returned[0])) this.#returned.shift();
-    const returned = this.#returned.push(now);
+    while (isOver(returned[0])) returned.shift();
+    const number = returned.push(now);
     const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
-    return Math.min(LONGEST_DELAY_MS, Math.max(growing, returned * APART_MS));
-  }
+    return Math.min(LONGEST_DELAY_MS, Math.max(growing, number * APART_MS));
+  };
 }
 
 /** The result of a job. */
@@ -98,17 +91,17 @@ const LONGEST_PAUSE_MS = 1000;
 export class JobDoer {
   readonly #work: JobWork;
   readonly #log: Logger;
-  readonly #slots = new ToolSlots();
+  readonly #enterSlot = toolSlots();
   readonly #reporting = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
   readonly #leaving = new AbortController();
-  readonly #missing: MissingTools;
+  readonly #delayOf: ReturnType<typeof delaysOfMissingTools>;
   readonly #reportedMissing = new Set<string>();
 
   constructor(work: JobWork) {
     this.#work = work;
     this.#log = safeLog(work.logger ?? CONSOLE);
-    this.#missing = new MissingTools(work.missingToolMs);
+    this.#delayOf = delaysOfMissingTools(work.missingToolMs);
   }
 
   /** One attempt. Rejects if it failed, so that the engine tries again or lists the job as dead. */
@@ -117,7 +110,7 @@ export class JobDoer {
     if (await this.#leaveToOthers(job, attempt)) return;
     const background = this.#work.tools.offered(job.tool)?.background;
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
-    const leave = await this.#slots.enter(job.tool, concurrency);
+    const leave = await this.#enterSlot(job.tool, concurrency);
     try {
       // It has waited for a slot and has not started.
       if (this.#leaving.signal.aborted) return await attempt.giveBack();
@@ -149,7 +142,7 @@ export class JobDoer {
    */
   async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
     if (this.#work.tools.offered(tool) !== undefined) return false;
-    const delay = this.#missing.delayOf(id, attempt.attempt);
+    const delay = this.#delayOf(id, attempt.attempt);
     if (delay === undefined) return false;
     if (!this.#reportedMissing.has(tool))
       this.#log.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
@@ -405,23 +398,20 @@ interface Slots {
 }
 
 /** Limits the running jobs of each tool to its `concurrency`. */
-class ToolSlots {
-  readonly #tools = new Map<string, Slots>();
-
+function toolSlots() {
+  const tools = new Map<string, Slots>();
   /** Resolves when the job may run; call the returned function when it has ended. */
-  async enter(tool: string, concurrency = Number.POSITIVE_INFINITY): Promise<() => void> {
-    const slots = this.#tools.get(tool) ?? { running: 0, waiting: [] };
-    this.#tools.set(tool, slots);
+  return async (tool: string, concurrency = Number.POSITIVE_INFINITY): Promise<() => void> => {
+    const slots = tools.get(tool) ?? { running: 0, waiting: [] };
+    tools.set(tool, slots);
     if (slots.running < concurrency) slots.running += 1;
     else await new Promise<void>((resolve) => slots.waiting.push(resolve));
-    return () => this.#leave(tool, slots);
-  }
-
-  /** The slot goes to the next job, or becomes free. */
-  #leave(tool: string, slots: Slots): void {
-    const next = slots.waiting.shift();
-    if (next !== undefined) next();
-    else slots.running -= 1;
-    if (slots.running === 0) this.#tools.delete(tool);
-  }
+    return () => {
+      // The slot goes to the next job, or becomes free.
+      const next = slots.waiting.shift();
+      if (next !== undefined) next();
+      else slots.running -= 1;
+      if (slots.running === 0) tools.delete(tool);
+    };
+  };
 }
