@@ -1,3 +1,4 @@
+import type { ClassType } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { OrFaults } from '../../core/errors/author-fault.js';
 import { cached } from '../../core/kernel/cached.js';
@@ -7,145 +8,42 @@ import { readDescription } from '../../core/metadata/class-record.js';
 import { classModel } from './class-model.js';
 import { findReference } from './find-reference.js';
 import { classOf, referredDefinition } from './from-generated.js';
-import { allSchemas, keywordsBeside, mapSubschemas, nullableSchema, subschemas } from './keywords.js';
+import { allSchemas, keywordsBeside, mapSubschemas, nullableSchema } from './keywords.js';
 import type { PropertyFault } from './type-reference.js';
 import {
   type ArgumentsModel,
-  arePlain,
   type ClassModel,
   type DescribedType,
   type PropertyModel,
-  type TaggedType,
   TEXTUAL_TYPES,
   type ValueType,
 } from './value-type.js';
 
-/** Facts about all types that are collected before the first type is written. */
-interface TypeSurvey {
-  readonly nodes: ObjectNodes;
-  /** Objects that contain themselves and therefore need a name in `$defs`. */
-  readonly recursive: Set<ObjectNode>;
-  /** All faults that prevent a schema, each class once. */
-  readonly faults: PropertyFault[];
-  /** Contradictions that do not prevent a schema. */
-  readonly disagreements: string[];
-  /** Some values are transformed before they are checked. */
-  isTransformed: boolean;
-  readonly seen: Set<unknown>;
-  /** The objects around the current one. */
-  readonly around: Set<ObjectNode>;
-}
+const taggedModels = new WeakMap<ClassModel, Map<string, ClassModel>>();
 
-/** Visits all types that the properties reach. */
-function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): TypeSurvey {
-  const walk: TypeSurvey = {
-    nodes: new ObjectNodes(),
-    recursive: new Set(),
-    faults: [],
-    disagreements: [],
-    isTransformed: false,
-    seen: new Set(),
-    around: new Set(),
-  };
-  if (root === undefined) visitAll(properties, '', walk);
-  else visitNode(walk.nodes.of(root.model, root.tag), '', walk);
-  return walk;
-}
-
-function visitAll(properties: readonly PropertyModel[], path: string, walk: TypeSurvey): void {
-  for (const { name, type, transformedFirst } of properties) {
-    walk.isTransformed ||= transformedFirst !== undefined;
-    visit(type, childPath(path, name), walk);
-  }
-}
-
-function visit(type: ValueType, path: string, walk: TypeSurvey): void {
-  if (type.kind === 'array') visit(type.items, path, walk);
-  else if (type.kind === 'record') visit(type.values, path, walk);
-  else if (type.kind === 'class') visitClass(type, path, walk);
-  else if (type.kind === 'described') visitDescribed(type, path, walk);
-  else if (type.kind === 'tagged') {
-    for (const variant of type.variants) {
-      const tag = { property: type.property, value: variant.tag };
-      visitClass({ class: variant.class, groups: type.groups, tag }, path, walk);
-    }
-  }
-}
-
-/** A definition is visited at its first reference. */
-function visitDescribed(
-  { schema, definitions }: Omit<DescribedType, 'kind'>,
-  path: string,
-  walk: TypeSurvey,
-): void {
-  const target = classOf(schema);
-  if (target !== undefined) visitClass({ class: target }, path, walk);
-  const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);
-  if (referred !== undefined && !walk.seen.has(referred.schema)) {
-    walk.seen.add(referred.schema);
-    visitDescribed({ schema: referred.schema, definitions }, path, walk);
-  }
-  for (const part of subschemas(schema)) visitDescribed({ schema: part, definitions }, path, walk);
-}
-
-type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;
-
-function visitClass(place: ClassPlace, path: string, walk: TypeSurvey): void {
-  const read = classModel(place.class, place.groups);
-  if (read.ok) {
-    visitNode(walk.nodes.of(read.model, place.tag), path, walk);
-    return;
-  }
-  if (walk.seen.has(place.class)) return;
-  walk.seen.add(place.class);
-  for (const fault of read.faults) {
-    const property = [path, fault.property].filter((part) => part !== '').join('.');
-    walk.faults.push({ ...fault, property });
-  }
-}
-
-function visitNode(node: ObjectNode, path: string, walk: TypeSurvey): void {
-  if (walk.around.has(node)) walk.recursive.add(node);
-  if (walk.seen.has(node)) return;
-  walk.seen.add(node);
-  walk.disagreements.push(...(node.model.disagreements ?? []));
-  walk.around.add(node);
-  visitAll(node.model.properties, path, walk);
-  walk.around.delete(node);
-}
-
-/** An object schema: a class, or a tagged branch of a union. */
-interface ObjectNode {
-  readonly model: ClassModel;
-  readonly tag?: { readonly property: string; readonly value: string };
-}
-
-/** One node object per class and tag, so that nodes can be map keys. */
-class ObjectNodes {
-  readonly #nodes = new Map<ClassModel, Map<string, ObjectNode>>();
-
-  /** The node of a class, or of a branch of a union. */
-  of(model: ClassModel, tag?: ObjectNode['tag']): ObjectNode {
-    const key = tag === undefined ? '' : JSON.stringify([tag.property, tag.value]);
-    const ofModel = cached(this.#nodes, model, () => new Map<string, ObjectNode>());
-    return cached(ofModel, key, () => ({ model, tag }));
-  }
-}
-
-/** The tag is a property of its branch: the class's own, if it has one, otherwise an additional first property. */
-function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
-  if (tag === undefined) return model.properties;
-  const own = model.properties.find(({ name }) => name === tag.property);
-  const property: PropertyModel = {
-    name: tag.property,
-    type: { kind: 'scalar', name: 'string' },
-    required: true,
-    nullable: false,
-    keywords: withoutUndefined({ const: tag.value, description: own?.keywords.description }),
-  };
-  return own === undefined
-    ? [property, ...model.properties]
-    : model.properties.map((candidate) => (candidate === own ? property : candidate));
+/**
+ * A branch of a union, always the same object for the same tag. The tag is a property of its branch: the class's own,
+ * if it has one, otherwise an additional first property.
+ */
+function taggedModel(model: ClassModel, name: string, value: string): ClassModel {
+  const branches = cached(taggedModels, model, () => new Map<string, ClassModel>());
+  return cached(branches, JSON.stringify([name, value]), () => {
+    const own = model.properties.find((property) => property.name === name);
+    const tag: PropertyModel = {
+      name,
+      type: { kind: 'scalar', name: 'string' },
+      required: true,
+      nullable: false,
+      keywords: withoutUndefined({ const: value, description: own?.keywords.description }),
+    };
+    const { properties } = model;
+    return {
+      ...model,
+      properties: own
+        ? properties.map((property) => (property === own ? tag : property))
+        : [tag, ...properties],
+    };
+  });
 }
 
 /** A schema, or all faults that prevent it. */
@@ -163,15 +61,10 @@ interface WrittenSchema {
  * contains itself, `$defs`. The same model gives the same bytes.
  */
 export function writeParameters(model: ArgumentsModel): WriteSchemaResult {
-  if ('properties' in model) {
-    const { properties } = model;
-    // Scalars contain no other types.
-    return write(properties, surveyTypes(arePlain(properties) ? [] : properties));
-  }
+  if ('properties' in model) return write(model);
   if ('type' in model) return writeTypeAsObject(model.type);
   const read = classModel(model.class, model.groups);
-  if (!read.ok) return read;
-  return write(read.model.properties, surveyTypes(read.model.properties, { model: read.model }));
+  return read.ok ? write(read.model) : read;
 }
 
 /** The root has `type: 'object'` itself: providers require it there, not behind a reference or in branches. */
@@ -198,27 +91,55 @@ export function typeSchema(type: ValueType): WriteSchemaResult {
   }));
 }
 
-function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteSchemaResult {
-  if (survey.faults.length > 0) return { ok: false, faults: survey.faults };
-  const writeAs = (isAccepted: boolean): JsonSchema => {
-    const definitions = new Definitions();
-    return definitions.attachTo(writeObject(properties, { survey, definitions, isAccepted }));
+function write(model: Pick<ClassModel, 'properties' | 'disagreements'>): WriteSchemaResult {
+  const { properties, disagreements = [] } = model;
+  const found: Found = {
+    faults: new Map(),
+    disagreements: new Set(disagreements),
+    isTransformed: false,
+    classes: new Map([[model, 'open']]),
+    recursive: new Set(),
   };
-  const { disagreements, isTransformed } = survey;
+  const writeAs = (how: Pick<Writing, 'isAccepted' | 'isFirst'>): JsonSchema => {
+    const definitions = new Definitions();
+    return definitions.attachTo(writeObject(properties, { ...how, found, definitions, path: '' }));
+  };
+  const first = writeAs({ isFirst: true });
+  if (found.faults.size > 0) return { ok: false, faults: [...found.faults.values()].flat() };
   return {
     ok: true,
-    schema: writeAs(false),
-    accepted: isTransformed ? writeAs(true) : undefined,
-    disagreements: disagreements.length > 0 ? disagreements : undefined,
+    schema: found.isRepeated ? writeAs({}) : first,
+    accepted: found.isTransformed ? writeAs({ isAccepted: true }) : undefined,
+    disagreements: found.disagreements.size > 0 ? [...found.disagreements] : undefined,
   };
+}
+
+/** What is found while a schema is written for the first time. */
+interface Found {
+  /** All faults that prevent a schema, by class. */
+  readonly faults: Map<ClassType, readonly PropertyFault[]>;
+  /** Contradictions that do not prevent a schema. */
+  readonly disagreements: Set<string>;
+  /** Some values are transformed before they are checked. */
+  isTransformed: boolean;
+  /** Every class; open while its properties are written. */
+  readonly classes: Map<unknown, 'open' | 'written'>;
+  /** Some class occurs again, and was left out there. */
+  isRepeated?: boolean;
+  /** Classes that contain themselves and therefore need a name in `$defs`. */
+  readonly recursive: Set<ClassModel>;
 }
 
 /** Shared by the parts of a schema that is being written. */
 interface Writing {
-  readonly survey: TypeSurvey;
+  readonly found: Found;
   readonly definitions: Definitions;
   /** Writes the schema of values before they are transformed, instead of the offered one. */
-  readonly isAccepted: boolean;
+  readonly isAccepted?: boolean;
+  /** Each class is written once, to find those that contain themselves. */
+  readonly isFirst?: boolean;
+  /** The property that is being written. */
+  readonly path: string;
 }
 
 /** `type`, `properties` and `required` of an object; `required` is present even if it is empty. */
@@ -227,10 +148,12 @@ function writeObject(properties: readonly PropertyModel[], writing: Writing): Js
   const required: string[] = [];
   for (const property of properties) {
     const { name, transformedFirst, keywords } = property;
+    writing.found.isTransformed ||= transformedFirst !== undefined;
     const isOpen = writing.isAccepted && transformedFirst !== undefined;
     const { default: fallback } = keywords;
     const open = fallback === undefined ? {} : { default: fallback };
-    setOwn(written, name, isOpen ? open : writeProperty(property, writing));
+    const path = childPath(writing.path, name);
+    setOwn(written, name, isOpen ? open : writeProperty(property, { ...writing, path }));
     if (property.required && !(isOpen && transformedFirst === 'always')) required.push(name);
   }
   return { type: 'object', properties: written, required };
@@ -266,7 +189,14 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
     case 'class':
       return writeClass(type, writing);
     case 'tagged':
-      return { anyOf: writeBranches(type, writing) };
+      return {
+        anyOf: type.variants.map(({ class: target, tag }) =>
+          writeClass({ class: target, groups: type.groups }, writing, {
+            property: type.property,
+            value: tag,
+          }),
+        ),
+      };
     case 'schema':
       return embedSchema(type.schema, writing.definitions);
     case 'described':
@@ -284,35 +214,48 @@ function writeEnum(values: readonly unknown[]): JsonSchema {
   return { type: values.includes(null) ? [type, 'null'] : type, enum: values };
 }
 
-function writeClass(type: ValueType & { readonly kind: 'class' }, writing: Writing): JsonSchema {
-  const read = classModel(type.class, type.groups);
-  // The survey has reported every class that cannot be described.
-  return read.ok ? writeNode(writing.survey.nodes.of(read.model), writing) : {};
-}
-
-function writeBranches(type: TaggedType, writing: Writing): readonly JsonSchema[] {
-  return type.variants.flatMap((variant) => {
-    const read = classModel(variant.class, type.groups);
-    const tag = { property: type.property, value: variant.tag };
-    return read.ok ? [writeNode(writing.survey.nodes.of(read.model, tag), writing)] : [];
-  });
-}
-
 /** Written inline, unless it contains itself. */
-function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
-  const write = () => writeObject(taggedProperties(node), writing);
-  if (!writing.survey.recursive.has(node)) return write();
-  const { class: target } = node.model;
+function writeClass(
+  { class: target, groups }: Pick<ClassValue, 'class' | 'groups'>,
+  writing: Writing,
+  tag?: { readonly property: string; readonly value: string },
+): JsonSchema {
+  const { found, definitions, path, isFirst } = writing;
+  const read = classModel(target, groups);
+  if (!read.ok) {
+    const faults = read.faults.map((fault) => ({
+      ...fault,
+      property: [path, fault.property].filter((part) => part !== '').join('.'),
+    }));
+    if (!found.faults.has(target)) found.faults.set(target, faults);
+    return {};
+  }
+  const model = tag ? taggedModel(read.model, tag.property, tag.value) : read.model;
+  for (const disagreement of model.disagreements ?? []) found.disagreements.add(disagreement);
   // A minifier may have changed the name.
-  return writing.definitions.refer(node, readDescription(target)?.name ?? target.name, write);
+  const name = readDescription(target)?.name ?? target.name;
+  const write = (): JsonSchema => writeObject(model.properties, writing);
+  if (!isFirst) return found.recursive.has(model) ? definitions.refer(model, name, write) : write();
+  const before = found.classes.get(model);
+  if (before === 'open') found.recursive.add(model);
+  if (before !== undefined) {
+    found.isRepeated = true;
+    return {};
+  }
+  found.classes.set(model, 'open');
+  const schema = write();
+  found.classes.set(model, 'written');
+  return schema;
 }
+
+type ClassValue = ValueType & { readonly kind: 'class' };
 
 /** The JSON Schema of a described schema: classes inline, references into the larger schema's `$defs`. */
 function writeDescribed({ schema, definitions }: Omit<DescribedType, 'kind'>, writing: Writing): JsonSchema {
   const { instanceOf: _, $ref, ...others } = schema;
   const target = classOf(schema);
   const written = mapSubschemas(others, (part) => writeDescribed({ schema: part, definitions }, writing));
-  if (target !== undefined) return { ...writeClass({ kind: 'class', class: target }, writing), ...written };
+  if (target !== undefined) return { ...writeClass({ class: target }, writing), ...written };
   const definition = $ref === undefined ? undefined : referredDefinition($ref, definitions);
   if (definition === undefined) return written;
   const { name, schema: referred } = definition;
