@@ -116,7 +116,7 @@ function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
   const repaired = place.walk.repair ? repair(shape, value, place) : value;
   // The new object may have a tag that determines its branch.
   if (repaired !== value && shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
-  if (Array.isArray(repaired)) return shape.items ? normalizeArray(shape.items(), repaired, place) : repaired;
+  if (Array.isArray(repaired)) return normalizeArray(shape.items, repaired, place);
   return isRecord(repaired) ? normalizeObject(shape, repaired, place) : repaired;
 }
 
@@ -135,16 +135,17 @@ function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObj
   let copy: JsonObject | undefined;
   let gone: Set<string> | undefined;
   for (const key of Object.keys(value)) {
-    const child = shape.properties.get(key) ?? shape.values;
+    const part = shape.properties.get(key) ?? shape.values;
+    const child = part === undefined ? undefined : walk.shapeOf(part);
     const before = value[key];
     if (child === undefined) {
       if (shape.keepsExtra || !isExtra(key, place)) continue;
       noteRemoved(shape, value, place.below(key));
-    } else if (before === null && walk.repair && !shape.required.has(key) && !acceptsNull(child(), walk)) {
+    } else if (before === null && walk.repair && !shape.required.has(key) && !acceptsNull(child, walk)) {
       // `null` for an optional property means absent: models send it in strict mode.
       walk.notes.dropped.push(place.below(key).path);
     } else if (before !== undefined) {
-      const after = normalizeValue(child(), before, place.below(key));
+      const after = normalizeValue(child, before, place.below(key));
       if (after === before) continue;
       copy ??= { ...value };
       copy[key] = after;
@@ -200,10 +201,16 @@ function acceptsNull(shape: Shape, walk: Walk): boolean {
   return shape.schema.const === undefined || shape.schema.const === null;
 }
 
-function normalizeArray(items: Shape, values: readonly unknown[], place: Place): readonly unknown[] {
+function normalizeArray(
+  items: JsonSchema | undefined,
+  values: readonly unknown[],
+  place: Place,
+): readonly unknown[] {
+  if (items === undefined) return values;
+  const shape = place.walk.shapeOf(items);
   let copy: unknown[] | undefined;
   values.forEach((value, index) => {
-    const after = normalizeValue(items, value, place.below(index));
+    const after = normalizeValue(shape, value, place.below(index));
     if (after === value) return;
     copy ??= [...values];
     copy[index] = after;
@@ -218,41 +225,35 @@ interface Shape {
   readonly schema: JsonSchema;
   /** JSON types that the schema or its branches allow; empty if the schema states no type. */
   readonly types: readonly string[];
-  readonly properties: ReadonlyMap<string, ShapeSource>;
+  readonly properties: ReadonlyMap<string, JsonSchema>;
   readonly required: ReadonlySet<string>;
   readonly defaults: Defaults;
   /** Keys that `properties` does not list stay. */
   readonly keepsExtra: boolean;
-  readonly items?: ShapeSource;
-  readonly values?: ShapeSource;
+  readonly items?: JsonSchema;
+  readonly values?: JsonSchema;
   readonly anyOf: readonly JsonSchema[];
 }
-
-/** Reads a shape when it is first needed, so that recursive schemas end. */
-type ShapeSource = () => Shape;
 
 /** The shapes of one root schema. */
 function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema) => Shape {
   const known = new WeakMap<JsonSchema, Shape>();
-  const shapeOf = (schema: JsonSchema): Shape => cached(known, resolveReference(schema, root), readShape);
-  const later = (schema: unknown): ShapeSource | undefined =>
-    isSchemaNode(schema) ? () => shapeOf(schema) : undefined;
   const readShape = (schema: JsonSchema): Shape => {
     const { type, properties = {}, additionalProperties, items, anyOf = [] } = schema;
     const named = Object.entries(properties).filter(([name]) => name !== '__proto__');
     return {
       schema,
       types: type === undefined ? branchTypes(anyOf, root) : [type].flat(),
-      properties: new Map(named.map(([name, child]) => [name, () => shapeOf(child)])),
+      properties: new Map(named),
       required: new Set(schema.required),
       defaults: defaultsOf(schema),
       keepsExtra: schema.properties === undefined || keepsUnlisted(schema),
-      items: later(items),
-      values: later(additionalProperties),
+      items: isSchemaNode(items) ? items : undefined,
+      values: isSchemaNode(additionalProperties) ? additionalProperties : undefined,
       anyOf,
     };
   };
-  return shapeOf;
+  return (schema) => cached(known, resolveReference(schema, root), readShape);
 }
 
 /** The digits of a whole number, if the schema requires the digits of a `bigint`; exact below 2^53. */

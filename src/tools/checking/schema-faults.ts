@@ -15,6 +15,7 @@ import {
   type Keyword,
   type KeywordValue,
   mapSubschemas,
+  reachableSchemas,
   regularExpression,
   schemaPlaces,
 } from '../schema/keywords.js';
@@ -178,14 +179,12 @@ class SchemaReading {
 
 /** The parts of a schema that validate values: not unused definitions, and not `then` without `if`. */
 function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
-  const used = new Set<JsonSchema>([root]);
-  for (const schema of used) {
-    for (const { node, name, keyword } of schemaPlaces(schema))
-      if (isSchemaNode(node) && keyword.validates !== undefined && !isIdle(name, schema)) used.add(node);
-    const target = typeof schema.$ref === 'string' ? findReference(schema.$ref, root, schema) : undefined;
-    if (isSchemaNode(target)) used.add(target);
-  }
-  return used;
+  return reachableSchemas([root], (schema) => [
+    ...schemaPlaces(schema).flatMap(({ node, name, keyword }) =>
+      keyword.validates === undefined || isIdle(name, schema) ? [] : [node],
+    ),
+    typeof schema.$ref === 'string' && findReference(schema.$ref, root, schema),
+  ]);
 }
 
 function isIdle(name: string, schema: JsonSchema): boolean {

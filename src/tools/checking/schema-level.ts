@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { cached } from '../../core/kernel/cached.js';
 import { isObject, isRecord } from '../../core/kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
-import { isSchemaNode, type Subschema, schemaPlaces } from '../schema/keywords.js';
+import { isSchemaNode, reachableSchemas, type Subschema, schemaPlaces } from '../schema/keywords.js';
 import { patternOf } from './formats.js';
 
 /**
@@ -18,7 +18,11 @@ export class SchemaLevel {
   #patterns: readonly RegExp[] | undefined;
 
   constructor(schemas: readonly JsonSchema[], root: JsonSchema) {
-    this.#schemas = [...sameValue(schemas, root)];
+    const sameValue = (schema: JsonSchema): readonly JsonSchema[] => [
+      resolveReference(schema, root),
+      ...partsThat(schema, ({ keyword }) => keyword.validates === 'value'),
+    ];
+    this.#schemas = [...reachableSchemas(schemas, sameValue)];
     this.#root = root;
   }
 
@@ -62,15 +66,6 @@ const levels = new WeakMap<JsonSchema, SchemaLevel>();
 /** The level of a whole schema; it is the same for all calls. */
 export function levelOf(schema: JsonSchema): SchemaLevel {
   return cached(levels, schema, () => new SchemaLevel([schema], schema));
-}
-
-function sameValue(starts: readonly JsonSchema[], root: JsonSchema): ReadonlySet<JsonSchema> {
-  const found = new Set(starts);
-  for (const schema of found) {
-    if (typeof schema.$ref === 'string') found.add(resolveReference(schema, root));
-    for (const part of partsThat(schema, ({ keyword }) => keyword.validates === 'value')) found.add(part);
-  }
-  return found;
 }
 
 function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {

@@ -390,25 +390,20 @@ function named(type: string): string {
   return `${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
-const LEAST: Readonly<Record<string, string>> = {
-  string: 'minLength',
-  number: 'minimum',
-  array: 'minItems',
-  object: 'minProperties',
-};
-const MOST: Readonly<Record<string, string>> = {
-  string: 'maxLength',
-  number: 'maximum',
-  array: 'maxItems',
-  object: 'maxProperties',
+/** The ends of the keywords for the bounds of each type. */
+const BOUNDED: Readonly<Record<string, string>> = {
+  string: 'Length',
+  number: 'imum',
+  array: 'Items',
+  object: 'Properties',
 };
 
 function insteadOf(name: string, types: readonly string[]): string {
   const of = KEYWORDS.get(name)?.of;
   if (types.includes('array') && (of === 'string' || of === 'number'))
     return `items: { type: '${of}', ${name}: … }, which is said of the items`;
-  const bounds = /min/i.test(name) ? LEAST : /max/i.test(name) ? MOST : {};
-  const meant = types.flatMap((type) => bounds[type] ?? []);
+  const [side] = /min|max/i.exec(name.toLowerCase()) ?? [];
+  const meant = types.flatMap((type) => (side && BOUNDED[type] ? `${side}${BOUNDED[type]}` : []));
   if (meant.length === 0) return `no \`${name}\``;
   return `${meant.map((keyword) => `\`${keyword}\``).join(' or ')} in the place of \`${name}\``;
 }

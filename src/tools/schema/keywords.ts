@@ -244,8 +244,16 @@ export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
 
 /** Every schema within a schema, at any depth, itself first, each once. */
 export function allSchemas(root: JsonSchema): ReadonlySet<JsonSchema> {
-  const found = new Set<JsonSchema>([root]);
-  for (const schema of found) for (const part of subschemas(schema)) found.add(part);
+  return reachableSchemas([root], subschemas);
+}
+
+/** The schemas, and all that they lead to, each once. */
+export function reachableSchemas(
+  starts: readonly JsonSchema[],
+  next: (schema: JsonSchema) => readonly unknown[],
+): ReadonlySet<JsonSchema> {
+  const found = new Set(starts);
+  for (const schema of found) for (const part of next(schema)) if (isSchemaNode(part)) found.add(part);
   return found;
 }
 

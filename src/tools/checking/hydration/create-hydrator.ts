@@ -7,7 +7,7 @@ import type {
   StandardSchema,
 } from '../../../core/contract/json-schema.js';
 import type { ArgumentFault, Hydrate, Hydrated, ReviewFault } from '../../../core/contract/tool.js';
-import { childPath, isRecord, plainJson, setOwn } from '../../../core/kernel/json.js';
+import { childPath, isRecord, mapFields, plainJson, setOwn } from '../../../core/kernel/json.js';
 import { nodeUtil } from '../../../core/kernel/node-module.js';
 import { classModel } from '../../schema/class-model.js';
 import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
@@ -211,11 +211,13 @@ function hydrateDescribed(described: DescribedType): HydrateValue | undefined {
   const { schema, definitions } = described;
   if (!holdsInstances(schema, definitions, new Set())) return undefined;
   if (schema.$ref !== undefined) return hydrateReferred(schema.$ref, definitions);
-  const partOf: HydratorOfPart = (part) =>
+  const partOf = (part: unknown): HydrateValue | undefined =>
     isSchemaNode(part) ? hydratorOf(fromGenerated(part, definitions).type) : undefined;
-  if (schema.anyOf !== undefined) return hydrateUnion(schema.anyOf, definitions);
-  if (schema.items !== undefined || schema.prefixItems !== undefined) return hydrateTuple(schema, partOf);
-  return hydrateObject(schema, partOf);
+  const { anyOf, items, prefixItems, properties = {}, additionalProperties } = schema;
+  if (anyOf !== undefined) return hydrateUnion(anyOf, definitions);
+  if (items !== undefined || prefixItems !== undefined)
+    return hydrateItems(partOf(items), Array.isArray(prefixItems) ? prefixItems.map(partOf) : []);
+  return hydrateValues(partOf(additionalProperties), new Map(Object.entries(mapFields(properties, partOf))));
 }
 
 /** Whether any part of a schema needs hydration; otherwise the values stay unchanged without cost. */
@@ -299,41 +301,6 @@ function offeredSchema(type: DescribedType): JsonSchema {
   return written.ok ? (written.accepted ?? written.schema) : {};
 }
 
-/** The hydrator of a part of a described type. */
-type HydratorOfPart = (part: unknown) => HydrateValue | undefined;
-
-function hydrateTuple({ prefixItems, items }: DescribedSchema, partOf: HydratorOfPart): HydrateValue {
-  const fixed = Array.isArray(prefixItems) ? prefixItems.map(partOf) : [];
-  const rest = partOf(items);
-  return (value, place) => {
-    if (!Array.isArray(value)) return value;
-    const hydrated: unknown[] = [...value];
-    for (const [index, item] of value.entries()) {
-      const hydrate = index < fixed.length ? fixed[index] : rest;
-      if (hydrate === undefined) continue;
-      hydrated[index] = hydrate(item, new ChildPlace(place, index, hydrated as unknown as Holder));
-    }
-    return hydrated;
-  };
-}
-
-function hydrateObject(
-  { properties = {}, additionalProperties }: DescribedSchema,
-  partOf: HydratorOfPart,
-): HydrateValue {
-  const known = new Map(Object.entries(properties).map(([name, property]) => [name, partOf(property)]));
-  const values = partOf(additionalProperties);
-  return (value, place) => {
-    if (!isRecord(value)) return value;
-    const hydrated: Holder = {};
-    for (const [name, member] of Object.entries(value)) {
-      const hydrate = known.has(name) ? known.get(name) : values;
-      setOwn(hydrated, name, hydrate ? hydrate(member, new ChildPlace(place, name, hydrated)) : member);
-    }
-    return hydrated;
-  };
-}
-
 /** Creates instances of the class that the tag names. The schema accepts no other tag. */
 function hydrateTagged(type: TaggedType, cascaded: boolean): HydrateValue {
   const { property, keepProperty, groups } = type;
@@ -351,25 +318,34 @@ function hydrateTagged(type: TaggedType, cascaded: boolean): HydrateValue {
   };
 }
 
-/** Hydrates the items of an array. */
-function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
+/** Hydrates the items of an array; `fixed` are the hydrators of the first ones. */
+function hydrateItems(
+  rest: HydrateValue | undefined,
+  fixed: readonly (HydrateValue | undefined)[] = [],
+): HydrateValue {
   return (value, place) => {
-    const source = value as readonly unknown[];
-    const items = new Array<unknown>(source.length);
+    if (!Array.isArray(value)) return value;
+    const items = new Array<unknown>(value.length);
     const holder = items as unknown as Holder;
-    for (let index = 0; index < source.length; index += 1) {
-      items[index] = hydrateItem(source[index], new ChildPlace(place, index, holder));
+    for (let index = 0; index < value.length; index += 1) {
+      const hydrate = index < fixed.length ? fixed[index] : rest;
+      items[index] = hydrate ? hydrate(value[index], new ChildPlace(place, index, holder)) : value[index];
     }
     return items;
   };
 }
 
-/** Hydrates the values of an object that is used as a map. */
-function hydrateValues(hydrateValue: HydrateValue): HydrateValue {
+/** Hydrates the properties of an object; `known` are the hydrators of those with a name. */
+function hydrateValues(
+  others: HydrateValue | undefined,
+  known: ReadonlyMap<string, HydrateValue | undefined> = new Map(),
+): HydrateValue {
   return (value, place) => {
+    if (!isRecord(value)) return value;
     const values: Holder = {};
-    for (const [key, one] of Object.entries(value as object)) {
-      setOwn(values, key, hydrateValue(one, new ChildPlace(place, key, values)));
+    for (const [name, member] of Object.entries(value)) {
+      const hydrate = known.has(name) ? known.get(name) : others;
+      setOwn(values, name, hydrate ? hydrate(member, new ChildPlace(place, name, values)) : member);
     }
     return values;
   };

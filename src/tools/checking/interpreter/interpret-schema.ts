@@ -63,18 +63,15 @@ class TestWriter {
     if (schema === false) return 'return false;';
     if (!isSchemaNode(schema)) return '';
     if (depth > MAX_DEPTH) return this.#refuseUnless(this.#partOf(schema, 'type').validatorOf(schema), value);
-    const types = typesOf(schema);
-    let isTypeTested = types.length === 0;
+    const { types, groups } = validatorGroups(schema, (keyword) => this.#partOf(schema, keyword));
     let code = '';
-    for (const [type, made] of madeValidators(schema, (keyword) => this.#partOf(schema, keyword))) {
-      const isOnly = types.length === 1 && types[0] === type;
-      isTypeTested ||= isOnly;
+    for (const { type, made, isOnly } of groups) {
       const body = this.#group({ schema, made, value, depth, type });
       if (type === undefined) code += body;
       else if (isOnly) code += `if (!(${typeCode(type, value)})) return false; ${body}`;
       else if (body !== '') code += `if (${typeCode(type, value)}) { ${body} }`;
     }
-    if (isTypeTested) return code;
+    if (types.length === 0) return code;
     return `if (!(${types.map((type) => typeCode(type, value)).join(' || ')})) return false; ${code}`;
   }
 
@@ -1096,19 +1093,16 @@ type MakePart = (keyword: string) => Part;
 
 /** The validator of one schema: all its keywords, each only for values of its type. */
 function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
-  const types = typesOf(schema);
+  const { types, groups } = validatorGroups(schema, part);
   const refuseType: Validator = (value, run) => run.refuse(value, part('type'), {});
   const validates: Validator[] = [];
-  let isTypeChecked = types.length === 0;
-  for (const [type, made] of madeValidators(schema, part)) {
-    const isOnly = types.length === 1 && types[0] === type;
-    isTypeChecked ||= isOnly;
+  for (const { type, made, isOnly } of groups) {
     const validate = allOfValidators(made.map(([, each]) => each));
     if (type === undefined) validates.push(validate);
     else if (isOnly || validate !== ALWAYS_VALID)
       validates.push(ofType(type, validate, isOnly ? refuseType : ALWAYS_VALID));
   }
-  if (!isTypeChecked) {
+  if (types.length > 0) {
     const tests = types.map(typeTest);
     validates.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
   }
@@ -1117,11 +1111,22 @@ function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
 
 type Made = readonly [keyword: string, validate: Validator];
 
-/** By type, in order. A type that has only keywords without a validator is present but empty. */
-function madeValidators(
+/** The validators for values of one type, or of any. */
+interface ValidatorGroup {
+  readonly type: string | undefined;
+  readonly made: readonly Made[];
+  /** The schema allows no other type. */
+  readonly isOnly: boolean;
+}
+
+/**
+ * The groups of a schema, in order, and the types that must be tested besides. A type that has only keywords without
+ * a validator is present but empty.
+ */
+function validatorGroups(
   schema: JsonSchema,
   part: MakePart,
-): ReadonlyMap<string | undefined, readonly Made[]> {
+): { readonly types: readonly string[]; readonly groups: readonly ValidatorGroup[] } {
   const known: Known[] = [];
   for (const keyword of Object.keys(schema))
     if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
@@ -1134,7 +1139,11 @@ function madeValidators(
     const validates = cached(made, type, () => []);
     if (validate !== undefined && validate !== ALWAYS_VALID) validates.push([keyword, validate]);
   }
-  return made;
+  const types = typesOf(schema);
+  const groups = Array.from(made, ([type, validates]) => {
+    return { type, made: validates, isOnly: types.length === 1 && types[0] === type };
+  });
+  return { types: groups.some(({ isOnly }) => isOnly) ? [] : types, groups };
 }
 
 function ofType(type: string, validate: Validator, others: Validator): Validator {

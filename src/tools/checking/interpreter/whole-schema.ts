@@ -7,6 +7,7 @@ import {
   isSchemaNode,
   KEYWORDS,
   type KeywordValue,
+  reachableSchemas,
   schemaPlaces,
   subschemas,
 } from '../../schema/keywords.js';
@@ -67,13 +68,7 @@ function sameValueSchemas(schema: JsonSchema, root: JsonSchema): readonly JsonSc
 
 /** Every schema that may validate a value: schemas within a schema, and targets of references. */
 function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
-  const found = new Set([root]);
-  for (const schema of found) {
-    for (const part of subschemas(schema)) found.add(part);
-    const target = referredSchema(schema, root);
-    if (target !== undefined) found.add(target);
-  }
-  return found;
+  return reachableSchemas([root], (schema) => [...subschemas(schema), referredSchema(schema, root)]);
 }
 
 /** The target of a reference, if it does not depend on the path to it. */
