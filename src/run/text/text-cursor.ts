@@ -1,6 +1,6 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
-import { readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
+import { Cursor, readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
 
 /** A JSON value that was read; `members` only if it was not strict JSON. */
 export interface ReadJson {
@@ -10,23 +10,10 @@ export interface ReadJson {
 
 const SPACE = /\s*/y;
 
-/**
- * A position in a text, which a format advances as it recognizes parts. `ranOut` is set if a part is missing only
- * because the text ends: more text could still make it a call.
- */
-export class TextCursor {
-  at: number;
-  /** The wanted text may start with the last characters of the text. */
-  ranOut = false;
+/** The position of a format in a text. More text could still make it a call if `ranOut` is set. */
+export class TextCursor extends Cursor {
   /** A call was read, but text that may belong to it reaches the end of the text. */
   tailOpen = false;
-
-  constructor(
-    readonly text: string,
-    at: number,
-  ) {
-    this.at = at;
-  }
 
   /** Skips white space. */
   space(): void {
@@ -39,23 +26,6 @@ export class TextCursor {
   peek(): string {
     if (this.at >= this.text.length) this.ranOut = true;
     return this.text[this.at] ?? '';
-  }
-
-  /** Skips a literal, if it is here. */
-  take(literal: string): boolean {
-    const found = this.text.startsWith(literal, this.at);
-    if (found) this.at += literal.length;
-    else this.ranOut ||= this.#endsWithin(literal);
-    return found;
-  }
-
-  /** The match of a sticky pattern here; `undefined` if it reaches the end of the text, where it might continue. */
-  match(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text)?.[0];
-    if (this.at + (found?.length ?? 0) >= this.text.length) this.ranOut = true;
-    else this.at += found?.length ?? 0;
-    return this.ranOut ? undefined : found;
   }
 
   /** The text up to a literal, which is skipped too. */
@@ -102,7 +72,7 @@ export class TextCursor {
       this.space();
       const found = literals.find((literal) => this.text.startsWith(literal, this.at));
       if (found === undefined) {
-        this.tailOpen = this.at >= this.text.length || literals.some((literal) => this.#endsWithin(literal));
+        this.tailOpen = this.at >= this.text.length || literals.some((literal) => this.endsWithin(literal));
         this.at = this.tailOpen ? this.text.length : before;
         return;
       }
@@ -115,11 +85,6 @@ export class TextCursor {
     if (call === undefined) return undefined;
     this.closers(literals);
     return [call];
-  }
-
-  #endsWithin(literal: string): boolean {
-    const left = this.text.length - this.at;
-    return left < literal.length && literal.startsWith(this.text.slice(this.at));
   }
 }
 

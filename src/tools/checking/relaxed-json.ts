@@ -135,19 +135,54 @@ export function readRelaxedJson(text: string, start: number, options: RelaxedOpt
   return reader.problem === undefined ? { kind: 'broken' } : { kind: 'broken', problem: reader.problem };
 }
 
-class RelaxedReader {
-  at: number;
+/**
+ * A position in a text, which a reader advances as it recognizes parts. `ranOut` is set if a part is missing only
+ * because the text ends.
+ */
+export class Cursor {
   ranOut = false;
+
+  constructor(
+    readonly text: string,
+    public at: number,
+  ) {}
+
+  /** Skips a literal, if it is here. */
+  take(literal: string): boolean {
+    const found = this.text.startsWith(literal, this.at);
+    if (found) this.at += literal.length;
+    else this.ranOut ||= this.endsWithin(literal);
+    return found;
+  }
+
+  /** The match of a sticky pattern here; `undefined` if it reaches the end of the text, where it might continue. */
+  match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text)?.[0];
+    if (this.at + (found?.length ?? 0) < this.text.length) {
+      this.at += found?.length ?? 0;
+      return found;
+    }
+    this.ranOut = true;
+    return undefined;
+  }
+
+  /** Whether the rest of the text is the beginning of a literal. */
+  endsWithin(literal: string): boolean {
+    const left = this.text.length - this.at;
+    return left < literal.length && literal.startsWith(this.text.slice(this.at));
+  }
+}
+
+class RelaxedReader extends Cursor {
   problem: string | undefined;
   readonly members = new Map<string, Span>();
-  readonly #text: string;
   readonly #isWhole: boolean;
   readonly #repairs: boolean;
   readonly #hasInnerQuotes: boolean;
 
   constructor(text: string, at: number, options: RelaxedOptions) {
-    this.#text = text;
-    this.at = at;
+    super(text, at);
     this.#isWhole = options.isWhole ?? false;
     this.#repairs = options.repairs ?? false;
     this.#hasInnerQuotes = options.hasInnerQuotes ?? false;
@@ -155,7 +190,7 @@ class RelaxedReader {
 
   value(level: number): unknown {
     if (level > MOST_LEVELS || !this.#skipSpace()) return BROKEN;
-    const char = this.#text[this.at]!;
+    const char = this.text[this.at]!;
     if (char === '{') return this.#object(level);
     if (char === '[') return this.#list(level, ']');
     if (char === '(') return this.#list(level, ')');
@@ -187,7 +222,7 @@ class RelaxedReader {
   }
 
   #member(key: string, level: number): unknown {
-    const char = this.#text[this.at]!;
+    const char = this.text[this.at]!;
     if (QUOTES.has(char)) return this.#texts(MEMBER_END);
     if (char === ',' || CLOSERS.has(char))
       return this.#broken(`the value of ${JSON.stringify(key)} is missing`);
@@ -213,12 +248,12 @@ class RelaxedReader {
   /** Reads what follows a complete entry of a container. */
   #next(closer: string, value: unknown): 'more' | 'end' | 'broken' {
     const end = this.at;
-    if (!this.#skipSpace()) return this.#isWhole && this.at >= this.#text.length ? 'end' : 'broken';
-    if (this.#take(',')) return 'more';
+    if (!this.#skipSpace()) return this.#isWhole && this.at >= this.text.length ? 'end' : 'broken';
+    if (this.take(',')) return 'more';
     if (this.#takeCloser(closer)) return 'end';
-    const char = this.#text[this.at]!;
+    const char = this.text[this.at]!;
     if (!this.#repairs || !/["'“‘{[\p{L}\p{N}-]/u.test(char)) return 'broken';
-    if (this.#text.slice(end, this.at).includes('\n')) return 'more';
+    if (this.text.slice(end, this.at).includes('\n')) return 'more';
     if (typeof value === 'string' && closer !== '}') return this.#nextItem(end);
     const isClear =
       typeof value === 'number' ? !/[-\d]/.test(char) : end < this.at || !/[\p{L}\p{N}-]/u.test(char);
@@ -231,9 +266,9 @@ class RelaxedReader {
    * quotes.
    */
   #nextItem(end: number): 'more' | 'broken' {
-    const [before, after] = [this.#text[end - 2] ?? ' ', this.#text[this.at + 1] ?? ' '];
-    const isText = QUOTES.has(this.#text[this.at]!);
-    const isClear = isText ? !/[\s"']/.test(before + after) : /[-\d[{]/.test(this.#text[this.at]!);
+    const [before, after] = [this.text[end - 2] ?? ' ', this.text[this.at + 1] ?? ' '];
+    const isText = QUOTES.has(this.text[this.at]!);
+    const isClear = isText ? !/[\s"']/.test(before + after) : /[-\d[{]/.test(this.text[this.at]!);
     if (end < this.at && isClear) return 'more';
     this.#broken(UNESCAPED);
     return 'broken';
@@ -243,34 +278,34 @@ class RelaxedReader {
   #skipGaps(): boolean {
     while (this.#skipSpace()) {
       if (!this.#repairs) return true;
-      if (this.#text.startsWith('...', this.at)) this.at += 3;
-      else if (!this.#take(',')) return true;
+      if (this.text.startsWith('...', this.at)) this.at += 3;
+      else if (!this.take(',')) return true;
     }
     return false;
   }
 
   /** With repairs, another closing bracket closes this container and is left for the outer ones. */
   #takeCloser(closer: string): boolean {
-    return this.#take(closer) || (this.#repairs && CLOSERS.has(this.#text[this.at]!));
+    return this.take(closer) || (this.#repairs && CLOSERS.has(this.text[this.at]!));
   }
 
   #takeColon(): boolean {
-    const char = this.#text[this.at]!;
-    return this.#take(':') || (this.#repairs && (QUOTES.has(char) || /[{[]/.test(char)));
+    const char = this.text[this.at]!;
+    return this.take(':') || (this.#repairs && (QUOTES.has(char) || /[{[]/.test(char)));
   }
 
   #key(): unknown {
-    if (QUOTES.has(this.#text[this.at]!)) return this.#string(KEY_END);
-    const key = this.#run(BARE_KEY);
+    if (QUOTES.has(this.text[this.at]!)) return this.#string(KEY_END);
+    const key = this.match(BARE_KEY);
     // The opening quote of the key is missing.
-    if (this.#repairs && key !== undefined) this.#take('"');
+    if (this.#repairs && key !== undefined) this.take('"');
     return key ?? BROKEN;
   }
 
   /** A quoted string, or several that a program would concatenate: `"a" + "b"`. */
   #texts(end: TextEnd): unknown {
     let all = this.#string(end);
-    while (typeof all === 'string' && this.#repairs && matches(PLUS, this.#text, this.at)) {
+    while (typeof all === 'string' && this.#repairs && matches(PLUS, this.text, this.at)) {
       this.at = PLUS.lastIndex;
       const more = this.#string(end);
       all = typeof more === 'string' ? all + more : BROKEN;
@@ -280,17 +315,17 @@ class RelaxedReader {
 
   /** A quoted string. If it may contain quotes, `end` distinguishes the closing quote from inner ones. */
   #string(end: TextEnd): unknown {
-    const quote = QUOTES.get(this.#text[this.at]!);
+    const quote = QUOTES.get(this.text[this.at]!);
     // Three quotes in a row are Python's, or an empty string next to another: neither is read.
-    if (quote && this.#text.startsWith(quote.repeat(3), this.at)) return this.#broken(UNESCAPED);
+    if (quote && this.text.startsWith(quote.repeat(3), this.at)) return this.#broken(UNESCAPED);
     const start = this.at + 1;
     let content = '';
     let copied = start;
     let isQuoting = false;
     let hasEscapedQuote = false;
     let hasInnerQuote = false;
-    for (let at = start; at < this.#text.length; at += 1) {
-      const char = this.#text[at];
+    for (let at = start; at < this.text.length; at += 1) {
+      const char = this.text[at];
       if (char === quote) {
         const found: QuoteMeaning = this.#hasInnerQuotes
           ? this.#textEnd({ end, quote, start, at, isQuoting })
@@ -300,20 +335,20 @@ class RelaxedReader {
           // If some inner quotes are escaped, the unescaped quotes are meant as ends.
           if (hasInnerQuote && hasEscapedQuote) return this.#broken(UNESCAPED);
           this.at = found === at ? at + 1 : found;
-          return content + this.#text.slice(copied, found);
+          return content + this.text.slice(copied, found);
         }
         isQuoting = found === 'opens';
         hasInnerQuote = true;
       }
       if (char !== '\\') continue;
-      const escaped = readEscape(this.#text, at + 1);
+      const escaped = readEscape(this.text, at + 1);
       if (escaped === undefined) {
-        if (/^\\(?:$|u[\da-fA-F]{0,3}$)/.test(this.#text.slice(at, at + 6))) break;
-        const written = this.#text.slice(at, at + 2);
+        if (/^\\(?:$|u[\da-fA-F]{0,3}$)/.test(this.text.slice(at, at + 6))) break;
+        const written = this.text.slice(at, at + 2);
         return this.#broken(`${written} is not an escape of JSON; a backslash within a text is written \\\\`);
       }
       hasEscapedQuote ||= escaped[0] === quote;
-      content += this.#text.slice(copied, at) + escaped[0];
+      content += this.text.slice(copied, at) + escaped[0];
       at += escaped[1];
       copied = at + 1;
     }
@@ -326,31 +361,30 @@ class RelaxedReader {
     const { end, quote, start, at, isQuoting } = given;
     if (this.#isEnd(end, at + 1)) return isQuoting ? this.#broken(UNESCAPED) : at;
     // An apostrophe, or a concatenation of strings: the meaning is ambiguous.
-    if (quote !== '"' || matches(ADDED, this.#text, at)) return this.#broken(UNESCAPED);
+    if (quote !== '"' || matches(ADDED, this.text, at)) return this.#broken(UNESCAPED);
     if (isQuoting) return 'stays';
     const forgotten = end === KEY_END ? undefined : this.#forgottenEnd(at);
     if (forgotten !== undefined) return forgotten;
-    if (matches(end.unclear, this.#text, at + 1)) return this.#broken(UNESCAPED);
-    const before = this.#text.slice(Math.max(0, at - LONGEST_KEY), at);
+    if (matches(end.unclear, this.text, at + 1)) return this.#broken(UNESCAPED);
+    const before = this.text.slice(Math.max(0, at - LONGEST_KEY), at);
     if (at > start && !BEFORE_INNER.test(before.slice(-1))) return 'stays';
     if (end === ITEM_END && /,\s*$/.test(before)) return this.#broken(UNESCAPED);
-    return /\s/.test(this.#text[at + 1] ?? ' ') ? 'stays' : 'opens';
+    return /\s/.test(this.text[at + 1] ?? ' ') ? 'stays' : 'opens';
   }
 
   #isEnd({ anywhere, onNextLine }: TextEnd, at: number): boolean {
     SPACE.lastIndex = at;
-    const space = SPACE.exec(this.#text)?.[0] ?? '';
+    const space = SPACE.exec(this.text)?.[0] ?? '';
     const behind = at + space.length;
     return (
-      matches(anywhere, this.#text, behind) ||
-      (space.includes('\n') && matches(onNextLine, this.#text, behind))
+      matches(anywhere, this.text, behind) || (space.includes('\n') && matches(onNextLine, this.text, behind))
     );
   }
 
   /** The end of a string whose closing quote is missing: at the comma before the next key, as in `"b,"key":`. */
   #forgottenEnd(quoteAt: number): number | undefined {
-    const before = this.#text.slice(Math.max(0, quoteAt - LONGEST_KEY), quoteAt);
-    const entry = matches(QUOTED_KEY, this.#text, quoteAt)
+    const before = this.text.slice(Math.max(0, quoteAt - LONGEST_KEY), quoteAt);
+    const entry = matches(QUOTED_KEY, this.text, quoteAt)
       ? /,\s*$/
       : /,\s*[\p{L}_$][\p{L}\p{N}_$-]*\s*:\s*$/u;
     const at = before.search(entry);
@@ -358,18 +392,19 @@ class RelaxedReader {
   }
 
   #number(): unknown {
-    if (this.#runsOut(DIGITS)) return BROKEN;
     const start = this.at;
-    const digits = this.#run(NUMBER);
+    if (this.match(DIGITS) === undefined) return BROKEN;
+    this.at = start;
+    const digits = this.match(NUMBER);
     if (!this.#repairs) return digits === undefined ? BROKEN : exactNumber(digits);
-    if (digits !== undefined && matches(AFTER_NUMBER, this.#text, this.at)) return exactNumber(digits);
+    if (digits !== undefined && matches(AFTER_NUMBER, this.text, this.at)) return exactNumber(digits);
     this.at = start;
     return this.#bareText();
   }
 
   #literal(): unknown {
     const start = this.at;
-    const word = this.#run(WORD);
+    const word = this.match(WORD);
     if (word !== undefined && LITERALS.has(word)) return LITERALS.get(word);
     if (!this.#repairs || this.ranOut) return BROKEN;
     if (word === 'undefined') return null;
@@ -380,13 +415,13 @@ class RelaxedReader {
   /** A string without quotes: up to a comma, bracket, quote, comment or line break. */
   #bareText(): unknown {
     const start = this.at;
-    const run = this.#run(BARE_TEXT);
+    const run = this.match(BARE_TEXT);
     if (run === undefined) return BROKEN;
     const comment = run.search(/\s\/[/*]/);
     const text = (comment < 0 ? run : run.slice(0, comment)).trimEnd();
     this.at = start + text.length;
     // The opening quote of the string is missing.
-    const hasQuote = matches(AFTER_BARE_TEXT, this.#text, this.at);
+    const hasQuote = matches(AFTER_BARE_TEXT, this.text, this.at);
     if (hasQuote) this.at += 1;
     const isUnclear = UNCLEAR_NUMBER.test(text) || UNCLEAR_WORD.test(text) || /:(?:\s|$)/.test(text);
     if (!isUnclear && !(hasQuote && /^-?[\d.]+$/.test(text))) return text;
@@ -398,54 +433,32 @@ class RelaxedReader {
     return BROKEN;
   }
 
-  /** The match of the pattern here; `undefined` at the end of the text, where it might continue. */
-  #run(pattern: RegExp): string | undefined {
-    if (this.#runsOut(pattern)) return undefined;
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.#text)?.[0];
-    this.at += found?.length ?? 0;
-    return found;
-  }
-
-  #runsOut(pattern: RegExp): boolean {
-    pattern.lastIndex = this.at;
-    if (!pattern.test(this.#text) || pattern.lastIndex < this.#text.length) return false;
-    this.ranOut = true;
-    return true;
-  }
-
-  #take(char: string): boolean {
-    const found = this.#text[this.at] === char;
-    if (found) this.at += 1;
-    return found;
-  }
-
   /** Whether anything follows the white space and comments. */
   #skipSpace(): boolean {
     for (;;) {
       SPACE.lastIndex = this.at;
-      SPACE.test(this.#text);
+      SPACE.test(this.text);
       this.at = SPACE.lastIndex;
-      if (this.at >= this.#text.length) this.ranOut = true;
-      if (this.#text[this.at] !== '/') return !this.ranOut;
+      if (this.at >= this.text.length) this.ranOut = true;
+      if (this.text[this.at] !== '/') return !this.ranOut;
       if (!this.#skipComment()) return false;
     }
   }
 
   #skipComment(): boolean {
-    const opener = this.#text.slice(this.at, this.at + 2);
+    const opener = this.text.slice(this.at, this.at + 2);
     const closer = { '//': '\n', '/*': '*/' }[opener];
     if (closer === undefined) {
       this.ranOut ||= opener.length < 2;
       return false;
     }
-    const length = this.#text.slice(this.at, this.at + LONGEST_COMMENT).indexOf(closer, 2);
+    const length = this.text.slice(this.at, this.at + LONGEST_COMMENT).indexOf(closer, 2);
     if (length >= 0) {
       this.at += length + closer.length;
       return true;
     }
     // The comment may hide more than a comment: nothing is added after it.
-    this.ranOut ||= this.#text.length - this.at < LONGEST_COMMENT;
+    this.ranOut ||= this.text.length - this.at < LONGEST_COMMENT;
     return false;
   }
 }

@@ -63,7 +63,7 @@ class TestWriter {
     if (schema === false) return 'return false;';
     if (!isSchemaNode(schema)) return '';
     if (depth > MAX_DEPTH) return this.#refuseUnless(this.#partOf(schema, 'type').validatorOf(schema), value);
-    const { types, groups } = validatorGroups(schema, (keyword) => this.#partOf(schema, keyword));
+    const { types, groups } = validatorGroups(schema, this.#partOf);
     let code = '';
     for (const { type, made, isOnly } of groups) {
       const body = this.#group({ schema, made, value, depth, type });
@@ -311,7 +311,7 @@ class Scope {
           test ??= this.generate(schema);
           return test(value);
         }
-      : schemaValidator(schema, (keyword) => this.#part(schema, keyword));
+      : schemaValidator(schema, this.#partOf);
     const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
     const tracking = this.whole.isTracking && isCounting ? withOwnTrack(validate) : validate;
     this.#validates.set(schema, tracking);
@@ -319,10 +319,10 @@ class Scope {
   }
 
   generate(schema: JsonSchema): Test {
-    return new TestWriter((of, keyword) => this.#part(of, keyword)).write(schema);
+    return new TestWriter(this.#partOf).write(schema);
   }
 
-  #part(schema: JsonSchema, keyword: string): Part {
+  readonly #partOf: PartOf = (schema, keyword) => {
     const { root, isTracking, draft } = this.whole;
     return {
       keyword,
@@ -335,7 +335,7 @@ class Scope {
       validatorOf: (part) => this.validatorOf(part),
       referred: () => this.#referred(schema, keyword),
     };
-  }
+  };
 
   /** The validator of a reference's target, created on first use, because it may contain the reference. */
   #referred(from: JsonSchema, keyword: string): Validator {
@@ -1088,13 +1088,10 @@ const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
   ({ keyword }) => keyword,
 );
 
-/** Creates the part for a keyword of a schema. */
-type MakePart = (keyword: string) => Part;
-
 /** The validator of one schema: all its keywords, each only for values of its type. */
-function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
-  const { types, groups } = validatorGroups(schema, part);
-  const refuseType: Validator = (value, run) => run.refuse(value, part('type'), {});
+function schemaValidator(schema: JsonSchema, partOf: PartOf): Validator {
+  const { types, groups } = validatorGroups(schema, partOf);
+  const refuseType: Validator = (value, run) => run.refuse(value, partOf(schema, 'type'), {});
   const validates: Validator[] = [];
   for (const { type, made, isOnly } of groups) {
     const validate = allOfValidators(made.map(([, each]) => each));
@@ -1125,7 +1122,7 @@ interface ValidatorGroup {
  */
 function validatorGroups(
   schema: JsonSchema,
-  part: MakePart,
+  partOf: PartOf,
 ): { readonly types: readonly string[]; readonly groups: readonly ValidatorGroup[] } {
   const known: Known[] = [];
   for (const keyword of Object.keys(schema))
@@ -1133,7 +1130,7 @@ function validatorGroups(
   known.sort((one, other) => one.rank - other.rank);
   const made = new Map<string | undefined, Made[]>();
   for (const { keyword, type, make } of known) {
-    const named = part(keyword);
+    const named = partOf(schema, keyword);
     if (!named.knows(keyword)) continue;
     const validate = make(named);
     const validates = cached(made, type, () => []);
