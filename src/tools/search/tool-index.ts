@@ -214,18 +214,13 @@ const BONUS = { name: 0.8, coverage: 0.6 };
 /** How much a word's weight decreases for each chosen tool that contains it, because queries may need several tools. */
 const FADE = 0.2;
 
-/** A tool in the index: its words with their weights, from 0 to 1. */
+/** A tool in the index. */
 interface Entry {
   readonly name: string;
-  readonly place: number;
-  readonly terms: readonly string[];
-  readonly impacts: readonly number[];
-}
-
-/** The tools that contain a word, by their positions in the index. */
-interface Posting {
-  readonly places: number[];
-  readonly impacts: number[];
+  /** Its words with their weights, from 0 to 1. */
+  readonly impacts: ReadonlyMap<string, number>;
+  /** Used by one search at a time; otherwise 0. */
+  score: number;
 }
 
 /** A word of a query: the weights of all index words with the same meaning, and the largest of these weights. */
@@ -249,10 +244,8 @@ interface QueryTerm {
  */
 export class ToolIndex {
   readonly #entries = new Map<string, Entry>();
-  readonly #places: (Entry | undefined)[] = [];
-  readonly #free: number[] = [];
-  readonly #postings = new Map<string, Posting>();
-  #scores = new Float64Array(256);
+  /** The tools that contain a word, with its weight. */
+  readonly #postings = new Map<string, Map<Entry, number>>();
 
   get size(): number {
     return this.#entries.size;
@@ -262,41 +255,24 @@ export class ToolIndex {
   add(tool: SearchedTool): void {
     const { name } = tool;
     this.remove(name);
-    const impactOf = impactsOf(tool);
-    const [terms, impacts] = [[...impactOf.keys()], [...impactOf.values()]];
-    const place = this.#free.pop() ?? this.#places.length;
-    const entry: Entry = { name, place, terms, impacts };
-    for (const [term, impact] of impactOf) {
-      const posting = cached(this.#postings, term, (): Posting => ({ places: [], impacts: [] }));
-      posting.places.push(place);
-      posting.impacts.push(impact);
-    }
-    this.#places[place] = entry;
+    const entry: Entry = { name, impacts: impactsOf(tool), score: 0 };
+    for (const [term, impact] of entry.impacts)
+      cached(this.#postings, term, () => new Map<Entry, number>()).set(entry, impact);
     this.#entries.set(name, entry);
   }
 
   remove(name: string): void {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
-    for (const term of entry.terms) {
-      const { places, impacts } = this.#postings.get(term) as Posting;
-      const index = places.indexOf(entry.place);
-      // The order within a posting has no meaning: the last entry replaces the removed one.
-      const [lastPlace = 0, lastImpact = 0] = [places.pop(), impacts.pop()];
-      if (index === places.length) continue;
-      places[index] = lastPlace;
-      impacts[index] = lastImpact;
-    }
+    for (const term of entry.impacts.keys()) this.#postings.get(term)?.delete(entry);
     this.#entries.delete(name);
-    this.#places[entry.place] = undefined;
-    this.#free.push(entry.place);
   }
 
   /** Names of the tools that match a query best, best first. */
   search(query: string, { limit = LIMIT, accepts = () => true }: ToolQuery = {}): readonly string[] {
     const named = namesIn(query).flatMap((name) => {
-      const places = this.#postings.get(nameTerm(name))?.places ?? [];
-      return places.map((place) => (this.#places[place] as Entry).name).sort();
+      const entries = this.#postings.get(nameTerm(name))?.keys() ?? [];
+      return Array.from(entries, (entry) => entry.name).sort();
     });
     const terms = this.#weigh(query);
     const candidates = this.#best(terms, { limit: Math.max(CANDIDATES, 2 * limit), accepts });
@@ -312,7 +288,7 @@ export class ToolIndex {
       const weight = ((count * (REPETITION + 1)) / (count + REPETITION)) * (isWeak(term) ? WORDS.weak : 1);
       const meanings = new Map<string, number>();
       for (const meaning of new Set([...(synonymsOf(term) ?? []), term])) {
-        const found = this.#postings.get(meaning)?.places.length ?? 0;
+        const found = this.#postings.get(meaning)?.size ?? 0;
         if (found === 0) continue;
         const rarity = Math.log(1 + (this.#entries.size - found + 0.5) / (found + 0.5));
         meanings.set(meaning, weight * rarity * (meaning === term ? 1 : WORDS.synonym));
@@ -323,23 +299,18 @@ export class ToolIndex {
 
   /** The tools with the highest scores, highest first; equal scores are sorted by name. */
   #best(terms: readonly QueryTerm[], { limit, accepts }: Required<ToolQuery>): readonly Entry[] {
-    if (this.#scores.length < this.#places.length) this.#scores = new Float64Array(2 * this.#places.length);
-    const scores = this.#scores;
-    const touched: number[] = [];
+    const touched: Entry[] = [];
     for (const { meanings } of terms)
-      for (const [term, weight] of meanings) {
-        const { places, impacts } = this.#postings.get(term) as Posting;
-        for (let index = 0; index < places.length; index += 1) {
-          const place = places[index] as number;
-          if (scores[place] === 0) touched.push(place);
-          scores[place] = (scores[place] as number) + weight * (impacts[index] as number);
+      for (const [term, weight] of meanings)
+        for (const [entry, impact] of this.#postings.get(term) ?? []) {
+          if (entry.score === 0) touched.push(entry);
+          entry.score += weight * impact;
         }
-      }
     const found = touched
-      .map((place) => {
-        const score = scores[place] as number;
-        scores[place] = 0;
-        return { entry: this.#places[place] as Entry, score };
+      .map((entry) => {
+        const { score } = entry;
+        entry.score = 0;
+        return { entry, score };
       })
       // Names are compared by code units, independent of the locale.
       .sort((one, other) => other.score - one.score || (one.entry.name < other.entry.name ? -1 : 1));
@@ -357,11 +328,10 @@ export class ToolIndex {
 function chooseTools(candidates: readonly Entry[], query: readonly QueryTerm[], limit: number): string[] {
   const asked = new Set(query.map(({ term }) => term));
   const total = query.reduce((sum, { worth }) => sum + worth, 0);
-  const left = candidates.map(({ name, terms, impacts }) => {
-    const impactOf = new Map(terms.map((term, place) => [term, impacts[place]]));
+  const left = candidates.map(({ name, impacts }) => {
     const parts = query.map(({ meanings }) => {
       let part = 0;
-      for (const [term, weight] of meanings) part += weight * (impactOf.get(term) ?? 0);
+      for (const [term, weight] of meanings) part += weight * (impacts.get(term) ?? 0);
       return part;
     });
     const covered = query.reduce((sum, { worth }, index) => (parts[index] === 0 ? sum : sum + worth), 0);
