@@ -28,6 +28,27 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
   });
 });
 
+test('a schema that leads back to itself in two ways does not double the work at each level', () => {
+  const node = { $ref: '#/$defs/node' };
+  const branches = [
+    { type: 'object', properties: { a: node }, required: ['a', 'missing'] },
+    { type: 'object', properties: { a: node, b: { type: 'string' } } },
+    { type: 'null' },
+  ];
+  const schema = { ...node, $defs: { node: { anyOf: branches } } };
+  const nested = (end: unknown): unknown => {
+    let value = end;
+    for (let level = 0; level < 60; level += 1) value = { a: value };
+    return value;
+  };
+  const { test: fits, check, generate = () => fits } = interpretSchema(schema);
+  const generated = generate();
+  for (const end of [null, 5, null]) {
+    const [value, isRight] = [nested(end), end === null];
+    expect([fits(value), generated(value), check(value) === undefined]).toEqual([isRight, isRight, isRight]);
+  }
+});
+
 test('no text of a schema becomes code, also where the schema is not sound', () => {
   const ran: string[] = [];
   Object.assign(globalThis, { ranByASchema: (keyword: string) => ran.push(keyword) });
