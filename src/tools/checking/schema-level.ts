@@ -109,18 +109,12 @@ type Chooser = (value: unknown) => ChosenBranch;
 
 const UNCLEAR: ChosenBranch = { kind: 'unclear' };
 
-const choosers = new WeakMap<
-  readonly JsonSchema[],
-  { readonly root: JsonSchema; readonly choose: Chooser }
->();
+const choosers = new WeakMap<JsonSchema, WeakMap<readonly JsonSchema[], Chooser>>();
 
 /** The chooser of a union: by its tag, or because all other branches are `null`. */
 export function unionChooser(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
-  const known = choosers.get(branches);
-  if (known?.root === root) return known.choose;
-  const choose = createChooser(branches, root);
-  choosers.set(branches, { root, choose });
-  return choose;
+  const ofRoot = cached(choosers, root, () => new WeakMap<readonly JsonSchema[], Chooser>());
+  return cached(ofRoot, branches, () => createChooser(branches, root));
 }
 
 /** A branch that may be chosen. */

@@ -30,12 +30,12 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
 
 test('a schema that leads back to itself in two ways does not double the work at each level', () => {
   const node = { $ref: '#/$defs/node' };
-  const branches = [
+  const branches: JsonSchema[] = [
     { type: 'object', properties: { a: node }, required: ['a', 'missing'] },
     { type: 'object', properties: { a: node, b: { type: 'string' } } },
     { type: 'null' },
   ];
-  const schema = { ...node, $defs: { node: { anyOf: branches } } };
+  const schema: JsonSchema = { ...node, $defs: { node: { anyOf: branches } } };
   const nested = (end: unknown): unknown => {
     let value = end;
     for (let level = 0; level < 60; level += 1) value = { a: value };

@@ -45,16 +45,14 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 /** Look-arounds, back references, Unicode classes and word boundaries, which token grammars do not support. */
 const BEYOND_REGULAR = /\(\?(?![:])|\\[1-9kpPbB]/;
 
-const BOUNDS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
-
 /** Whether a strict schema supports a keyword with this value. */
 function isExpressible(keyword: string, value: unknown): boolean {
   if (keyword === 'format') return FORMATS.has(value);
   if (keyword === 'pattern')
     return typeof value === 'string' && !BEYOND_REGULAR.test(value) && regularExpression(value) !== undefined;
   if (keyword === 'minItems' || keyword === 'maxItems') return Number.isInteger(value) && Number(value) >= 0;
-  if (keyword === 'multipleOf') return typeof value === 'number' && value > 0;
-  return BOUNDS.includes(keyword) && typeof value === 'number';
+  const isNumber = KEYWORDS.get(keyword)?.of === 'number' && typeof value === 'number';
+  return isNumber && (keyword !== 'multipleOf' || value > 0);
 }
 
 /** Keywords that determine the form of a value. */
@@ -416,7 +414,7 @@ function annotate(node: Node, schemas: readonly JsonSchema[], remarks: readonly 
   const description = joined(...texts.filter((text): text is string => typeof text === 'string'));
   const stated = (keyword: string): unknown =>
     schemas.find((schema) => schema[keyword] !== undefined)?.[keyword];
-  const here = ['default', 'examples', 'deprecated'].flatMap((keyword) => remarkOn(keyword, stated(keyword)));
+  const here = [...ANNOTATIONS].flatMap((keyword) => remarkOn(keyword, stated(keyword)));
   const said = withRemarks(nodeOf({}, { description }), [...here, ...remarks]);
   const fallback = stated('default');
   return {
@@ -618,12 +616,16 @@ function recordNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
 
 /** A property of an object with arbitrary keys. */
 function pairNode(key: Node, value: Node): Node {
-  const fields = Object.entries({ key, [VALUE]: value }).map(([name, node]) => ({
-    name,
-    node,
-    isRequired: true,
-  }));
-  return nodeOf({ type: 'object' }, { fields });
+  const isRequired = true;
+  return nodeOf(
+    { type: 'object' },
+    {
+      fields: [
+        { name: 'key', node: key, isRequired },
+        { name: VALUE, node: value, isRequired },
+      ],
+    },
+  );
 }
 
 /** The schemas for properties without a name; empty if there are no such properties. */
@@ -655,7 +657,7 @@ function listNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
   const most = Number(keywords.maxItems ?? Number.POSITIVE_INFINITY);
   if (least > most) return NEVER;
   const places = Math.min(most, Math.max(0, ...parts.map((part) => placesOf(part).length)));
-  if (places > 0) return withRemarks(tupleNode(parts, { reader, places, least, most }), remarks);
+  if (places > 0) return withRemarks(tupleNode(parts, reader, { places, least, most }), remarks);
   const items = reader.read(parts.flatMap(schemasOfItems));
   if (!isNever(items)) return withRemarks(nodeOf({ type: 'array', ...keywords }, { items }), remarks);
   if (least > 0) return NEVER;
@@ -677,17 +679,8 @@ function schemasOfItems({ items, additionalItems, unevaluatedItems }: JsonSchema
 
 function tupleNode(
   parts: readonly JsonSchema[],
-  {
-    reader,
-    places,
-    least,
-    most,
-  }: {
-    readonly reader: SchemaReader;
-    readonly places: number;
-    readonly least: number;
-    readonly most: number;
-  },
+  reader: SchemaReader,
+  { places, least, most }: Readonly<Record<'places' | 'least' | 'most', number>>,
 ): Node {
   const fields: Field[] = [];
   for (let index = 0; index < places; index++) {
