@@ -15,11 +15,15 @@ export class Listeners<Event> {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Calls those that are there now. Their errors go to `onError`; without it, they are thrown. */
+  /**
+   * Calls those that are there now, unless another one removes them. Their errors go to `onError`; without it, they
+   * are thrown.
+   */
   notify(event: Event, onError?: (error: unknown) => void): void {
-    for (const { receive } of [...this.#listeners])
-      if (onError === undefined) receive(event);
-      else callListener(() => receive(event), onError);
+    for (const listener of [...this.#listeners])
+      if (!this.#listeners.has(listener)) continue;
+      else if (onError === undefined) listener.receive(event);
+      else callListener(() => listener.receive(event), onError);
   }
 
   clear(): void {

@@ -24,7 +24,7 @@ import {
   keepsConversations,
   turnConfigOf,
 } from '../../run/conversation/conversations-options.js';
-import { RunRecovery } from '../../run/conversation/run-recovery.js';
+import { recoverPeriodically } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { type Command, type CommandEnvironment, onEnd, readLine, STRING, UserFault } from './command.js';
@@ -193,15 +193,15 @@ async function workOfModule(
   const parts = { exports, config, store, logger, tools };
   const conversations = own ?? openConversations(parts);
   const jobs = openJobs(parts);
-  const recovery = isCheckpointStore(store) ? recover({ ...parts, store }) : undefined;
+  const stopRecovery = isCheckpointStore(store) ? recover({ ...parts, store }) : undefined;
   return {
     what: [
       ...(conversations ? ['conversations'] : []),
       ...(jobs ? [jobWork(tools.tools())] : []),
-      ...(recovery ? ['runs'] : []),
+      ...(stopRecovery ? ['runs'] : []),
     ],
     drain: async () => {
-      await Promise.all([conversations?.close(), jobs?.close(), recovery?.close()]);
+      await Promise.all([conversations?.close(), jobs?.close(), stopRecovery?.()]);
       await opened?.close();
     },
   };
@@ -239,10 +239,10 @@ function recover({
   config: given,
   store,
   logger,
-}: WorkParts & { readonly store: CheckpointStore }): RunRecovery {
+}: WorkParts & { readonly store: CheckpointStore }): () => Promise<void> {
   const checkpoint = given.checkpoint === 'call' ? 'call' : 'step';
   const config = { logger, ...given, store, checkpoint } as const;
-  return new RunRecovery({
+  return recoverPeriodically({
     store,
     logger,
     onUnknown,

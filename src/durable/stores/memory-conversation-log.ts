@@ -18,6 +18,7 @@ import type {
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { checkAge, hiddenId, idBeforeHiding } from '../../core/errors/store-checks.js';
 import { ownerText } from '../../core/kernel/json.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 
 /** Stored as JSON, so that callers cannot change it through returned objects. */
 interface KeptEntry {
@@ -63,7 +64,7 @@ interface BesideConversations {
 /** The conversations of a `MemoryRunStore`. */
 export class MemoryConversationLog implements ConversationLog {
   readonly #rows = new Map<string, Row>();
-  readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
+  readonly #watchers = new Listeners<ConversationNews>();
 
   constructor(
     private readonly now: () => number,
@@ -176,11 +177,7 @@ export class MemoryConversationLog implements ConversationLog {
   }
 
   watch(listener: (news: ConversationNews) => void): () => void {
-    const watcher = { tell: listener };
-    this.#watchers.add(watcher);
-    return () => {
-      this.#watchers.delete(watcher);
-    };
+    return this.#watchers.add(listener);
   }
 
   remove(hold: ConversationHold, how: 'hide' | 'erase'): boolean {
@@ -270,7 +267,7 @@ export class MemoryConversationLog implements ConversationLog {
   }
 
   #tell({ conversationId }: Row, about: 'inbox' | 'events'): void {
-    for (const { tell } of [...this.#watchers]) tell({ conversationId, about });
+    this.#watchers.notify({ conversationId, about });
   }
 
   #isFree({ held }: Row): boolean {

@@ -5,9 +5,9 @@ import type { UserMessage } from '../../core/contract/llm-provider.js';
 import type { StoredResult } from '../../core/contract/run-state.js';
 import type { TaskEvent, ToolContext } from '../../core/contract/tool-context.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { callListener } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import type { CompletedCall } from '../call/job-dispatch.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
@@ -74,7 +74,7 @@ export type ConversationListener = (event: ConversationEvent) => unknown;
  * one.
  */
 export class EventHub {
-  readonly #subscriptions = new Set<{ readonly listener: ConversationListener }>();
+  readonly #listeners = new Listeners<ConversationEvent>();
   readonly #waiting: ConversationEvent[] = [];
   #isEmitting = false;
 
@@ -82,28 +82,20 @@ export class EventHub {
   constructor(private readonly onError: (error: unknown) => void) {}
 
   get hasListeners(): boolean {
-    return this.#subscriptions.size > 0;
+    return this.#listeners.size > 0;
   }
 
   /** A listener that subscribes twice is called twice. */
   subscribe(listener: ConversationListener): () => void {
-    const subscription = { listener };
-    this.#subscriptions.add(subscription);
-    return () => {
-      this.#subscriptions.delete(subscription);
-    };
+    return this.#listeners.add(listener);
   }
 
   emit(event: ConversationEvent): void {
     this.#waiting.push(event);
     if (this.#isEmitting) return;
     this.#isEmitting = true;
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      const emitted = next;
-      for (const subscription of [...this.#subscriptions])
-        if (this.#subscriptions.has(subscription))
-          callListener(() => subscription.listener(emitted), this.onError);
-    }
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
+      this.#listeners.notify(next, this.onError);
     this.#isEmitting = false;
   }
 }

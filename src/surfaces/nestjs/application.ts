@@ -48,7 +48,7 @@ import {
   type TurnOwner,
   turnConfigOf,
 } from '../../run/conversation/conversations-options.js';
-import { RunRecovery } from '../../run/conversation/run-recovery.js';
+import { type RunRecoveryOptions, recoverPeriodically } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
 import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
@@ -115,7 +115,7 @@ export class ApplicationFleet {
   #conversations: Conversations | undefined;
   /** Conversations that take turns, if the application's own do not. */
   #turns: Conversations | undefined;
-  #recovery: RunRecovery | undefined;
+  #stopRecovery: (() => Promise<void>) | undefined;
   #jobs: BackgroundJobs | undefined;
   #logger: Logger;
 
@@ -170,7 +170,7 @@ export class ApplicationFleet {
       works.push(jobWork(registry.tools()));
     }
     if (CHECKPOINT_STORE.accepts(store)) {
-      this.#recovery ??= new RunRecovery({
+      this.#stopRecovery ??= recoverPeriodically({
         store: store as CheckpointStore,
         left: runs.leaving,
         logger: this.#logger,
@@ -192,7 +192,7 @@ export class ApplicationFleet {
     const closed = Promise.all([
       this.#conversations?.close({ timeoutMs: limitMs }),
       this.#turns?.close({ timeoutMs: limitMs }),
-      this.#recovery?.close(),
+      this.#stopRecovery?.(),
       this.#jobs?.close(),
     ]);
     running.track(closed).catch(() => {});
@@ -221,7 +221,7 @@ export class ApplicationFleet {
   }
 
   /** The config and scope of runs without a holder: those of their owners. */
-  get recovery(): Pick<ConstructorParameters<typeof RunRecovery>[0], 'config' | 'scope'> {
+  get recovery(): Pick<RunRecoveryOptions, 'config' | 'scope'> {
     const { runs } = this.#parts;
     return {
       config: async ({ state }) => {
