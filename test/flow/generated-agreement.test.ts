@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { openScan } from '../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
 import { schemaTest, type Test } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
@@ -52,7 +53,7 @@ let theirs: (name: string) => Test;
 
 beforeAll(async () => {
   const view = (await compilerOf('7.0')).open(join(FOLDER, 'tsconfig.json'));
-  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const scan = openScan(view);
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
   const tools = Object.entries(draft?.tools ?? {});

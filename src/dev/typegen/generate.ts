@@ -1,6 +1,13 @@
 import { posix } from 'node:path';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
-import { type ClassDraft, type Finding, lineOf, type ProjectScan, startOf } from './analysis/class-draft.js';
+import {
+  type ClassDraft,
+  type Finding,
+  lineOf,
+  openScan,
+  type ProjectScan,
+  startOf,
+} from './analysis/class-draft.js';
 import { describeClasses, isModuleFile } from './analysis/describe-classes.js';
 import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/load-compiler.js';
 import { ImportEnding, printFile, relativeSpecifier } from './printing/print-file.js';
@@ -30,7 +37,7 @@ export interface Generated {
 
 /** Reads the types of a project's toolsets and prints the file that registers them. */
 export function generate({ view, folder, outFile, ending }: Generation): Generated {
-  const scan: ProjectScan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const scan = openScan(view);
   const drafts = describeClasses(scan);
   const toolsets = drafts.filter(({ tools }) => tools !== undefined);
   const toolFiles = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
+import { openScan } from '../../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
 import { generate } from '../../../src/dev/typegen/generate.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
@@ -153,7 +154,7 @@ async function generatedTools(folder: string, version: (typeof VERSIONS)[number]
   const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
   const { faults, text } = generate({ view, folder });
   expect(faults).toEqual([]);
-  const [draft] = describeClasses({ view, faults: [], warnings: [], dataClasses: new Map() });
+  const [draft] = describeClasses(openScan(view));
   return { text, tools: Object.values(draft?.tools ?? {}) };
 }
 

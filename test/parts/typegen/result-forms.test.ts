@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { ToolRegistry } from 'toolwright';
+import { openScan } from '../../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
 import { closeCompilers, compilerOf } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';
@@ -81,7 +82,7 @@ beforeAll(async () => {
     export class Tools {\n${methods.join('\n')}\n}\n`;
   using project = smallProject({ 'src/tools.ts': text }, { types: ['node'] });
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
-  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const scan = openScan(view);
   const [draft] = describeClasses(scan);
   outputs = Object.values(draft?.tools ?? {}).map(({ output }) => output);
   faults = [...scan.faults, ...scan.warnings];
@@ -148,7 +149,7 @@ test('prompts, resources and completions are described as tools are, without a r
     }`;
   using project = smallProject({ 'src/tools.ts': text });
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
-  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const scan = openScan(view);
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
   expect(Object.entries(draft?.tools ?? {}).map(([name, { output }]) => [name, output])).toEqual([

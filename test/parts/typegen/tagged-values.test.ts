@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
+import { openScan } from '../../../src/dev/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
 import type { WrittenSchema } from '../../../src/dev/typegen/types/type-walk.js';
 import { schemaTest, type Test } from '../../../src/tools/checking/interpreter/interpret-schema.js';
@@ -15,7 +16,7 @@ type Version = (typeof VERSIONS)[number];
 /** What is generated for the first tool of a project. */
 async function describedTool({ folder }: SmallProject, version: Version = '7.0') {
   const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
-  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const scan = openScan(view);
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
   return Object.values(draft?.tools ?? {})[0];
@@ -129,7 +130,7 @@ describe('tags of a parameter in the comment of its method', () => {
     const text = `import { Tool } from 'toolwright';\nexport class Tools {\n${comment}\n@Tool() run(size: number, other: string) {} }`;
     using project = smallProject({ 'src/tools.ts': text });
     const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
-    const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+    const scan = openScan(view);
     const [draft] = describeClasses(scan);
     return { tool: Object.values(draft?.tools ?? {})[0], warnings: scan.warnings };
   }

@@ -27,6 +27,12 @@ export interface ProjectScan {
   readonly warnings: Finding[];
   /** DTO classes that types refer to and that get descriptions of their own, in order of appearance. */
   readonly dataClasses: Map<SyntaxNode, SymbolHandle>;
+  /** Classes that are injected into others, in order of appearance. */
+  readonly services: Set<SyntaxNode>;
+}
+
+export function openScan(view: CompilerView): ProjectScan {
+  return { view, faults: [], warnings: [], dataClasses: new Map(), services: new Set() };
 }
 
 /** The place of a node, for people. */

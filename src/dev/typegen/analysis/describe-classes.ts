@@ -32,28 +32,16 @@ import { type ClassDraft, type Finding, lineOf, type ProjectScan } from './class
 
 /** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
-  const toolsets = findToolsets(scan).flatMap((node) => describeToolset(node, scan) ?? []);
-  const data: Described[] = [];
-  // A DTO class may add further ones.
-  for (const [node, symbol] of scan.dataClasses) data.push(describeData(node, symbol, scan));
-  const known = new Set([...toolsets, ...data].map(({ node }) => node));
-  const services = describeServices(
-    toolsets.flatMap(({ services }) => services),
-    known,
-    scan,
-  );
-  return [...toolsets, ...data, ...services].map(({ draft }) => draft);
+  const toolsets = findToolsets(scan);
+  const drafts = toolsets.flatMap((node) => describeToolset(node, scan) ?? []);
+  // A DTO class may add further ones, and so may a service.
+  for (const [node, symbol] of scan.dataClasses) drafts.push(describeData(node, symbol, scan));
+  const described = new Set([...toolsets, ...scan.dataClasses.keys()]);
+  for (const node of scan.services) if (!described.has(node)) drafts.push(...describeService(node, scan));
+  return drafts;
 }
 
-interface Described {
-  readonly node: SyntaxNode;
-  readonly draft: ClassDraft;
-}
-
-function describeToolset(
-  node: SyntaxNode,
-  scan: ProjectScan,
-): (Described & { readonly services: readonly SyntaxNode[] }) | undefined {
+function describeToolset(node: SyntaxNode, scan: ProjectScan): ClassDraft | undefined {
   const { view } = scan;
   const reference = classReference(node, view);
   const symbol = classSymbol(node, view);
@@ -68,30 +56,20 @@ function describeToolset(
     return undefined;
   }
   const owner = { name, type: view.declaredType(symbol) };
-  const tools = toolMethods(node, scan).map(
-    (method) =>
-      [
-        method.name,
-        describeMethod({ ...method, owner, isInherited: method.node.parent !== node }, scan),
-      ] as const,
-  );
-  const { dependencies, classes } = describeConstructor(node, scan);
+  const tools = Array.from(toolMethods(node, scan), ([key, method]) => {
+    const found = { node: method, name: key, owner, isInherited: method.parent !== node };
+    return [key, describeMethod(found, scan)] as const;
+  });
+  const dependencies = dependenciesOf(node, scan);
   return {
-    node,
-    services: classes,
-    draft: {
-      reference,
-      ...(dependencies.length > 0 ? { dependencies } : {}),
-      tools: Object.fromEntries(tools),
-    },
+    reference,
+    ...(dependencies.length > 0 ? { dependencies } : {}),
+    tools: Object.fromEntries(tools),
   };
 }
 
 /** The tool methods of a class and its base classes; the last declaration of a name counts. */
-function toolMethods(
-  node: SyntaxNode,
-  { view }: ProjectScan,
-): readonly { readonly node: SyntaxNode; readonly name: string }[] {
+function toolMethods(node: SyntaxNode, { view }: ProjectScan): ReadonlyMap<string, SyntaxNode> {
   const methods = new Map<string, SyntaxNode>();
   const { Identifier, StringLiteral, MethodDeclaration } = view.syntaxKinds;
   for (const member of membersOf(node, view)) {
@@ -100,10 +78,10 @@ function toolMethods(
     if (member.kind !== MethodDeclaration || !isNamed || hasModifier(member, view, 'StaticKeyword')) continue;
     if (isToolMethod(member, view)) methods.set(text, member);
   }
-  return [...methods].map(([name, method]) => ({ name, node: method }));
+  return methods;
 }
 
-function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan): Described {
+function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan): ClassDraft {
   const { view } = scan;
   const reference = classReference(node, view);
   if (reference === undefined) throw new TypeError(`${symbol.name} was referred to and is not exported`);
@@ -113,58 +91,36 @@ function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan)
     'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is not an argument';
   reportWalk(walk, scan, { node, where: symbol.name, fix });
   const name = reference.origin.localName ?? reference.name;
-  return { node, draft: { reference, name, properties, ...definitionsOf(walk) } };
+  return { reference, name, properties, ...definitionsOf(walk) };
 }
 
-/** Describes services, including the services that are injected into them. */
-function describeServices(
-  starts: readonly SyntaxNode[],
-  known: Set<SyntaxNode>,
-  scan: ProjectScan,
-): readonly Described[] {
-  const open = [...starts];
-  const described: Described[] = [];
-  for (let node = open.shift(); node !== undefined; node = open.shift()) {
-    if (known.has(node)) continue;
-    known.add(node);
-    const reference = classReference(node, scan.view);
-    const { dependencies, classes } = describeConstructor(node, scan);
-    open.push(...classes);
-    if (reference === undefined || dependencies.every((item) => item === undefined)) continue;
-    described.push({ node, draft: { reference, dependencies } });
-  }
-  return described;
+/** A service needs a description only if classes are injected into it. */
+function describeService(node: SyntaxNode, scan: ProjectScan): readonly ClassDraft[] {
+  const reference = classReference(node, scan.view);
+  const dependencies = dependenciesOf(node, scan);
+  if (reference === undefined || dependencies.every((item) => item === undefined)) return [];
+  return [{ reference, dependencies }];
 }
 
 /**
  * The classes of a constructor's parameters, so that they can be injected without emitted metadata. Parameters that are
  * not classes (interfaces, tokens) need `@inject`.
  */
-function describeConstructor(node: SyntaxNode, scan: ProjectScan) {
-  const found = (constructorOf(node, scan.view)?.parameters ?? []).map((parameter) =>
-    dependencyOf(parameter, scan),
-  );
-  return {
-    dependencies: found.map((item) => item?.reference),
-    classes: found.flatMap((item) => item?.node ?? []),
-  };
+function dependenciesOf(node: SyntaxNode, scan: ProjectScan): readonly (CodeReference | undefined)[] {
+  const { parameters = [] } = constructorOf(node, scan.view) ?? {};
+  return parameters.map((parameter) => dependencyOf(parameter, scan));
 }
 
-interface Dependency {
-  readonly reference: CodeReference;
-  readonly node?: SyntaxNode;
-}
-
-function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency | undefined {
+function dependencyOf(parameter: SyntaxNode, { view, services }: ProjectScan): CodeReference | undefined {
   // Decorators such as `@inject` define the injected value themselves.
   if (allDecorators(parameter, view).length > 0) return undefined;
   const [type, second] = definedParts({ view }, view.typeAt(parameter));
   const symbol = type && second === undefined ? view.symbolOf(type) : undefined;
   const node = isClassSymbol(symbol, view) ? classDeclaration(symbol, view) : undefined;
   const reference = node && classReference(node, view);
-  if (node === undefined || reference === undefined) return undefined;
   // Declarations of a package lack `@inject`, so its classes' own dependencies are unknown.
-  return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
+  if (node && reference && !view.fileOf(node).isDeclaration) services.add(node);
+  return reference;
 }
 
 /**
