@@ -6,7 +6,6 @@ import type {
   PendingCall,
   PendingKind,
 } from '../../core/contract/call.js';
-import type { InboxContent } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../../core/contract/run-checkpoint.js';
 import type { StoredCallRecord } from '../../core/contract/run-state.js';
@@ -20,7 +19,6 @@ import { visibleLine } from '../../core/kernel/visible-text.js';
 import { formOf, needsApprover } from '../../run/call/waits.js';
 import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
 import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
-import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { recoverRuns } from '../../run/loop/recover-runs.js';
 import { answerStoredRun, cancelRun } from '../../run/loop/stored-run.js';
 import {
@@ -56,33 +54,45 @@ const ANSWER_FLAGS = {
 
 type AnswerOptions = LineValues<typeof ANSWER_FLAGS>;
 
-/** A run with an answer to it. */
-interface AnswerCall extends RunsCall {
-  readonly run: KeptRun;
-}
-
 /** `toolwright runs answer`: if there are several answers to a question, the first is accepted, and the others fail. */
-async function answerRun(call: AnswerCall): Promise<number> {
-  const { store, options, run } = call;
+async function answerRun(call: RunsCall): Promise<number> {
+  const { store, options, say } = call;
+  const run = await readRun(call);
   const { runId, state } = run;
   const id = questionOf(run, options.to);
-  const answers = [answerOf(id, options)];
+  const answer = answerOf(id, options);
   const { owner } = state;
   const isNumber = typeof owner === 'number' && /^\d+$/.test(options.by ?? '');
   const answeredBy =
     options.by === undefined ? undefined : isNumber ? Number(options.by) : personOf(options.by);
-  if (needsApprover(answers[0] as Answer)) checkPerson({ ...run, id, answeredBy }, options);
-  const said = withoutUndefined({ answeredBy, owner });
+  if (needsApprover(answer)) checkPerson({ ...run, id, answeredBy }, options);
   const conversationId = await conversationOf(store, runId);
-  const module = await checkingModule(call);
-  try {
-    return await enter(
-      { ...call, id, conversationId, content: { kind: 'answers', answers, ...said } },
-      module && withoutUndefined({ tools: module.tools }),
-    );
-  } finally {
-    await module?.close();
+  await using module = await checkingModule(call);
+  const tools = withoutUndefined({ tools: module?.tools });
+  const said = withoutUndefined({ answeredBy, owner });
+  const checkStillWaits = async () => checkWaits(await readRun(call), id);
+  if (conversationId !== undefined) {
+    const content = { kind: 'answers' as const, answers: [answer], ...said };
+    try {
+      await checkAnswers({ conversationId, content, store, config: tools });
+    } catch (error) {
+      // Another answer may have been accepted first; then the error names who gave it.
+      await checkStillWaits();
+      throw error;
+    }
+    await enterAnswers({ runId, conversationId, content, store }, checkStillWaits);
+    say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
+    return 0;
   }
+  const left = await whenFree(checkStillWaits, () =>
+    answerStoredRun({ store, runId }, [answer], { ...said, ...tools }),
+  );
+  const rest =
+    left.length === 0
+      ? 'a worker goes on with it'
+      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
+  say(`${runId}: ${rest}`);
+  return 0;
 }
 
 /** The value of `--by`: a name, or JSON with which the application identifies a user. */
@@ -107,49 +117,6 @@ function checkPerson(
     throw new UserFault(
       `'${tool}' itself decides who may approve it: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
-}
-
-/** A parsed answer and its destination. */
-interface EnteringAnswer extends AnswerCall {
-  /** The id of the pending call. */
-  readonly id: string;
-  readonly conversationId: string | undefined;
-  readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
-}
-
-async function enter(
-  call: EnteringAnswer,
-  tools: Pick<Partial<ToolLoopConfig>, 'tools'> = {},
-): Promise<number> {
-  const { store, say, run, id, conversationId, content } = call;
-  const { runId } = run;
-  if (conversationId !== undefined) {
-    try {
-      await checkAnswers({ conversationId, content, store, config: tools });
-    } catch (error) {
-      // Another answer may have been accepted first; then the error names who gave it.
-      await checkStillWaits(call);
-      throw error;
-    }
-    await enterAnswers({ runId, conversationId, content, store }, () => checkStillWaits(call));
-    say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
-    return 0;
-  }
-  const { kind: _, answers, ...said } = content;
-  const left = await answerInTurn(call, () =>
-    answerStoredRun({ store, runId }, answers, { ...said, ...tools }),
-  );
-  const rest =
-    left.length === 0
-      ? 'a worker goes on with it'
-      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
-  say(`${runId}: ${rest}`);
-  return 0;
-}
-
-async function checkStillWaits({ store, run, id }: EnteringAnswer): Promise<void> {
-  const now = await store.read(run.runId);
-  if (now !== undefined) checkWaits(now, id);
 }
 
 /** The id of the call to answer. */
@@ -218,12 +185,15 @@ const PATIENCE_MS = 3_000;
 const PAUSE_MS = 50;
 
 /** Answers when no other process holds the run, unless that process has answered the same question. */
-async function answerInTurn<Left>(call: EnteringAnswer, answer: () => Promise<Left>): Promise<Left> {
+async function whenFree<Left>(
+  checkStillWaits: () => Promise<void>,
+  answer: () => Promise<Left>,
+): Promise<Left> {
   for (const since = performance.now(); ; await pause(PAUSE_MS)) {
     try {
       return await answer();
     } catch (error) {
-      await checkStillWaits(call);
+      await checkStillWaits();
       const isClaimed = ToolwrightError.is(error) && error.name === 'RunClaimed';
       if (!isClaimed || performance.now() - since > PATIENCE_MS) throw error;
     }
@@ -241,7 +211,7 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
  * The module with the config of the runs, or their application. Its tools check approvers, edited arguments, and what
  * may be remembered.
  */
-async function checkingModule({ options, environment }: AnswerCall) {
+async function checkingModule({ options, environment }: RunsCall) {
   const { approve, arguments: edited, remember, module: named } = options;
   if (named !== undefined && !approve && !options['not-done'] && options.done === undefined)
     throw new UserFault('--module goes with --approve, --done and --not-done');
@@ -251,9 +221,10 @@ async function checkingModule({ options, environment }: AnswerCall) {
     throw new UserFault(
       `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
-  const { exports, nestModule, close } = await openModule(named, environment.folder, 'operator');
+  const module = await openModule(named, environment.folder, 'operator');
+  const { exports, nestModule } = module;
   const tools = nestModule ? registryOfModule(exports) : configOfModule(named, exports).tools;
-  return { tools, close };
+  return { tools, [Symbol.asyncDispose]: () => module.close() };
 }
 
 function answerOf(id: string, options: AnswerOptions): Answer {
@@ -341,7 +312,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
   answer: {
     to: RUN,
     takes: Object.keys(ANSWER_FLAGS) as (keyof typeof ANSWER_FLAGS)[],
-    run: async (call) => answerRun({ ...call, run: await readRun(call) }),
+    run: answerRun,
   },
   cancel: {
     to: RUN,
