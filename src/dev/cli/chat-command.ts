@@ -25,7 +25,7 @@ import {
   settingsOfModule,
   withModule,
 } from './open-module.js';
-import { ChatPrinter, TerminalLines } from './terminal.js';
+import { ChatPrinter, Terminal } from './terminal.js';
 import { TerminalTalk } from './terminal-talk.js';
 
 const CHAT_OPTIONS = {
@@ -134,24 +134,25 @@ interface Calling {
 
 /** Makes the call; the user answers approvals and questions on the terminal. */
 async function makeCall(conversation: Conversation, { approvesAll, environment }: Calling) {
-  const printer = new ChatPrinter(environment);
+  let printer = new ChatPrinter(environment);
   conversation.subscribe((event) => {
     if (event.type === 'call-progress') printer.show(event);
   });
   let run = await conversation.prompt('Make the call.');
   if (run.status === 'suspended') {
-    const lines = new TerminalLines(environment, printer);
+    const terminal = new Terminal(environment);
+    printer = terminal;
     const isApproval = ({ kind }: PendingCall) => approvesAll && kind === 'approval';
     while (run.status === 'suspended') {
       const waiting = conversation.pending;
       const approved: Answer[] = waiting.filter(isApproval).map(({ id }) => ({ id, approved: true }));
       const asked = waiting.filter((pending) => !isApproval(pending));
-      const answered = await lines.askAll(asked);
+      const answered = await terminal.askAll(asked);
       if (answered === undefined)
         throw new UserFault('the call waits for an answer, and nothing was answered; --yes approves it', 1);
       run = await conversation.answer([...approved, ...answered]);
     }
-    lines.close();
+    terminal.close();
   }
   printer.settle();
   const record = run.toolCalls.at(-1);

@@ -9,7 +9,7 @@ import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 import type { CommandEnvironment } from './command.js';
-import { ChatPrinter, TerminalLines } from './terminal.js';
+import { Terminal } from './terminal.js';
 
 /** A command of a talk; it gets the words after its name. */
 interface TalkCommand {
@@ -43,8 +43,7 @@ interface TalkParts {
 export class TerminalTalk {
   readonly #parts: TalkParts;
   readonly #commands: Readonly<Record<string, TalkCommand>>;
-  readonly #printer: ChatPrinter;
-  readonly #lines: TerminalLines;
+  readonly #terminal: Terminal;
   readonly #leaving = new AbortController();
   /** Number of the last event that was shown. */
   #shown = 0;
@@ -70,20 +69,19 @@ export class TerminalTalk {
       tools: { about: 'lists the tools', run: showTools },
       ...commands,
     };
-    this.#printer = new ChatPrinter(environment);
-    this.#lines = new TerminalLines(environment, this.#printer, scopeNames);
+    this.#terminal = new Terminal(environment, scopeNames);
   }
 
   /** Runs until the input ends or the user exits; returns whether the last turn was completed. */
   async talk(): Promise<boolean> {
     const { greeting, prompt } = this.#parts;
-    const unfollow = this.#lines.onInterrupt(() => this.#interrupt());
+    const unfollow = this.#terminal.onInterrupt(() => this.#interrupt());
     this.#report(greeting);
     const showing = this.#showAll();
     try {
       await this.#goOn();
       for (;;) {
-        const line = (await this.#lines.ask('> '))?.trim();
+        const line = (await this.#terminal.ask('> '))?.trim();
         if (line === undefined || line === '/exit') break;
         if (line === '' || (await this.#isCommand(line))) continue;
         await this.#turn(() => prompt(line));
@@ -91,7 +89,7 @@ export class TerminalTalk {
       return this.#lastStatus === 'completed';
     } finally {
       unfollow();
-      this.#lines.close();
+      this.#terminal.close();
       this.#leaving.abort();
       await showing;
     }
@@ -100,8 +98,8 @@ export class TerminalTalk {
   /** Aborts the running turn; without a turn, ends the command. */
   #interrupt(): void {
     const { conversations, id } = this.#parts;
-    if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => this.#printer.fault(error));
-    else this.#lines.close();
+    if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
+    else this.#terminal.close();
   }
 
   /** Shows events that are newer than the opening of the talk. */
@@ -121,7 +119,7 @@ export class TerminalTalk {
         this.#whenShown();
       }
     } catch (error) {
-      if (!this.#leaving.signal.aborted) this.#printer.fault(error);
+      if (!this.#leaving.signal.aborted) this.#terminal.fault(error);
     } finally {
       // Nothing more will be shown, so nothing must wait for it.
       this.#isShowing = false;
@@ -132,17 +130,17 @@ export class TerminalTalk {
 
   #show(event: JsonObject): void {
     // The call was shown with its question, and starts again after the answer.
-    if (event.type !== 'call-start' || !this.#asked.has(event.callId)) this.#printer.show(event);
+    if (event.type !== 'call-start' || !this.#asked.has(event.callId)) this.#terminal.show(event);
     if (event.type === 'call-end') this.#showForUser(event);
-    if (!this.#isInTurn) this.#lines.askAgain();
+    if (!this.#isInTurn) this.#terminal.askAgain();
   }
 
   /** Shows a tool's text for the user; a diff that was shown with the question is not repeated. */
   #showForUser({ callId, result }: JsonObject): void {
     const { forUser, silent } = Object(result) as { readonly forUser?: unknown; readonly silent?: unknown };
     if (typeof forUser !== 'string' || forUser === '' || silent === true) return;
-    if (!/^@@ /m.test(forUser)) this.#printer.show({ type: 'user-message', text: forUser });
-    else if (!this.#asked.has(callId)) this.#printer.describe(forUser);
+    if (!/^@@ /m.test(forUser)) this.#terminal.show({ type: 'user-message', text: forUser });
+    else if (!this.#asked.has(callId)) this.#terminal.describe(forUser);
   }
 
   /** Continues a turn of an earlier process that is suspended or was interrupted. */
@@ -168,10 +166,10 @@ export class TerminalTalk {
       const { status = 'completed', error } = (this.#end as JsonObject | undefined) ?? {};
       this.#lastStatus = String(status);
       const message = isRecord(error) ? { error: { message: String(error.message) } } : {};
-      this.#printer.end({ status: this.#lastStatus, ...message });
+      this.#terminal.end({ status: this.#lastStatus, ...message });
     } catch (error) {
       this.#lastStatus = 'failed';
-      this.#printer.fault(error);
+      this.#terminal.fault(error);
     } finally {
       this.#isInTurn = false;
     }
@@ -192,8 +190,8 @@ export class TerminalTalk {
     const { conversations, id, owned, isAnswered = true } = this.#parts;
     for (const { callId } of pending) this.#asked.add(callId);
     this.#ended = Promise.withResolvers();
-    const answers = isAnswered ? await this.#lines.askAll(pending, this.#ended.promise) : undefined;
-    if (!isAnswered) for (const call of pending) this.#printer.wait(call);
+    const answers = isAnswered ? await this.#terminal.askAll(pending, this.#ended.promise) : undefined;
+    if (!isAnswered) for (const call of pending) this.#terminal.wait(call);
     if (answers === undefined) {
       await this.#giveUp(pending);
       return;
@@ -202,7 +200,7 @@ export class TerminalTalk {
       await conversations.answer(id, answers, owned);
     } catch (error) {
       // The input was invalid; the caller asks again.
-      this.#printer.fault(error);
+      this.#terminal.fault(error);
     }
   }
 

@@ -40,14 +40,14 @@ type ShownEvent =
  * from models and tools cannot move the cursor or hide.
  */
 export class ChatPrinter {
-  readonly #environment: CommandEnvironment;
+  protected readonly environment: CommandEnvironment;
   /** The current line of the reply has not ended. */
   #isInText = false;
   #hasBar = false;
   readonly #shownPercent = new Map<string, number>();
 
   constructor(environment: CommandEnvironment) {
-    this.#environment = environment;
+    this.environment = environment;
   }
 
   /** Shows an event; other events are ignored. */
@@ -56,7 +56,7 @@ export class ChatPrinter {
     switch (event.type) {
       case 'text-delta':
         this.#clearBar();
-        this.#environment.out(visibleText(event.text));
+        this.environment.out(visibleText(event.text));
         this.#isInText = !event.text.endsWith('\n');
         return;
       case 'call-start':
@@ -71,7 +71,7 @@ export class ChatPrinter {
         return;
       case 'user-message':
         this.settle();
-        this.#environment.out(`${visibleText(event.text)}\n`);
+        this.environment.out(`${visibleText(event.text)}\n`);
         return;
       default:
     }
@@ -94,8 +94,8 @@ export class ChatPrinter {
   describe(text: string): void {
     this.settle();
     const lines = text.replace(/\n$/, '').split('\n').map(visibleLine);
-    const shown = hasColours(this.#environment) ? colouredDifference(lines) : lines;
-    this.#environment.error(shown.map((line) => `  ${line}\n`).join(''));
+    const shown = hasColours(this.environment) ? colouredDifference(lines) : lines;
+    this.environment.error(shown.map((line) => `  ${line}\n`).join(''));
   }
 
   end({ status, error }: { readonly status: string; readonly error?: { readonly message: string } }): void {
@@ -110,14 +110,14 @@ export class ChatPrinter {
   /** Ends the current line. */
   settle(): void {
     this.#clearBar();
-    if (this.#isInText) this.#environment.out('\n');
+    if (this.#isInText) this.environment.out('\n');
     this.#isInText = false;
   }
 
   #line(text: string, longest = LONGEST_LINE): void {
     this.settle();
     const line = visibleLine(text);
-    this.#environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
+    this.environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
   }
 
   /** The lines of a command's output or of a task list. */
@@ -146,9 +146,9 @@ export class ChatPrinter {
     const percent = Math.round(part * 100);
     const full = Math.round(part * WIDTH);
     const bar = `  ${visibleLine(tool)} [${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${percent} %`;
-    if (this.#environment.isTerminal) {
+    if (this.environment.isTerminal) {
       if (this.#isInText) this.settle();
-      this.#environment.error(`\r\u001b[K${bar}`);
+      this.environment.error(`\r\u001b[K${bar}`);
       this.#hasBar = true;
       return;
     }
@@ -159,7 +159,7 @@ export class ChatPrinter {
   }
 
   #clearBar(): void {
-    if (this.#hasBar) this.#environment.error('\r\u001b[K');
+    if (this.#hasBar) this.environment.error('\r\u001b[K');
     this.#hasBar = false;
   }
 }
@@ -229,10 +229,10 @@ const SCOPE_NAMES: Readonly<Record<RememberScope, string>> = {
   user: 'always for this [u]ser',
 };
 
-/** Reads lines from the terminal, and asks its user. */
-export class TerminalLines {
-  readonly #environment: CommandEnvironment;
-  readonly #printer: ChatPrinter;
+/** Reads lines from the terminal, and asks its user about what it prints. */
+export class Terminal extends ChatPrinter {
+  /** Questions are repeated, and input is echoed. */
+  readonly #isInteractive: boolean;
   readonly #scopeNames: Readonly<Record<RememberScope, string>>;
   readonly #lines: Interface;
   readonly #next: AsyncIterator<string>;
@@ -243,21 +243,17 @@ export class TerminalLines {
   #isClosed = false;
 
   /** `scopeNames`: how the scopes of standing approvals are called. */
-  constructor(
-    environment: CommandEnvironment,
-    printer: ChatPrinter,
-    scopeNames: Partial<Record<RememberScope, string>> = {},
-  ) {
+  constructor(environment: CommandEnvironment, scopeNames: Partial<Record<RememberScope, string>> = {}) {
+    super(environment);
     const { input = process.stdin } = environment;
     // Piped input is not echoed, even on a terminal.
-    const isTerminal = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
-    this.#environment = { ...environment, isTerminal };
-    this.#printer = printer;
+    const terminal = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
+    this.#isInteractive = terminal;
     this.#scopeNames = { ...SCOPE_NAMES, ...scopeNames };
     this.#lines = createInterface({
       input,
-      terminal: isTerminal,
-      ...(isTerminal ? { output: process.stderr } : {}),
+      terminal,
+      ...(terminal ? { output: process.stderr } : {}),
     });
     this.#lines.once('close', () => {
       this.#isClosed = true;
@@ -277,7 +273,7 @@ export class TerminalLines {
 
   /** The next line; `undefined` at the end of the input, or if `unless` settles first. */
   async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
-    this.#printer.settle();
+    this.settle();
     this.#prompt = question;
     this.#show(question);
     // A read that was started but not awaited returns the next line.
@@ -286,7 +282,7 @@ export class TerminalLines {
     this.#prompt = undefined;
     if (read === undefined) return undefined;
     this.#reading = undefined;
-    if (!this.#environment.isTerminal) this.#environment.error('\n');
+    if (!this.#isInteractive) this.environment.error('\n');
     return read.done ? undefined : visibleText(read.value);
   }
 
@@ -306,7 +302,7 @@ export class TerminalLines {
 
   async #askOne(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
     const { id, kind, tool, message } = pending;
-    this.#printer.wait(pending);
+    this.wait(pending);
     if (kind === 'approval') return this.#askApproval(pending, ask);
     if (kind === 'outcome') return this.#askOutcome(pending, ask);
     const isQuestion = kind === 'question';
@@ -327,7 +323,7 @@ export class TerminalLines {
     const isNo = /^n/i.test(key ?? '');
     // "no idea" must not run the call again.
     if (key === undefined || (isNo && words !== '')) {
-      this.#environment.error('toolwright: answer y, n or r\n');
+      this.environment.error('toolwright: answer y, n or r\n');
       return this.#askOutcome(pending, ask);
     }
     if (isNo) return { id, outcome: 'not-done' };
@@ -362,14 +358,13 @@ export class TerminalLines {
     if (written === undefined) return undefined;
     const args = valueIn(written);
     if (isRecord(args)) return { id, approved: true, arguments: args };
-    this.#environment.error('toolwright: that is not a JSON object\n');
+    this.environment.error('toolwright: that is not a JSON object\n');
     return this.#askApproval(pending, ask);
   }
 
   /** Repeats the question after other output. */
   askAgain(): void {
-    if (this.#prompt !== undefined && this.#environment.isTerminal && !this.#isClosed)
-      this.#lines.prompt(true);
+    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#lines.prompt(true);
   }
 
   close(): void {
@@ -377,11 +372,11 @@ export class TerminalLines {
   }
 
   #show(question: string): void {
-    if (this.#environment.isTerminal) {
+    if (this.#isInteractive) {
       if (this.#isClosed) return;
       this.#lines.setPrompt(question);
       this.#lines.prompt();
-    } else this.#environment.error(question);
+    } else this.environment.error(question);
   }
 }
 
