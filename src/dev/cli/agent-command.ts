@@ -189,8 +189,8 @@ export const command: Command = async (args, environment) => {
   }
   try {
     const config = readConfig(values.config, environment);
-    const folder = folderOf(positionals[0], { config, environment });
-    const id = sessionOf(values, { sessions, folder });
+    const folder = folderOf(positionals[0], config, environment);
+    const id = sessionOf(values, sessions, folder);
     const close = sessions.open(id, folder);
     try {
       return await talk(values, { id, folder, config, sessions, environment });
@@ -206,10 +206,7 @@ export const command: Command = async (args, environment) => {
 };
 
 /** From the command line, then from the file, whose paths start at its own folder. */
-function folderOf(
-  named: string | undefined,
-  { config, environment }: { readonly config: NamedConfig; readonly environment: CommandEnvironment },
-): string {
+function folderOf(named: string | undefined, config: NamedConfig, environment: CommandEnvironment): string {
   const { folder } = config.options;
   if (folder !== undefined && typeof folder !== 'string')
     throw new UserFault(`${config.path}: folder is not a path`, 1);
@@ -222,14 +219,10 @@ function folderOf(
   return realpathSync.native(path);
 }
 
-interface SessionPlace {
-  readonly sessions: AgentSessions;
-  readonly folder: string;
-}
-
 function sessionOf(
   { session, continue: goesOn }: AgentArguments,
-  { sessions, folder }: SessionPlace,
+  sessions: AgentSessions,
+  folder: string,
 ): string {
   if (session !== undefined && goesOn) throw new UserFault('--session or --continue, not both');
   if (session !== undefined) return session;
@@ -239,17 +232,15 @@ function sessionOf(
   return latest.id;
 }
 
-interface Talk extends SessionPlace {
-  readonly id: string;
+interface Talk extends Pick<SessionParts, 'id' | 'folder' | 'sessions' | 'environment'> {
   readonly config: NamedConfig;
-  readonly environment: CommandEnvironment;
 }
 
 async function talk(values: AgentArguments, given: Talk): Promise<number> {
   const { id, folder, config, sessions, environment } = given;
   const place = sessions.placeOf(id);
   const { provider, model } = modelOf(values, config.options);
-  const { toolboxes: open, files } = openFiles(config, { folder, journal: join(place, 'journal') });
+  const { toolboxes: open, files } = openFiles(config, folder, join(place, 'journal'));
   const toolboxes = inSandbox(open, values.sandbox);
   const { input = process.stdin } = environment;
   // Input from a file or a pipe cannot answer questions.
@@ -262,7 +253,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
     toolboxes,
     ...skillsOf(config.options, folder),
     systemPrompt: String(config.options.systemPrompt ?? systemPromptOf(folder)),
-    permissions: permissionsOf(values, { config, folder }),
+    permissions: permissionsOf(values, config, folder),
     folderConfigFile: join(folder, '.toolwright', 'agent.json'),
     store: { sqlite: { path: join(place, 'session.sqlite') } },
     conversations: {
@@ -348,7 +339,8 @@ function modelOf(
 /** Opens the toolboxes, with a journal for those of files; `files` is the file system for undo. */
 function openFiles(
   { options, folder: base, path }: NamedConfig,
-  { folder, journal }: { readonly folder: string; readonly journal: string },
+  folder: string,
+  journal: string,
 ): { readonly toolboxes: readonly Toolbox[]; readonly files: JournaledFileSystem } {
   const given = (options.toolboxes ?? ['files', 'shell', 'tasks', 'web']) as readonly unknown[];
   let root = folder;
@@ -414,7 +406,8 @@ const ASKED: PermissionRule = {
 
 function permissionsOf(
   { mode }: AgentArguments,
-  { config, folder }: { readonly config: NamedConfig; readonly folder: string },
+  config: NamedConfig,
+  folder: string,
 ): AgentOptions['permissions'] {
   if (mode !== undefined && !MODES.includes(mode as PermissionMode))
     throw new UserFault(`--mode is one of ${MODES.join(', ')}, not '${mode}'`);

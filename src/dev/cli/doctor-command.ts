@@ -55,7 +55,7 @@ async function* examine(values: DoctorOptions, environment: CommandEnvironment):
   yield* examineProject(values, folder);
   yield* examinePeers(folder);
   const tools = yield* examineModule(values.module, folder);
-  if (values.store !== undefined) yield* examineStore(values.store, { tools, environment });
+  if (values.store !== undefined) yield* examineStore(values.store, tools, environment);
 }
 
 function examineNode(): Diagnosis {
@@ -204,12 +204,11 @@ interface NamedTools {
   readonly registry: ToolRegistry;
 }
 
-interface StorePlace {
-  readonly tools: NamedTools | undefined;
-  readonly environment: CommandEnvironment;
-}
-
-async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Diagnosis> {
+async function* examineStore(
+  name: string,
+  tools: NamedTools | undefined,
+  environment: CommandEnvironment,
+): AsyncGenerator<Diagnosis> {
   try {
     await using store = await openStore(name, environment);
     yield ok('--store can be reached, and its tables are those of this version');

@@ -18,7 +18,6 @@ import {
   type RulesOf,
   required,
 } from '../../core/kernel/options.js';
-import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { type Completion, type CompletionBlock, complete } from '../../run/loop/complete.js';
 import { historyFaults } from '../../run/loop/given-history.js';
 import { createChecker } from '../../tools/checking/checker.js';
@@ -41,13 +40,13 @@ import {
 } from './open-module.js';
 
 /** An expected call; only the named arguments are compared, with a value or a matcher. */
-export interface ExpectedCall {
+interface ExpectedCall {
   readonly tool: string;
   readonly arguments?: JsonObject;
 }
 
 /** Messages, and exactly the calls that the model should make, in any order. */
-export interface EvalCase {
+interface EvalCase {
   readonly id: string;
   readonly messages: readonly Message[];
   readonly calls: readonly ExpectedCall[];
@@ -87,19 +86,12 @@ const EXPECTED_CALL = optionTable<ExpectedCall>('an expected call', {
   arguments: RECORD,
 });
 
-/** Where cases come from, and the names of the tools that they may expect. */
-interface CaseSource {
-  readonly file: string;
-  readonly folder: string;
-  readonly names: readonly string[];
-}
-
 /**
- * Reads the cases of a file, one JSON line each.
+ * Reads the cases of a file, one JSON line each; they may expect the tools with these names.
  *
  * @throws UserFault with the line of the first mistake.
  */
-export function readCases({ file, folder, names }: CaseSource): readonly EvalCase[] {
+function readCases(file: string, folder: string, names: readonly string[]): readonly EvalCase[] {
   const path = resolve(folder, file);
   if (!existsSync(path)) throw new UserFault(`there is no file ${file}`, 1);
   const cases = new Map<string, EvalCase>();
@@ -217,7 +209,7 @@ function compiles(pattern: string): boolean {
 }
 
 /** The first difference from the expected value; fields of objects that are not expected are ignored. */
-export function valueDifference(expected: unknown, given: unknown, path: string): string | undefined {
+function valueDifference(expected: unknown, given: unknown, path: string): string | undefined {
   if (isMatcher(expected)) return matcherDifference(expected, given, path);
   if (typeof expected !== 'object' || expected === null)
     return expected === given ? undefined : mismatch(expected, given, path);
@@ -303,10 +295,17 @@ async function evaluate(
   const { folder } = environment;
   const registry = requiredRegistry(options.module, module);
   const settings = settingsOfModule(module);
-  const cases = readCases({ file: options.cases, folder, names: registry.list() });
+  const cases = readCases(options.cases, folder, registry.list());
   const baseline = readBaseline(options, folder);
   const model = modelOf(options, settings);
-  const ask = await createAsk(options, { settings, registry, model, signal: environment.signal });
+  const provider = await providerOf(options, settings);
+  const { systemPrompt, llmOptions } = settings;
+  const definitions = registry.toProviderDefs();
+  const tools = definitions.map((definition) => definition.function);
+  const check = createReplyCheck(definitions);
+  const request = { provider, model, llmOptions, signal: environment.signal };
+  const ask: Ask = async ({ messages, calls }) =>
+    check(await complete(request, { messages, tools, systemPrompt }), calls);
   const run = { model, cases: await runCases(cases, { ...options, ask, environment }) };
 
   const comparison = compareRuns(baseline, run);
@@ -462,26 +461,6 @@ function modelOf({ model }: EvalOptions, settings: ModuleSettings): string {
 
 /** Asks a case once; resolves with the difference, if there is any. */
 type Ask = (asked: EvalCase) => Promise<string | undefined>;
-
-interface AskSource {
-  readonly settings: ModuleSettings;
-  readonly registry: ToolRegistry;
-  readonly model: string;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function createAsk(options: EvalOptions, source: AskSource): Promise<Ask> {
-  const { settings, registry, model, signal } = source;
-  const provider = await providerOf(options, settings);
-  const { systemPrompt, llmOptions } = settings;
-  const definitions = registry.toProviderDefs();
-  const check = createReplyCheck(definitions);
-  const tools = definitions.map((definition) => definition.function);
-  return async ({ messages, calls }) => {
-    const reply = await complete({ provider, model, llmOptions, signal }, { messages, tools, systemPrompt });
-    return check(reply, calls);
-  };
-}
 
 /** The module's own provider; with `--url`, or if it has none, a Chat Completions server. */
 async function providerOf({ url }: EvalOptions, { provider }: ModuleSettings): Promise<LLMProvider> {

@@ -22,7 +22,7 @@ const CONFIGURATIONS =
  * Adds a plugin as the first of `plugins`. Returns `undefined` if there is no such place, or more than one. The rest of
  * the code is unchanged.
  */
-export function addPlugin(code: string, addition: CodeAddition): string | undefined {
+function addPlugin(code: string, addition: CodeAddition): string | undefined {
   const [list, otherList] = places(code, /\bplugins\s*:\s*\[/g);
   if (otherList !== undefined) return undefined;
   const added =
@@ -33,7 +33,7 @@ export function addPlugin(code: string, addition: CodeAddition): string | undefi
 }
 
 /** Adds a line at the start of the configuration; `undefined` unless there is exactly one configuration. */
-export function addSetting(code: string, line: string): string | undefined {
+function addSetting(code: string, line: string): string | undefined {
   const [place, other] = places(code, CONFIGURATIONS);
   if (place === undefined || other !== undefined) return undefined;
   return insert(code, place, /^[ \t]*\S/.test(code.slice(place)) ? ` ${line}` : `\n  ${line}`);

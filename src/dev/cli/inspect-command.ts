@@ -100,7 +100,7 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
     ...(token === undefined ? {} : { token }),
     tests: {
       folder: tests,
-      setup: setupOf(module, specifierOf(name, { folder, tests })),
+      setup: setupOf(module, specifierOf(name, folder, tests)),
       ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
     },
     recordings: values.recordings && resolve(folder, values.recordings),
@@ -111,10 +111,7 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
 }
 
 /** The import specifier of the module for a test in the test folder. */
-function specifierOf(
-  name: string,
-  { folder, tests }: { readonly folder: string; readonly tests: string },
-): string {
+function specifierOf(name: string, folder: string, tests: string): string {
   if (!/^[./]|\.[cm]?[jt]s$/.test(name)) return name;
   const path = relative(tests, resolve(folder, name)).replaceAll('\\', '/');
   return path.startsWith('.') ? path : `./${path}`;

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
-import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { NameFilter, ToolRegistry } from '../../run/call/tool-registry.js';
 import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
 import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
 import {
@@ -25,8 +25,6 @@ import {
 } from './command.js';
 import { modulePath, requiredRegistry, withModule } from './open-module.js';
 
-type McpOptions = ReturnType<typeof readOptions>;
-
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
  */
@@ -34,18 +32,22 @@ export const command: Command = async (args, environment) => {
   const [first, ...rest] = args;
   if (first === 'check') return checkMcp(rest, environment);
   if (first === 'server-json') return writeServerJson(rest, environment);
-  const options = readOptions(args);
+  const { name, values } = readLine(
+    args,
+    { name: STRING, allow: { ...STRING, multiple: true }, deny: { ...STRING, multiple: true } },
+    'mcp takes one module: toolwright mcp dist/tools.js',
+  );
   const output = keepStandardOutput();
-  return withModule(options.module, environment, async (module) => {
+  return withModule(name, environment, async (module) => {
     // After the module, so that a missing module is reported before a missing package.
     const { createMcpServer } = await import('../../surfaces/mcp/index.js');
-    const registry = visibleTools(requiredRegistry(options.module, module), options);
+    const registry = visibleTools(requiredRegistry(name, module), values);
     const mcp = createMcpServer(registry, {
-      ...identityOf(options, environment.folder),
+      ...identityOf(modulePath(name, environment.folder), values.name),
       onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
     });
     const connection = mcp.stdio({ output });
-    environment.error(`toolwright: ${counted(registry.count(), 'tool')} of ${options.module} over stdio\n`);
+    environment.error(`toolwright: ${counted(registry.count(), 'tool')} of ${name} over stdio\n`);
     onEnd(environment, () => void connection.close());
     await connection.closed;
     await mcp.close();
@@ -53,29 +55,18 @@ export const command: Command = async (args, environment) => {
   });
 };
 
-function readOptions(args: readonly string[]) {
-  const { name: module, values } = readLine(
-    args,
-    {
-      name: STRING,
-      allow: { ...STRING, multiple: true },
-      deny: { ...STRING, multiple: true },
-    },
-    'mcp takes one module: toolwright mcp dist/tools.js',
-  );
-  return { module, ...values };
-}
-
 /** The name and version that clients see: those of the package that the module belongs to. */
-function identityOf(options: McpOptions, cwd: string): { readonly name: string; readonly version?: string } {
-  const path = modulePath(options.module, cwd);
+function identityOf(
+  path: string,
+  given: string | undefined,
+): { readonly name: string; readonly version?: string } {
   for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
     const { name, version } = manifestIn(folder) ?? {};
     // A build may write manifests of its own, which have only a type.
     if (typeof name === 'string')
-      return { name: options.name ?? name, ...(typeof version === 'string' && { version }) };
+      return { name: given ?? name, ...(typeof version === 'string' && { version }) };
   }
-  return { name: options.name ?? basename(path).replace(/\.[cm]?[jt]s$/, '') };
+  return { name: given ?? basename(path).replace(/\.[cm]?[jt]s$/, '') };
 }
 
 /** Reserves standard output for the protocol: other output goes to standard error, which clients show as the log. */
@@ -92,7 +83,7 @@ function keepStandardOutput(): Writable {
 }
 
 /** A pattern without a match is refused: with a typo in `--deny`, the tool would be served. */
-function visibleTools(registry: ToolRegistry, { allow, deny }: McpOptions): ToolRegistry {
+function visibleTools(registry: ToolRegistry, { allow, deny }: NameFilter): ToolRegistry {
   const unmet = Object.entries({ allow, deny }).flatMap(([option, names = []]) =>
     names
       .filter((name) => registry.view({ allow: [name] }).count() === 0)

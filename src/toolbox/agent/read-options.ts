@@ -291,7 +291,7 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
     faults,
     valid: (option) => (faults.has(option) ? undefined : options[option]),
     baseOf: (option) => (isOfFile(option) && file !== undefined ? file.folder : process.cwd()),
-    folderPermissions: readFolderPermissions(ofFolder, { faults, options }),
+    folderPermissions: readFolderPermissions(ofFolder, faults, options),
   };
 }
 
@@ -323,7 +323,8 @@ function readFile<File>(
 /** Takes only restrictions from a file that is not trusted. */
 function readFolderPermissions(
   file: ConfigFile | undefined,
-  { faults, options }: { readonly faults: AgentFaults; readonly options: AgentOptions },
+  faults: AgentFaults,
+  options: AgentOptions,
 ): ReadOptions['folderPermissions'] {
   if (file === undefined) return undefined;
   const { permissions, ...others } = file.options;
