@@ -261,7 +261,7 @@ function planTsconfig({ files, notes, tsconfig }: Draft, folder: string): void {
 
 /** A value in package.json. */
 function manifestValue(files: Draft['files'], ...path: JsonPath): unknown {
-  return valueAt(readJson(files.get('package.json') ?? ''), path);
+  return valueIn(files.get('package.json') ?? '', ...path);
 }
 
 function change({ files }: Draft, path: string, edit: (text: string) => string): void {
@@ -270,18 +270,18 @@ function change({ files }: Draft, path: string, edit: (text: string) => string):
 }
 
 function nestPlugin(text: string, { files }: Draft): string {
-  const plugins = valueAt(readJson(text), ['compilerOptions', 'plugins']);
-  const names = Array.isArray(plugins) ? plugins.map((item) => valueAt(item, ['name']) ?? item) : [];
+  const plugins = valueIn(text, 'compilerOptions', 'plugins');
+  const names = Array.isArray(plugins) ? plugins.map((item) => Object(item).name ?? item) : [];
   const added = names.includes('toolwright')
     ? text
     : addEntry(text, ['compilerOptions', 'plugins'], 'toolwright');
-  const builder = valueAt(readJson(text), ['compilerOptions', 'builder']);
+  const builder = ['compilerOptions', 'builder'];
   const scripts = files.get('package.json') ?? '';
   const isSwc =
-    [builder, valueAt(builder, ['type'])].includes('swc') ||
+    [valueIn(text, ...builder), valueIn(text, ...builder, 'type')].includes('swc') ||
     /\bnest [^"]*(-b|--builder)[ =]swc\b/.test(scripts);
   // With swc, the Nest CLI calls plugins only if type checking is enabled.
-  const hasChecker = valueAt(readJson(text), ['compilerOptions', 'typeCheck']) === true;
+  const hasChecker = valueIn(text, 'compilerOptions', 'typeCheck') === true;
   return isSwc && !hasChecker ? setValue(added, ['compilerOptions', 'typeCheck'], true) : added;
 }
 
@@ -357,7 +357,7 @@ function planJest(draft: Draft): void {
 
 /** In package.json, the name may also be a dependency. */
 function isTsJest(path: string, text: string): boolean {
-  const settings = path === 'package.json' ? valueAt(readJson(text), ['jest']) : text;
+  const settings = path === 'package.json' ? valueIn(text, 'jest') : text;
   return JSON.stringify(settings).includes('ts-jest');
 }
 
@@ -463,12 +463,12 @@ async function readProject(folder: string): Promise<FoundProject> {
 
 /** The tsconfig.json with sources; in a solution with only references, the first one that has some. */
 function sourceConfig(folder: string): string {
-  const config = readJson(read(join(folder, 'tsconfig.json')));
-  const references = valueAt(config, ['references']);
-  const files = valueAt(config, ['files']);
+  const text = read(join(folder, 'tsconfig.json'));
+  const references = valueIn(text, 'references');
+  const files = valueIn(text, 'files');
   if (!Array.isArray(references) || !Array.isArray(files) || files.length > 0) return 'tsconfig.json';
   const paths = references.flatMap((item: unknown) => {
-    const path = valueAt(item, ['path']);
+    const { path } = Object(item) as { readonly path?: unknown };
     if (typeof path !== 'string') return [];
     return resolve(folder, path, path.endsWith('.json') ? '' : 'tsconfig.json');
   });
@@ -493,8 +493,10 @@ function read(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8').replaceAll('\r\n', '\n') : '';
 }
 
-function readJson(text: string): unknown {
-  return plainValueOf(treeOf(text));
+/** The value at a path; `undefined` if the path does not exist. */
+function valueIn(text: string, ...path: JsonPath): unknown {
+  const node = nodeAt(treeOf(text), path);
+  return node && plainValueOf(node);
 }
 
 function plainValueOf(node: Expression): unknown {
@@ -503,12 +505,4 @@ function plainValueOf(node: Expression): unknown {
   const entries = entriesOf(node).map(([key, value]) => [key, plainValueOf(value)] as const);
   if (node.type === 'ArrayExpression') return entries.map(([, value]) => value);
   return node.type === 'ObjectExpression' ? Object.fromEntries(entries) : undefined;
-}
-
-/** The value at a path; `undefined` if the path does not exist. */
-function valueAt(value: unknown, path: JsonPath): unknown {
-  return path.reduce<unknown>((at, key) => {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
-    return (at as Readonly<Record<string | number, unknown>>)[key];
-  }, value);
 }
