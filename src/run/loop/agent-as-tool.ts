@@ -26,7 +26,6 @@ import { failedResult } from '../call/result-text.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type ChildRuns, childRuns, leftSuspended, toolsOfAgents } from './child-runs.js';
 import type { EventSink, ToolLoopResult } from './events.js';
-import { addUsage, usageSince } from './loop-run.js';
 import { LOOP_RULES, type ToolLoopConfig } from './options.js';
 import { driveChild, driveRun } from './run.js';
 
@@ -192,9 +191,7 @@ async function runAgent(
   const watched = sink === undefined ? {} : { sink: forward, hasReader: run.hasReader ?? (() => true) };
   // The enclosing state contains it; after the call was answered, it could not be continued.
   const deps = { scope, ...watched, save: () => {}, resultsOf: run.resultsOf };
-  const { result, before } = await driveChild(outer, config, { start, deps });
-  addUsage(run, usageSince(before, result.usage));
-  return resultOf(name, result);
+  return resultOf(name, await driveChild(outer, config, { start, deps, isCounted: true }));
 }
 
 const runIds = new WeakMap<ToolContext, RunIds>();

@@ -201,10 +201,7 @@ function checkTool(
 }
 
 /** A lost run to continue here if it has no holder, and its observers. */
-interface LostRunOptions {
-  readonly store: CheckpointStore;
-  readonly runId: string;
-  readonly leaseMs: number;
+interface LostRunOptions extends ClaimRequest<CheckpointStore> {
   readonly deps: RunDeps;
   /** Receives the run before it continues, when no other process can change it. */
   readonly onTaken: (run: KeptRun) => Promise<void>;
@@ -217,9 +214,9 @@ interface LostRunOptions {
  */
 export async function driveLostRun(
   config: ResumeConfig,
-  { store, runId, leaseMs, deps, onTaken }: LostRunOptions,
+  { deps, onTaken, ...request }: LostRunOptions,
 ): Promise<ToolLoopResult | undefined> {
-  const seized = await seizeRun({ store, runId, leaseMs, from: 'nobody' });
+  const seized = await seizeRun({ ...request, from: 'nobody' });
   const { claimed, run } = seized;
   if (run.status !== 'running') {
     await claimed.giveBack();
@@ -231,5 +228,5 @@ export async function driveLostRun(
     await claimed.giveBack();
     throw error;
   }
-  return driveSeizedRun(config, seized, { store, deps });
+  return driveSeizedRun(config, seized, { store: request.store, deps });
 }

@@ -1,6 +1,6 @@
 import type { Answer, CallJournal, CallScope } from '../../core/contract/call.js';
 import type { SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
-import type { Message, Usage } from '../../core/contract/llm-provider.js';
+import type { Message } from '../../core/contract/llm-provider.js';
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
@@ -19,7 +19,15 @@ import { type ChildRuns, childRuns, restoredRun } from './child-runs.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
-import { type Checkpointer, type LoopRun, NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
+import {
+  addUsage,
+  type Checkpointer,
+  type LoopRun,
+  NO_USAGE,
+  type RunDeps,
+  type RunStart,
+  usageSince,
+} from './loop-run.js';
 import { type CallingMessage, openMessage, type ParsedCall } from './messages.js';
 import {
   checkRun,
@@ -35,20 +43,13 @@ import { jsonPart, progressOf, stateVersion, storedCall } from './suspend.js';
 /** A run starts, or continues from its suspended state or from the entries of a crashed process. */
 type RunOrigin = 'new' | 'suspended' | 'lost';
 
-interface CheckpointerOptions {
-  readonly claimed: ClaimedRun;
-  readonly store: CheckpointStore;
-  readonly from: RunOrigin;
-  /** Values of `context.once` are saved immediately, too. */
-  readonly savesOnce: boolean;
-}
-
 /**
  * Appends entries to a stored run while it continues. Writes keep their order, and entries that arrive during a write
  * form the next one. After a write that finally failed, the run is lost: its signal is aborted, and nothing more is
  * written.
  */
 class StepCheckpointer implements Checkpointer {
+  /** Values of `context.once` are saved immediately, too. */
   readonly savesOnce: boolean;
   readonly #claimed: ClaimedRun;
   readonly #store: CheckpointStore;
@@ -62,7 +63,11 @@ class StepCheckpointer implements Checkpointer {
   #step = 0;
   #run: LoopRun | undefined;
 
-  constructor({ claimed, store, from, savesOnce }: CheckpointerOptions) {
+  constructor(
+    store: CheckpointStore,
+    { claimed, from }: Pick<HeldRun, 'claimed' | 'from'>,
+    savesOnce: boolean,
+  ) {
     this.#claimed = claimed;
     this.#store = store;
     this.#from = from;
@@ -432,7 +437,7 @@ export async function driveRun(
   }
   if (!isNew) return driveLoop(config, start, deps);
   const outer = childRuns.getStore();
-  if (outer !== undefined) return (await driveChild(outer, config, { start, deps })).result;
+  if (outer !== undefined) return driveChild(outer, config, { start, deps });
   const job = RunIds.ofJob.getStore();
   const isOfJob = job?.isOver === false && config.runId === undefined;
   return driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
@@ -441,12 +446,8 @@ export async function driveRun(
 interface ChildStart {
   readonly start: { readonly messages: readonly Message[] };
   readonly deps: RunDeps;
-}
-
-/** The outcome of a run inside a call, and its usage before this call was made. */
-interface ChildOutcome {
-  readonly result: ToolLoopResult;
-  readonly before: Usage;
+  /** Its usage counts for the run that encloses it. */
+  readonly isCounted?: boolean;
 }
 
 /**
@@ -456,20 +457,24 @@ interface ChildOutcome {
 export async function driveChild(
   outer: ChildRuns,
   config: ResumeConfig,
-  { start, deps }: ChildStart,
-): Promise<ChildOutcome> {
+  { start, deps, isCounted }: ChildStart,
+): Promise<ToolLoopResult> {
+  const count = (result: ToolLoopResult, before = NO_USAGE): ToolLoopResult => {
+    if (isCounted) addUsage(outer.run, usageSince(before, result.usage));
+    return result;
+  };
   const run = outer.begin();
-  if (run === undefined) return { result: await driveLoop(config, start, deps), before: NO_USAGE };
+  if (run === undefined) return count(await driveLoop(config, start, deps));
   const { state } = run;
   const known = run.result && restoredRun(run.result);
   // Also counted if it has an id, so that the next run keeps its id.
   const runId = config.runId ?? outer.idOf(start.messages);
-  if (known !== undefined) return { result: known, before: known.usage };
+  if (known !== undefined) return known;
   const resumption = { answers: [], scope: deps.scope, isCertain: true };
   const from = state === undefined ? start : { record: await resumeWith({}, state, resumption) };
   const result = await driveLoop({ ...config, runId }, from, { ...deps, save: () => {} });
   outer.end(run, result);
-  return { result, before: state?.usage ?? NO_USAGE };
+  return count(result, state?.usage);
 }
 
 /** Whether the steps of a run with this config are saved. */
@@ -512,9 +517,8 @@ export async function driveClaimed(
   start: () => RunStart | Promise<RunStart>,
   { claimed, store = config.store, from, deps }: HeldRun,
 ): Promise<ToolLoopResult> {
-  const savesOnce = config.checkpoint === 'call';
   const checkpointer = savesSteps(config)
-    ? new StepCheckpointer({ claimed, from, store: checkpointStore(store), savesOnce })
+    ? new StepCheckpointer(checkpointStore(store), { claimed, from }, config.checkpoint === 'call')
     : undefined;
   const signal = config.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
   // An error at the limit would be thrown before the end is saved.
