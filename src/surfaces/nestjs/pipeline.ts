@@ -575,7 +575,7 @@ export class ToolCaller {
     try {
       const ready = await opened;
       // Without a request, visibility cannot be checked; such a run has only the tools that it was offered before.
-      const isVisible = isForAbsent || !visibility.isLimited || (await visibility.shows(request, tool));
+      const isVisible = isForAbsent || (await visibility.shows(request, tool));
       return isVisible ? await pipeline.refusal(ready) : 'it is not available';
     } catch (exception) {
       // A provider or an enhancer could not be created, so there is no permission.

@@ -3,7 +3,6 @@ import type { CallToolResult, Client, ElicitResult, JSONRPCMessage } from '@mode
 import { isCallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
 import { asSent } from '../record-message.js';
 import { withReadableContent } from './readable-content.js';
 import { askInOrder, questionsOf, recorded } from './user-questions.js';
@@ -47,12 +46,8 @@ interface ReportedTask {
 }
 
 const AS_SENT = asSent<ReportedTask>();
-const CANCEL_WITHIN_MS = 5_000;
 
-/**
- * Waits for the end of a task (SEP-2663). What the server asks meanwhile is a question of the call's user. An aborted
- * call cancels its task, unless another process continues the call.
- */
+/** Waits for the end of a task (SEP-2663). What the server asks meanwhile is a question of the call's user. */
 export async function followTask(
   client: Client,
   taskId: string,
@@ -60,53 +55,28 @@ export async function followTask(
 ): Promise<CallToolResult> {
   const { signal } = context;
   const given = new Map<string, ElicitResult>();
-  try {
-    // The server may have some of the answers already.
-    const ask = await askInOrder<AskedByTask>(context, 'mcp task question', async ({ key, request }) => {
-      const questions = questionsOf(client);
-      if (questions === undefined)
-        throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
-      given.set(key, await questions.answer(request, context));
-    });
-    for (;;) {
-      const task = await client.request({ method: 'tasks/get', params: { taskId } }, AS_SENT, { signal });
-      if (task.status === 'completed') return readResult(task.result);
-      if (task.status === 'failed') throw protocolError(task);
-      if (task.status === 'cancelled') throw new Error('The server cancelled the task of the call.');
-      if (task.status === 'input_required') {
-        const asked = Object.entries(isRecord(task.inputRequests) ? task.inputRequests : {});
-        for (const [key, request] of asked) if (!given.has(key)) await ask({ key, request });
-        const inputResponses = Object.fromEntries(asked.map(([key]) => [key, given.get(key)]));
-        const params = { taskId, inputResponses };
-        await client.request({ method: 'tasks/update', params }, AS_SENT, { signal });
-      } else if (task.status !== 'working')
-        throw new Error(
-          `The server reported a task in an unknown state: ${String(task.status).slice(0, 100)}`,
-        );
-      await wait(pauseOf(task), undefined, { signal });
-    }
-  } catch (error) {
-    if (signal.aborted && !isLeftToOthers(signal)) sendCancel(client, taskId);
-    throw error;
+  // The server may have some of the answers already.
+  const ask = await askInOrder<AskedByTask>(context, 'mcp task question', async ({ key, request }) => {
+    const questions = questionsOf(client);
+    if (questions === undefined)
+      throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
+    given.set(key, await questions.answer(request, context));
+  });
+  for (;;) {
+    const task = await client.request({ method: 'tasks/get', params: { taskId } }, AS_SENT, { signal });
+    if (task.status === 'completed') return readResult(task.result);
+    if (task.status === 'failed') throw protocolError(task);
+    if (task.status === 'cancelled') throw new Error('The server cancelled the task of the call.');
+    if (task.status === 'input_required') {
+      const asked = Object.entries(isRecord(task.inputRequests) ? task.inputRequests : {});
+      for (const [key, request] of asked) if (!given.has(key)) await ask({ key, request });
+      const inputResponses = Object.fromEntries(asked.map(([key]) => [key, given.get(key)]));
+      const params = { taskId, inputResponses };
+      await client.request({ method: 'tasks/update', params }, AS_SENT, { signal });
+    } else if (task.status !== 'working')
+      throw new Error(`The server reported a task in an unknown state: ${String(task.status).slice(0, 100)}`);
+    await wait(pauseOf(task), undefined, { signal });
   }
-}
-
-/** Requests that cancel tasks; a connection that is closed waits for them. */
-const CANCELS = new WeakMap<object, Set<Promise<unknown>>>();
-
-function sendCancel(client: Client, taskId: string): void {
-  const cancels = CANCELS.get(client) ?? new Set();
-  CANCELS.set(client, cancels);
-  const request = { method: 'tasks/cancel', params: { taskId } };
-  const cancel = client
-    .request(request, AS_SENT, { timeout: CANCEL_WITHIN_MS })
-    .catch(() => {})
-    .finally(() => cancels.delete(cancel));
-  cancels.add(cancel);
-}
-
-export async function sentCancels(client: object): Promise<void> {
-  await Promise.all(CANCELS.get(client) ?? []);
 }
 
 interface AskedByTask {

@@ -2,8 +2,8 @@ import type { Client } from '@modelcontextprotocol/client';
 import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isObject } from '../../../core/kernel/json.js';
 import { withMethods } from '../../../core/kernel/options.js';
+import { asSent } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
-import { sentCancels } from './followed-task.js';
 import type { McpClientSource } from './options.js';
 import {
   type AskForSignIn,
@@ -17,6 +17,7 @@ import {
 const MOST_NAME_CHARACTERS = 64;
 /** The second one if the user of the first answered without signing in. */
 const MOST_SIGN_INS = 2;
+const CANCEL_WITHIN_MS = 5_000;
 const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
 
 /** How one use of the connection goes on after an error. */
@@ -51,6 +52,7 @@ export class LiveClient {
   #name: string | undefined;
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
+  readonly #cancels = new Set<Promise<unknown> | undefined>();
   isClosed = false;
   /** Whether the server may answer calls with tasks. */
   hasTasks = false;
@@ -131,11 +133,21 @@ export class LiveClient {
     return this.#connect !== undefined;
   }
 
+  /** Cancels a task of the server; `close` waits for the request. */
+  cancelTask(taskId: string): void {
+    const params = { taskId };
+    const cancel = this.#current
+      ?.request({ method: 'tasks/cancel', params }, asSent(), { timeout: CANCEL_WITHIN_MS })
+      .catch(() => {})
+      .finally(() => this.#cancels.delete(cancel));
+    this.#cancels.add(cancel);
+  }
+
   /** Closes a connection that was opened here; a client that was passed in stays open. */
   async close(): Promise<void> {
     this.isClosed = true;
     const client = this.#current;
-    if (client !== undefined) await sentCancels(client);
+    await Promise.all(this.#cancels);
     if (this.#connect !== undefined && client !== undefined) await this.#forget(client);
   }
 

@@ -47,6 +47,7 @@ import { CallContext } from '../../../run/call/context.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { textOf } from '../../../run/call/result-form.js';
 import { createNameFilter, NAME_FILTER_RULES, type ToolRegistry } from '../../../run/call/tool-registry.js';
+import { isLeftToOthers } from '../../../run/loop/claimed-run.js';
 import {
   describeSchemaFault,
   readForeignSchema,
@@ -269,10 +270,12 @@ function importTool(
           const result = await use((connected) => followTask(connected, task, context), true);
           return readMcpResult(result, refusalOf(context));
         } catch (error) {
-          if (client.isClosed && !context.signal.aborted) throw new Error(LEFT, { cause: error });
+          const { signal } = context;
+          if (signal.aborted && !isLeftToOthers(signal)) client.cancelTask(task);
+          if (client.isClosed && !signal.aborted) throw new Error(LEFT, { cause: error });
           if (!client.canReconnect || !isPassing(error)) throw error;
           // The task goes on while its server is replaced.
-          await wait(PAUSE_MS, undefined, { signal: context.signal });
+          await wait(PAUSE_MS, undefined, { signal });
         }
     },
   });

@@ -116,6 +116,18 @@ export function rightsOf(request: McpRequest): CallerRights | Promise<CallerRigh
   });
 }
 
+/** The scope of a caller's calls: that of the application, with what the request says. */
+export function callScopeOf(scope: CallScope, caller: McpCaller): CallScope {
+  const { authInfo, sessionId } = caller;
+  return {
+    channel: 'mcp',
+    conversationId: sessionId,
+    ...(authInfo && { scopes: authInfo.scopes }),
+    ...scope,
+    data: { ...scope.data, mcp: caller },
+  };
+}
+
 /** Calls functions of the application. Their errors are reported, but not sent to the client. */
 export async function prepare<Value>({ served }: McpRequest, work: () => Promise<Value>): Promise<Value> {
   try {

@@ -27,6 +27,7 @@ import { structuredOutput } from './listed-tool.js';
 import {
   arrivalOf,
   type CallerRights,
+  callScopeOf,
   type InvokerKind,
   type McpRequest,
   prepare,
@@ -176,14 +177,10 @@ function scopeOf(
   { scope, caller, context, signal, work }: ServedCall,
   progress?: ProgressReporter,
 ): CallScope {
-  const { mcpReq, sessionId } = context;
+  const { mcpReq } = context;
   const { onUpdate, onLog } = scope;
   return {
-    channel: 'mcp',
-    conversationId: sessionId,
-    ...(caller.authInfo && { scopes: caller.authInfo.scopes }),
-    ...scope,
-    data: { ...scope.data, mcp: caller },
+    ...callScopeOf(scope, caller),
     signal: anySignal(scope.signal, work?.cancelled.signal, signal),
     onUpdate:
       progress === undefined

@@ -5,7 +5,7 @@ import {
   ProtocolError,
   ProtocolErrorCode,
 } from '@modelcontextprotocol/server';
-import type { Answer, CallRecord, CallScope, Suspension } from '../../../core/contract/call.js';
+import type { Answer, CallRecord, Suspension } from '../../../core/contract/call.js';
 import { keepsJobs } from '../../../core/contract/job-store.js';
 import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { CheckpointStore, KeptRun } from '../../../core/contract/run-checkpoint.js';
@@ -27,7 +27,7 @@ import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { pendingRequests, readResponse, STATELESS } from './ask-client.js';
 import { sentResult } from './call-result.js';
 import type { McpCaller } from './options.js';
-import { type CallerRights, type McpRequest, rightsOf } from './request.js';
+import { type CallerRights, callScopeOf, type McpRequest, rightsOf } from './request.js';
 import type { McpTaskOptions } from './settings.js';
 
 /** The methods of the extension. */
@@ -321,14 +321,8 @@ export class Tasks {
     } as const;
     const { signal: _, onUpdate: __, onLog: ___, ...lasting } = scope;
     const { closeStream: ____, ...mcp } = caller;
-    const taskScope: CallScope = {
-      channel: 'mcp',
-      ...(caller.authInfo && { scopes: caller.authInfo.scopes }),
-      ...lasting,
-      data: { ...scope.data, mcp },
-    };
     const left = this.#closed.signal;
-    const deps = { scope: taskScope, onUnknown: 'error', left } as const;
+    const deps = { scope: callScopeOf(lasting, mcp), onUnknown: 'error', left } as const;
     try {
       await driveSeizedRun(config, seized, { store: this.#store, deps });
     } catch (error) {
