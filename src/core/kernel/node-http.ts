@@ -148,7 +148,7 @@ function deepJson(body: unknown): string {
 }
 
 /** Writes a Fetch API response, with backpressure. */
-export async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
+async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
   outgoing.statusCode = response.status;
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
   if (response.body === null) {

@@ -99,10 +99,9 @@ export class PendingBoard {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
       if (asked !== undefined && needsApprover(answer)) this.#parts.person.check(asked);
     }
-    if (waiting.place === 'process') return this.#resume(runId, answers);
     if (goesOn === 'worker') return this.#leave(waiting, answers);
     if (goesOn === 'conversation') return this.#enter(waiting, answers);
-    return this.#resumeStored(waiting, answers);
+    return this.#resume(waiting, answers);
   }
 
   /** The waiting runs of the store. If it has no `list`, only runs of this process can be found. */
@@ -130,30 +129,21 @@ export class PendingBoard {
     return [{ runId, owner, model, since, place: 'store', goesOn, pending }];
   }
 
-  /** The application also has the state, and is not notified. */
-  async #resume(runId: string, answers: readonly Answer[]): Promise<void> {
-    const seen = this.#parts.runs.get(runId);
-    const state = seen?.result?.state;
-    if (seen === undefined || state === undefined) throw new Error(`run '${runId}' waits for nothing`);
-    const { signal: _, ...config } = seen.run.config;
-    const options = { scope: scopeOf(seen), answeredBy: this.#parts.person.name };
-    await this.#begun(resumeToolLoop(config, state, answers, options), runId);
-  }
-
-  async #resumeStored({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+  /** Continues a run here. The application may have the state of a run of this process, too, and is not notified. */
+  async #resume({ runId, owner, place }: WaitingRun, answers: readonly Answer[]): Promise<void> {
     const { registry, runs, options, person } = this.#parts;
-    const seen = runs.get(runId);
-    const store = seen?.run.config.store ?? options.store;
-    if (store === undefined) throw new Error('there is no store');
     const { provider, model, stateSecret, scopeOf: scopeOfOwner } = options;
+    const seen = runs.get(runId);
     const configured = { ...withoutUndefined({ provider, model, stateSecret }), tools: registry };
-    const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (configured as ResumeConfig);
-    const given = withoutUndefined({ owner });
-    const scope = seen ? scopeOf(seen) : { ...(await scopeOfOwner?.(owner)), ...given };
-    await this.#begun(
-      resumeStoredRun(own, { store, runId }, answers, { scope, answeredBy: person.name }),
-      runId,
-    );
+    const { signal: _1, runId: _2, ...config } = seen?.run.config ?? (configured as ResumeConfig);
+    const ofOwner = withoutUndefined({ owner });
+    const scope = seen ? scopeOf(seen) : { ...(await scopeOfOwner?.(owner)), ...ofOwner };
+    const given = { scope, answeredBy: person.name };
+    if (place === 'process')
+      return this.#begun(resumeToolLoop(config, seen?.result?.state, answers, given), runId);
+    const store = config.store ?? options.store;
+    if (store === undefined) throw new Error('there is no store');
+    return this.#begun(resumeStoredRun(config, { store, runId }, answers, given), runId);
   }
 
   /** Waits until the run continues or has ended: then the answers were accepted. */

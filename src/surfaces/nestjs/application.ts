@@ -21,11 +21,10 @@ import { andThen } from '../../core/kernel/async.js';
 import { filterFields, isObject, withoutUndefined } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
-  rawResponseOf,
+  respond,
   toRequest,
   type WrappedRequest,
   type WrappedResponse,
-  writeResponse,
 } from '../../core/kernel/node-http.js';
 import { optionTable } from '../../core/kernel/options.js';
 import { lineage, loadedToolClasses, toolMethods } from '../../core/metadata/class-record.js';
@@ -249,11 +248,10 @@ export class ApplicationFleet {
       authenticate: () => owner,
       mayAnswer: (_asked, run) => mayAnswer?.(request as never, run) ?? false,
     });
-    const answer = await handler.fetch(asked);
-    if (response === undefined) return asNestResponse(answer);
+    if (response === undefined) return asNestResponse(await handler.fetch(asked));
     // A handler that injected the response must write it, in every version of Nest.
-    const outgoing = rawResponseOf(response as ServerResponse | WrappedResponse);
-    await writeResponse(answer, outgoing).catch(() => {});
+    const answer = () => handler.fetch(asked);
+    await respond(request as NodeRequest, response as ServerResponse | WrappedResponse, answer);
     return undefined;
   }
 
