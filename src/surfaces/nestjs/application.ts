@@ -18,6 +18,7 @@ import {
   warnAuthor,
 } from '../../core/errors/author-fault.js';
 import { andThen } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { filterFields, isObject, withoutUndefined } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
@@ -257,9 +258,7 @@ export class ApplicationFleet {
 
   /** Called once per turn, so that the turn's tools and calls have the same request. */
   #scopeOfTurn(turn: TurnOwner): Promise<OwnerScope> {
-    const known = this.#ownerScopes.get(turn) ?? this.#scopeOfOwner(turn.owner);
-    this.#ownerScopes.set(turn, known);
-    return known;
+    return cached(this.#ownerScopes, turn, ({ owner }) => this.#scopeOfOwner(owner));
   }
 
   async #scopeOfOwner(owner: unknown): Promise<OwnerScope> {

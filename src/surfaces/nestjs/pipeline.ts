@@ -20,6 +20,7 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import { errorResult, RetryToolCall, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, isAsyncIterable, onAbort } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { errorMessage, isClientError, isHttpError } from '../../core/kernel/error-message.js';
 import { isObject } from '../../core/kernel/json.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
@@ -585,16 +586,12 @@ export class ToolCaller {
 
   #callOf(target: CallTarget, requested: RequestedCall): PreparedCall {
     const { tool, arguments: checked, context } = requested;
-    const ofContext = this.#prepared.get(context) ?? new Map<CallTarget, PreparedCall>();
-    this.#prepared.set(context, ofContext);
-    const known = ofContext.get(target);
-    if (known !== undefined) return known;
-    const origin = this.#parts.requests.originOf(context);
-    const call = { tool, arguments: checked, context, request: origin.request };
-    const opened = origin.run(() => this.#prepare(target, call));
-    const prepared = { origin, opened, isAdmitted: false };
-    ofContext.set(target, prepared);
-    return prepared;
+    const ofContext = cached(this.#prepared, context, () => new Map<CallTarget, PreparedCall>());
+    return cached(ofContext, target, () => {
+      const origin = this.#parts.requests.originOf(context);
+      const call = { tool, arguments: checked, context, request: origin.request };
+      return { origin, opened: origin.run(() => this.#prepare(target, call)), isAdmitted: false };
+    });
   }
 
   /** Synchronous if the provider and all enhancers are singletons. */
@@ -703,13 +700,10 @@ export class Enhancers {
    * provider (as for factories and registered tools), and a guard must not be skipped.
    */
   injectablesOf(target: CallTarget): Promise<readonly InstanceWrapper[]> {
-    let injectables = this.#injectables.get(target);
-    if (injectables === undefined) {
-      const classes = enhancerClasses([target.declared.constructor, target.handler], target.parameterPipes);
-      injectables = Promise.all(classes.map((type) => this.#creators.injectable(target.module, type)));
-      this.#injectables.set(target, injectables);
-    }
-    return injectables;
+    return cached(this.#injectables, target, ({ declared, handler, parameterPipes, module }) => {
+      const classes = enhancerClasses([declared.constructor, handler], parameterPipes);
+      return Promise.all(classes.map((type) => this.#creators.injectable(module, type)));
+    });
   }
 
   /** Names of the enhancers of these methods and classes, global ones first. */

@@ -11,6 +11,7 @@ import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { ProgressUpdate } from '../../../core/contract/tool-context.js';
 import { anySignal } from '../../../core/kernel/async.js';
+import { cached } from '../../../core/kernel/cached.js';
 import {
   canonicalJson,
   copyOfJson,
@@ -157,20 +158,18 @@ function invokerFor({ served, tools, tool, wanted, work }: ServedCall): Invoker 
   if (work !== undefined) kind = 'task';
   // Structured content needs data in the response, which an acknowledgement lacks.
   else if (onAsyncResult === undefined || structuredOutput(tool) !== undefined) kind = 'waiting';
-  const known = invokers.get(tools) ?? new Map<InvokerKind, Invoker>();
-  const last = known.get(kind);
-  if (last !== undefined) return last;
-  const completions: Readonly<Record<InvokerKind, InvokeOptions>> = {
-    waiting: { awaitsJobs: true },
-    reporting: withoutUndefined({ onAsyncResult }),
-    task: withoutUndefined({ onAsyncResult: wanted.tasks?.onAsyncResult }),
-  };
-  const invoker = tools.invoker({
-    ...withoutUndefined({ policy, toolTimeoutMs, telemetry }),
-    ...completions[kind],
+  const ofTools = cached(invokers, tools, () => new Map<InvokerKind, Invoker>());
+  return cached(ofTools, kind, () => {
+    const completions: Readonly<Record<InvokerKind, InvokeOptions>> = {
+      waiting: { awaitsJobs: true },
+      reporting: withoutUndefined({ onAsyncResult }),
+      task: withoutUndefined({ onAsyncResult: wanted.tasks?.onAsyncResult }),
+    };
+    return tools.invoker({
+      ...withoutUndefined({ policy, toolTimeoutMs, telemetry }),
+      ...completions[kind],
+    });
   });
-  invokers.set(tools, known.set(kind, invoker));
-  return invoker;
 }
 
 function scopeOf(
