@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { isObject } from './json.js';
@@ -156,17 +155,25 @@ async function writeResponse(response: Response, outgoing: ServerResponse): Prom
     return;
   }
   if (outgoing.destroyed) return response.body.cancel();
-  outgoing.flushHeaders();
-  // `pipeline` would add eight listeners for `close`. Node reports more than ten as a leak, and loggers add theirs.
-  const ended = Promise.race([once(outgoing, 'finish'), once(outgoing, 'close')]);
-  const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
-  body.once('error', () => outgoing.destroy());
-  body.pipe(outgoing);
-  try {
-    await ended;
-  } finally {
-    body.destroy();
+  // With a first chunk that is there already, the headers are sent in one packet.
+  const silence = setImmediate(() => outgoing.flushHeaders());
+  const reader = response.body.getReader();
+  let resume = (): void => {};
+  outgoing.on('drain', () => resume());
+  outgoing.once('close', () => {
+    // Also ends a pending read.
+    reader.cancel().catch(() => {});
+    resume();
+  });
+  for (;;) {
+    const { done, value } = await reader.read().finally(() => clearImmediate(silence));
+    if (done || outgoing.destroyed) break;
+    if (!outgoing.write(value))
+      await new Promise<void>((resolve) => {
+        resume = resolve;
+      });
   }
+  outgoing.end();
 }
 
 /** Whether a request has the type of JSON: a form on a foreign page can send other types without a CORS check. */
