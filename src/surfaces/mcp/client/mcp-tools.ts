@@ -247,17 +247,11 @@ function importTool(
     async execute(args: JsonObject, context: ToolContext) {
       const call = { tool, toolDefinition, args, context, options };
       const askForSignIn = await signInQuestions(context);
-      const use = (work: (connected: Client) => Promise<CallToolResult>, mayRepeat: boolean) =>
-        client.use(
-          (connected) => {
-            adaptMessages(connected);
-            const questions = questionsOf(connected);
-            return questions === undefined
-              ? work(connected)
-              : questions.within(context, () => work(connected));
-          },
-          { isRepeatable: mayRepeat, askForSignIn },
-        );
+      const use = (work: ClientWork, mayRepeat: boolean) =>
+        client.use((connected) => withQuestions(connected, context, work), {
+          isRepeatable: mayRepeat,
+          askForSignIn,
+        });
       let taskId = await recordedTask(context);
       if (taskId === undefined) {
         const result = await use((connected) => sendCall(connected, call), isRepeatable);
@@ -280,6 +274,15 @@ function importTool(
     },
   });
   return Object.freeze(imported);
+}
+
+type ClientWork = (connected: Client) => Promise<CallToolResult>;
+
+/** Sends a request of a call. What its server asks meanwhile is a question of the call's user. */
+function withQuestions(connected: Client, context: ToolContext, work: ClientWork): Promise<CallToolResult> {
+  adaptMessages(connected);
+  const questions = questionsOf(connected);
+  return questions === undefined ? work(connected) : questions.within(context, () => work(connected));
 }
 
 const LEFT =
