@@ -79,6 +79,46 @@ export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listene
   return signal[AUDIENCE].add(listener);
 }
 
+/** What begins at the end of the event loop's turn. */
+interface Late {
+  readonly begin: () => () => void;
+  end: (() => void) | undefined;
+  isOver: boolean;
+}
+
+let late: Late[] = [];
+let isScheduled = false;
+
+/**
+ * Begins something at the end of the event loop's turn, unless it is ended before; `begin` and this return a function
+ * that ends it. Most calls end within a turn, and a timer or a listener of a signal costs as much as the rest of a call.
+ */
+export function atEndOfTurn(begin: () => () => void): () => void {
+  const entry: Late = { begin, end: undefined, isOver: false };
+  late.push(entry);
+  if (!isScheduled) setImmediate(beginLate);
+  isScheduled = true;
+  return () => {
+    entry.isOver = true;
+    if (entry.end !== undefined) entry.end();
+    // What ends within the turn, in parallel too, is removed early.
+    else while (late.at(-1)?.isOver) late.pop();
+  };
+}
+
+function beginLate(): void {
+  isScheduled = false;
+  const due = late;
+  late = [];
+  for (const entry of due) {
+    if (entry.isOver) continue;
+    const end = entry.begin();
+    // It may have ended while it began.
+    if (entry.isOver) end();
+    else entry.end = end;
+  }
+}
+
 /**
  * Repeats work until it is closed. The work returns the milliseconds until the next time. The returned function stops
  * the repetition, and resolves when running work has ended.

@@ -7,7 +7,7 @@ import {
   RetryToolCall,
   ToolResult,
 } from '../../core/contract/tool-result.js';
-import { isThenable, MAX_TIMER_MS, onAbort } from '../../core/kernel/async.js';
+import { atEndOfTurn, isThenable, MAX_TIMER_MS, onAbort } from '../../core/kernel/async.js';
 import { parsedJson } from '../../core/kernel/json.js';
 import { listFaults } from '../../tools/checking/faults.js';
 import type { CallLog } from './call-log.js';
@@ -100,8 +100,9 @@ export function awaitWork<Answer>(
   const { signal, timeoutMs } = limitsOf(call);
   return new Promise((resolve) => {
     let isAnswered = false;
-    let deadline: Deadline | undefined;
+    let isAborted = false;
     let grace: NodeJS.Timeout | undefined;
+    let cancelDeadline: (() => void) | undefined;
     let unfollow: (() => void) | undefined;
     const end = (outcome: BodyOutcome): void => {
       if (isAnswered) {
@@ -111,74 +112,47 @@ export function awaitWork<Answer>(
         return;
       }
       isAnswered = true;
-      if (deadline !== undefined) cancelDeadline(deadline);
+      cancelDeadline?.();
       if (grace !== undefined) clearTimeout(grace);
       unfollow?.();
       resolve(onEnd(outcome));
     };
+    const abort = (): void => {
+      if (isAborted) return;
+      isAborted = true;
+      stop?.(signal?.reason);
+      const endAborted = (): void => end({ type: 'aborted', hasBegun: true });
+      if (call.tool.observesSignal) grace = setTimeout(endAborted, ABORT_GRACE_MS);
+      else endAborted();
+    };
+    const endWork = (outcome: BodyOutcome): void => {
+      // The listener begins later than the work.
+      if (signal?.aborted) abort();
+      end(outcome);
+    };
     work.then(
       (value) => {
         const settling = settle?.(value);
-        if (settling === undefined) end({ type: 'returned', value });
-        else void settling.then(end);
+        if (settling === undefined) endWork({ type: 'returned', value });
+        else void settling.then(endWork);
       },
-      (error) => end({ type: 'error', error }),
+      (error) => endWork({ type: 'error', error }),
     );
     if (timeoutMs !== undefined && timeoutMs !== Infinity)
-      deadline = startDeadline(timeoutMs, () => {
+      cancelDeadline = startDeadline(timeoutMs, () => {
         stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
         end({ type: 'timed_out', timeoutMs, hasBegun: true });
       });
-    if (signal !== undefined)
-      unfollow = onAbort(signal, () => {
-        stop?.(signal.reason);
-        const abort = (): void => end({ type: 'aborted', hasBegun: true });
-        if (call.tool.observesSignal) grace = setTimeout(abort, ABORT_GRACE_MS);
-        else abort();
-      });
+    if (signal !== undefined) unfollow = atEndOfTurn(() => onAbort(signal, abort));
   });
 }
 
-/** A timeout that can be cancelled. */
-export interface Deadline {
-  readonly ms: number;
-  readonly expire: () => void;
-  timer: NodeJS.Timeout | undefined;
-  isCancelled: boolean;
-}
-
-let waiting: Deadline[] = [];
-let isScheduled = false;
-
-/**
- * Calls `expire` after this many milliseconds. The timer is set at the end of the event loop's turn: most calls have
- * ended by then, and a timer costs as much as the rest of a call.
- */
-export function startDeadline(ms: number, expire: () => void): Deadline {
-  const deadline: Deadline = { ms, expire, timer: undefined, isCancelled: false };
-  waiting.push(deadline);
-  if (!isScheduled) setImmediate(armAll);
-  isScheduled = true;
-  return deadline;
-}
-
-/** Cancels a deadline. */
-export function cancelDeadline(deadline: Deadline): void {
-  deadline.isCancelled = true;
-  if (deadline.timer !== undefined) clearTimeout(deadline.timer);
-  // Deadlines of calls that end within the turn, in parallel too, are removed early.
-  else while (waiting.at(-1)?.isCancelled) waiting.pop();
-}
-
-/** Sets the timers of the remaining deadlines. */
-function armAll(): void {
-  isScheduled = false;
-  const due = waiting;
-  waiting = [];
-  for (const deadline of due) {
-    const { ms, expire, isCancelled } = deadline;
-    if (!isCancelled) deadline.timer = setTimeout(expire, Math.min(ms, MAX_TIMER_MS));
-  }
+/** Calls `expire` after this many milliseconds; the returned function cancels it. */
+export function startDeadline(ms: number, expire: () => void): () => void {
+  return atEndOfTurn(() => {
+    const timer = setTimeout(expire, Math.min(ms, MAX_TIMER_MS));
+    return () => clearTimeout(timer);
+  });
 }
 
 /** The outcome of a call that does not run, or not now; a call that a hook holds has no waits of its own. */

@@ -15,7 +15,7 @@ import type { BodyOutcome, CallOutcome } from './invocation.js';
 import { cancelledResult, type JobDispatch } from './job-dispatch.js';
 import { runWork, settled, settleWork } from './result-form.js';
 import { failedResult, writeFailure } from './result-text.js';
-import { cancelDeadline, type Deadline, startDeadline, writeOutcome } from './run-body.js';
+import { startDeadline, writeOutcome } from './run-body.js';
 import type { TaskQueue } from './task-queue.js';
 import { approvalNeed } from './waits.js';
 
@@ -36,7 +36,7 @@ export class CallTask implements CallWork {
   #completion: ToolResult | undefined;
   #isAcknowledged = false;
   #hasBegun = false;
-  #deadline: Deadline | undefined;
+  #cancelDeadline: (() => void) | undefined;
   #unfollow: (() => void) | undefined;
   #trace: Trace<ToolResult> | undefined;
   /** Code that frees a slot, or cancels, must not pass its own async context to this call. */
@@ -167,7 +167,7 @@ export class CallTask implements CallWork {
     const { timeoutMs } = tool;
     this.#hasBegun = true;
     if (timeoutMs !== undefined && timeoutMs !== Infinity)
-      this.#deadline = startDeadline(timeoutMs, () => {
+      this.#cancelDeadline = startDeadline(timeoutMs, () => {
         const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
         this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
       });
@@ -237,7 +237,7 @@ export class CallTask implements CallWork {
 
   /** Releases the timeout, the abort listener and the slot. */
   #release(): void {
-    if (this.#deadline !== undefined) cancelDeadline(this.#deadline);
+    this.#cancelDeadline?.();
     this.#unfollow?.();
     if (this.id !== undefined) this.#queue.settle(this.id);
   }

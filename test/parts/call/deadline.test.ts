@@ -1,12 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
-import { cancelDeadline, type Deadline, startDeadline } from '../../../src/run/call/run-body.js';
+import { startDeadline } from '../../../src/run/call/run-body.js';
 
-const expired = (ms: number, more: (deadline: Deadline) => void = () => {}) =>
+const expired = (ms: number, more: (cancel: () => void) => void = () => {}) =>
   new Promise<string>((resolve) => {
-    const deadline = startDeadline(ms, () => resolve('expired'));
-    more(deadline);
+    more(startDeadline(ms, () => resolve('expired')));
     // After the deadline has set its own timer, however busy the machine is.
     setImmediate(() => setTimeout(() => resolve('still waiting'), 60));
   });
@@ -20,7 +19,7 @@ const heldMegabytes = (): number => {
 };
 
 /** What expires holds a megabyte, as calls hold their arguments and results. */
-const largeDeadline = (): Deadline => {
+const largeDeadline = () => {
   const held = new Array<number>(125_000).fill(0.5);
   return startDeadline(1_000, () => held.fill(1));
 };
@@ -31,17 +30,15 @@ describe('a deadline', () => {
   });
 
   test('that is cancelled at once, or later, does not', async () => {
-    await expect(expired(5, (deadline) => cancelDeadline(deadline))).resolves.toBe('still waiting');
-    await expect(expired(20, (deadline) => setTimeout(() => cancelDeadline(deadline), 2))).resolves.toBe(
-      'still waiting',
-    );
+    await expect(expired(5, (cancel) => cancel())).resolves.toBe('still waiting');
+    await expect(expired(20, (cancel) => setTimeout(cancel, 2))).resolves.toBe('still waiting');
   });
 
   test('of many expires or not as each was cancelled, in whatever order', async () => {
     const outcomes = Array.from({ length: 50 }, (_, index) =>
-      expired(5, (deadline) => {
-        if (index % 3 === 0) cancelDeadline(deadline);
-        if (index % 3 === 1) queueMicrotask(() => cancelDeadline(deadline));
+      expired(5, (cancel) => {
+        if (index % 3 === 0) cancel();
+        if (index % 3 === 1) queueMicrotask(cancel);
       }),
     );
     const settled = await Promise.all(outcomes);
@@ -49,15 +46,13 @@ describe('a deadline', () => {
   });
 
   test('may be cancelled twice', async () => {
-    await expect(
-      expired(5, (deadline) => [cancelDeadline(deadline), cancelDeadline(deadline)]),
-    ).resolves.toBe('still waiting');
+    await expect(expired(5, (cancel) => [cancel(), cancel()])).resolves.toBe('still waiting');
   });
 
   test('of work that was done side by side within a turn is not kept until the turn ends', () => {
     const before = heldMegabytes();
     for (let turn = 0; turn < 3; turn += 1)
-      for (const deadline of Array.from({ length: 10 }, largeDeadline)) cancelDeadline(deadline);
+      for (const cancel of Array.from({ length: 10 }, largeDeadline)) cancel();
     expect(heldMegabytes() - before).toBeLessThan(5);
   });
 });

@@ -6,6 +6,7 @@ import type {
   RequestId,
   Transport,
 } from '@modelcontextprotocol/server';
+import { atEndOfTurn, onAbort } from '../../../core/kernel/async.js';
 
 interface WatchOptions {
   /** Ignores requests that arrive during closing. */
@@ -108,12 +109,13 @@ export class OpenRequests {
   call(signal: AbortSignal): OpenCall {
     const controller = new AbortController();
     this.#calls.add(controller);
-    // The listener is never removed, because the signal lives no longer than its request.
-    const abort = () => this.#calls.has(controller) && controller.abort(signal.reason);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort);
+    const unfollow = atEndOfTurn(() => onAbort(signal, () => controller.abort(signal.reason)));
     if (this.#closing !== undefined) controller.abort(this.#closing);
-    return { signal: controller.signal, end: () => this.#calls.delete(controller) };
+    const end = () => {
+      unfollow();
+      this.#calls.delete(controller);
+    };
+    return { signal: controller.signal, end };
   }
 
   /** Aborts running calls, gives up requests to the client, and resolves once all requests are answered. */
