@@ -504,9 +504,9 @@ async function putTogether(draft: AgentDraft): Promise<Agent> {
   const { faults, options, opened, valid } = draft;
   const open = async <Part>(option: 'provider' | 'telemetry', kind: PartKind<Part>) => {
     const given = options[option];
-    return given && (await faults.of(option, () => openPart(option, given, kind), given));
+    // What is missing or `null` has been reported already.
+    return given ? faults.of(option, () => openPart(option, given, kind), given) : undefined;
   };
-  // A missing provider has been reported already.
   const provider = await open('provider', PROVIDERS);
   const permissions = await openPermissions(draft);
   const telemetry = await open('telemetry', TELEMETRIES);

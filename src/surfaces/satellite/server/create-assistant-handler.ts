@@ -14,7 +14,7 @@ import {
 import type { Logger } from '../../../core/contract/ports.js';
 import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
-import { MAX_TIMER_MS, withinLimits } from '../../../core/kernel/async.js';
+import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import { KeyQueue } from '../../../core/kernel/key-queue.js';
 import { bytesOf, type NodeHandler, nodeListener, sendsJson } from '../../../core/kernel/node-http.js';
@@ -475,32 +475,52 @@ function eventStreamResponse(
   work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
   { heartbeatMs, signal }: EventStreamOptions,
 ): Response {
-  const gone = new AbortController();
   const encoder = new TextEncoder();
-  const { readable, writable } = new TransformStream<string, Uint8Array>(
-    { transform: (text, controller) => controller.enqueue(encoder.encode(text)) },
-    undefined,
-    new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING }),
-  );
-  const writer = writable.getWriter();
-  writer.closed.catch((reason) => gone.abort(reason));
-  const write = (text: string): void => void writer.write(text).catch(() => {});
-  const silence = { signal: undefined, timeoutMs: heartbeatMs * SILENT_HEARTBEATS };
+  const gone = new AbortController();
+  let controller: ReadableStreamDefaultController<Uint8Array>;
+  let heartbeat: NodeJS.Timeout | undefined;
+  /** Resolves when the client continues to read. */
+  let reading: PromiseWithResolvers<void> | undefined;
+  const isFull = (): boolean => !gone.signal.aborted && (controller.desiredSize ?? 0) <= 0;
+  const write = (text: string): void => {
+    if (!gone.signal.aborted) controller.enqueue(encoder.encode(text));
+  };
+  const resume = (): void => {
+    reading?.resolve();
+    reading = undefined;
+  };
+  const leave = (reason: unknown): void => {
+    clearInterval(heartbeat);
+    gone.abort(reason);
+    resume();
+  };
+  const giveUp = (): void => {
+    const reason = new Error('the client does not read its events');
+    controller.error(reason);
+    leave(reason);
+  };
   const send: SendEvent = async (event, data, id) => {
     const name = id === undefined ? '' : `id: ${id}\n`;
     write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
-    await withinLimits(writer.ready, silence).catch(() =>
-      writer.abort(new Error('the client does not read its events')),
-    );
+    if (!isFull()) return;
+    reading ??= Promise.withResolvers<void>();
+    const timer = setTimeout(giveUp, Math.min(heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS)).unref();
+    await reading.promise;
+    clearTimeout(timer);
   };
   // A client that does not read needs no heartbeat, which would only add to the buffer.
-  const beat = (): void => (writer.desiredSize === 1 ? write(': still there\n\n') : undefined);
-  const heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
-  void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
-    clearInterval(heartbeat);
-    writer.close().catch(() => {});
-  });
-  return new Response(readable, { headers: EVENT_STREAM });
+  const beat = (): void => (isFull() ? undefined : write(': still there\n\n'));
+  const start = (opened: ReadableStreamDefaultController<Uint8Array>): void => {
+    controller = opened;
+    heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
+    void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
+      clearInterval(heartbeat);
+      if (!gone.signal.aborted) controller.close();
+    });
+  };
+  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING });
+  const body = new ReadableStream<Uint8Array>({ start, pull: resume, cancel: leave }, strategy);
+  return new Response(body, { headers: EVENT_STREAM });
 }
 
 /** Prevents proxies from buffering the events. */
