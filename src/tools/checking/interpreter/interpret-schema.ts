@@ -165,35 +165,21 @@ interface InterpretedSchema {
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const whole = wholeSchema(schema);
-  const { root, isTracking, isDynamic, isReferring, isEndless } = whole;
+  const { root, isTracking, isDynamic, isRepeating } = whole;
   const scope = new Scope(whole, []).enter(root);
   let validate: Validator | undefined;
   const ask = (value: unknown, run: Run): boolean => {
     validate ??= scope.validatorOf(root);
     return validate(value, run, run.track());
   };
-  const generate = (): Test => {
-    const generated = new Scope({ ...whole, isGenerating: true }, []).generate(root);
-    return isReferring ? restarting(generated) : generated;
-  };
+  const hasMemory = isTracking || isDynamic || isRepeating;
   return {
-    generate: isTracking || isDynamic || isEndless ? undefined : generate,
+    generate: hasMemory ? undefined : () => new Scope({ ...whole, isGenerating: true }, []).generate(root),
     test: (value) => ask(value, new Run({ isReporting: false, isTracking })),
     check(value) {
       const run = new Run({ isReporting: true, isTracking });
       return ask(value, run) ? undefined : run.errors;
     },
-  };
-}
-
-/** Generated code has one run for all values. */
-function restarting(test: Test): Test {
-  return (value) => {
-    try {
-      return test(value);
-    } finally {
-      QUIET.restart();
-    }
   };
 }
 
@@ -261,7 +247,7 @@ const scopes = new WeakMap<JsonSchema, Scope>();
 export function fitsSchema(value: unknown, schema: JsonSchema, root: JsonSchema): boolean {
   const scope = cached(scopes, root, scopeWithoutMemory);
   try {
-    return scope.validatorOf(schema)(value, new Run({ isReporting: false, isTracking: false }));
+    return testOf(scope.validatorOf(schema))(value);
   } catch (error) {
     if (error instanceof RangeError) return true;
     throw error;
@@ -269,8 +255,8 @@ export function fitsSchema(value: unknown, schema: JsonSchema, root: JsonSchema)
 }
 
 function scopeWithoutMemory(root: JsonSchema): Scope {
-  const ignored = { isTracking: false, isDynamic: false, isReferring: false, isEndless: false };
-  return new Scope({ root, draft: draftOf(root), ...ignored }, []);
+  const whole = { root, draft: draftOf(root), isTracking: false, isDynamic: false, isRepeating: false };
+  return new Scope(whole, []);
 }
 
 /**
@@ -339,16 +325,12 @@ class Scope {
 
   /** The validator of a reference's target, created on first use, because it may contain the reference. */
   #referred(from: JsonSchema, keyword: string): Validator {
-    const most = this.whole.isEndless ? 0 : MOST_REFERENCES;
-    let plain: Validator | undefined;
-    let remembered: Validator | undefined;
+    let validate: Validator | undefined;
     return (value, run, seen) => {
-      if (plain === undefined) {
-        plain = this.validatorOf(this.#target(from, keyword));
-        remembered = remembering(plain);
+      if (validate === undefined) {
+        const target = this.validatorOf(this.#target(from, keyword));
+        validate = this.whole.isRepeating ? remembering(target) : target;
       }
-      run.references += 1;
-      const validate = run.references > most && remembered ? remembered : plain;
       return validate(value, run, seen);
     };
   }
@@ -372,12 +354,6 @@ class Scope {
 const FALSE = { keyword: 'false schema', given: false, schema: {} };
 
 const REFUSES: Validator = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
-
-/**
- * After this many references in one run, results are remembered: in `Node = anyOf: [{ a: Node }, { a: Node, b }]`, each
- * level of a value would double the work.
- */
-const MOST_REFERENCES = 10_000;
 
 /** Validates each value once; errors are reported once for each location. */
 function remembering(validate: Validator): Validator {
@@ -466,8 +442,6 @@ class Run {
   /** Absent if only the result is needed; validation then stops at the first error. */
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
-  /** How many references were followed. */
-  references = 0;
 
   constructor({ isReporting, isTracking }: { readonly isReporting: boolean; readonly isTracking: boolean }) {
     this.#errors = isReporting ? [] : undefined;
@@ -531,13 +505,12 @@ class Run {
   /** Earlier results of a validator, by value. */
   verdictsOf(validate: Validator): Map<unknown, Verdict> {
     this.#verdicts ??= new Map();
-    return cached(this.#verdicts, validate, () => new Map());
-  }
-
-  /** Forgets the results for the last value. */
-  restart(): void {
-    this.references = 0;
-    this.#verdicts = undefined;
+    let verdicts = this.#verdicts.get(validate);
+    if (verdicts === undefined) {
+      verdicts = new Map();
+      this.#verdicts.set(validate, verdicts);
+    }
+    return verdicts;
   }
 }
 
