@@ -13,7 +13,6 @@ import {
 import type { CallScope } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
-import { withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
@@ -55,15 +54,17 @@ export function callerOf(
     readonly [CLIENT_INFO_META_KEY]?: Implementation;
     readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
   };
-  return withoutUndefined<McpCaller>({
-    authInfo,
-    headers,
-    sessionId,
-    protocolVersion: described[PROTOCOL_VERSION_META_KEY] ?? server?.getNegotiatedProtocolVersion(),
-    client: described[CLIENT_INFO_META_KEY] ?? server?.getClientVersion(),
+  const protocolVersion = described[PROTOCOL_VERSION_META_KEY] ?? server?.getNegotiatedProtocolVersion();
+  const client = described[CLIENT_INFO_META_KEY] ?? server?.getClientVersion();
+  return {
+    ...(authInfo && { authInfo }),
+    ...(headers && { headers }),
+    ...(sessionId !== undefined && { sessionId }),
+    ...(protocolVersion !== undefined && { protocolVersion }),
+    ...(client && { client }),
     capabilities: described[CLIENT_CAPABILITIES_META_KEY] ?? server?.getClientCapabilities() ?? {},
-    closeStream,
-  });
+    ...(closeStream && { closeStream }),
+  };
 }
 
 const NO_PRINCIPAL = JSON.stringify([null, null]);
