@@ -98,7 +98,7 @@ export function awaitWork<Answer>(
   { onEnd, settle, stop }: AwaitedWork<Answer>,
 ): Promise<Answer> {
   const { signal, timeoutMs } = limitsOf(call);
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     let isAnswered = false;
     let isAborted = false;
     let grace: NodeJS.Timeout | undefined;
@@ -127,7 +127,7 @@ export function awaitWork<Answer>(
     };
     const endWork = (outcome: BodyOutcome): void => {
       // The listener begins later than the work.
-      if (signal?.aborted) abort();
+      if (signal?.aborted && !isAnswered) abort();
       end(outcome);
     };
     work.then(
@@ -143,8 +143,18 @@ export function awaitWork<Answer>(
         stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
         end({ type: 'timed_out', timeoutMs, hasBegun: true });
       });
-    if (signal !== undefined) unfollow = atEndOfTurn(() => onAbort(signal, abort));
+    if (signal !== undefined) unfollow = atEndOfTurn(() => onAbortOf(signal, abort, reject));
   });
+}
+
+/** As `onAbort`, for what may be no signal: thrown at the end of the turn, its error would end the process. */
+function onAbortOf(signal: AbortSignal, listener: () => void, onError: (error: unknown) => void): () => void {
+  try {
+    return onAbort(signal, listener);
+  } catch (error) {
+    onError(error);
+    return () => {};
+  }
 }
 
 /** Calls `expire` after this many milliseconds; the returned function cancels it. */

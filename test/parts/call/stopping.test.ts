@@ -124,6 +124,29 @@ describe('timeouts', () => {
     expect(await late(broken)).toEqual([...told, 'A tool ended after its call had been answered']);
   });
 
+  test('an abort after the time was up does not end a call again', async () => {
+    const { logger, lines } = logbook();
+    const stop = new AbortController();
+    const late = Promise.withResolvers<string>();
+    const tool = plainTool(() => late.promise);
+    await call(tool, { toolTimeoutMs: 5, logger, scope: { signal: stop.signal } });
+    stop.abort();
+    late.resolve('too late');
+    await turn();
+    expect(lines.flatMap(({ fields }) => fields?.how ?? [])).toEqual(['returned']);
+  });
+
+  test('a signal that nobody can listen to is a mistake of the caller, and other calls go on', async () => {
+    const broken = { aborted: false } as AbortSignal;
+    const slow = () => new Promise((resolve) => setTimeout(() => resolve('done'), 10));
+    const calls = [{ signal: broken }, {}].map((scope) =>
+      call(plainTool(slow), { toolTimeoutMs: 60_000, scope }),
+    );
+    const [wrong, right] = await Promise.allSettled(calls);
+    expect(wrong).toMatchObject({ status: 'rejected', reason: expect.any(TypeError) });
+    expect(right).toMatchObject({ status: 'fulfilled' });
+  });
+
   test('a generator that was answered for is closed at its next value', async () => {
     let isClosed = false;
     const next = Promise.withResolvers<void>();
