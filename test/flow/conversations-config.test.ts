@@ -110,3 +110,36 @@ test('what is wrong with the options and with the config is told together', () =
 function fault(option: string): unknown {
   return expect.objectContaining({ option });
 }
+
+test('a turn that waited, and whose config fails too long, fails before its conversations are closed', async () => {
+  const store = new MemoryRunStore();
+  const config = { ...configWith({}), policy: () => ({ ask: true }) as const };
+  const asking = Promise.withResolvers<void>();
+  let isBroken = false;
+  const conversations = new Conversations({
+    store,
+    leaseMs: 1000,
+    pollMs: 20,
+    config: async () => {
+      if (!isBroken) return config;
+      asking.resolve();
+      await new Promise((resolve) => setTimeout(resolve, 1100));
+      throw new Error('The database is down.');
+    },
+  });
+  opened.push(conversations);
+  await conversations.prompt('c', 'Wipe all.');
+  const [asked] = (await conversations.idle('c'))?.pending ?? [];
+  isBroken = true;
+  await conversations.answer('c', [{ id: asked?.id ?? '', approved: false }]);
+  await asking.promise;
+  await conversations.close();
+  const { lastEvent } = (await conversations.snapshot('c')) ?? {};
+  let ended: object | undefined;
+  for await (const { event } of conversations.events('c', { upTo: lastEvent })) ended = event;
+  expect(ended).toMatchObject({
+    type: 'turn-end',
+    status: 'failed',
+    error: { message: expect.stringContaining('The database is down.') },
+  });
+});

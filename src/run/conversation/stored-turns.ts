@@ -155,7 +155,7 @@ export class StoredTurns {
     return 'waiting';
   }
 
-  /** Runs the turn until it ends or waits for answers; `undefined` if it must be inspected again. */
+  /** Runs the turn until it ends or waits for answers; `undefined` if it is over, or must be inspected again. */
   async #runTurn(turn: OpenTurn): Promise<TurnResult | undefined> {
     const lease = this.lease;
     const { options, leaseMs, followUntil, enter } = this.deps;
@@ -226,7 +226,7 @@ export class StoredTurns {
     await this.#failTurn(turn, error);
   }
 
-  /** Ends a turn whose config could not be loaded; its history is valid. If its run has begun, it is inspected again. */
+  /** Ends a turn whose config could not be loaded; its history is valid. Returns its result if its run has not begun. */
   async #endWithout(
     turn: OpenTurn,
     { error }: EndedTurn,
@@ -239,6 +239,7 @@ export class StoredTurns {
     const { store } = this.deps.options;
     const reason = errorMessage(error ?? signal.reason);
     await endStoredRun({ store, runId: turn.runId, reason, from: 'anybody' });
+    await this.#inspect(turn);
     return undefined;
   }
 
