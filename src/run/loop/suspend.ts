@@ -25,8 +25,9 @@ function stateFaults(state: unknown): ReturnType<ResultChecker> {
 }
 
 /**
- * The state of a run that waits, as independent plain JSON; if its budget asks for more, with that question. Returns `undefined` if JSON cannot represent it, for
- * example because of too deeply nested arguments, or if it would not be a valid state.
+ * The state of a run that waits, as independent plain JSON; if its budget asks for more, with that question. Returns
+ * `undefined` if JSON cannot represent it, for example because of too deeply nested arguments, or if it would not be a
+ * valid state.
  */
 export function suspendRun(
   run: LoopRun,
