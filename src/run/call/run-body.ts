@@ -97,14 +97,14 @@ export function awaitWork<Answer>(
   work: Promise<unknown>,
   { onEnd, settle, stop }: AwaitedWork<Answer>,
 ): Promise<Answer> {
-  const { signal, timeoutMs } = limitsOf(call);
+  const { signal, timeoutMs = Infinity } = limitsOf(call);
   return new Promise((resolve, reject) => {
     let isAnswered = false;
     let isAborted = false;
     let grace: NodeJS.Timeout | undefined;
-    let cancelDeadline: (() => void) | undefined;
-    let unfollow: (() => void) | undefined;
     const end = (outcome: BodyOutcome): void => {
+      // The listener begins later than the work.
+      if (signal?.aborted && !isAborted && !isAnswered) abort();
       if (isAnswered) {
         // A body that ends because of the abort is expected.
         if (outcome.type !== 'error' || signal === undefined || outcome.error !== signal.reason)
@@ -112,49 +112,45 @@ export function awaitWork<Answer>(
         return;
       }
       isAnswered = true;
-      cancelDeadline?.();
       if (grace !== undefined) clearTimeout(grace);
-      unfollow?.();
+      leave();
       resolve(onEnd(outcome));
     };
     const abort = (): void => {
-      if (isAborted) return;
       isAborted = true;
       stop?.(signal?.reason);
       const endAborted = (): void => end({ type: 'aborted', hasBegun: true });
       if (call.tool.observesSignal) grace = setTimeout(endAborted, ABORT_GRACE_MS);
       else endAborted();
     };
-    const endWork = (outcome: BodyOutcome): void => {
-      // The listener begins later than the work.
-      if (signal?.aborted && !isAnswered) abort();
-      end(outcome);
-    };
+    const leave = atEndOfTurn(() => {
+      const expire = (): void => {
+        stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+        end({ type: 'timed_out', timeoutMs, hasBegun: true });
+      };
+      try {
+        const unfollow = signal && onAbort(signal, () => isAborted || abort());
+        const timer =
+          timeoutMs === Infinity ? undefined : setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
+        return () => {
+          clearTimeout(timer);
+          unfollow?.();
+        };
+      } catch (error) {
+        // What was given is not a signal. Thrown here, its error would end the process.
+        reject(error);
+        return () => {};
+      }
+    });
     work.then(
       (value) => {
         const settling = settle?.(value);
-        if (settling === undefined) endWork({ type: 'returned', value });
-        else void settling.then(endWork);
+        if (settling === undefined) end({ type: 'returned', value });
+        else void settling.then(end);
       },
-      (error) => endWork({ type: 'error', error }),
+      (error) => end({ type: 'error', error }),
     );
-    if (timeoutMs !== undefined && timeoutMs !== Infinity)
-      cancelDeadline = startDeadline(timeoutMs, () => {
-        stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
-        end({ type: 'timed_out', timeoutMs, hasBegun: true });
-      });
-    if (signal !== undefined) unfollow = atEndOfTurn(() => onAbortOf(signal, abort, reject));
   });
-}
-
-/** As `onAbort`, for what may be no signal: thrown at the end of the turn, its error would end the process. */
-function onAbortOf(signal: AbortSignal, listener: () => void, onError: (error: unknown) => void): () => void {
-  try {
-    return onAbort(signal, listener);
-  } catch (error) {
-    onError(error);
-    return () => {};
-  }
 }
 
 /** Calls `expire` after this many milliseconds; the returned function cancels it. */

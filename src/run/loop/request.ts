@@ -204,23 +204,54 @@ interface Offer {
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
 /** Sends one request to the model: settings, request, reply. */
-export async function requestReply(run: LoopRun, withTools = true): Promise<Reply> {
+export function requestReply(run: LoopRun, withTools = true): Promise<Reply> {
   const { config, sink, signal } = run;
-  if (signal?.aborted) return ABORTED;
+  if (signal?.aborted) return Promise.resolve(ABORTED);
+  const isPrepared = (sink ?? config.prepareStep ?? config.compactHistory) !== undefined;
+  return isPrepared ? prepareAndSend(run, withTools) : send(run, { withTools });
+}
+
+async function prepareAndSend(run: LoopRun, withTools: boolean): Promise<Reply> {
+  const { config, sink, signal } = run;
   const taken = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
   if (taken !== undefined) await taken;
   // The reader may have aborted the run at this event; then no request is sent.
   if (signal?.aborted) return ABORTED;
-  const { prepareStep, compactHistory, providerRetries = DEFAULT_RETRIES } = config;
-  const settings = (prepareStep ?? compactHistory) && (await prepareRequest(run));
+  const settings = (config.prepareStep ?? config.compactHistory) && (await prepareRequest(run));
   if (signal?.aborted) return ABORTED;
+  // A returned promise resolves later than an awaited one.
+  return await send(run, { withTools, settings });
+}
+
+function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
-  const offer = { withTools, settings };
-  let question = questionOf(run, offer);
+  const question = questionOf(run, offer);
+  const { trace } = question;
+  return ask(run, question).then(
+    (reply) => {
+      if (!reply.ok && reply.reason === 'failed') return askAgain(run, offer, { question, failure: reply });
+      trace?.end(requestEnd(reply));
+      return reply;
+    },
+    (error) => {
+      trace?.end({ how: 'failed', error });
+      throw error;
+    },
+  );
+}
+
+/** Makes a failed request again, as often as may be. */
+async function askAgain(
+  run: LoopRun,
+  offer: Offer,
+  asked: { readonly question: ModelQuestion; readonly failure: Failure },
+): Promise<Reply> {
+  const { providerRetries = DEFAULT_RETRIES } = run.config;
+  let { question } = asked;
+  let reply: Reply = asked.failure;
+  // It was counted before it was clear that it cannot be made.
+  if (asked.failure.isUnsent) run.iterations -= 1;
   try {
-    let reply = await ask(run, question);
-    // It was counted before it was clear that it cannot be made.
-    if (!reply.ok && reply.reason === 'failed' && reply.isUnsent) run.iterations -= 1;
     for (let tries = 0; isRetryable(reply); ) {
       const { error } = reply;
       tries += triesOf(error);
@@ -231,7 +262,7 @@ export async function requestReply(run: LoopRun, withTools = true): Promise<Repl
         tries = 0;
       }
       await pauseBefore(run, error, delayMs ?? 0);
-      if (signal?.aborted) {
+      if (run.signal?.aborted) {
         reply = ABORTED;
         break;
       }
@@ -287,15 +318,20 @@ async function pauseBefore(run: LoopRun, error: Error, delayMs: number): Promise
 
 /** Sends one request to the provider, within the budget and the hooks of the run. The trace stays open for retries. */
 function ask(run: LoopRun, question: ModelQuestion): Promise<Reply> {
-  const { budget, hooks } = run;
-  const askOnce = (asked: ModelQuestion): Promise<Reply> => {
-    if (hooks !== undefined) return hooks.ask(run, asked);
-    asked.trace?.sent(asked.request);
-    return askModel(asked);
-  };
   const { trace } = question;
-  const begin = () => (budget === undefined ? askOnce(question) : budget.ask(run, question, askOnce));
-  return trace === undefined ? begin() : trace.within(begin);
+  return trace === undefined ? askWithin(run, question) : trace.within(() => askWithin(run, question));
+}
+
+function askWithin(run: LoopRun, question: ModelQuestion): Promise<Reply> {
+  const { budget } = run;
+  if (budget === undefined) return askOnce(run, question);
+  return budget.ask(run, question, (asked) => askOnce(run, asked));
+}
+
+function askOnce(run: LoopRun, asked: ModelQuestion): Promise<Reply> {
+  if (run.hooks !== undefined) return run.hooks.ask(run, asked);
+  asked.trace?.sent(asked.request);
+  return askModel(asked);
 }
 
 /** The settings of the run's `prepareStep` and `compactHistory` for its next request. */
