@@ -275,7 +275,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     super(`BullMQ, ${placeOf(options)}`, options.logger);
     this.#options = options;
     const queue = `${this.#name}-news`;
-    const place = { queue, connection: this.#connection, backend: this.#backend, closed: this.closed };
+    const place = { queue, connection: this.#connection, backend: this.#backend };
     this.news = new BrokerNews(place, this.onError);
   }
 
@@ -332,7 +332,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     });
     const opened = {
       close: async () => {
-        await worker.close();
+        await closeOrCut(worker);
         this.workers.delete(opened);
         this.#open.delete(worker);
       },
@@ -347,7 +347,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
       throw error;
     }
     worker.run().catch(this.onError);
-    return { close: () => this.unlessSilent(opened.close(), () => cut(worker)) };
+    return { close: () => this.unlessSilent(opened.close(), () => this.#cut(worker)) };
   }
 
   async #attempt(taken: BrokerJob<Payload>, token: string | undefined, handle: JobHandler): Promise<void> {
@@ -445,8 +445,14 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     return (await Promise.all(found)).filter((job) => job !== undefined);
   }
 
-  protected override cut(): void {
-    for (const opened of [...this.#open, ...this.#opened.values(), ...this.news.opened]) cut(opened);
+  protected override cut(): Promise<unknown> {
+    const all = [...this.#open, ...this.#opened.values(), ...this.news.opened];
+    return Promise.all(all.map((opened) => this.#cut(opened)));
+  }
+
+  /** A client of the application stays open. */
+  #cut(opened: Openable): Promise<void> {
+    return cut(opened, !REDIS.client.accepts(this.#options.connection));
   }
 
   protected override async closeInOrder(): Promise<void> {
@@ -530,8 +536,6 @@ interface NewsPlace {
   readonly queue: string;
   readonly connection: { readonly connection: unknown; readonly prefix?: string };
   readonly backend: BackendFactory<IQueueBackend, unknown>;
-  /** Aborted when the engine is closed. */
-  readonly closed: AbortSignal;
 }
 
 type Events = QueueEvents<unknown, IQueueBackend, unknown>;
@@ -546,6 +550,8 @@ class BrokerNews extends EngineNews<Events> {
   #producer: Producer | undefined;
   /** Possibly not ready yet. */
   #opened: Events | undefined;
+  /** Aborted before the connections are closed, so that none is opened meanwhile. */
+  readonly #closing = new AbortController();
   #published = 0;
 
   constructor(
@@ -561,6 +567,7 @@ class BrokerNews extends EngineNews<Events> {
 
   async close(): Promise<void> {
     this.listeners.clear();
+    this.#closing.abort(new Error('The engine of BullMQ was closed.'));
     await Promise.all(this.opened.map(closeOrCut));
   }
 
@@ -571,7 +578,8 @@ class BrokerNews extends EngineNews<Events> {
 
   /** BullMQ does not report when it starts to read the stream. So we send a message of our own until it arrives. */
   protected override async connect(): Promise<Events> {
-    const { queue, connection, backend, closed: signal } = this.place;
+    const { queue, connection, backend } = this.place;
+    const { signal } = this.#closing;
     signal.throwIfAborted();
     const events: Events = new QueueEvents(queue, { ...connection, autorun: false }, backend);
     this.#opened = events;
@@ -612,8 +620,8 @@ class BrokerNews extends EngineNews<Events> {
 
   #open(): Producer {
     if (this.#producer === undefined) {
-      const { queue, connection, backend, closed } = this.place;
-      closed.throwIfAborted();
+      const { queue, connection, backend } = this.place;
+      this.#closing.signal.throwIfAborted();
       const producer: Producer = new QueueEventsProducer(queue, connection, backend);
       producer.on('error', this.onError);
       this.#producer = producer;
@@ -686,18 +694,52 @@ function close(opened: Openable): void {
   opened.close().catch(() => {});
 }
 
-/** Cuts a connection that is not established. */
-async function closeOrCut(opened: Openable): Promise<void> {
-  if (await isAnswered(opened.waitUntilReady())) await opened.close();
-  else cut(opened);
+/** A client of the Redis backend. */
+interface RedisClient {
+  readonly status: string;
+  disconnect(): void;
 }
 
-/** Closes without a message to the broker. */
-function cut(opened: Openable): void {
-  opened
-    .getBackend()
-    .close(true)
-    .catch(() => {});
+/** What the Redis backend has besides. */
+interface RedisBackend {
+  readonly client?: Promise<RedisClient>;
+  readonly blockingClient?: Promise<RedisClient>;
+}
+
+/** Cuts a connection that is not established: BullMQ would wait for it, and keep the timers of a worker. */
+async function closeOrCut(opened: Openable): Promise<void> {
+  const isThere = (await isAnswered(opened.waitUntilReady())) && (await isLive(opened));
+  await (isThere ? opened.close() : cut(opened, false));
+}
+
+/** States of a connected client, of a connected cluster, and of a client that connects on first use. */
+const LIVE: ReadonlySet<string | undefined> = new Set(['ready', 'connect', 'wait']);
+const MOST_LOOKS = 20;
+const LOOK_EVERY_MS = 100;
+
+/** Whether a ready object is still connected, perhaps after a short wait. A PostgreSQL pool connects on request. */
+async function isLive(opened: Openable): Promise<boolean> {
+  const client = await (opened.getBackend() as RedisBackend).client;
+  for (let looks = 1; client !== undefined && !LIVE.has(client.status); looks += 1) {
+    if (looks > MOST_LOOKS) return false;
+    await pause(LOOK_EVERY_MS);
+  }
+  return true;
+}
+
+/**
+ * Closes without a message to the broker. `isOwn`: also if `close` has begun; it then waits for Redis, and so does
+ * `close(true)`, while the clients connect again and again.
+ */
+async function cut(opened: Openable, isOwn: boolean): Promise<void> {
+  const backend = opened.getBackend();
+  const { client, blockingClient } = backend as RedisBackend;
+  const cutting = backend.close(true);
   // Stops further requests. Called first, `close` would send the broker a message.
   opened.close(true).catch(() => {});
+  const clients = [blockingClient, isOwn ? client : undefined].filter((one) => one !== undefined);
+  const disconnecting = clients.map(async (one) => (await one).disconnect());
+  await isAnswered(
+    disconnecting.length === 0 ? cutting : Promise.race([cutting, Promise.all(disconnecting)]),
+  );
 }

@@ -457,7 +457,7 @@ class PgBossEngine extends BrokerEngine implements JobEngine {
     return true;
   }
 
-  protected override cut(): void {
+  protected override cut(): undefined {
     this.#connections.cut();
   }
 

@@ -191,8 +191,8 @@ export abstract class BrokerEngine {
   /** Opens a worker and adds it to `workers`; it removes itself when it is closed. */
   protected abstract open(options: WorkOptions): Promise<JobWorker>;
   protected abstract closeInOrder(): Promise<unknown>;
-  /** Closes all connections immediately. */
-  protected abstract cut(): void;
+  /** Closes all connections immediately. The promise resolves when they are closed. */
+  protected abstract cut(): Promise<unknown> | undefined;
 
   async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
     const listener = { logger };
@@ -223,7 +223,7 @@ export abstract class BrokerEngine {
     this.#closing.abort();
     const cut = () => this.cut();
     const closing = this.unlessSilent(this.closeInOrder(), cut);
-    await closeWithin(closing, { timeoutMs }, cut).finally(() => {
+    await closeWithin(closing, { timeoutMs }, () => void cut()).finally(() => {
       this.#closed.abort(new Error(`The engine of ${this.name.replace(/,.*/s, '')} was closed.`));
     });
   }
@@ -235,29 +235,29 @@ export abstract class BrokerEngine {
 
   /**
    * Closing, which waits for the broker: if that is silent, connections are cut instead. Other workers find the
-   * unfinished jobs when the leases end.
+   * unfinished jobs when the leases end. A silence after an error is enough; without one, an answer may only be late.
    */
-  protected async unlessSilent(closing: Promise<unknown>, cut: () => void): Promise<void> {
+  protected async unlessSilent(
+    closing: Promise<unknown>,
+    cut: () => Promise<unknown> | undefined,
+  ): Promise<void> {
     const ended = new AbortController();
     const signal = AbortSignal.any([ended.signal, this.closed]);
     const cutWhenSilent = async (): Promise<void> => {
-      for (let silences = 0; silences < (this.#away.signal.aborted ? 1 : 2); ) {
+      for (let silences = 0; silences < (this.#isLooking ? 1 : 2); ) {
         const isSilent = this.isConnected && !(await isAnswered(this.#asked()));
         if (signal.aborted) return;
         silences = isSilent ? silences + 1 : 0;
         if (!isSilent) await pause(SILENT_MS, undefined, { signal }).catch(() => {});
       }
-      cut();
-      await pause(SILENT_MS, undefined, { signal }).catch(() => {});
+      await (cut() ?? pause(SILENT_MS, undefined, { signal }).catch(() => {}));
     };
     await Promise.race([closing.finally(() => ended.abort()), cutWhenSilent()]);
   }
 
-  /** An error is an answer, too, unless the engine is known to be unavailable. */
-  async #asked(): Promise<unknown> {
-    return this.ask().catch((error: unknown) =>
-      this.#away.signal.aborted ? Promise.reject(error) : undefined,
-    );
+  /** An error is an answer, too, unless the engine is known to be unavailable: then it may still come back. */
+  #asked(): Promise<unknown> {
+    return this.#away.signal.aborted ? this.#answer() : this.ask().catch(() => {});
   }
 
   protected wakeWorkers(): void {
@@ -276,7 +276,7 @@ export abstract class BrokerEngine {
   /** Every connection repeats the same failure: only the first report counts. */
   protected readonly onError = (error: unknown): void => {
     if (this.#logger !== undefined) logFailure(this.#logger, { what: this.name, error });
-    if (this.#isLooking || this.#closing.signal.aborted) return;
+    if (this.#isLooking || this.#closed.signal.aborted) return;
     this.#isLooking = true;
     void this.#look(error).finally(() => {
       this.#isLooking = false;
@@ -288,9 +288,9 @@ export abstract class BrokerEngine {
     const answer = this.#answer();
     if (await isAnswered(answer, ANSWERS_WITHIN_MS))
       return this.#log((logger) => logFailure(logger, { what: this.name, error }));
-    if (this.#closing.signal.aborted) return;
     this.#log((logger) => logSilence(this, { logger, error }));
-    this.#away.abort(error);
+    // While closing, requests wait for the end of that.
+    if (!this.#closing.signal.aborted) this.#away.abort(error);
     if (!(await answer)) return;
     this.#away = new AbortController();
     this.#log((logger) => logAnswer(this, logger));

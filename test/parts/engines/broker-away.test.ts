@@ -226,6 +226,64 @@ describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
   });
 });
 
+describeRedis('a process that closes a bullmqEngine', ({ url, newName }) => {
+  /** Runs until nothing keeps the process alive any more. */
+  const run = (work: string) => {
+    const program = `
+      import { once } from 'node:events';
+      import { connect, createServer } from 'node:net';
+      import { setTimeout as pause } from 'node:timers/promises';
+      import { bullmqEngine } from 'toolwright/bullmq';
+      const sockets = new Set();
+      const server = createServer((client) => {
+        const behind = connect(${new URL(url).port}, '${new URL(url).hostname}');
+        for (const [socket, other] of [[client, behind], [behind, client]]) {
+          sockets.add(socket);
+          socket.on('error', () => {}).on('close', () => other.destroy()).pipe(other);
+        }
+      });
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const connection = { host: '127.0.0.1', port: server.address().port };
+      const logger = { error() {}, warn() {}, info() {}, debug() {}, verbose() {} };
+      const engine = bullmqEngine({ connection, queue: '${newName()}', logger });
+      const leave = () => {
+        server.close();
+        for (const socket of sockets) socket.destroy();
+      };
+      ${work}
+      console.log(String(performance.now() - begun));
+      server.close();`;
+    const args = ['--input-type=module', '--eval', program];
+    return promisify(execFile)(process.execPath, args, { cwd: ROOT, timeout: 18_000 });
+  };
+
+  test.each([
+    ['of a worker', 'await engine.work({ handle: async () => {} });'],
+    ['of a queue', "await engine.enqueue({ id: 'j', tool: 't', arguments: {}, scope: {} });"],
+  ])('ends soon, also where the Redis %s is gone', async (_, use) => {
+    const { stdout } = await run(`
+      ${use}
+      await pause(300);
+      leave();
+      await pause(300);
+      const begun = performance.now();
+      await engine.close();`);
+    expect(Number(stdout)).toBeLessThan(3_500);
+  });
+
+  test.each([
+    ['work', 'engine.work({ handle: async () => {} })'],
+    ['publish', "engine.publish({ type: 'end', jobId: 'j' })"],
+  ])('ends, also where %s has begun just before', async (_, use) => {
+    await run(`
+      const begun = performance.now();
+      const before = Promise.allSettled([${use}]);
+      const closing = engine.close();
+      await new Promise(setImmediate);
+      await Promise.allSettled([engine.publish({ type: 'end', jobId: 'k' }), before, closing]);`);
+  });
+});
+
 /** Longer than any limit here, shorter than what engines wait for a broker without one. */
 const MUCH_LATER_MS = 4_000;
 
