@@ -90,8 +90,9 @@ let late: Late[] = [];
 let isScheduled = false;
 
 /**
- * Begins something at the end of the event loop's turn, unless it is ended before; `begin` and this return a function
- * that ends it. Most calls end within a turn, and a timer or a listener of a signal costs as much as the rest of a call.
+ * Begins something at the end of the event loop's turn, unless it is ended before; `begin`, which must not throw, and
+ * this return a function that ends it. Most calls end within a turn, and a timer or a listener of a signal costs as
+ * much as the rest of a call.
  */
 export function atEndOfTurn(begin: () => () => void): () => void {
   const entry: Late = { begin, end: undefined, isOver: false };

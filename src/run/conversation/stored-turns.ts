@@ -226,7 +226,10 @@ export class StoredTurns {
     await this.#failTurn(turn, error);
   }
 
-  /** Ends a turn whose config could not be loaded; its history is valid. Returns its result if its run has not begun. */
+  /**
+   * Ends a turn whose config could not be loaded; its history is valid. Returns the result of a turn whose run has not
+   * begun; others are committed here.
+   */
   async #endWithout(
     turn: OpenTurn,
     { error }: EndedTurn,

@@ -234,7 +234,10 @@ function* callsIn({ calls }: OpenRun): Generator<OpenCall> {
   }
 }
 
-/** The state of a run with the chosen form of each waiting call; waits of runs inside a call are also those of the call. */
+/**
+ * The state of a run with the chosen form of each waiting call. The waits of runs inside a call are also those of the
+ * call.
+ */
 function written({ state, calls }: OpenRun, choose: (call: OpenCall) => StoredWaitingCall): RunState {
   const changed = new Map(
     calls.map((call) => {
