@@ -155,8 +155,16 @@ async function writeResponse(response: Response, outgoing: ServerResponse): Prom
     return;
   }
   if (outgoing.destroyed) return response.body.cancel();
+  // A handler in front may have ended the response meanwhile. Without a listener, the error would end the process.
+  outgoing.on('error', () => outgoing.destroy());
   // With a first chunk that is there already, the headers are sent in one packet.
-  const silence = setImmediate(() => outgoing.flushHeaders());
+  const silence = setImmediate(() => {
+    try {
+      outgoing.flushHeaders();
+    } catch {
+      outgoing.destroy();
+    }
+  });
   const reader = response.body.getReader();
   let resume = (): void => {};
   outgoing.on('drain', () => resume());
