@@ -93,6 +93,7 @@ function nativeView(api: NativeModule, path: string, { program, ...project }: Na
       ),
     files: (isWanted) => names.filter(isWanted).flatMap((name) => program.getSourceFile(name) ?? []),
     spelt: (file) => nameOf.get(file) ?? nameOf.get(file.toLowerCase()) ?? file,
+    together: batchedAnswers(project.checker, api.SyntaxKind),
   });
 }
 
@@ -101,6 +102,95 @@ function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | 
   // A broken tsconfig.json is not a file of the program.
   if (file === undefined) return `${fileName}: ${text}`;
   return `${fileName}:${lineAt(file.text, pos)}: ${text}`;
+}
+
+/** Combines frequent requests, because each request to TypeScript 7 is a message to another process. */
+function batchedAnswers(checker: NativeChecker, kinds: Numbers) {
+  const siblings = new WeakMap<SymbolHandle, readonly SymbolHandle[]>();
+  const typeOfNode = together(
+    (nodes: readonly SyntaxNode[]) => checker.getTypeAtLocation(nodes),
+    beside(kinds, (node) => (TYPED.some((kind) => kinds[kind] === node.kind) ? node : undefined)),
+  );
+  const typeOfSymbol = together(
+    (symbols: readonly SymbolHandle[]) => checker.getTypeOfSymbol(symbols),
+    (symbol) => siblings.get(symbol) ?? [],
+  );
+  // A node that cannot have a type: the classic API returns `any` for it.
+  const typeAt = (node: SyntaxNode) => typeOfNode(node) ?? checker.getAnyType();
+  return {
+    symbolAt: together(
+      (nodes: readonly SyntaxNode[]) => checker.getSymbolAtLocation(nodes),
+      beside(kinds, (node) => {
+        if (node.kind === kinds.TypeReference) return node.typeName;
+        if (node.kind !== kinds.Decorator) return undefined;
+        const { expression } = node;
+        const callee = expression?.kind === kinds.CallExpression ? expression?.expression : expression;
+        return callee?.name ?? callee;
+      }),
+    ),
+    typeAt,
+    typeFromNode: typeAt,
+    typeOfSymbol: (symbol: SymbolHandle) => typeOfSymbol(symbol) ?? checker.getAnyType(),
+    propertiesOf(type: TypeHandle) {
+      const properties = checker.getPropertiesOfType(type);
+      for (const property of properties) siblings.set(property, properties);
+      return properties;
+    },
+  };
+}
+
+/** Nodes that the analysis asks about in most declarations. */
+const TYPED = [
+  ...['Parameter', 'TypeReference', 'UnionType', 'LiteralType', 'ArrayType', 'TupleType'],
+  ...['TypeOperator', 'ParenthesizedType', 'StringLiteral', 'NumericLiteral', 'TrueKeyword', 'FalseKeyword'],
+];
+
+/** Answers a question; the first time, also about what is likely to be asked next. */
+function together<Key extends object, Answer>(
+  ask: (keys: readonly Key[]) => readonly Answer[],
+  next: (key: Key) => readonly Key[],
+): (key: Key) => Answer | undefined {
+  const answers = new Map<Key, Answer | undefined>();
+  return (key) => {
+    if (!answers.has(key)) {
+      const keys = [...new Set([key, ...next(key)])].filter((item) => !answers.has(item));
+      const found = ask(keys);
+      for (const [index, item] of keys.entries()) answers.set(item, found[index]);
+    }
+    return answers.get(key);
+  };
+}
+
+/** Finds the nodes to ask about in the declaration around a node, once per declaration, without function bodies. */
+function beside(kinds: Numbers, pick: (node: SyntaxNode) => SyntaxNode | undefined) {
+  const { ClassDeclaration, InterfaceDeclaration, TypeAliasDeclaration, Block } = kinds;
+  const known = new Set<SyntaxNode>();
+  return (node: SyntaxNode): readonly SyntaxNode[] => {
+    let around: SyntaxNode | undefined = node;
+    while (around && ![ClassDeclaration, InterfaceDeclaration, TypeAliasDeclaration].includes(around.kind))
+      around = around.parent;
+    if (around === undefined || known.has(around)) return [];
+    known.add(around);
+    const found: SyntaxNode[] = [];
+    const visit = (part: SyntaxNode): undefined => {
+      if (part.kind === Block) return;
+      const picked = pick(part);
+      if (picked !== undefined) found.push(picked);
+      part.forEachChild(visit);
+    };
+    visit(around);
+    return found;
+  };
+}
+
+/** Requests that TypeScript 7 also takes in lists. */
+interface NativeChecker extends Checker {
+  getSymbolAtLocation(node: SyntaxNode): SymbolHandle | undefined;
+  getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (SymbolHandle | undefined)[];
+  getTypeAtLocation(node: SyntaxNode): TypeHandle | undefined;
+  getTypeAtLocation(nodes: readonly SyntaxNode[]): readonly (TypeHandle | undefined)[];
+  getTypeOfSymbol(symbol: SymbolHandle): TypeHandle | undefined;
+  getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (TypeHandle | undefined)[];
 }
 
 /** The used part of TypeScript 7's API. */
@@ -132,8 +222,9 @@ interface Project71 extends Pick<NativeProject, 'program' | 'checker'> {
 }
 
 /** An open project. */
-interface NativeProject extends Pick<ProjectParts, 'checker' | 'roots' | 'options'> {
+interface NativeProject extends Pick<ProjectParts, 'roots' | 'options'> {
   readonly program: NativeProgram;
+  readonly checker: NativeChecker;
 }
 
 /** The open project; at most one at a time. */
@@ -584,6 +675,8 @@ interface ProjectParts {
   files(isWanted: (path: string) => boolean): readonly SourceFile[];
   /** The path of a file as the project spells it. */
   spelt(path: string): string;
+  /** Answers that are requested together. */
+  readonly together?: ReturnType<typeof batchedAnswers>;
 }
 
 /** A view with a cache, because every request to TypeScript 7 is a message to another process. */
@@ -601,7 +694,7 @@ function viewOf(parts: ProjectParts) {
     files(isOwnSource)
       .map(sourceText)
       .sort((one, other) => (one.path < other.path ? -1 : 1));
-  const answers = answersOf(parts);
+  const answers = { ...answersOf(parts), ...parts.together };
   const remembered = Object.entries(answers).map(([name, ask]) => [name, remember(ask as Question)]);
   return {
     options,
