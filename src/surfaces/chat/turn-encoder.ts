@@ -692,7 +692,11 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
 
   #result(toolCallId: string, content: string, metadata: object): AgUiEvent {
     const messageId = `${toolCallId}.result`;
-    this.#add({ id: messageId, role: 'tool', content, toolCallId, metadata });
+    const message: TurnMessage = { id: messageId, role: 'tool', content, toolCallId, metadata };
+    // A call that is executed again, after a crash, has another result.
+    const index = this.#messages.findLastIndex(({ id }) => id === messageId);
+    if (index < 0) this.#add(message);
+    else this.#messages[index] = message;
     return { type: 'TOOL_CALL_RESULT', messageId, toolCallId, role: 'tool', content, metadata };
   }
 
