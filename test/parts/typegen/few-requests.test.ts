@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { generate } from '../../../src/dev/typegen/generate.js';
 import { closeCompilers, compilerOf, compilerPackage } from './compilers.js';
-import { smallProject } from './small-project.js';
+import { generateTool, smallProject } from './small-project.js';
 
 afterAll(closeCompilers);
 
@@ -49,3 +49,9 @@ test.each(['7.1', '7.0'] as const)(
   },
   60_000,
 );
+
+test('a default that TypeScript 7 cannot send is read from the source', async () => {
+  const { text } = await generateTool('@Tool() wait(most = 1e999, first = -1e999): void {}');
+  expect(text).toContain('default: Infinity');
+  expect(text).toContain('default: -Infinity');
+});

@@ -142,7 +142,7 @@ function batchedAnswers(checker: NativeChecker, kinds: Numbers) {
 /** Nodes that the analysis asks about in most declarations. */
 const TYPED = [
   ...['Parameter', 'TypeReference', 'UnionType', 'LiteralType', 'ArrayType', 'TupleType'],
-  ...['TypeOperator', 'ParenthesizedType', 'StringLiteral', 'NumericLiteral', 'TrueKeyword', 'FalseKeyword'],
+  ...['TypeOperator', 'ParenthesizedType'],
 ];
 
 /** Answers a question; the first time, also about what is likely to be asked next. */

@@ -60,6 +60,17 @@ interface DefaultValue {
 export function literalDefault(node: SyntaxNode, view: CompilerView): DefaultValue | undefined {
   const { syntaxKinds: kinds } = view;
   switch (node.kind) {
+    case kinds.StringLiteral:
+    case kinds.NoSubstitutionTemplateLiteral:
+      return { value: node.text };
+    case kinds.NumericLiteral:
+      return { value: Number(node.text) };
+    case kinds.BigIntLiteral:
+      return { value: BigInt((node.text ?? '0').replace(/n$/, '')).toString() };
+    case kinds.TrueKeyword:
+      return { value: true };
+    case kinds.FalseKeyword:
+      return { value: false };
     case kinds.NullKeyword:
       return { value: null };
     case kinds.ParenthesizedExpression:
@@ -112,14 +123,10 @@ function objectDefault(node: SyntaxNode, view: CompilerView): DefaultValue | und
   return { value: Object.fromEntries(entries) };
 }
 
-const CONSTANT_KINDS = [
-  ...['StringLiteral', 'NoSubstitutionTemplateLiteral', 'NumericLiteral', 'BigIntLiteral'],
-  ...['TrueKeyword', 'FalseKeyword', 'Identifier', 'PropertyAccessExpression', 'ElementAccessExpression'],
-];
-
-/** `10`, `OrderStatus.Open`, `DEFAULT_LIMIT`: the type of a constant is its value. */
+/** `OrderStatus.Open`, `DEFAULT_LIMIT`: the type of a constant is its value. */
 function constantDefault(node: SyntaxNode, view: CompilerView): DefaultValue | undefined {
-  if (!CONSTANT_KINDS.some((kind) => view.syntaxKinds[kind] === node.kind)) return undefined;
+  const { Identifier, PropertyAccessExpression, ElementAccessExpression } = view.syntaxKinds;
+  if (![Identifier, PropertyAccessExpression, ElementAccessExpression].includes(node.kind)) return undefined;
   const value = view.literalOf(view.typeAt(node));
   if (value === undefined) return undefined;
   return { value: typeof value === 'bigint' ? value.toString() : value };
