@@ -336,7 +336,10 @@ function memoryApprovals(kept: Map<string, StandingApproval>, now: Clock): Appro
       standing().delete(approval.id);
       kept.set(approval.id, copyOf(approval));
     },
-    findApproval: (ids) => copyOf(ids.map((id) => standing().get(id)).find((found) => found !== undefined)),
+    findApproval(ids) {
+      const all = standing();
+      return copyOf(ids.map((id) => all.get(id)).find((found) => found !== undefined));
+    },
     listApprovals: (limit = DEFAULT_LIMIT) => copyOf([...standing().values()].reverse().slice(0, limit)),
     revokeApproval: (id) => standing().delete(id),
   };
