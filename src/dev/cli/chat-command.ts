@@ -25,7 +25,7 @@ import {
   settingsOfModule,
   withModule,
 } from './open-module.js';
-import { ChatPrinter, Terminal } from './terminal.js';
+import { Terminal } from './terminal.js';
 import { TerminalTalk } from './terminal-talk.js';
 
 const CHAT_OPTIONS = {
@@ -134,14 +134,12 @@ interface Calling {
 
 /** Makes the call; the user answers approvals and questions on the terminal. */
 async function makeCall(conversation: Conversation, { approvesAll, environment }: Calling) {
-  let printer = new ChatPrinter(environment);
+  const terminal = new Terminal(environment);
   conversation.subscribe((event) => {
-    if (event.type === 'call-progress') printer.show(event);
+    if (event.type === 'call-progress') terminal.show(event);
   });
   let run = await conversation.prompt('Make the call.');
   if (run.status === 'suspended') {
-    const terminal = new Terminal(environment);
-    printer = terminal;
     const isApproval = ({ kind }: PendingCall) => approvesAll && kind === 'approval';
     while (run.status === 'suspended') {
       const waiting = conversation.pending;
@@ -154,7 +152,7 @@ async function makeCall(conversation: Conversation, { approvesAll, environment }
     }
     terminal.close();
   }
-  printer.settle();
+  terminal.settle();
   const record = run.toolCalls.at(-1);
   if (record === undefined)
     throw new UserFault(`the call was not made: ${run.error?.message ?? run.status}`, 1);

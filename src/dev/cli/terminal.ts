@@ -39,7 +39,7 @@ type ShownEvent =
  * Prints the events of a chat for a user: the model's text to standard output, everything else to standard error. Text
  * from models and tools cannot move the cursor or hide.
  */
-export class ChatPrinter {
+class ChatPrinter {
   protected readonly environment: CommandEnvironment;
   /** The current line of the reply has not ended. */
   #isInText = false;
@@ -229,13 +229,19 @@ const SCOPE_NAMES: Readonly<Record<RememberScope, string>> = {
   user: 'always for this [u]ser',
 };
 
+/** The input, and its lines one after the other. */
+interface OpenInput {
+  readonly lines: Interface;
+  readonly next: AsyncIterator<string>;
+}
+
 /** Reads lines from the terminal, and asks its user about what it prints. */
 export class Terminal extends ChatPrinter {
   /** Questions are repeated, and input is echoed. */
   readonly #isInteractive: boolean;
   readonly #scopeNames: Readonly<Record<RememberScope, string>>;
-  readonly #lines: Interface;
-  readonly #next: AsyncIterator<string>;
+  /** Opened on first use: a command that only prints does not read its input. */
+  #opened: OpenInput | undefined;
   #reading: Promise<IteratorResult<string>> | undefined;
   /** The current question. */
   #prompt: string | undefined;
@@ -250,23 +256,28 @@ export class Terminal extends ChatPrinter {
     const terminal = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
     this.#isInteractive = terminal;
     this.#scopeNames = { ...SCOPE_NAMES, ...scopeNames };
-    this.#lines = createInterface({
-      input,
-      terminal,
-      ...(terminal ? { output: process.stderr } : {}),
-    });
-    this.#lines.once('close', () => {
-      this.#isClosed = true;
-    });
-    this.#next = this.#lines[Symbol.asyncIterator]();
+  }
+
+  get #input(): OpenInput {
+    if (this.#opened === undefined) {
+      const { input = process.stdin } = this.environment;
+      const terminal = this.#isInteractive;
+      const lines = createInterface({ input, terminal, ...(terminal ? { output: process.stderr } : {}) });
+      lines.once('close', () => {
+        this.#isClosed = true;
+      });
+      this.#opened = { lines, next: lines[Symbol.asyncIterator]() };
+    }
+    return this.#opened;
   }
 
   /** Calls back on Ctrl-C; returns a function that stops this. */
   onInterrupt(interrupt: () => void): () => void {
-    this.#lines.on('SIGINT', interrupt);
+    const { lines } = this.#input;
+    lines.on('SIGINT', interrupt);
     process.on('SIGINT', interrupt);
     return () => {
-      this.#lines.off('SIGINT', interrupt);
+      lines.off('SIGINT', interrupt);
       process.off('SIGINT', interrupt);
     };
   }
@@ -277,7 +288,7 @@ export class Terminal extends ChatPrinter {
     this.#prompt = question;
     this.#show(question);
     // A read that was started but not awaited returns the next line.
-    this.#reading ??= this.#next.next();
+    this.#reading ??= this.#input.next.next();
     const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
     this.#prompt = undefined;
     if (read === undefined) return undefined;
@@ -364,18 +375,19 @@ export class Terminal extends ChatPrinter {
 
   /** Repeats the question after other output. */
   askAgain(): void {
-    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#lines.prompt(true);
+    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#input.lines.prompt(true);
   }
 
   close(): void {
-    this.#lines.close();
+    this.#opened?.lines.close();
   }
 
   #show(question: string): void {
     if (this.#isInteractive) {
       if (this.#isClosed) return;
-      this.#lines.setPrompt(question);
-      this.#lines.prompt();
+      const { lines } = this.#input;
+      lines.setPrompt(question);
+      lines.prompt();
     } else this.environment.error(question);
   }
 }

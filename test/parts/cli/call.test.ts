@@ -40,6 +40,14 @@ test('toolwright call shows the progress of a call on the error output', async (
   expect(error).toContain('copy [##########----------] 50 %');
 });
 
+test('toolwright call shows the progress once of a call that asks a question', async () => {
+  const input = new PassThrough();
+  input.end('there\n');
+  const { out, error } = await runCommand(['call', MODULE, 'move'], ROOT, { input });
+  expect(out).toBe('moved to there\n');
+  expect(error.match(/50 %\n/g)).toHaveLength(1);
+});
+
 test('toolwright call asks for an approval, and makes no call where nobody answers', async () => {
   const input = new PassThrough();
   input.end();
@@ -60,7 +68,7 @@ test('toolwright call makes a call that needs an approval where it is given', as
 });
 
 test.each([
-  [['nothing'], "there is no tool 'nothing'; there are add, copy, pay, who_am_i"],
+  [['nothing'], "there is no tool 'nothing'; there are add, copy, move, pay, who_am_i"],
   [['add', '{}', 'more'], 'call takes a module, a tool and its arguments'],
   [['add', '{}', '--data', '5'], '--data is a JSON object'],
 ])('toolwright call %j is refused with one line', async (args, expected) => {
