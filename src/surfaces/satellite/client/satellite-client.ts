@@ -425,20 +425,24 @@ class ChatTransport {
   ): Promise<TurnReply> {
     const { token, headers, timeoutMs, maxReplyBytes } = this.#options;
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
-    const late = AbortSignal.timeout(Math.ceil(Math.min(timeoutMs, MAX_TIMER_MS)));
+    // Not `AbortSignal.timeout`: Node would retain the combined signal of each request until that time.
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, MAX_TIMER_MS));
     // Do not follow redirects: a redirected POST may become a GET.
     const options = {
       ...request,
       headers: { ...own, ...request.headers },
-      signal: anySignal(signal, late),
+      signal: anySignal(signal, late.signal),
       redirect: 'manual',
     } as const;
     try {
       return await readReply(await fetch(address, options), { onText, maxBytes: maxReplyBytes });
     } catch (cause) {
-      if (!late.aborted) throw cause;
+      if (!late.signal.aborted) throw cause;
       const problem = `the assistant gave no whole reply within ${timeoutMs} ms`;
       throw new AssistantError('timed_out', problem, { cause });
+    } finally {
+      clearTimeout(timer);
     }
   }
 }
