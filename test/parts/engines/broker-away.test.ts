@@ -439,6 +439,21 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.leave();
   });
 
+  test('waits while closing for a job that runs, also if PostgreSQL is away for a moment', async () => {
+    const postgres = await serviceThatLeaves(new URL(url));
+    const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
+    const end = await atWork(engine);
+    postgres.leave();
+    await pause(2_000);
+    const closing = engine.close();
+    await pause(500);
+    await postgres.comeBack();
+    expect(await Promise.race([closing, pause(3_000, 'waits')])).toBe('waits');
+    end.resolve();
+    await closing;
+    postgres.leave();
+  });
+
   test('closes within a limit, and leaves a job that runs', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
