@@ -81,8 +81,7 @@ export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listene
 
 /** What begins at the end of the event loop's turn. */
 interface Late {
-  readonly begin: () => () => void;
-  end: (() => void) | undefined;
+  readonly start: () => void;
   isOver: boolean;
 }
 
@@ -95,29 +94,32 @@ let isScheduled = false;
  * much as the rest of a call.
  */
 export function atEndOfTurn(begin: () => () => void): () => void {
-  const entry: Late = { begin, end: undefined, isOver: false };
+  const { promise, resolve: start } = Promise.withResolvers<void>();
+  const entry: Late = { start, isOver: false };
+  let end: (() => void) | undefined;
+  // A promise, unlike the shared callback, keeps the async context of the caller.
+  void promise.then(() => {
+    if (entry.isOver) return;
+    end = begin();
+    // It may have ended while it began.
+    if (entry.isOver) end();
+  });
   late.push(entry);
-  if (!isScheduled) setImmediate(beginLate);
+  if (!isScheduled) setImmediate(startLate);
   isScheduled = true;
   return () => {
     entry.isOver = true;
-    if (entry.end !== undefined) entry.end();
+    if (end !== undefined) end();
     // What ends within the turn, in parallel too, is removed early.
     else while (late.at(-1)?.isOver) late.pop();
   };
 }
 
-function beginLate(): void {
+function startLate(): void {
   isScheduled = false;
   const due = late;
   late = [];
-  for (const entry of due) {
-    if (entry.isOver) continue;
-    const end = entry.begin();
-    // It may have ended while it began.
-    if (entry.isOver) end();
-    else entry.end = end;
-  }
+  for (const { start } of due) start();
 }
 
 /**

@@ -56,7 +56,7 @@ import {
   turnMessage,
   userMessage,
 } from './events.js';
-import { drive, HistoryView, MemoryTurn, type Outcome, type TurnStart } from './memory-turn.js';
+import { drive, HistoryView, MemoryTurn, type TurnOutcome, type TurnStart } from './memory-turn.js';
 import {
   type AnswerOptions,
   CONTENT,
@@ -72,7 +72,7 @@ interface InboxEntry {
   readonly scope: CallScope;
   readonly signal?: AbortSignal | undefined;
   /** Without it, only `turn-end` reports the outcome of the turn. */
-  readonly outcome?: Outcome;
+  readonly outcome?: TurnOutcome;
   /** Runs the turn in the `AsyncLocalStorage` of its caller, not in that of the previous turn. */
   readonly within: <Result>(run: () => Result) => Result;
   /** Removes the listener of the signal. */

@@ -13,7 +13,7 @@ import type { Turn } from './events.js';
 import type { ConversationConfig } from './options.js';
 
 /** Receives the outcome of a turn. */
-export type Outcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
+export type TurnOutcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
 
 /** What a turn begins or continues with in this process. */
 export interface TurnStart {
@@ -27,7 +27,7 @@ export interface TurnStart {
   readonly history: HistoryView;
   /** The owner of the turn is certain: it began in this process, or its snapshot is signed. */
   readonly isCertain: boolean;
-  readonly outcome?: Outcome | undefined;
+  readonly outcome?: TurnOutcome | undefined;
 }
 
 /** A turn that has begun in this process, its progress, and its state for a snapshot. */

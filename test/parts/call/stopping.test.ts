@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -43,6 +44,22 @@ describe('timeouts', () => {
       expect(result.forLLM).toBe("The tool 'work' timed out after 5 ms.");
     },
   );
+
+  test('calls that begin in one turn end in the async context of their own caller', async () => {
+    const user = new AsyncLocalStorage<string>();
+    const users: unknown[] = [];
+    const call = (name: string) => {
+      const afterCall = () => void users.push([name, user.getStore()]);
+      return user.run(name, () =>
+        callWork(plainTool(never), {}, { toolTimeoutMs: 5, hooks: [{ afterCall }] }),
+      );
+    };
+    await Promise.all(['ann', 'bob'].map(call));
+    expect(users).toEqual([
+      ['ann', 'ann'],
+      ['bob', 'bob'],
+    ]);
+  });
 
   test('the signal is aborted also where the tool asks for it only afterwards', async () => {
     let context: ToolContext | undefined;
