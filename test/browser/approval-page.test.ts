@@ -97,9 +97,10 @@ describeBrowser('the approval page of the guide', (browser) => {
   test('approves a call after a reload, and a call that was interrupted is not made again', async () => {
     const { shop, page, click } = await waitingPage();
     await page.reload();
-    await click('Approve');
+    await page.getByRole('button', { name: 'Approve' }).dblclick();
     await page.locator('section').waitFor({ state: 'detached' });
     expect(shop.refunded).toEqual(['ord_1']);
+    expect(await page.locator('output').textContent()).not.toContain('no suspended run');
 
     shop.dies = true;
     await click('Send');

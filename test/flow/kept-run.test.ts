@@ -323,3 +323,14 @@ describe('checkpoint', () => {
     expect(written(config.store)).toEqual(['step: settled', 'end: completed']);
   });
 });
+
+test('A run whose resume was aborted before it began still waits, and takes the answer later', async () => {
+  const { store, ...config } = kept([calls('order'), done]);
+  const run = { store, runId: 'r' };
+  const { pending = [] } = await runToolLoop({ ...config, store }, messages);
+  const answers = pending.map(({ id }) => ({ id, approved: true }));
+  const left = await resumeStoredRun(config, run, answers, { signal: AbortSignal.abort() });
+  expect(left).toMatchObject({ status: 'aborted', toolCalls: [] });
+  expect(store.load('r')?.pending).toEqual(pending);
+  expect(await resumeStoredRun(config, run, answers)).toMatchObject({ status: 'completed', content: 'Done' });
+});

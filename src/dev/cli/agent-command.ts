@@ -336,13 +336,23 @@ function modelOf(
   return { provider: (config.provider as AgentOptions['provider']) ?? 'openai', model: named };
 }
 
+/** Without the package that reads pages, the agent has no web tools. */
+function defaultToolboxes(): readonly Toolbox[] {
+  try {
+    import.meta.resolve('@mdream/js');
+    return ['files', 'shell', 'tasks', 'web'];
+  } catch {
+    return ['files', 'shell', 'tasks'];
+  }
+}
+
 /** Opens the toolboxes, with a journal for those of files; `files` is the file system for undo. */
 function openFiles(
   { options, folder: base, path }: NamedConfig,
   folder: string,
   journal: string,
 ): { readonly toolboxes: readonly Toolbox[]; readonly files: JournaledFileSystem } {
-  const given = (options.toolboxes ?? ['files', 'shell', 'tasks', 'web']) as readonly unknown[];
+  const given = (options.toolboxes ?? defaultToolboxes()) as readonly unknown[];
   let root = folder;
   const toolboxes = given.flatMap((toolbox): Toolbox[] => {
     const settings = isRecord(toolbox) && isRecord(toolbox.files) ? toolbox.files : undefined;

@@ -62,7 +62,7 @@ export interface ConversationsOptions {
   readonly scope?: (turn: TurnOwner) => CallScope | Promise<CallScope>;
   /** Whether this process takes turns, not only prompts and reads. Default: `true`. */
   readonly takesTurns?: boolean;
-  /** The most turns that run here at the same time; default: 16. */
+  /** The most turns that run here at the same time; default: 100. */
   readonly maxConcurrency?: number;
   /** The most jobs of each queue that run here at the same time; default: 10. `0`: none. */
   readonly jobConcurrency?: number;

@@ -64,7 +64,7 @@ import {
 } from './stored-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
-const DEFAULT_CONCURRENCY = 16;
+const DEFAULT_CONCURRENCY = 100;
 
 /**
  * Conversations in a store: any process can prompt, answer, abort and read them. One process at a time holds a

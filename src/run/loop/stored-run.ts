@@ -38,7 +38,7 @@ import {
 } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
-import type { RunDeps } from './loop-run.js';
+import { abortedBefore, type RunDeps } from './loop-run.js';
 import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { askedAnew, type Resumption, resigned, resumeWith } from './resume.js';
 import { checkpointStore, driveClaimed, savesSteps } from './run.js';
@@ -67,6 +67,8 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * resume it at the same moment, one continues, and the others get `RunClaimed`; their answers are not applied.
  * Afterwards, a run that is suspended again is free with its new state, and a run that has ended, in any way, is
  * removed from the store. `config.store` is not used.
+ *
+ * With a signal that is aborted already, the result is `aborted`, and the run still waits.
  *
  * If the process crashes meanwhile, the claim expires, and the run can be resumed again from the earlier state: calls
  * that had been answered since then run again. With `checkpoint: 'step'`, every step is stored instead: no such call
@@ -117,6 +119,12 @@ export async function driveStoredRun(
     await seized.claimed.giveBack();
     const message = `Run '${runId}' is a turn of the conversation '${turnOf}', which continues it itself: answer it with answerStoredRun, or in the conversation. No answer was taken.`;
     throw new ToolwrightError('RunClaimed', message);
+  }
+  const { signal } = deps.scope;
+  // A turn is ended by its signal; a run keeps its questions if the caller has left already.
+  if (turnOf === undefined && signal?.aborted) {
+    await seized.claimed.giveBack();
+    return abortedBefore(seized.run.state.messages, signal);
   }
   return driveSeizedRun({ ...config, store }, seized, { store, deps, resumption });
 }

@@ -198,7 +198,10 @@ export interface ChatHandler {
   readonly fetch: (request: Request) => Promise<Response>;
   /** A request listener for `http`, and a handler for Express and Fastify. */
   readonly node: NodeHandler;
-  /** Stops taking turns of the conversations that the handler created; resolves when the running turns have ended. */
+  /**
+   * Refuses requests (503), and stops taking turns of the conversations that the handler created; resolves when the
+   * running turns have ended.
+   */
   readonly close: () => Promise<void>;
 }
 
@@ -221,19 +224,25 @@ export interface ChatHandler {
 export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
   const read = readChatOptions(options);
   const service = new ChatService(read);
+  let isClosed = false;
   const fetch = async (request: Request): Promise<Response> => {
     checkArguments({
       of: 'the handler of createChatHandler',
       given: { request },
       rules: { request: REQUEST },
     });
+    if (isClosed) return new HttpFault(503, 'The server is closing.').response;
     return service.answer(request).catch((thrown: unknown) => {
       const known = knownFault(thrown);
       if (known === undefined) logFailure(read.logger, { what: 'A chat request failed', error: thrown });
       return (known ?? new HttpFault(500, 'The request failed.')).response;
     });
   };
-  return { fetch, node: nodeListener(fetch), close: async () => read.own?.close() };
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    await read.own?.close();
+  };
+  return { fetch, node: nodeListener(fetch), close };
 }
 
 const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');

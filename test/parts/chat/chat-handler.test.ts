@@ -12,6 +12,7 @@ import {
 } from 'toolwright';
 import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { chatOf, framesOf, readMessage, said } from './chat-reader.js';
 
 const opened: Conversations[] = [];
@@ -624,4 +625,14 @@ describe('createChatHandler', () => {
       expect(view?.messages.length).toBe(abortOnLeave ? 1 : 2);
     }
   });
+});
+
+test('A chat handler that was closed refuses requests instead of taking what nobody continues', async () => {
+  const provider = new ScriptedProvider([]);
+  const { fetch, close } = createChatHandler({
+    ...{ provider, model: 'm', store: new MemoryRunStore() },
+    authenticate: () => 'ann',
+  });
+  await close();
+  expect((await fetch(new Request('http://shop/chat', { method: 'POST', body: '{}' }))).status).toBe(503);
 });
