@@ -153,13 +153,12 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
   const { finishReason, toolCalls } = response;
   run.isAskedAgain = false;
   const parsed = numberCalls(toolCalls, run).map((call, index) => parseCall(call, { runId, step, index }));
-  const taken = offer.hasOurs || output !== undefined ? answerOwnCalls(run, parsed) : parsed;
-  return andThen(taken, (calls) =>
+  const answer = (calls: readonly ParsedCall[]): Ending =>
     andThen(
       answerCalls(run, { reply: response, calls, finishReason }),
       (end) => end ?? endAfterCalls(run, calls.length),
-    ),
-  );
+    );
+  return offer.hasOurs || output !== undefined ? answerOwnCalls(run, parsed).then(answer) : answer(parsed);
 }
 
 /** The calls of a message; those of the run's own tools have their answers. */

@@ -106,7 +106,7 @@ export async function hasAnswers(source: EventSource, view: ConversationView, ke
   return false;
 }
 
-/** The rest of a turn after the last event that its reader reports; empty if there is none. */
+/** The events of the turn that a reader was reading; those after its `lastEvent` are news. */
 export async function* readRest(
   source: EventSource,
   view: ConversationView,

@@ -201,7 +201,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('tell', await log.tell(hold('x'), [{ type: 'odd' }]), undefined);
     expectSame('letGo', await log.letGo(hold('x'), before.revision), false);
     expectSame('read', await readConversation(log), before);
-    expectSame('tell of who holds it', await other.tell(hold('y'), [{ type: 'right' }]), 1);
+    expectSame('tell by the new holder', await other.tell(hold('y'), [{ type: 'right' }]), 1);
   },
   'commit lets a holder who is late, but whom nobody has replaced, go on': async ({ log, advance }) => {
     await enter(log, 'a');
