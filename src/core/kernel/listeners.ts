@@ -20,10 +20,11 @@ export class Listeners<Event> {
    * are thrown.
    */
   notify(event: Event, onError?: (error: unknown) => void): void {
-    for (const listener of [...this.#listeners])
+    for (const listener of [...this.#listeners]) {
       if (!this.#listeners.has(listener)) continue;
-      else if (onError === undefined) listener.receive(event);
+      if (onError === undefined) listener.receive(event);
       else callListener(() => listener.receive(event), onError);
+    }
   }
 
   clear(): void {

@@ -168,9 +168,8 @@ function openRun({ state, waits }: ValidState, taken: TakenAnswers, idOf: (id: s
     const { now, approved } = answeredCall(before, own, { ...taken, idOf });
     const inner = new Map<number, OpenRun>();
     // A refusal answers the whole call.
-    for (const { run: number, state: suspended } of now.journal.refused === undefined
-      ? (now.inner ?? [])
-      : []) {
+    const waitingRuns = now.journal.refused === undefined ? (now.inner ?? []) : [];
+    for (const { run: number, state: suspended } of waitingRuns) {
       if (suspended === undefined) continue;
       const ids = new Map(
         own.flatMap(({ wait, pending }) =>
