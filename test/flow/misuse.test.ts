@@ -124,6 +124,7 @@ describe('what is given instead of the right thing is told with the right thing'
     ['half a retry', { maxRetries: 0.5 }, 'maxRetries is 0.5'],
     ['a timeout of nothing', { toolTimeoutMs: 0 }, 'toolTimeoutMs is 0'],
     ['a negative concurrency', { maxConcurrency: -1 }, 'maxConcurrency is -1'],
+    ['a concurrency of no call at all', { maxConcurrency: 0 }, 'maxConcurrency is 0'],
     ['a lease of steps that are not kept', { leaseMs: 5000 }, "checkpoint: 'step'; or no leaseMs"],
   ])('a run with %s', async (_what, wrong, hint) => {
     const config = {

@@ -1,10 +1,13 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   type Answer,
+  answerStoredRun,
   type CallScope,
   Conversation,
   type ConversationEvent,
+  Conversations,
   defineTool,
   type Message,
   type RunState,
@@ -17,6 +20,7 @@ import {
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { Schedules } from 'toolwright/toolbox/schedule';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 const alice = { owner: { user: 'alice', tenant: 't1' } };
@@ -300,7 +304,7 @@ test('resumeToolLoop refuses a scope and options in one', async () => {
 });
 
 test.each<[unknown, RegExp]>([
-  [{ of: new Map() }, /owner\.of is an instance of Map, of which JSON shows nothing/],
+  [{ of: new Map() }, /owner\.of is an instance of Map, which JSON would change/],
   [{ of: [Number.NaN] }, /owner\.of\.0 is NaN/],
   [() => 'u1', /owner is a function/],
 ])('runToolLoop says what JSON does not show of an owner', async (owner, problem) => {
@@ -330,6 +334,53 @@ test('runToolLoop refuses an owner that JSON shows as something else', async () 
       message: expect.stringContaining('owner'),
     });
   expect(provider.requests).toHaveLength(0);
+});
+
+class User {
+  constructor(readonly id: string) {}
+}
+
+test.each<[string, unknown]>([
+  ['a Date', new Date(0)],
+  ['a URL', new URL('https://example.com/u1')],
+  ['a Buffer', Buffer.from('u1')],
+  ['a Map', new Map([['user', 'u1']])],
+  ['an instance of a class', new User('u1')],
+  ['an object that writes other JSON', { user: 'u1', toJSON: () => 'u2' }],
+  ['an object with a Date', { user: 'u1', since: new Date(0) }],
+])('every function that takes an owner refuses %s, because JSON changes it', async (_what, owner) => {
+  const { config, registry, seen } = setup();
+  const store = new MemoryRunStore();
+  const conversations = new Conversations({ store, config });
+  const schedules = new Schedules({ store });
+  const run = await runToolLoop(config, hello);
+  const answers = yes(run);
+  const scope = { owner };
+  const refused = { name: 'InvalidOptions', code: 521, message: expect.stringContaining('owner') };
+  for (const enter of [
+    async () => runToolLoop(config, hello, scope),
+    async () => resumeToolLoop(config, run.state, answers, scope),
+    async () => resumeToolLoop(config, run.state, answers, { scope }),
+    async () => new Conversation({ ...config, scope }),
+    async () => new Conversation(config).prompt('Pay', { scope }),
+    async () => conversations.prompt('c1', 'Pay', { owner }),
+    async () => conversations.answer('c1', answers, { owner }),
+    async () => conversations.delete('c1', { owner, onlyOwner: true }),
+    async () => answerStoredRun({ store, runId: 'r1' }, answers, { owner }),
+    async () => schedules.add({ conversationId: 'c1', text: 'Pay', owner, inMinutes: 5 }),
+    async () => schedules.list({ conversationId: 'c1', owner }),
+  ])
+    await expect(enter()).rejects.toMatchObject(refused);
+  const { error } = await registry.executeWithContext('whoami', {}, scope);
+  expect(error).toMatchObject(refused);
+  expect(seen).toEqual([]);
+  await conversations.close();
+});
+
+test('an owner of another realm is taken', async () => {
+  const { config } = setup();
+  const owner = runInNewContext("({ user: 'u1', teams: ['a'] })");
+  expect(await runToolLoop(config, hello, { owner })).toMatchObject({ status: 'suspended' });
 });
 
 test('resumeToolLoop keeps in the state who gave which answer, until the call has run', async () => {

@@ -329,11 +329,35 @@ describe('a wrong argument is told in words, never as what an engine says of it'
   test.each(CALLS)('ToolRegistry.%s, as a result', async (_name, enter) => {
     for (const given of WRONG) {
       const told = await answerOf(enter, given);
-      expect(told).toMatch(/^(pong|tool not found: |Validation failed)/);
+      expect(told).toMatch(/^(pong|tool not found: |Validation failed|1 mistake in options)/);
       expect(told).not.toMatch(RAW);
     }
   });
 });
+
+test.each<[string, object, string]>([
+  ['a signal that is none', { signal: 'x' }, "signal is 'x'"],
+  ['a misspelled name', { singal: new AbortController().signal }, 'did you mean `signal`?'],
+  ['an owner that is nobody', { owner: null }, 'owner is null'],
+  ['a listener that is none', { onUpdate: 5 }, 'onUpdate is 5'],
+])(
+  'a call of a registry in a scope with %s is an error, and the tool does not run',
+  async (_, scope, text) => {
+    let calls = 0;
+    const tools = new ToolRegistry().register(
+      defineTool({ name: 'ping', description: 'Pings', execute: () => ++calls }),
+    );
+    const error = { name: 'InvalidOptions', code: 521, message: expect.stringContaining(text) };
+    const given = scope as Given;
+    expect(await tools.executeWithContext('ping', {}, given)).toMatchObject({ isError: true, error });
+    expect(await tools.invoke(call, given)).toMatchObject({ status: 'settled', result: { error } });
+    expect(await tools.call(call, given)).toMatchObject({
+      isError: true,
+      content: expect.stringContaining(text),
+    });
+    expect(calls).toBe(0);
+  },
+);
 
 test.each(SAYING_NOTHING)('a prompt that says nothing is refused: %j', async (content) => {
   const conversations = new toolwright.Conversations({ store: stored.store, config });

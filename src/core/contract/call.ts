@@ -1,8 +1,8 @@
-import { ownerText } from '../kernel/json.js';
+import { isObject, isPlainObject, ownerText } from '../kernel/json.js';
 import {
-  ANY_VALUE,
   FUNCTION,
   LIST,
+  type OptionRule,
   objectOf,
   optionTable,
   protecting,
@@ -83,13 +83,42 @@ function saysNothing(value: unknown): boolean {
   return value === null || value === false || (typeof value === 'string' && value.trim() === '');
 }
 
+/**
+ * An owner: JSON that contains data. A value that JSON would change is refused, because it could make different users
+ * the same owner: a promise and a `Map` both become `{}`.
+ */
+export const OWNER: OptionRule = {
+  accepts: (value) => membersNotJson(value, '', []).length === 0 && !isNobody(value),
+  fix: "JSON that says who it is: { user: 'u1' }",
+  explain: (value, option) => {
+    const odd = membersNotJson(value, option, []);
+    // An id that was not found, as in `session.user ?? null`, would make all users without an id one owner.
+    const problems = odd.length > 0 ? odd : [`${option} is ${JSON.stringify(value)}, which is nobody`];
+    return problems.map((problem) => ({ option, problem, fix: `${option}: ${OWNER.fix}` }));
+  },
+};
+
+function membersNotJson(member: unknown, path: string, around: readonly unknown[]): readonly string[] {
+  if (around.includes(member)) return [`${path} contains itself`];
+  if (!isObject(member)) {
+    const isScalar = member === null || typeof member === 'string' || typeof member === 'boolean';
+    if (isScalar || Number.isFinite(member)) return [];
+    const word = member === undefined || typeof member === 'number' ? String(member) : `a ${typeof member}`;
+    return [`${path} is ${word}`];
+  }
+  if (!Array.isArray(member) && !isPlainObject(member))
+    return [`${path} is an instance of ${member.constructor?.name || 'a class'}, which JSON would change`];
+  const inner = [...around, member];
+  return Object.entries(member).flatMap(([key, part]) => membersNotJson(part, `${path}.${key}`, inner));
+}
+
 /** The rules for the fields of a scope. */
 export const SCOPE_RULES: RulesOf<CallScope> = {
   channel: TEXT,
   chatId: TEXT,
   conversationId: TEXT,
   callId: TEXT,
-  owner: protecting({ ...ANY_VALUE, fix: "JSON that says who it is: { user: 'u1' }" }),
+  owner: protecting(OWNER),
   scopes: { ...LIST, fix: "['orders:read']" },
   messages: LIST,
   signal: SIGNAL,

@@ -52,10 +52,10 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** Whether an object has no class: created by `{}`, or without a prototype. */
+/** Whether an object has no class: created by `{}`, in any realm, or without a prototype. */
 export function isPlainObject(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /**

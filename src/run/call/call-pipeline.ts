@@ -2,7 +2,7 @@ import type { CallJournal, CallRecord, CallStatus, PendingKind } from '../../cor
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { CallTrace } from '../../core/contract/telemetry.js';
 import type { Reconciliation } from '../../core/contract/tool.js';
-import { type SerializedToolResult, ToolResult } from '../../core/contract/tool-result.js';
+import { errorResult, type SerializedToolResult, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
@@ -195,8 +195,12 @@ function makeTraced(environment: CallEnvironment, request: CallRequest, origin: 
 }
 
 /** Step "find": the pipeline of a tool, composed when the tool is first called in this environment. */
-function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipeline {
+function pipelineFor(environment: CallEnvironment, { name, scopeError }: CallRequest): Pipeline {
   try {
+    if (scopeError !== undefined) {
+      const result = errorResult(scopeError.message).withError(scopeError);
+      return composeMissing(environment, () => ({ status: 'error', result }));
+    }
     const entry = environment.find(name);
     if (entry === undefined) return composeMissing(environment, notFound);
     const known = entry.composed as Pipeline | undefined;

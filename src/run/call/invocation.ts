@@ -14,6 +14,7 @@ import type { Logger, TracePlace } from '../../core/contract/ports.js';
 import type { McpArrival, Telemetry } from '../../core/contract/telemetry.js';
 import type { ArgumentFault, AsyncCallback, ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
+import type { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import type { ReadArguments } from '../../tools/checking/read-arguments.js';
 import type { CallPlace } from './effect-key.js';
 import type { JobDispatch } from './job-dispatch.js';
@@ -54,6 +55,8 @@ export interface CallRequest {
   readonly mcp?: McpArrival;
   /** The call that started it as a job. */
   readonly startedBy?: TracePlace;
+  /** What is wrong with the scope that its caller passed: the call ends with this error. */
+  readonly scopeError?: InvalidOptionsError;
 }
 
 /** Whether a call is executed again. */

@@ -1,4 +1,4 @@
-import type { CallScope, ToolPolicy } from '../../core/contract/call.js';
+import { type CallScope, SCOPE, type ToolPolicy } from '../../core/contract/call.js';
 import type { ClassType, ServedAs } from '../../core/contract/declaration.js';
 import { HOOKS, type Hooks } from '../../core/contract/hooks.js';
 import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
@@ -13,6 +13,8 @@ import {
   type AuthorFault,
   checkArguments,
   checkOptions,
+  InvalidOptionsError,
+  invalidOptions,
   ToolDeclarationError,
   type UnplacedFault,
   undescribed,
@@ -24,6 +26,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
+  areRight,
   BOOLEAN,
   either,
   FILLED_TEXT,
@@ -384,7 +387,8 @@ export class ToolRegistry {
 
   /** Makes a call, as the loop and integrations do: a call that has to wait is suspended. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options = NO_OPTIONS): Promise<Invocation> {
-    return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
+    const made = inScope(recordOrNone(call), scope);
+    return this.invoker(options)(made.request, made.scope, options.attempt);
   }
 
   /**
@@ -430,12 +434,13 @@ export class ToolRegistry {
     onAsyncResult?: AsyncCallback,
   ): Promise<ToolResult> {
     const { callId: id } = scope ?? {};
-    const request = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
+    const call = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
+    const { request, scope: checked } = inScope(call, scope);
     const environment =
       typeof onAsyncResult === 'function'
         ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
         : this.#environment;
-    return this.#answer(environment, request, { scope: scope ?? {} });
+    return this.#answer(environment, request, { scope: checked });
   }
 
   /** Runs a call and returns its answer as text. Never throws. */
@@ -446,7 +451,7 @@ export class ToolRegistry {
     const { name, arguments: args, id: given } = recordOrNone(call);
     const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
     this.#recorded ??= { ...this.#environment, isRecorded: true };
-    const parts = { environment: this.#recorded, request: { id, name, arguments: args }, scope: scope ?? {} };
+    const parts = { environment: this.#recorded, ...inScope({ id, name, arguments: args }, scope) };
     const { record } = await makeWatched(this.#table.root.watcher, parts);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
@@ -533,6 +538,15 @@ class NumberedCall implements CallRequest {
   get id(): string {
     return `call_${this.number}`;
   }
+}
+
+/** A call and its checked scope. Runs check theirs at their start, and throw. */
+function inScope(request: CallRequest, scope: CallScope | null): Pick<WatchedCall, 'request' | 'scope'> {
+  const given = scope ?? {};
+  if (areRight(given, SCOPE)) return { request, scope: given };
+  const { id, name, arguments: args } = request;
+  const scopeError = new InvalidOptionsError(invalidOptions(given, SCOPE));
+  return { request: { id, name, arguments: args, scopeError }, scope: {} };
 }
 
 /** A call with its settings without a watcher. */

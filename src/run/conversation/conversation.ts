@@ -36,7 +36,7 @@ import { givenHistory, historyFaults } from '../loop/given-history.js';
 import { abortedBefore } from '../loop/loop-run.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import { askedAnew, resumeWith } from '../loop/resume.js';
-import { checkOwner, ownerFaults } from '../loop/run-owner.js';
+import { checkOwner } from '../loop/run-owner.js';
 import { signState } from '../loop/suspend.js';
 import {
   type ConversationSnapshot,
@@ -129,7 +129,6 @@ export class Conversation {
     const care = config?.history === 'refuse' ? 'refuse' : 'repair';
     refuseOptions([
       ...invalidOptions(config, CONVERSATION_OPTIONS),
-      ...ownerFaults(config?.scope),
       ...(Array.isArray(config?.messages) ? historyFaults(config.messages, care) : []),
     ]);
     const { id = crypto.randomUUID() } = config;
@@ -686,7 +685,7 @@ function notReady(what: string, why: string): ToolwrightError {
 }
 
 function checkTurn(options: TurnOptions, table: OptionTable, others: readonly InvalidOption[] = []): void {
-  refuseOptions([...others, ...invalidOptions(options, table), ...ownerFaults(options?.scope)]);
+  refuseOptions([...others, ...invalidOptions(options, table)]);
 }
 
 const { checkpoint: _1, leaseMs: _2, runId: _3, ...TURN_RULES } = LOOP_RULES;

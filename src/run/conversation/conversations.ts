@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Answer, PendingCall } from '../../core/contract/call.js';
+import { type Answer, OWNER, type PendingCall } from '../../core/contract/call.js';
 import type { ConversationLog, EnteredEntry, InboxContent } from '../../core/contract/conversation-log.js';
 import { JOB_ENGINE } from '../../core/contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
@@ -497,19 +497,19 @@ const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations',
 const METHOD_OPTIONS = {
   prompt: optionTable<PromptOptions>('Conversations.prompt', {
     key: STORED_ID,
-    owner: protecting(JSON_VALUE),
+    owner: protecting(OWNER),
     onlyOwner: protecting(BOOLEAN),
     replaces: STORED_ID,
   }),
   answer: optionTable<AnswersOptions>('Conversations.answer', {
     key: STORED_ID,
-    owner: protecting(JSON_VALUE),
+    owner: protecting(OWNER),
     answeredBy: JSON_VALUE,
   }),
   events: optionTable<EventsOptions>('Conversations.events', { after: WHOLE, upTo: WHOLE, signal: SIGNAL }),
   delete: optionTable<ConversationDeleteOptions>('Conversations.delete', {
     erase: BOOLEAN,
-    owner: protecting(JSON_VALUE),
+    owner: protecting(OWNER),
     onlyOwner: protecting(BOOLEAN),
   }),
   idle: optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL }),

@@ -78,7 +78,7 @@ function isSequential({ tools }: LoopRun, { name }: ParsedCall): boolean {
 }
 
 function maxConcurrencyOf({ config }: LoopRun): number {
-  return Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY);
+  return config.maxConcurrency ?? Number.POSITIVE_INFINITY;
 }
 
 /** A sequential call runs alone, after all earlier calls; if one of those waits, it is held. */

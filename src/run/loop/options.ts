@@ -20,6 +20,7 @@ import { misspeltName } from '../../core/kernel/nearest-name.js';
 import {
   areRight,
   BOOLEAN,
+  COUNT_LIMIT,
   either,
   exactly,
   FILLED_TEXT,
@@ -50,7 +51,6 @@ import type { Detector } from './ask-model.js';
 import { LEASE } from './claimed-run.js';
 import { type HistoryCare, historyFaults } from './given-history.js';
 import { LOOP_GUARD, type LoopGuardOptions } from './guard.js';
-import { ownerFaults } from './run-owner.js';
 import { type CompactHistory, type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
 /** A provider and its model; without a model, for the run's. */
@@ -195,7 +195,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   compactHistory: FUNCTION,
   prepareStep: FUNCTION,
   maxRetries: LIMIT,
-  maxConcurrency: LIMIT,
+  maxConcurrency: COUNT_LIMIT,
   toolTimeoutMs: MILLISECONDS,
   onLimit: oneOf('return', 'throw', 'answer'),
   loopGuard: either(LOOP_GUARD, exactly(false)),
@@ -290,7 +290,6 @@ export function readResume({ config, options, others = [] }: GivenResume): Resum
   refuseOptions([
     ...invalidOptions(config, RESUME_CONFIG),
     ...invalidOptions(options, isScope ? SCOPE : RESUME_OPTIONS),
-    ...ownerFaults(read.scope),
     ...others,
   ]);
   return read.answeredBy === undefined ? read : { ...read, answeredBy: plainJson(read.answeredBy) };
@@ -327,12 +326,11 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
   const isRight = isKnown || (areRight(config, RUN_CONFIG) && lease.length === 0);
   // Getters of a class may return other values each time.
   if (isRight && !isKnown && isPlainObject(config)) checkedConfigs.set(config, { ...config });
-  if (isRight && areRight(scope, SCOPE) && scope?.owner === undefined && history.length === 0) return;
+  if (isRight && areRight(scope, SCOPE) && history.length === 0) return;
   refuseOptions([
     ...invalidOptions(config, RUN_CONFIG),
     ...lease,
     ...invalidOptions(scope, SCOPE),
-    ...ownerFaults(scope),
     ...history,
   ]);
 }

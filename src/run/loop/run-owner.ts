@@ -1,7 +1,7 @@
-import { type CallScope, isNobody } from '../../core/contract/call.js';
-import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../../core/errors/author-fault.js';
+import { type CallScope, OWNER } from '../../core/contract/call.js';
+import { checkArguments, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { canonicalJson, isPlainObject } from '../../core/kernel/json.js';
+import { canonicalJson } from '../../core/kernel/json.js';
 import { refuseUnknownScopes } from '../call/required-scopes.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { approverOf } from '../call/waits.js';
@@ -18,44 +18,12 @@ interface Ownership {
 /**
  * The owner in a scope, as JSON.
  *
- * @throws InvalidOptionsError (521) for values that JSON would change: an id that is `undefined` or `NaN` would make
- * different users the same owner.
+ * @throws InvalidOptionsError (521) for an owner that breaks the rule.
  */
-export function ownerOf(scope: CallScope): unknown {
-  refuseOptions(ownerFaults(scope));
-  return scope.owner === undefined ? undefined : JSON.parse(JSON.stringify(scope.owner));
-}
-
-/** The faults of the owner in a scope. */
-export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
-  const owner = scope?.owner;
-  if (owner === undefined) return [];
-  const odd = oddMembers(owner, 'owner', []);
-  // An id that was not found, as in `session.user ?? null`, would make all users without an id one owner.
-  const isAnybody = odd.length === 0 && isNobody(owner);
-  const problems = isAnybody ? [`owner is ${JSON.stringify(owner)}, which is nobody`] : odd;
-  const fix = "owner: JSON that says who it is: { user: 'u1' }";
-  return problems.map((problem) => ({ where: 'scope', option: 'owner', problem, fix }));
-}
-
-/** Members that JSON would change or omit, such as a promise or a `Map`, which both become `{}`. */
-function oddMembers(member: unknown, path: string, around: readonly unknown[]): readonly string[] {
-  if (around.includes(member)) return [`${path} contains itself`];
-  if (typeof member !== 'object' || member === null) {
-    const isScalar = member === null || typeof member === 'string' || typeof member === 'boolean';
-    if (isScalar || Number.isFinite(member)) return [];
-    const word = member === undefined || typeof member === 'number' ? String(member) : `a ${typeof member}`;
-    return [`${path} is ${word}`];
-  }
-  const inner = [...around, member];
-  if ('toJSON' in member && typeof member.toJSON === 'function')
-    return oddMembers(member.toJSON(), path, inner);
-  const parts = Object.entries(member);
-  if (parts.length === 0 && !Array.isArray(member) && !isPlainObject(member)) {
-    const word = `an instance of ${member.constructor?.name || 'a class'}`;
-    return [`${path} is ${word}, of which JSON shows nothing`];
-  }
-  return parts.flatMap(([key, part]) => oddMembers(part, `${path}.${key}`, inner));
+export function ownerOf({ owner }: CallScope): unknown {
+  if (owner === undefined) return undefined;
+  checkArguments({ of: 'scope', given: { owner }, rules: { owner: OWNER } });
+  return JSON.parse(JSON.stringify(owner));
 }
 
 /**
@@ -65,7 +33,7 @@ function oddMembers(member: unknown, path: string, around: readonly unknown[]): 
  * @throws ToolwrightError `RunNotAllowed` (523).
  */
 export function checkOwner(run: Ownership, scope: CallScope): void {
-  const owner = scope.owner === undefined ? undefined : ownerOf(scope);
+  const owner = ownerOf(scope);
   if (run.isForged) throw notAllowed(UNCERTAIN);
   if (run.owner === undefined && owner === undefined) return;
   if (!run.isCertain) throw notAllowed(UNCERTAIN);

@@ -1,4 +1,4 @@
-import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
+import { type Answer, type CallScope, OWNER, type PendingCall } from '../../core/contract/call.js';
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
@@ -208,7 +208,7 @@ const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
 });
 
 const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
-  owner: protecting(JSON_VALUE),
+  owner: protecting(OWNER),
   answeredBy: JSON_VALUE,
   stateSecret: protecting(SECRET_KEY),
   tools: LOOP_RULES.tools,

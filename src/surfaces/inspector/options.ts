@@ -1,4 +1,4 @@
-import { type CallScope, isNobody } from '../../core/contract/call.js';
+import { type CallScope, OWNER } from '../../core/contract/call.js';
 import { type LLMProvider, MODEL, PROVIDER } from '../../core/contract/llm-provider.js';
 import { RUN_STORE, type RunStore } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -13,7 +13,6 @@ import {
   FILLED_TEXT,
   FUNCTION,
   instanceOf,
-  JSON_VALUE,
   listOf,
   objectOf,
   optionTable,
@@ -96,10 +95,7 @@ const OPTIONS = optionTable<InspectorOptions>(
     store: RUN_STORE,
     stateSecret: protecting(SECRET_KEY),
     scope: protecting(FUNCTION),
-    answeredBy: protecting({
-      accepts: (value) => JSON_VALUE.accepts(value) && !isNobody(value),
-      fix: "JSON that says who it is: { user: 'u1' }",
-    }),
+    answeredBy: protecting(OWNER),
     scopeOf: protecting(FUNCTION),
     surroundings: FUNCTION,
     token: protecting(

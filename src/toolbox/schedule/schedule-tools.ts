@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import { isNobody } from '../../core/contract/call.js';
+import { OWNER } from '../../core/contract/call.js';
 import type { ConversationLog } from '../../core/contract/conversation-log.js';
 import { STORED_ID } from '../../core/contract/run-state.js';
 import {
@@ -20,7 +20,6 @@ import {
   BOOLEAN,
   COUNT_LIMIT,
   FILLED_TEXT,
-  JSON_VALUE,
   NUMBER,
   optionTable,
   PAUSE,
@@ -101,10 +100,7 @@ const OPTIONS = optionTable<SchedulesOptions>('Schedules', {
 
 const OWNER_RULES: RulesOf<ScheduleOwner> = {
   conversationId: required(STORED_ID),
-  owner: protecting({
-    accepts: (value) => JSON_VALUE.accepts(value) && !isNobody(value),
-    fix: "JSON that says who it is: { user: 'u1' }",
-  }),
+  owner: protecting(OWNER),
 };
 const SCHEDULE_OWNER = optionTable<ScheduleOwner>('whose schedules', OWNER_RULES);
 const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {

@@ -53,15 +53,6 @@ describe('calls of one message', () => {
     expect(outcomes).toEqual([0, 10, 20, 30, 40, 50]);
   });
 
-  test('a maxConcurrency of 0 is taken for 1', async () => {
-    const calls = { toolCalls: [1, 2].map((n) => ({ name: 'a', arguments: { n } })) };
-    const { run } = await runScript([calls, { content: 'Done.' }], {
-      tools: [numberTool('a')],
-      maxConcurrency: 0,
-    });
-    expect(answers(run)).toEqual(['1', '2']);
-  });
-
   test('the loop asks a factory for one instance per call, also where its options are needed', async () => {
     let made = 0;
     const tools = new ToolRegistry().register(() => {

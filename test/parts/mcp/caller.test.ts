@@ -65,6 +65,17 @@ describe.each(Object.entries(ERAS))('%s', (era, options) => {
     });
   });
 
+  test('a scope that is wrong is reported, and its caller is refused', async () => {
+    const reported: unknown[] = [];
+    listening = await listen(registry, {
+      scope: ({ authInfo }) => ({ owner: new Map([['sub', authInfo?.extra?.sub]]) }),
+      onError: (error) => reported.push(error),
+    });
+    const ada = await connectAs('ada', options);
+    await expect(ada.callTool({ name: 'who_am_i' })).rejects.toThrow('could not be prepared');
+    expect(reported).toContainEqual(expect.objectContaining({ name: 'InvalidOptions' }));
+  });
+
   test('a policy decides by who calls, every time', async () => {
     listening = await listen(registry);
     const [ada, bob, nobody] = await Promise.all([

@@ -61,7 +61,7 @@ describe('write_tasks and read_tasks', () => {
     expect(await lastOf([read])).toBe('There are no tasks.');
     await tools.executeWithContext('write_tasks', { tasks: TASKS }, { owner: { user: 'u1', team: 't' } });
     const readOf = async (owner?: unknown) =>
-      (await tools.executeWithContext('read_tasks', {}, { owner })).forLLM;
+      (await tools.executeWithContext('read_tasks', {}, owner === undefined ? {} : { owner })).forLLM;
     expect(await readOf({ team: 't', user: 'u1' })).toBe(SHOWN);
     expect([await readOf({ user: 'u2' }), await readOf()]).toEqual([
       'There are no tasks.',

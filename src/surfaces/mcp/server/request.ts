@@ -10,9 +10,10 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import type { CallScope } from '../../../core/contract/call.js';
+import { type CallScope, SCOPE } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
+import { checkOptions } from '../../../core/errors/author-fault.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
@@ -113,6 +114,7 @@ export function rightsOf(request: McpRequest): CallerRights | Promise<CallerRigh
     return { tools: registry, scope: {}, principal: principal() };
   return prepare(request, async () => {
     const [tools, scope = {}] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
+    checkOptions(scope, SCOPE);
     return { tools, scope, principal: principal() };
   });
 }
