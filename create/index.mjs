@@ -20,11 +20,15 @@ const HELP = `npm create toolwright@latest [folder] -- [--template <name>]
 ${LIST}
 `;
 
+/** A wrong command line. */
+class UsageError extends Error {}
+
 try {
   await main();
 } catch (error) {
   console.error(`create-toolwright: ${error.message}`);
-  process.exitCode = 1;
+  const isUsage = error instanceof UsageError || String(error.code).startsWith('ERR_PARSE_ARGS');
+  process.exitCode = isUsage ? 2 : 1;
 }
 
 async function main() {
@@ -33,12 +37,24 @@ async function main() {
     options: { template: { type: 'string', short: 't' }, help: { type: 'boolean', short: 'h' } },
   });
   if (values.help) return void stdout.write(HELP);
+  if (positionals.length > 1)
+    throw new UsageError(`one folder, not ${positionals.length}: ${positionals.map(quoted).join(' ')}`);
   const { folder, template } = await choose(positionals[0], values.template);
   createProject(resolve(folder), template);
-  const steps = [`cd ${relative('', resolve(folder)) || '.'}`, 'npm install', 'npm start', 'npm test'];
+  const steps = [
+    `cd ${quoted(relative('', resolve(folder)) || '.')}`,
+    'npm install',
+    'npm start',
+    'npm test',
+  ];
   stdout.write(
     `Created ${folder} from the template ${template}.\n\n${steps.map((step) => `  ${step}\n`).join('')}`,
   );
+}
+
+/** A word for a shell. */
+function quoted(word) {
+  return /^[\w./\\:-]+$/.test(word) ? word : `"${word}"`;
 }
 
 /** Asks for what the command line does not contain; without a terminal, the defaults are used. */
@@ -59,7 +75,7 @@ async function choose(folder, template) {
 
 function checkTemplate(name) {
   if (!NAMES.includes(name))
-    throw new Error(`there is no template "${name}"; use one of ${NAMES.join(', ')}`);
+    throw new UsageError(`there is no template "${name}"; use one of ${NAMES.join(', ')}`);
 }
 
 function createProject(folder, template) {

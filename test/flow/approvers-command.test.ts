@@ -220,7 +220,7 @@ describe('toolwright runs answer', () => {
     command.write('Refund it\n');
     command.endInput();
     const { exitCode, stderr } = await command.ended();
-    expect(exitCode).toBe(0);
+    expect(exitCode).toBe(1);
     expect(stderr).toMatch(/owner is missing.*'refund'/);
   });
 });

@@ -44,7 +44,7 @@ import {
   STRING,
   UserFault,
 } from './command.js';
-import { TerminalTalk } from './terminal-talk.js';
+import { isAnswered, TerminalTalk } from './terminal-talk.js';
 
 /** The parts of a session that its commands use. */
 interface SessionParts {
@@ -242,9 +242,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   const { provider, model } = modelOf(values, config.options);
   const { toolboxes: open, files } = openFiles(config, folder, join(place, 'journal'));
   const toolboxes = inSandbox(open, values.sandbox);
-  const { input = process.stdin } = environment;
-  // Input from a file or a pipe cannot answer questions.
-  const isAnswered = values.interactive ?? ('isTTY' in input && input.isTTY === true);
+  const hasUser = isAnswered(environment, values.interactive);
   await using agent = await createAgent({
     ...(config.path === undefined ? {} : { configFile: config.path }),
     provider,
@@ -258,7 +256,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
     store: { sqlite: { path: join(place, 'session.sqlite') } },
     conversations: {
       leaseMs: 5_000,
-      onUnknown: isAnswered ? 'ask' : 'error',
+      onUnknown: hasUser ? 'ask' : 'error',
       ...(isRecord(config.options.conversations) && config.options.conversations),
       takesTurns: true,
     },
@@ -268,7 +266,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   const parts = { id, folder, files, environment, sessions, permissions };
   const usage = new SessionUsage(model);
   const isCompleted = await new TerminalTalk({
-    ...{ id, conversations, registry, environment, isAnswered, unanswered: 'refuse' },
+    ...{ id, conversations, registry, environment, isAnswered: hasUser },
     greeting: `session ${id}; /help lists the commands, /exit or end of input ends; Ctrl-C aborts a turn`,
     commands: {
       cost: { about: 'what the session has spent', run: () => environment.out(`${usage}\n`) },

@@ -3,7 +3,7 @@ import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 import { MemoryRunStore } from '../../durable/stores/index.js';
-import { notesOf } from '../../run/call/result-text.js';
+import { notesOf, storedResult } from '../../run/call/result-text.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import { Conversations } from '../../run/conversation/conversations.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
@@ -26,12 +26,13 @@ import {
   withModule,
 } from './open-module.js';
 import { Terminal } from './terminal.js';
-import { TerminalTalk } from './terminal-talk.js';
+import { isAnswered, TerminalTalk } from './terminal-talk.js';
 
 const CHAT_OPTIONS = {
   model: STRING,
   offline: FLAG,
   data: STRING,
+  interactive: FLAG,
 };
 
 type ChatOptions = LineValues<typeof CHAT_OPTIONS>;
@@ -52,15 +53,16 @@ export const command: Command = async (args, environment) => {
     const owned = withoutUndefined({ owner });
     const conversations = new Conversations({ store: new MemoryRunStore(), config, scope: () => scope });
     try {
-      await new TerminalTalk({
-        ...{ id: 'chat', conversations, registry, environment, owned, unanswered: 'abort' },
+      const isCompleted = await new TerminalTalk({
+        ...{ id: 'chat', conversations, registry, environment, owned },
+        isAnswered: isAnswered(environment, values.interactive),
         greeting: '/tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn',
         prompt: (text) => conversations.prompt('chat', text, owned),
       }).talk();
+      return isCompleted ? 0 : 1;
     } finally {
       await conversations.close();
     }
-    return 0;
   });
 };
 
@@ -117,7 +119,7 @@ export const callCommand: Command = async (args, environment) => {
       for (const note of notesOf(record)) environment.error(`toolwright: ${visibleLine(note)}\n`);
       environment.out(
         values.json
-          ? `${JSON.stringify({ status, ...result.toJSON() })}\n`
+          ? `${JSON.stringify({ status, ...storedResult(result) })}\n`
           : `${visibleText(result.forLLM)}\n`,
       );
       return result.isError ? 1 : 0;

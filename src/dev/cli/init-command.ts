@@ -194,8 +194,8 @@ async function generateFirst(tsconfig: string, { folder, out, error }: CommandEn
   };
   try {
     const warnings = await generateProject({ project: tsconfig }, folder, show);
-    if (warnings !== '') error(`${warnings}\n`);
-    if (!isGenerated) out(`\nExport a class with a @Tool method. Then run: npx ${generateLine(tsconfig)}\n`);
+    if (!isGenerated) out(`\n${warnings}\nExport one. Then run: npx ${generateLine(tsconfig)}\n`);
+    else if (warnings !== '') error(`${warnings}\n`);
   } catch (fault) {
     const reason = (fault as Error).message.replace(/^toolwright: /, '');
     out(`\nNothing is generated yet: ${reason}\nThen run: npx ${generateLine(tsconfig)}\n`);

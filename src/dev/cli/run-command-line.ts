@@ -84,7 +84,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     load: () => import('./generate-command.js'),
   },
   chat: {
-    usage: 'chat <module> [--model name | --offline] [--data json]',
+    usage: 'chat <module> [--model name | --offline] [--data json] [--interactive]',
     summary: 'a conversation over the tools of a built module, on the terminal',
     load: () => import('./chat-command.js'),
   },

@@ -25,10 +25,8 @@ interface TalkParts {
   readonly registry: ToolRegistry;
   /** Commands besides `/tools` and `/exit`; without any, all other lines are prompts. */
   readonly commands?: Readonly<Record<string, TalkCommand>>;
-  /** What to do with questions without an answer: refuse the calls, or abort the turn. */
-  readonly unanswered: 'refuse' | 'abort';
-  /** Whether a user can answer; otherwise every line is a prompt. Default: true. */
-  readonly isAnswered?: boolean;
+  /** Whether a user can answer; otherwise every line is a prompt, and questions are refused. */
+  readonly isAnswered: boolean;
   /** Options of answers. */
   readonly owned?: { readonly owner?: unknown };
   /** Names of the scopes of standing approvals. */
@@ -187,7 +185,7 @@ export class TerminalTalk {
 
   /** Asks for answers to the pending calls. */
   async #answer({ pending }: ConversationView): Promise<void> {
-    const { conversations, id, owned, isAnswered = true } = this.#parts;
+    const { conversations, id, owned, isAnswered } = this.#parts;
     for (const { callId } of pending) this.#asked.add(callId);
     this.#ended = Promise.withResolvers();
     const answers = isAnswered ? await this.#terminal.askAll(pending, this.#ended.promise) : undefined;
@@ -205,15 +203,10 @@ export class TerminalTalk {
   }
 
   async #giveUp(pending: readonly PendingCall[]): Promise<void> {
-    const { conversations, id, unanswered } = this.#parts;
-    if (unanswered === 'abort') {
-      await conversations.abort(id);
-      await this.#settled();
-      throw new Error('aborted: nothing was answered');
-    }
+    const { conversations, id, owned } = this.#parts;
     const view = await conversations.snapshot(id);
     // Otherwise, the turn was aborted meanwhile.
-    if (view?.status === 'suspended') await conversations.answer(id, pending.map(refusalOf));
+    if (view?.status === 'suspended') await conversations.answer(id, pending.map(refusalOf), owned);
   }
 
   /** Runs the command of a line; returns false if the line is a prompt. */
@@ -239,6 +232,11 @@ export class TerminalTalk {
   #report(text: string): void {
     this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
   }
+}
+
+/** Whether lines of the input are answers: a pipe or a file has prompts only, unless `--interactive` is given. */
+export function isAnswered({ input = process.stdin }: CommandEnvironment, interactive?: boolean): boolean {
+  return interactive ?? ('isTTY' in input && input.isTTY === true);
 }
 
 /** The answer without a user: a refusal, or, for a call that may have been executed, that its outcome is unknown. */

@@ -10,10 +10,13 @@ test('toolwright call prints the result of one call', async () => {
   expect(await call('add', '{"a":1,"b":"2"}')).toEqual({ code: 0, out: '3\n', error: '' });
 });
 
-test('toolwright call prints the result as JSON for scripts', async () => {
+test('toolwright call prints the result as JSON for scripts, with the names of `runs show --json`', async () => {
   const { code, out } = await call('add', '{"a":1,"b":2}', '--json');
   expect(code).toBe(0);
-  expect(JSON.parse(out)).toMatchObject({ status: 'success', for_llm: '3', is_error: false });
+  expect(JSON.parse(out)).toEqual({
+    ...{ status: 'success', forLLM: '3' },
+    ...{ silent: false, isError: false, async: false },
+  });
 });
 
 test('toolwright call names the arguments that the tool does not have on the error output', async () => {

@@ -25,7 +25,7 @@ test('toolwright chat streams answers, shows progress as bars, and ends with its
 });
 
 test('toolwright chat asks for approvals: yes, no with a reason, edited', async () => {
-  await using process = chat();
+  await using process = chat('--interactive');
   process.write('pay {"amount":5}\n');
   await process.said(/Run pay\?/);
   process.write('y\n');
@@ -41,7 +41,7 @@ test('toolwright chat asks for approvals: yes, no with a reason, edited', async 
 });
 
 test('toolwright chat aborts a turn on Ctrl-C, and the conversation goes on with a whole history', async () => {
-  await using process = chat();
+  await using process = chat('--interactive');
   process.write('hang\n');
   await process.said(/it hangs/);
   process.send('SIGINT');
@@ -66,13 +66,23 @@ test('toolwright chat ends on Ctrl-C where no turn runs', async () => {
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright chat gives up a question that nobody answers', async () => {
+test('toolwright chat takes every line of a pipe as a prompt, and refuses what nobody can answer', async () => {
   await using process = chat();
+  process.write('pay {"amount":5}\ncopy_files\n');
+  process.endInput();
+  const { exitCode, stdout, stderr } = await process.ended();
+  expect(stderr).toContain('? approval: pay {"amount":5}');
+  expect(stdout).toMatch(/It says: .*nobody is there.*It says: .*copied/s);
+  expect(exitCode).toBe(0);
+});
+
+test('toolwright chat --interactive refuses a question at the end of its input', async () => {
+  await using process = chat('--interactive');
   process.write('pay {"amount":5}\n');
   process.endInput();
-  const { exitCode, stderr } = await process.ended();
+  const { exitCode, stdout } = await process.ended();
+  expect(stdout).toMatch(/It says: .*nobody is there/);
   expect(exitCode).toBe(0);
-  expect(stderr).toContain('[aborted');
 });
 
 test('toolwright chat says what it lacks', async () => {

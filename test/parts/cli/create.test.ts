@@ -1,23 +1,42 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { runNode } from '../../processes/run-node.js';
 import { ROOT } from '../../structure/repository.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-create-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const create = (...args: readonly string[]) => runNode([join(ROOT, 'create/index.mjs'), ...args], { folder });
 
 test.each(['nestjs', ''])(
   'npm create toolwright refuses the template %j, and names those that exist',
   (name) => {
-    const folder = mkdtempSync(join(tmpdir(), 'toolwright-create-'));
-    try {
-      const run = runNode([join(ROOT, 'create/index.mjs'), 'shop', '--template', name], { folder });
-      expect(run).toEqual({
-        exitCode: 1,
-        stdout: '',
-        stderr: `create-toolwright: there is no template "${name}"; use one of basic, nest, mcp, chat, agent\n`,
-      });
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    expect(create('shop', '--template', name)).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: `create-toolwright: there is no template "${name}"; use one of basic, nest, mcp, chat, agent\n`,
+    });
   },
 );
+
+test('npm create toolwright refuses a second folder and an unknown option, and creates nothing', () => {
+  expect(create('shop', 'my shop')).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: 'create-toolwright: one folder, not 2: shop "my shop"\n',
+  });
+  expect(create('shop', '--tmplate', 'mcp')).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test('npm create toolwright prints the folder as a shell reads it, and ends with 1 if it is not empty', () => {
+  expect(create('My Shop')).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('cd "My Shop"\n') });
+  expect(create('My Shop')).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is not empty') });
+});
