@@ -176,8 +176,8 @@ interface PromptOptions {
 /** An earlier prompt with its messages. It grows with its history, because copies would cost more than the new messages. */
 interface KnownPrompt extends PromptOptions {
   readonly prompt: LanguageModelV4Message[];
-  /** The converted messages, and their contents, in lists of their own: a long history is compared at each request. */
   readonly messages: Message[];
+  /** Only of prompts, which an application may change in place; a run writes the others. */
   readonly contents: unknown[];
   /** Lengths of the prompt after each message. */
   readonly ends: number[];
@@ -206,12 +206,18 @@ export async function toPrompt(
   const { prompt, messages: converted, contents, ends } = current;
   const most = Math.min(converted.length, messages.length);
   let same = 0;
-  while (same < most && converted[same] === messages[same] && contents[same] === messages[same]?.content)
+  while (
+    same < most &&
+    converted[same] === messages[same] &&
+    (contents[same] === undefined || contents[same] === messages[same]?.content)
+  )
     same += 1;
   // Following results are merged into the same message.
   while (same > 0 && messages[same]?.role === 'tool') same -= 1;
-  for (const list of [converted, contents, ends]) list.length = same;
-  prompt.length = ends.at(-1) ?? 0;
+  if (same < converted.length) {
+    for (const list of [converted, contents, ends]) list.length = same;
+    prompt.length = ends.at(-1) ?? 0;
+  }
   for (let index = same; index < messages.length; index += 1) {
     const message = messages[index] as Message;
     if (message.role === 'tool')
@@ -224,7 +230,7 @@ export async function toPrompt(
       prompt.push({ role: 'user', content: await userParts(message, model) });
     else prompt.push({ role: 'system', content: message.content });
     converted.push(message);
-    contents.push(message.content);
+    contents.push(message.role === 'assistant' || message.role === 'tool' ? undefined : message.content);
     ends.push(prompt.length);
   }
   knownPrompts.set(first, current);

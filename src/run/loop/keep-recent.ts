@@ -1,5 +1,6 @@
 import type { Message, ToolMessage } from '../../core/contract/llm-provider.js';
 import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { cached } from '../../core/kernel/cached.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { COUNT_LIMIT, LIMIT, optionTable } from '../../core/kernel/options.js';
 
@@ -19,6 +20,8 @@ const OPTIONS = optionTable<KeepRecentOptions>('keepRecent', {
   maxResultChars: LIMIT,
 });
 
+type KeepRecent = (messages: readonly Message[]) => readonly Message[];
+
 /**
  * A `compactHistory` that keeps the end of the history: all system messages, and the last turns or as much as fits
  * into a number of tokens. Old tool results are cut first, with a note. A call stays with its answers. The last user
@@ -35,14 +38,14 @@ const OPTIONS = optionTable<KeepRecentOptions>('keepRecent', {
  * const run = await runToolLoop({ provider, model, tools, compactHistory }, messages);
  * ```
  */
-export function keepRecent(options: KeepRecentOptions): (messages: readonly Message[]) => readonly Message[] {
+export function keepRecent(options: KeepRecentOptions): KeepRecent {
   const fix = 'keepRecent({ tokens: 60_000 })';
   const none = { where: 'keepRecent', option: '', problem: 'neither turns nor tokens is set', fix };
   const isEmpty = isRecord(options) && Object.values(options).every((value) => value === undefined);
   refuseOptions([...invalidOptions(options, OPTIONS), ...(isEmpty ? [none] : [])]);
   /** By the first message of each history: if it has grown, only the new part is read. */
   const known = new WeakMap<Message, RecentHistory>();
-  return (messages) => {
+  const keep: KeepRecent = (messages) => {
     const [first] = messages;
     if (first === undefined) return [];
     let history = known.get(first);
@@ -50,14 +53,15 @@ export function keepRecent(options: KeepRecentOptions): (messages: readonly Mess
       history = new RecentHistory(options);
       known.set(first, history);
     }
-    const kept = history.follow(messages);
-    keptFrom.set(kept, messages);
-    return kept;
+    return history.follow(messages).slice();
   };
+  const ofRuns = new WeakMap<readonly Message[], RecentHistory>();
+  keptOf.set(keep, (history) => cached(ofRuns, history, () => new RecentHistory(options)).follow(history));
+  return keep;
 }
 
-/** The source history of compacted messages: if the source is valid, the compacted one is too. */
-export const keptFrom = new WeakMap<readonly Message[], readonly Message[]>();
+/** The same for histories that only grow, as a run's: they are neither compared nor copied, and what is kept is valid. */
+export const keptOf = new WeakMap<object, KeepRecent>();
 
 /** Messages that are kept or dropped together: a message, or one with calls and its answers. */
 interface Unit {
@@ -113,7 +117,7 @@ class RecentHistory {
     return true;
   }
 
-  /** Adds new units, and returns the kept messages. */
+  /** Adds new units, and returns the kept messages: a list that only grows, until another replaces it. */
   follow(messages: readonly Message[]): readonly Message[] {
     for (let from = this.#followed.length, to = from; from < messages.length; from = to) {
       to = from + 1;
@@ -130,7 +134,7 @@ class RecentHistory {
         index < this.#cutBefore ? cut : messages,
       );
     }
-    return this.#messages.slice();
+    return this.#messages;
   }
 
   #add(messages: readonly Message[]): void {

@@ -155,6 +155,9 @@ export class SentMessages {
   /** Absent as long as the history can be sent unchanged. */
   #sent: Message[] | undefined;
   #looked = 0;
+  /** The tokens of the first messages to send, and the number of these messages. */
+  #tokens = 0;
+  #counted = 0;
   /** The list that was read last, so far. */
   #source: readonly Message[];
   #isItemsReported = false;
@@ -176,6 +179,8 @@ export class SentMessages {
       this.#key = key;
       this.#sent = undefined;
       this.#looked = 0;
+      this.#tokens = 0;
+      this.#counted = 0;
     }
     this.#source = messages;
     for (; this.#looked < messages.length; this.#looked += 1) {
@@ -185,6 +190,14 @@ export class SentMessages {
       this.#sent?.push(sent);
     }
     return this.#sent ?? messages;
+  }
+
+  /** The tokens of the messages that were requested last: only new messages are counted. */
+  tokens(tokensOf: (message: Message) => number): number {
+    const messages = this.#sent ?? this.#source;
+    for (; this.#counted < this.#looked; this.#counted += 1)
+      this.#tokens += tokensOf(messages[this.#counted] as Message);
+    return this.#tokens;
   }
 
   #isContinuedBy(messages: readonly Message[]): boolean {

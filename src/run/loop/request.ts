@@ -35,7 +35,7 @@ import {
   streamWhole,
 } from './ask-model.js';
 import type { ToolLoopResult } from './events.js';
-import { keptFrom } from './keep-recent.js';
+import { keptOf } from './keep-recent.js';
 import { addUsage, HistoryScope, type LoopRun, usageSince, type Writable } from './loop-run.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
@@ -343,10 +343,10 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
     const settings =
       prepareStep && (await settingsOf(prepareStep, { ...known, messages: messages.slice(), model }));
     if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
+    const kept = keptOf.get(compactHistory)?.(messages);
+    if (kept !== undefined) return { ...settings, messages: kept };
     const asked = settings?.model ?? model;
-    const given = messages.slice();
-    const compacted = await compactHistory(given, { ...known, model: asked });
-    if (keptFrom.get(compacted) === given) return { ...settings, messages: compacted };
+    const compacted = await compactHistory(messages.slice(), { ...known, model: asked });
     const { messages: carried, repairs } = compactedHistory(compacted, messages);
     run.sent.reportRepairs(repairs);
     return { ...settings, messages: carried };

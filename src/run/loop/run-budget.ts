@@ -40,6 +40,7 @@ import {
   WORDS,
 } from './budget-accounts.js';
 import type { LoopEnd } from './events.js';
+import type { SentMessages } from './messages.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 import { storeFailed, wrongConfig } from './run-errors.js';
@@ -97,7 +98,6 @@ export class RunBudget {
   readonly #granting: readonly Account[];
   readonly #ledger: BudgetLedger | undefined;
   readonly #isPriced: boolean;
-  readonly #requestTokens = new RequestTokens();
   /** Calls and their costs in billionths. */
   readonly #tools = new Map<string, { calls: number; cost: number }>();
   readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
@@ -207,13 +207,13 @@ export class RunBudget {
 
   /** Makes a request if the budget allows it; `ask` makes it, with everything else around it. */
   async ask(
-    run: { readonly usage: Usage },
+    run: { readonly usage: Usage; readonly sent: SentMessages },
     question: ModelQuestion,
     ask: (question: ModelQuestion) => Promise<Reply>,
   ): Promise<Reply> {
     let before: ReservedRequest | undefined;
     try {
-      const reserving = this.#reserveRequest(question.request);
+      const reserving = this.#reserveRequest(question.request, run.sent);
       before = reserving instanceof Promise ? await reserving : reserving;
     } catch (cause) {
       // A mistake of the run's author is not a failure of the provider.
@@ -253,10 +253,10 @@ export class RunBudget {
    *
    * @throws InvalidOptionsError (521) for the first request of a run, if the budget was never enough for it.
    */
-  #reserveRequest(request: LLMRequest): MaybeLater<ReservedRequest | undefined> {
+  #reserveRequest(request: LLMRequest, sent: SentMessages): MaybeLater<ReservedRequest | undefined> {
     const { countTokens } = this.#budget;
     const { model } = request;
-    const counted = countTokens === undefined ? this.#requestTokens.of(request) : countTokens(request);
+    const counted = countTokens === undefined ? requestTokens(request, sent) : countTokens(request);
     const inputTokens = Math.max(0, Math.ceil(counted));
     const { unasked, most } = this.#outputOf(request);
     const least = Math.min(USEFUL_OUTPUT_TOKENS, most);
@@ -580,30 +580,11 @@ function framedTokens(part: object): number {
   return FRAME_TOKENS + tokensIn(JSON.stringify(part));
 }
 
-/**
- * Estimates the tokens of the requests of a run, rather too high than too low. A request usually continues the last
- * one.
- */
-class RequestTokens {
-  #messages: readonly Message[] = [];
-  /** Tokens up to and including each message. */
-  readonly #sums: number[] = [];
-
-  of({ messages, tools = [], responseFormat }: LLMRequest): number {
-    const sums = this.#sums;
-    let same = 0;
-    while (same < sums.length && messages[same] === this.#messages[same]) same += 1;
-    sums.length = Math.min(same, messages.length);
-    let total = sums.at(-1) ?? 0;
-    for (let index = sums.length; index < messages.length; index += 1) {
-      total += tokensOf(messages[index] as Message);
-      sums.push(total);
-    }
-    this.#messages = messages;
-    let tokens = FRAME_TOKENS + total;
-    for (const tool of tools) tokens += tokensOf(tool);
-    return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
-  }
+/** Estimates the tokens of a request, rather too high than too low. */
+function requestTokens({ tools = [], responseFormat }: LLMRequest, sent: SentMessages): number {
+  let tokens = FRAME_TOKENS + sent.tokens(tokensOf);
+  for (const tool of tools) tokens += tokensOf(tool);
+  return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
 }
 
 /** Other characters than ASCII may take a token each, and rare ones several: their bytes are counted. */
