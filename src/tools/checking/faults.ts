@@ -134,7 +134,7 @@ function describeText({ keyword, message, given, schema, data }: SchemaError): s
 }
 
 /** The message of a union: its tags, values or types, or that no branch matches. */
-function describeUnion({ instancePath, data, given }: SchemaError, schema: JsonSchema): PlacedFault {
+function describeUnion({ instancePath, data, given, message }: SchemaError, schema: JsonSchema): PlacedFault {
   const branches = given as readonly JsonSchema[];
   const at = placeOf(instancePath);
   const chosen = unionChooser(branches, schema)(data);
@@ -146,8 +146,28 @@ function describeUnion({ instancePath, data, given }: SchemaError, schema: JsonS
   if (values !== undefined && !values.includes(data)) return choice(at, data, values);
   const types = branchTypes(branches, schema);
   return types.length === 0 || types.some((type) => isOfType(data, type))
-    ? at(undefined, 'must have one of the forms that the schema allows')
+    ? at(undefined, message + formsOf(branches, schema))
     : wrongType(at, types, data);
+}
+
+/** The forms of a union, such as `: { id, note? } or string`; empty if that says nothing. */
+function formsOf(branches: readonly JsonSchema[], root: JsonSchema): string {
+  return cached(formTexts, branches, () => {
+    const forms = new Set(branches.map((branch) => formOf(resolveReference(branch, root))));
+    return forms.size < 2 || forms.has(undefined) ? '' : `: ${[...forms].join(' or ')}`;
+  });
+}
+
+const formTexts = new WeakMap<readonly JsonSchema[], string>();
+
+function formOf({ properties, required = [], format, ...schema }: JsonSchema): string | undefined {
+  const names = [...new Set([...Object.keys(properties ?? {}), ...required])];
+  if (names.length > 0)
+    return `{ ${names.map((name) => (required.includes(name) ? name : `${name}?`)).join(', ')} }`;
+  const values = schema.const === undefined ? schema.enum : [schema.const];
+  if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(' or ');
+  const types = [schema.type ?? []].flat().join(' or ');
+  return types === '' || format === undefined ? types || undefined : `${types} of format "${format}"`;
 }
 
 /** Creates a fault at a path, or at a key in it. */

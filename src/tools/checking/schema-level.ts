@@ -180,6 +180,26 @@ function byTag(candidates: readonly Candidate[], { property, values }: Tag): Cho
   };
 }
 
+/**
+ * The index of the branch that a refused value is closest to: the only one of its type, or the one with most of an
+ * object's keys and fewest missing ones; -1 if no branch is closest.
+ */
+export function closestBranch(branches: readonly JsonSchema[], root: JsonSchema, value: unknown): number {
+  const schemas = branches.map((branch) => resolveReference(branch, root));
+  const scores = schemas.map((schema) => {
+    const { type, const: only, enum: values, properties = {}, required = [] } = schema;
+    const isMeant = type === undefined || [type].flat().some((name) => isOfType(value, name));
+    // The fault of the union lists the values.
+    if (!isMeant || only !== undefined || values !== undefined) return Number.NEGATIVE_INFINITY;
+    if (!isRecord(value)) return 0;
+    const named = Object.keys(value).filter((key) => Object.hasOwn(properties, key) || required.includes(key));
+    return named.length - required.filter((key) => !Object.hasOwn(value, key)).length;
+  });
+  const best = Math.max(...scores);
+  const index = scores.indexOf(best);
+  return best > Number.NEGATIVE_INFINITY && scores.lastIndexOf(best) === index ? index : -1;
+}
+
 /** The JSON types that the branches of a union allow together; empty if a branch states no type. */
 export function branchTypes(branches: readonly JsonSchema[], root: JsonSchema): readonly string[] {
   const types = branches.map((branch) => [resolveReference(branch, root).type ?? []].flat());

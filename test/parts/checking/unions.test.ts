@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
+import { schemaCheck } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 import { createChecker, toldFaults } from './reported-faults.js';
 
 const FIRST = "Validation failed for tool 'search':";
@@ -85,8 +86,78 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     const id = { anyOf: [{ type: 'integer', minimum: 5 }, { type: 'boolean' }] };
     expect(toldFaults({ type: 'object', properties: { id } }, { id: 3 })).toEqual([
       FIRST,
-      '  - id: must have one of the forms that the schema allows',
+      '  - id: must have one of the forms that the schema allows: integer or boolean',
+      '  - id: must be >= 5',
     ]);
+  });
+
+  describe('without a tag', () => {
+    const text = { type: 'string' };
+    const byMail = { type: 'object', properties: { email: text, name: text }, required: ['email'] };
+    const byId = { type: 'object', properties: { id: { type: 'integer' }, since: text }, required: ['id'] };
+    const forms =
+      'must have one of the forms that the schema allows: { email, name? } or { id, since? } or array';
+    const schema: JsonSchema = {
+      type: 'object',
+      $defs: { byId },
+      properties: {
+        user: { anyOf: [byMail, { $ref: '#/$defs/byId' }, { type: 'array', items: text, minItems: 2 }] },
+      },
+    };
+
+    test.each<[unknown, readonly string[]]>([
+      [{ id: 'x' }, ['user.id: must be integer']],
+      [{ since: 'today' }, ['user.id: is required']],
+      [{ email: 5, name: 'Ada' }, ['user.email: must be string']],
+      [['x'], ['user: must have at least 2 items']],
+      [{}, []],
+      [{ since: 'today', name: 'Ada' }, []],
+    ])('%j is told every form, and what is wrong in the closest, if one is', (user, wrong) => {
+      const expected = [forms, ...wrong].map((line) => `  - ${line.startsWith('user') ? '' : 'user: '}${line}`);
+      expect(toldFaults(schema, { user })).toEqual([FIRST, ...expected]);
+    });
+
+    test('branches that only require keys are forms too', () => {
+      const root = {
+        type: 'object',
+        properties: { id: text, email: text },
+        anyOf: [{ required: ['id'] }, { required: ['email'] }],
+      };
+      expect(toldFaults(root, {})).toEqual([
+        FIRST,
+        '  - must have one of the forms that the schema allows: { id } or { email }',
+      ]);
+    });
+
+    test('a long chain of unions in unions is told in a time that grows with its length', () => {
+      const chain: JsonSchema = {
+        type: 'object',
+        $defs: {
+          Node: {
+            anyOf: [
+              { type: 'object', properties: { next: { $ref: '#/$defs/Node' } }, required: ['next'] },
+              { type: 'string' },
+            ],
+          },
+        },
+        properties: { first: { $ref: '#/$defs/Node' } },
+      };
+      let reads = 0;
+      const nodeOf = (depth: number): object =>
+        Object.defineProperty({}, 'next', {
+          enumerable: true,
+          get: () => {
+            reads += 1;
+            return depth === 0 ? 5 : nodeOf(depth - 1);
+          },
+        });
+      const readsOf = (depth: number) => {
+        reads = 0;
+        expect(schemaCheck(chain)({ first: nodeOf(depth) })).toHaveLength(2);
+        return reads;
+      };
+      expect(readsOf(200)).toBeLessThan(3 * readsOf(100));
+    });
   });
 
   test('what `not` forbids is forbidden whatever stands beside it', () => {
@@ -177,7 +248,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     const schema = { type: 'object', properties: { n: { oneOf: [{ minimum: 1 }, { minimum: 2 }] } } };
     expect(toldFaults(schema, { n: 3 })).toEqual([
       FIRST,
-      '  - n: must have one of the forms that the schema allows',
+      '  - n: must have only one of the forms that the schema allows',
     ]);
   });
 

@@ -5,7 +5,7 @@ import { canonicalJson, type Fields, isObject, pointerStep } from '../../../core
 import { findReference } from '../../schema/find-reference.js';
 import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { formatTest, patternOf } from '../formats.js';
-import { typeTest, unionChooser } from '../schema-level.js';
+import { closestBranch, typeTest, unionChooser } from '../schema-level.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** Creates the part for a keyword of a schema. */
@@ -442,6 +442,7 @@ class Run {
   /** Absent if only the result is needed; validation then stops at the first error. */
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
+  #isInClosest = false;
 
   constructor({ isReporting, isTracking }: { readonly isReporting: boolean; readonly isTracking: boolean }) {
     this.#errors = isReporting ? [] : undefined;
@@ -487,6 +488,14 @@ class Run {
     const fits = validate(value, this, seen);
     this.#errors = errors;
     return fits;
+  }
+
+  /** Reports the errors of a branch of a union. Unions in it report no branch, so that no value is validated often. */
+  reportClosest(value: unknown, validate: Validator | undefined): void {
+    if (validate === undefined || this.#isInClosest) return;
+    this.#isInClosest = true;
+    validate(value, this, this.track());
+    this.#isInClosest = false;
   }
 
   /** Reports that a value does not match. */
@@ -849,13 +858,12 @@ function condition(part: Part): Validator {
 
 /**
  * `anyOf` or `oneOf`. If the value determines its branch, only that branch runs and reports errors. Otherwise all
- * branches run, and their errors are discarded.
+ * branches run, and only the closest one, if there is one, reports errors.
  */
 function union(part: Part): Validator {
   const branches = part.given as readonly JsonSchema[];
   const validates = branches.map((branch) => part.validatorOf(branch));
   const choose = unionChooser(branches, part.root);
-  const complaint = { message: `must match a schema in ${part.keyword}` };
   const isOneOf = part.keyword === 'oneOf';
   return (value, run, seen) => {
     const chosen = choose(value);
@@ -870,7 +878,12 @@ function union(part: Part): Validator {
       // Every matching branch of `anyOf` contributes its evaluated properties.
       if (isOneOf ? fitting > 1 : seen === undefined) break;
     }
-    return (isOneOf ? fitting === 1 : fitting > 0) || run.refuse(value, part, complaint);
+    if (isOneOf ? fitting === 1 : fitting > 0) return true;
+    const message = `must have ${fitting > 1 ? 'only ' : ''}one of the forms that the schema allows`;
+    run.refuse(value, part, { message });
+    if (run.isReporting && fitting === 0 && chosen.kind === 'unclear')
+      run.reportClosest(value, validates[closestBranch(branches, part.root, value)]);
+    return false;
   };
 }
 
