@@ -192,7 +192,9 @@ export function closestBranch(branches: readonly JsonSchema[], root: JsonSchema,
     // The fault of the union lists the values.
     if (!isMeant || only !== undefined || values !== undefined) return Number.NEGATIVE_INFINITY;
     if (!isRecord(value)) return 0;
-    const named = Object.keys(value).filter((key) => Object.hasOwn(properties, key) || required.includes(key));
+    const named = Object.keys(value).filter(
+      (key) => Object.hasOwn(properties, key) || required.includes(key),
+    );
     return named.length - required.filter((key) => !Object.hasOwn(value, key)).length;
   });
   const best = Math.max(...scores);

@@ -113,7 +113,9 @@ describe('ToolRegistry.invoke: faults of unions', () => {
       [{}, []],
       [{ since: 'today', name: 'Ada' }, []],
     ])('%j is told every form, and what is wrong in the closest, if one is', (user, wrong) => {
-      const expected = [forms, ...wrong].map((line) => `  - ${line.startsWith('user') ? '' : 'user: '}${line}`);
+      const expected = [forms, ...wrong].map(
+        (line) => `  - ${line.startsWith('user') ? '' : 'user: '}${line}`,
+      );
       expect(toldFaults(schema, { user })).toEqual([FIRST, ...expected]);
     });
 
