@@ -6,11 +6,14 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parse } from 'acorn';
 import { build } from 'esbuild';
 import { buildPage } from './src/surfaces/inspector/page/build.mjs';
 
 const root = fileURLToPath(new URL('.', import.meta.url));
-const { exports, bin, engines } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+const { version, exports, bin, engines } = JSON.parse(
+  readFileSync(new URL('package.json', import.meta.url), 'utf8'),
+);
 const doors = [...Object.values(exports), ...Object.values(bin)].filter((path) => path.endsWith('.js'));
 
 rmSync(new URL('dist', import.meta.url), { recursive: true, force: true });
@@ -27,17 +30,20 @@ try {
 }
 // Modules that the same doors need share a chunk, so that what the root is made of would lie in two dozen of them,
 // and a file costs more than its bytes. Whoever imports one of these imports the root too: they load all of it.
-const besideRoot = {
-  name: 'beside-root',
+const sources = {
+  name: 'sources',
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
       /[\\/](?:agent|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
       /[\\/](?:agent-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|connect-server|sign-in|agent-options)\.js$/;
-    const filter = new RegExp(`${others.source}|${commands.source}`);
-    // On the first line: the lines of the source map stay what they are.
-    onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
+    const besideRoot = new RegExp(`${others.source}|${commands.source}`);
+    onLoad({ filter: /\.js$/ }, async ({ path }) => {
+      const text = withPureConstants(await readFile(path, 'utf8'));
+      // On the first line: the lines of the source map stay what they are.
+      return { contents: besideRoot.test(path) ? `import ${door}; ${text}` : text };
+    });
   },
 };
 // What `require` loads on first use stays CommonJS, a file each: a user's bundler leaves out those that are not used.
@@ -88,7 +94,7 @@ const nodeVersion = {
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: doors,
-  plugins: [besideRoot, commonModules, reflectMetadata, nodeVersion],
+  plugins: [sources, commonModules, reflectMetadata, nodeVersion],
   outbase: 'dist',
   outdir: 'dist',
   allowOverwrite: true,
@@ -97,6 +103,7 @@ const { metafile } = await build({
   format: 'esm',
   platform: 'node',
   packages: 'external',
+  define: { TOOLWRIGHT_VERSION: JSON.stringify(version) },
   target: `node${engines.node.replace(/[^\d.]/g, '')}`,
   chunkNames: 'chunks/[name]-[hash]',
   // Names stay, and so do lines: Node shows the line of an uncaught error.
@@ -121,7 +128,41 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   // The command asks by itself.
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
-  await writeFile(file, withClassNames(withDotsInFront(withOwnLines(text))));
+  await writeFile(file, withPureMarks(withClassNames(withDotsInFront(withOwnLines(text)))));
+}
+
+/**
+ * Creates constants in functions, which `withPureMarks` marks as free of effects; a single call is marked itself. A
+ * user's bundler does not see that otherwise, and a chunk has constants of many modules: it would keep them all.
+ */
+function withPureConstants(text) {
+  const { body } = parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true });
+  return body
+    .map((statement) => statement.declaration ?? statement)
+    .flatMap(({ kind, declarations }) => (kind === 'const' ? declarations : []))
+    .filter(({ init }) => mayHaveEffects(isCall(init) ? init.arguments : init))
+    .reduceRight((changed, { init: { start, end } }) => {
+      return `${changed.slice(0, start)}(() => (${changed.slice(start, end)}))()${changed.slice(end)}`;
+    }, text);
+}
+
+/** What is inside of a function runs later. */
+function mayHaveEffects(node) {
+  if (/Function|Class/.test(node?.type)) return false;
+  if (isCall(node) || /^(?:Member|Spread|TaggedTemplate)E/.test(node?.type)) return true;
+  return typeof node === 'object' && Object.values(node ?? {}).some(mayHaveEffects);
+}
+
+function isCall(node) {
+  return /^(?:Call|New)Expression$/.test(node?.type);
+}
+
+/** Only what modules declare is `var` here. esbuild omits such comments where it minifies. */
+function withPureMarks(text) {
+  return text.replaceAll(
+    /\bvar\s[\w$]+=\s*(?=\(\(\)=>|(?!async|function)(?:new\s)?[\w$.]+\()/g,
+    '$&/* @__PURE__ */',
+  );
 }
 
 /** Types that no entry point leads to are a third of all, and nobody can import them. */

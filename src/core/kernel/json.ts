@@ -19,6 +19,14 @@ export function filterFields<Value>(
   return Object.fromEntries(Object.entries(fields).filter(([name, value]) => isKept(name, value)));
 }
 
+/** An object without some of its fields. */
+export function omitFields<Of extends object, Name extends keyof Of>(
+  fields: Of,
+  ...names: readonly Name[]
+): Omit<Of, Name> {
+  return filterFields(fields as never, (name) => !names.includes(name as never)) as never;
+}
+
 /** An object with the same names and other values. */
 export function mapFields<Value, Mapped>(
   fields: Readonly<Record<string, Value>>,

@@ -11,7 +11,7 @@ import { type Command, type CommandEnvironment, onEnd } from './command.js';
 import { generateAgain, readIfThere, readTarget } from './generate-command.js';
 import { readInspectLine, refusePort } from './inspect-command.js';
 import { modulePath } from './open-module.js';
-import { packageFile } from './package-manifest.js';
+import { packageFile } from './package-file.js';
 import { type Watched, watchProject } from './watch-project.js';
 
 /** A fixed port, so that an open page works after a restart. */

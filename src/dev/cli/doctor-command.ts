@@ -34,7 +34,7 @@ import {
 } from './generate-command.js';
 import { NO_TOOLS, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
-import { packageManifest } from './package-manifest.js';
+import { packageFile } from './package-file.js';
 
 const OPTIONS = { ...TARGET_OPTIONS, store: STRING, module: STRING };
 
@@ -114,7 +114,9 @@ function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: strin
 
 /** Checks installed peers; all peers are optional. */
 function* examinePeers(folder: string): Generator<Diagnosis> {
-  const { peerDependencies } = packageManifest();
+  const { peerDependencies } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
+    readonly peerDependencies: Readonly<Record<string, string>>;
+  };
   const fitting: string[] = [];
   for (const [name, range] of Object.entries(peerDependencies)) {
     const version = installedVersion(name, folder);

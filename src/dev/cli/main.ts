@@ -1,6 +1,9 @@
 #!/usr/bin/env node
 import { oldNode } from '../../core/kernel/node-version.js';
 
+/** The version of this package; the build replaces it. */
+declare const TOOLWRIGHT_VERSION: string;
+
 // The reader closed the pipe, as `head` does; the rest of the output is not needed.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -9,7 +12,13 @@ for (const stream of [process.stdout, process.stderr])
   });
 
 const problem = oldNode();
-if (problem === undefined) {
+const args = process.argv.slice(2);
+if (problem !== undefined) {
+  process.stderr.write(`${problem}\n`);
+  process.exitCode = 1;
+} else if (args[0] === '--version' || args[0] === '-v') {
+  process.stdout.write(`${TOOLWRIGHT_VERSION}\n`);
+} else {
   // Imported after the version check: an older Node may be unable to load the commands.
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
@@ -18,16 +27,13 @@ if (problem === undefined) {
   const over = new AbortController();
   process.once('disconnect', () => over.abort());
   process.channel?.unref();
-  process.exitCode = await runCommandLine(process.argv.slice(2), {
+  process.exitCode = await runCommandLine(args, {
     folder: process.cwd(),
     out: (text) => process.stdout.write(text),
     error: (text) => process.stderr.write(text),
     isTerminal: process.stderr.isTTY === true,
     signal: over.signal,
   });
-} else {
-  process.stderr.write(`${problem}\n`);
-  process.exitCode = 1;
 }
 
 /** A database or timer that a loaded module leaves open must not keep the process alive. */

@@ -1,8 +1,13 @@
-import { parseArgs } from 'node:util';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
-import { type Command, type CommandEnvironment, installAdvice, UserFault } from './command.js';
-import { packageManifest } from './package-manifest.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  installAdvice,
+  parseOptions,
+  UserFault,
+} from './command.js';
 
 interface ListedCommand {
   readonly usage: string;
@@ -173,14 +178,9 @@ export async function runCommandLine(
 }
 
 function answerFlags(args: readonly string[], { out, error }: CommandEnvironment): number {
-  const { values } = parseArgs({
-    args: [...args],
-    options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
-  });
-  if (values.version) out(`${packageManifest().version}\n`);
-  else if (values.help) out(help());
-  else error(help());
-  return values.version || values.help ? 0 : 2;
+  const { help: isAsked } = parseOptions(args, { help: { ...FLAG, short: 'h' } });
+  (isAsked ? out : error)(help());
+  return isAsked ? 0 : 2;
 }
 
 /** The first sentence of an error of `parseArgs` explains what is wrong with the command line. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../../core/kernel/json.js';
 import { checkGenerateOptions, type GenerateProjectOptions, generateFlags } from '../cli/generate-project.js';
-import { packageFile } from '../cli/package-manifest.js';
+import { packageFile } from '../cli/package-file.js';
 
 /**
  * A plugin for the Nest CLI, which calls it before it compiles with `tsc`, webpack or Rspack: updates the generated

@@ -261,7 +261,7 @@ export class ToolRegistry {
    */
   view(filter: NameFilter = {}): ToolRegistry {
     checkOptions(filter, NAME_FILTER);
-    return this.#over(tableView(this.#table, createNameFilter(filter)));
+    return new ToolRegistry(this.#settings, tableView(this.#table, createNameFilter(filter)));
   }
 
   /** The same tools with the policies and hooks of another registry too, for calls within its calls. */
@@ -269,7 +269,7 @@ export class ToolRegistry {
     const { policy, hooks = [], redact = [], logArguments } = outer.#options;
     const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
     if (outer.#options === this.#options || addsNothing) return this;
-    const own = this.#options;
+    const own = this.#settings;
     const both = bothPolicies(policy, own.policy);
     const options = {
       ...own,
@@ -277,19 +277,18 @@ export class ToolRegistry {
       hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
       redact: [...redact, ...(own.redact ?? [])],
       ...(logArguments === false && { logArguments }),
-      tasks: this.tasks,
     };
     return new ToolRegistry(options, this.#table);
   }
 
   /** The prompts, resources or completions of this registry, as a registry. For the framework. */
   part(kind: ServedAs['kind']): ToolRegistry {
-    return cached(this.#parts, kind, () => this.#over(this.#table.part(kind)));
+    return cached(this.#parts, kind, () => new ToolRegistry(this.#settings, this.#table.part(kind)));
   }
 
-  /** The same settings for another table. */
-  #over(table: ToolTable): ToolRegistry {
-    return new ToolRegistry({ ...this.#options, tasks: this.tasks }, table);
+  /** Its settings for another table. */
+  get #settings(): ToolRegistryOptions {
+    return { ...this.#options, tasks: this.tasks };
   }
 
   /** Calls a listener for every change of the registered tools, once per tool; the returned function removes it. */

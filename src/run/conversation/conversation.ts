@@ -14,7 +14,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
-import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { omitFields, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
   FILLED_TEXT,
@@ -688,7 +688,7 @@ function checkTurn(options: TurnOptions, table: OptionTable, others: readonly In
   refuseOptions([...others, ...invalidOptions(options, table)]);
 }
 
-const { checkpoint: _1, leaseMs: _2, runId: _3, ...TURN_RULES } = LOOP_RULES;
+const TURN_RULES = omitFields(LOOP_RULES, 'checkpoint', 'leaseMs', 'runId');
 
 const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
   'Conversation',

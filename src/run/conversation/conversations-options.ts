@@ -4,6 +4,7 @@ import type { JobEngine } from '../../core/contract/job-engine.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import { omitFields } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
   COUNT_LIMIT,
@@ -137,7 +138,7 @@ export function keepsConversations(store: unknown): store is ConversationsStore 
   );
 }
 
-const { store: _1, engine: _2, signal: _3, runId: _4, leaseMs: _5, ...RUN_RULES } = LOOP_RULES;
+const RUN_RULES = omitFields(LOOP_RULES, 'store', 'engine', 'signal', 'runId', 'leaseMs');
 
 /** The rules for the config of turns. */
 export const TURN_RULES = { ...RUN_RULES, checkpoint: oneOf('step', 'call'), systemPrompt: TEXT };

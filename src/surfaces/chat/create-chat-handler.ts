@@ -4,7 +4,7 @@ import type { Logger } from '../../core/contract/ports.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { filterFields, isRecord, omitFields, withoutUndefined } from '../../core/kernel/json.js';
 import { type NodeHandler, nodeListener } from '../../core/kernel/node-http.js';
 import {
   BOOLEAN,
@@ -135,7 +135,7 @@ const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(
   { ...COMPANIONS, scopeOf: 'scope: ({ owner }) => ({ data: { … } }) of the Conversations' },
 );
 
-const { runId: _1, signal: _2, ...RUN_RULES } = LOOP_RULES;
+const RUN_RULES = omitFields(LOOP_RULES, 'runId', 'signal');
 
 const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
   OF,

@@ -3,6 +3,7 @@ import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { InstanceResolver } from '../../core/contract/ports.js';
 import type { Telemetry } from '../../core/contract/telemetry.js';
+import { omitFields } from '../../core/kernel/json.js';
 import {
   either,
   FILLED_TEXT,
@@ -205,7 +206,7 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
   'agents',
 ];
 
-const { tools: _1, provider: _2, telemetry: _3, ...RUN_RULES } = TURN_RULES;
+const RUN_RULES = omitFields(TURN_RULES, 'tools', 'provider', 'telemetry');
 
 /** Names of parts other than toolboxes. */
 const NAMES = {

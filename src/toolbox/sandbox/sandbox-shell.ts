@@ -20,6 +20,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { omitFields } from '../../core/kernel/json.js';
 import { listOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
@@ -206,7 +207,7 @@ export interface SandboxShellOptions extends Omit<LocalShellOptions, 'sandbox'> 
   readonly hosts?: readonly string[];
 }
 
-const { sandbox: _, ...SHELL_RULES } = LOCAL_SHELL_RULES;
+const SHELL_RULES = omitFields(LOCAL_SHELL_RULES, 'sandbox');
 
 const OPTIONS = optionTable<SandboxShellOptions>(
   'sandboxShell',

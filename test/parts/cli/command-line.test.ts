@@ -1,14 +1,17 @@
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { builtFile } from '../../processes/built-file.js';
+import { runNode } from '../../processes/run-node.js';
 import { ROOT, readManifest, readText } from '../../structure/repository.js';
 import { runCommand } from './run-command.js';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 
 describe('toolwright', () => {
-  test('--version is that of the package', async () => {
+  test.each(['--version', '-v'])('%s is that of the package', (flag) => {
     const { version } = readManifest() as unknown as { version: string };
-    expect(await runCommand(['--version'], ROOT)).toEqual({ code: 0, out: `${version}\n`, error: '' });
+    const run = runNode([builtFile('dist/src/dev/cli/main.js'), flag], { folder: ROOT });
+    expect(run).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   test('--help lists every command, and a command’s own help is its line', async () => {
