@@ -280,6 +280,7 @@ const OPTIONAL = [
 const LACKING = new Map([
   ['toolwright/builtin', 'expr-eval-fork'],
   ['toolwright/tsyringe', 'tsyringe'],
+  ['toolwright/toolbox/skills', 'yaml'],
   ['toolwright/toolbox/web', '@mdream/js'],
   ['toolwright/openai', 'openai'],
   ['toolwright/winston', 'winston'],
