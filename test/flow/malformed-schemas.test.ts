@@ -44,6 +44,14 @@ const MALFORMED: readonly (readonly [schema: unknown, problem: string])[] = [
     "`properties.a.$ref` of its `parameters` is '#/$defs/gone', which leads nowhere",
   ],
   [
+    { ...property({ $ref: '#/$defs/a' }), $defs: { a: { $ref: '#/$defs/a' } } },
+    "`$defs.a.$ref` of its `parameters` is '#/$defs/a', which leads back to itself",
+  ],
+  [
+    property({ type: 'array', items: { $ref: '#/properties/a/items' } }),
+    "`properties.a.items.$ref` of its `parameters` is '#/properties/a/items', which leads back to itself",
+  ],
+  [
     property({ type: 'number', minimum: 5, maximum: 3 }),
     '`properties.a.minimum` of its `parameters` is 5, above its `maximum` of 3: nothing fits',
   ],

@@ -23,6 +23,7 @@ import { KNOWN_FORMATS } from './formats.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
 import { referredSchema, validatesItselfAgain } from './interpreter/whole-schema.js';
 import { patternGrowth } from './patterns.js';
+import { MOST_HOPS } from './schema-level.js';
 
 /** A fault of a schema, and the fix. */
 export interface SchemaFault {
@@ -43,6 +44,8 @@ const known = new WeakMap<object, ReadSchema>();
 /** The result of analyzing a whole schema. */
 interface ReadSchema {
   readonly faults: readonly SchemaFault[];
+  /** References that lead back to themselves; the validator would accept every value. */
+  readonly circular: readonly SchemaFault[];
   /** Parts with a default or a bound, which may contradict themselves. */
   readonly doubtful: readonly SchemaPart[];
   /** Parts with a pattern or a format. */
@@ -84,14 +87,20 @@ interface Reading extends SchemaPart {
   readonly level: number;
 }
 
+/** A fault that matters only if its schema is used. */
+interface FaultInUse {
+  readonly schema: JsonSchema;
+  readonly fault: SchemaFault;
+}
+
 class SchemaReading {
   readonly #root: JsonSchema;
   readonly #draft: Draft;
   readonly #seen = new Set<JsonSchema>();
   readonly #open: Reading[] = [];
   readonly #faults: SchemaFault[] = [];
-  /** Faults that matter only if the schema is used. */
-  readonly #inUse: { readonly schema: JsonSchema; readonly fault: SchemaFault }[] = [];
+  readonly #inUse: FaultInUse[] = [];
+  readonly #circular: FaultInUse[] = [];
   readonly #doubtful: SchemaPart[] = [];
   readonly #textual: SchemaPart[] = [];
   readonly #unknown: KeywordPlace[] = [];
@@ -107,12 +116,15 @@ class SchemaReading {
       if (this.#faults.length >= MOST_FAULTS) break;
       this.#read(next);
     }
-    if (this.#inUse.length > 0) {
-      const used = usedParts(this.#root);
-      this.#faults.push(...this.#inUse.flatMap(({ schema, fault }) => (used.has(schema) ? [fault] : [])));
-    }
-    const faults = this.#faults.slice(0, MOST_FAULTS);
-    return { faults, doubtful: this.#doubtful, textual: this.#textual, unknown: this.#unknown };
+    const faults = [...this.#faults, ...this.#used(this.#inUse)].slice(0, MOST_FAULTS);
+    const circular = this.#used(this.#circular).slice(0, MOST_FAULTS);
+    return { faults, circular, doubtful: this.#doubtful, textual: this.#textual, unknown: this.#unknown };
+  }
+
+  #used(faults: readonly FaultInUse[]): readonly SchemaFault[] {
+    if (faults.length === 0) return [];
+    const used = usedParts(this.#root);
+    return faults.flatMap(({ schema, fault }) => (used.has(schema) ? [fault] : []));
   }
 
   #enter(reading: Reading): void {
@@ -169,11 +181,25 @@ class SchemaReading {
     if (typeof schema.$ref !== 'string') return;
     const target = findReference(schema.$ref, this.#root, schema);
     if (isSchemaNode(target)) this.#enter({ schema: target, path: schema.$ref, level: level + 1 });
-    else if (target === undefined && !JSON_SCHEMA.test(schema.$ref)) {
-      const problem = `is ${shown(schema.$ref)}, which leads nowhere`;
-      const fix = "a reference within the schema, such as '#/$defs/Item'";
-      this.#inUse.push({ schema, fault: { path: childPath(path, '$ref'), problem, fix } });
+    const isNowhere = target === undefined && !JSON_SCHEMA.test(schema.$ref);
+    if (!isNowhere && !this.#leadsBack(schema)) return;
+    const problem = `is ${shown(schema.$ref)}, which leads ${isNowhere ? 'nowhere' : 'back to itself'}`;
+    const fix = "a reference to another part of the schema, such as '#/$defs/Item'";
+    (isNowhere ? this.#inUse : this.#circular).push({
+      schema,
+      fault: { path: childPath(path, '$ref'), problem, fix },
+    });
+  }
+
+  /** Whether references alone lead from a schema to itself. */
+  #leadsBack(schema: JsonSchema): boolean {
+    let part: unknown = schema;
+    for (let hops = 0; hops < MOST_HOPS; hops += 1) {
+      if (!isSchemaNode(part) || typeof part.$ref !== 'string') return false;
+      part = findReference(part.$ref, this.#root, part);
+      if (part === schema) return true;
     }
+    return false;
   }
 }
 
@@ -318,13 +344,14 @@ export function authorSchemaFaults(
 ): readonly SchemaFault[] {
   if (!isRecord(schema)) return schemaFaults(schema);
   if (sound.has(schema)) return [];
-  const { faults: malformed, doubtful, unknown } = readSchema(schema);
+  const { faults: malformed, circular, doubtful, unknown } = readSchema(schema);
   const misspelt = unknown.flatMap(misspeltKeyword);
   const faults =
     malformed.length > 0
       ? [...malformed, ...misspelt]
       : [
           ...misspelt,
+          ...circular,
           ...doubtful.flatMap((part) => [
             ...emptyBounds(part),
             ...(declared.includes(part.schema) ? misfittingDefault(part, schema) : []),

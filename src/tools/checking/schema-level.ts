@@ -209,7 +209,7 @@ export function branchTypes(branches: readonly JsonSchema[], root: JsonSchema): 
 }
 
 /** References may chain; a chain longer than this is a cycle. */
-const MOST_HOPS = 32;
+export const MOST_HOPS = 32;
 
 const REFUSES_ALL: JsonSchema = { not: {} };
 
