@@ -6,7 +6,8 @@
  * - jobs per second of plain BullMQ and plain pg-boss, of our engines alone, and of the whole path (a call that starts
  *   the work, the outbox in PostgreSQL, the engine, the tool as a call, its result in PostgreSQL, the completion): the
  *   same payload, the same number of jobs at the same time, all enqueued first and then done, in rounds that take turns;
- *   medians, and the median of ours ÷ plain within a round;
+ *   medians, and the median of ours ÷ plain within a round. The whole path is also compared with a plain engine whose
+ *   user inserts a row of PostgreSQL before each job, as the outbox does;
  * - the whole path beside 1,000 jobs of a tool that the worker lacks, ÷ without them, in rounds that take turns;
  * - the whole path with engines and stores in the process;
  * - 1, 2 and 4 worker processes that do a tool which sleeps.
@@ -133,6 +134,23 @@ function plainBullmq(options, backend) {
   };
 }
 
+/** The same with a row of PostgreSQL for each job, as a program without an outbox of ours stores its own. */
+async function withRows({ send, work }) {
+  const pool = new pg.Pool({ connectionString: postgres, max: 10 });
+  const table = `${schema}${newName().replaceAll('-', '_')}`;
+  await pool.query(`CREATE SCHEMA ${table} CREATE TABLE jobs (id text PRIMARY KEY, job jsonb NOT NULL)`);
+  return {
+    send: async (id) => {
+      await pool.query(`INSERT INTO ${table}.jobs VALUES ($1, $2)`, [id, payloadOf(id)]);
+      await send(id);
+    },
+    work: async (one) => {
+      const { drain, rest } = await work(one);
+      return { drain, rest: () => Promise.all([rest(), pool.end()]) };
+    },
+  };
+}
+
 const engines = {
   'BullMQ on Redis': (queue) => bullmqEngine({ connection, queue }),
   'BullMQ on PostgreSQL': (queue) =>
@@ -199,30 +217,34 @@ async function compare() {
     `\n${JOBS} jobs, ${CONCURRENCY} at a time, medians of ${ROUNDS} rounds in turn: jobs per second, enqueued and done\n`,
   );
   console.log(
-    '| engine | plain | our engine | ÷ plain | whole path, PostgreSQL store | ÷ plain | of it enqueued | done |',
+    '| engine | plain | our engine | ÷ plain | plain with rows | whole path, PostgreSQL store | ÷ plain | ÷ plain with rows | of it enqueued | done |',
   );
-  console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
+  console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
   for (const [name, plain] of Object.entries(bare)) {
-    const times = { plain: [], ours: [], whole: [] };
+    const times = { plain: [], ours: [], rows: [], whole: [] };
     for (let round = 0; round <= ROUNDS; round += 1) {
       const plainTime = await time(await plain());
       const ourTime = await time(ours(engines[name]));
+      const rowsTime = await time(await withRows(await plain()));
       const wholeTime = await time(whole(engines[name](newName()), postgresStore()));
       // The first one warms up.
       if (round === 0) continue;
       times.plain.push(plainTime);
       times.ours.push(ourTime);
+      times.rows.push(rowsTime);
       times.whole.push(wholeTime);
     }
     const both = (list) => rate(median(list.map(totalOf)));
-    const ratio = (list) =>
-      median(list.map((each, index) => totalOf(times.plain[index]) / totalOf(each))).toFixed(2);
+    const ratio = (list, to = times.plain) =>
+      median(list.map((each, index) => totalOf(to[index]) / totalOf(each))).toFixed(2);
     const cells = [
       both(times.plain),
       both(times.ours),
       ratio(times.ours),
+      both(times.rows),
       both(times.whole),
       ratio(times.whole),
+      ratio(times.whole, times.rows),
       medianRate(times.whole, 'sendMs'),
       medianRate(times.whole, 'doMs'),
     ];

@@ -50,13 +50,22 @@ export class JobDispatch {
    */
   async send(job: Job, options: JobOptions, onError: (error: unknown) => void): Promise<void> {
     await this.jobs.addJob(job, options);
-    const sent = this.engine.enqueue(job, options).then(() => this.jobs.jobSent(job.id));
+    const sent = this.engine.enqueue(job, options);
     try {
       await withinLimits(sent, { signal: undefined, timeoutMs: SEND_WITHIN_MS });
     } catch (error) {
       sent.catch(() => {});
       onError(error);
+      return;
     }
+    void this.#noteSent(job.id);
+  }
+
+  /** No call waits for this note: without it, the next sweep sends the job again, which the engine then ignores. */
+  async #noteSent(jobId: string): Promise<void> {
+    try {
+      await this.jobs.jobSent(jobId);
+    } catch {}
   }
 
   /** Reports on a job until it has its result, which it may have already. */
