@@ -39,9 +39,11 @@ function open(
   const engine = new MemoryJobEngine();
   const begun = Promise.withResolvers<void>();
   const parameters = { type: 'object', properties: { text: { type: 'string' } } } as const;
+  const asked: unknown[] = [];
   const provider = {
     chat: async ({ messages }: { readonly messages: readonly { role: string; content: unknown }[] }) => {
       const last = messages.at(-1);
+      asked.push(last?.content);
       const [, name] = /^use (\w+)/.exec(String(last?.content)) ?? [];
       if (last?.role !== 'user' || name === undefined)
         return { content: `said ${CANARY}`, toolCalls: [], finishReason: 'stop' as const };
@@ -107,7 +109,7 @@ function open(
     await conversations.prompt(id, `${text} ${CANARY}`, { owner: 'ann' });
     return conversations.idle(id);
   };
-  return { conversations, engine, begun: begun.promise, say };
+  return { conversations, engine, begun: begun.promise, say, asked };
 }
 
 function testsOver(openStore: () => Opened | Promise<Opened>): void {
@@ -208,6 +210,18 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     // What is hidden becomes old as everything else does.
     expect(await store.retention({ conversations: 0 })).toMatchObject({ conversations: 1 });
     expect(await dump()).not.toContain(CANARY);
+  });
+
+  test('Conversations.delete begins no entry that waits behind the turn that it aborts', async () => {
+    const { store } = await opened();
+    const { conversations, begun, asked } = open(store);
+    for (const text of ['use wait', 'second', 'third']) await conversations.prompt('c', text);
+    await begun;
+    expect(await conversations.delete('c')).toBe(true);
+    expect([asked, await conversations.snapshot('c')]).toEqual([['use wait'], undefined]);
+    await conversations.prompt('c', 'anew');
+    await conversations.idle('c');
+    expect(asked).toEqual(['use wait', 'anew']);
   });
 
   test('Conversations.delete with erase removes all that was hidden under the id before, of the owner that is named', async () => {

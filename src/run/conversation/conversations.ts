@@ -92,6 +92,8 @@ export class Conversations {
   readonly #leases = new Set<ConversationClaim>();
   /** Conversations to process again, or as soon as there is a free slot. */
   readonly #wanted = new Set<string>();
+  /** Conversations that are being deleted here, which begin no further turn. */
+  readonly #deleting = new Set<string>();
   /** Timers of conversations whose answers expire. */
   readonly #expiries = new Map<string, NodeJS.Timeout>();
   readonly #unwatch: () => void = () => {};
@@ -226,22 +228,28 @@ export class Conversations {
     const { leaseMs } = this.#deps;
     const eraseHidden = async () =>
       erase && ((await log.eraseHidden?.({ conversationId, owner, onlyOwner })) ?? false);
-    // Its holder releases it when the turn has ended; if that process crashes, there is no notification.
-    for await (const _ of changesOf(log, conversationId, { everyMs: LOOK_MS })) {
-      const kept = await log.read(conversationId);
-      if (kept === undefined) break;
-      if (onlyOwner && !isSameOwner(kept.owner, owner)) {
-        const message = 'It was not deleted: the conversation has another owner.';
-        throw new ToolwrightError('RunNotAllowed', message);
+    try {
+      // Its holder releases it when the turn has ended; if that process crashes, there is no notification.
+      for await (const _ of changesOf(log, conversationId, { everyMs: LOOK_MS })) {
+        const kept = await log.read(conversationId);
+        if (kept === undefined) break;
+        if (onlyOwner && !isSameOwner(kept.owner, owner)) {
+          const message = 'It was not deleted: the conversation has another owner.';
+          throw new ToolwrightError('RunNotAllowed', message);
+        }
+        this.#deleting.add(conversationId);
+        // A repeated request would itself cause a notification.
+        if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
+        const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
+        if (lease === undefined || !(await this.#remove(lease, erase ? 'erase' : 'hide'))) continue;
+        await eraseHidden();
+        return true;
       }
-      // A repeated request would itself cause a notification.
-      if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
-      const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
-      if (lease === undefined || !(await this.#remove(lease, erase ? 'erase' : 'hide'))) continue;
-      await eraseHidden();
-      return true;
+      return await eraseHidden();
+    } finally {
+      this.#deleting.delete(conversationId);
+      this.#processWanted();
     }
-    return eraseHidden();
   }
 
   /** Returns false if it must be tried again, because a turn has begun since the abort request. */
@@ -341,7 +349,7 @@ export class Conversations {
     const { maxConcurrency = DEFAULT_CONCURRENCY } = this.#options;
     for (const id of this.#wanted) {
       if (this.#active.size >= maxConcurrency) return;
-      if (this.#active.has(id)) continue;
+      if (this.#active.has(id) || this.#deleting.has(id)) continue;
       this.#wanted.delete(id);
       const processing = this.#process(id).finally(() => {
         this.#active.delete(id);
@@ -361,9 +369,10 @@ export class Conversations {
       let seen = NOTHING_SEEN;
       this.#leases.add(lease);
       try {
-        await new StoredTurns(lease, this.#deps).process();
+        const isStopped = () => this.#closing.signal.aborted || this.#deleting.has(conversationId);
+        await new StoredTurns(lease, this.#deps).process(isStopped);
         const { revision, turn, inbox } = lease.conversation;
-        const isLeft = this.#closing.signal.aborted && (turn !== undefined || inbox.length > 0);
+        const isLeft = isStopped() && (turn !== undefined || inbox.length > 0);
         seen = isLeft ? revision - 1 : revision;
       } finally {
         this.#leases.delete(lease);

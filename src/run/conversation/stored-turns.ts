@@ -94,7 +94,7 @@ export class StoredTurns {
   ) {}
 
   /** Takes turns, one at a time and in order of arrival, until there is nothing left to do for now. */
-  async process(isStopped = () => this.deps.closing.aborted): Promise<void> {
+  async process(isStopped: () => boolean): Promise<void> {
     while (!isStopped()) {
       const { turn, inbox } = this.lease.conversation;
       if (turn === undefined) {
