@@ -79,14 +79,20 @@ export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listene
   return signal[AUDIENCE].add(listener);
 }
 
-/** What begins at the end of the event loop's turn. */
-interface Late {
-  readonly start: () => void;
-  isOver: boolean;
+/** The calls that share one promise of the end of the event loop's turn. */
+interface TurnEnd {
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  /** How many have begun to wait for it, and how many still wait. */
+  begun: number;
+  open: number;
 }
 
-let late: Late[] = [];
+let turn: TurnEnd | undefined;
 let isScheduled = false;
+
+/** A promise retains a little of everything that has waited for it, until the end of the turn. */
+const MOST_WAITING = 100;
 
 /**
  * Begins something at the end of the event loop's turn, unless it is ended before; `begin`, which must not throw, and
@@ -94,32 +100,36 @@ let isScheduled = false;
  * much as the rest of a call.
  */
 export function atEndOfTurn(begin: () => () => void): () => void {
-  const { promise, resolve: start } = Promise.withResolvers<void>();
-  const entry: Late = { start, isOver: false };
+  turn ??= { ...Promise.withResolvers<void>(), begun: 0, open: 0 };
+  const own = turn;
+  own.begun += 1;
+  own.open += 1;
+  let isOver = false;
+  let late: (() => () => void) | undefined = begin;
   let end: (() => void) | undefined;
   // A promise, unlike the shared callback, keeps the async context of the caller.
-  void promise.then(() => {
-    if (entry.isOver) return;
-    end = begin();
+  void own.promise.then(() => {
+    end = late?.();
     // It may have ended while it began.
-    if (entry.isOver) end();
+    if (isOver) end?.();
   });
-  late.push(entry);
-  if (!isScheduled) setImmediate(startLate);
+  if (!isScheduled) setImmediate(endTurn);
   isScheduled = true;
   return () => {
-    entry.isOver = true;
+    if (isOver) return;
+    isOver = true;
+    late = undefined;
+    own.open -= 1;
     if (end !== undefined) end();
-    // What ends within the turn, in parallel too, is removed early.
-    else while (late.at(-1)?.isOver) late.pop();
+    else if (own === turn && own.open === 0 && own.begun >= MOST_WAITING) turn = undefined;
   };
 }
 
-function startLate(): void {
+function endTurn(): void {
   isScheduled = false;
-  const due = late;
-  late = [];
-  for (const { start } of due) start();
+  const { resolve } = turn ?? {};
+  turn = undefined;
+  resolve?.();
 }
 
 /**

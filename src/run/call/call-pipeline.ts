@@ -689,8 +689,8 @@ function copySent(call: Call, isAccepted: boolean): void {
 function readyArguments(call: Call, request: CallRequest): MaybeLater<ReadyArguments | CallOutcome> {
   const ready = prepareArguments(call.tool, call.plan, request);
   if (!(ready instanceof Promise)) return ready;
-  return awaitWork<ReadyArguments | CallOutcome>(call, ready, {
-    onEnd: (end) => {
+  return awaitWork<Call, ReadyArguments | CallOutcome>(call, ready, {
+    onEnd: (_call, end) => {
       if (end.type === 'returned') return end.value as ReadyArguments;
       if (end.type === 'error') return invalidTool(call, end.error);
       return writeOutcome(call, 'hasBegun' in end ? { ...end, hasBegun: false } : end);

@@ -60,11 +60,15 @@ function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<
           : settledOutcome(call, value).then((outcome) => onEnd(call, outcome)),
       (error) => onEnd(call, { type: 'error', error }),
     );
-  return awaitWork(call, work, {
-    onEnd: (outcome) => onEnd(call, outcome),
-    settle: (value) => (isReady(value) ? undefined : settledOutcome(call, value)),
-    stop: (reason) => contextOf(call).stop(reason),
-  });
+  return awaitWork(call, work, { onEnd, settle: settleValue, stop: stopCall });
+}
+
+function settleValue(call: Call, value: unknown): Promise<BodyOutcome> | undefined {
+  return isReady(value) ? undefined : settledOutcome(call, value);
+}
+
+function stopCall(call: Call, reason: unknown): void {
+  contextOf(call).stop(reason);
 }
 
 async function settledOutcome(call: Call, value: unknown): Promise<BodyOutcome> {
@@ -78,24 +82,27 @@ async function settledOutcome(call: Call, value: unknown): Promise<BodyOutcome> 
 /** How long a tool that takes the signal may use to finish after an abort. */
 const ABORT_GRACE_MS = 500;
 
-/** How awaited work continues. */
-interface AwaitedWork<Answer> {
+/** A call whose work is awaited. */
+type WaitingCall = Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>;
+
+/** How awaited work continues: functions of the call, because closures would cost more than a small tool. */
+interface AwaitedWork<Waiting, Answer> {
   /** Continues with the outcome. Must not throw. */
-  readonly onEnd: (outcome: BodyOutcome) => MaybeLater<Answer>;
+  readonly onEnd: (call: Waiting, outcome: BodyOutcome) => MaybeLater<Answer>;
   /** The outcome of a value that needs preparation; default: none does. */
-  readonly settle?: (value: unknown) => Promise<BodyOutcome> | undefined;
+  readonly settle?: (call: Waiting, value: unknown) => Promise<BodyOutcome> | undefined;
   /** Aborts the work because its result is no longer needed. */
-  readonly stop?: (reason: unknown) => void;
+  readonly stop?: (call: Waiting, reason: unknown) => void;
 }
 
 /**
  * Continues with the outcome of a call's work, or with the first of its limits. Later results of the work are only
  * logged.
  */
-export function awaitWork<Answer>(
-  call: Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>,
+export function awaitWork<Waiting extends WaitingCall, Answer>(
+  call: Waiting,
   work: Promise<unknown>,
-  { onEnd, settle, stop }: AwaitedWork<Answer>,
+  { onEnd, settle, stop }: AwaitedWork<Waiting, Answer>,
 ): Promise<Answer> {
   const { signal, timeoutMs = Infinity } = limitsOf(call);
   return new Promise((resolve, reject) => {
@@ -114,18 +121,18 @@ export function awaitWork<Answer>(
       isAnswered = true;
       if (grace !== undefined) clearTimeout(grace);
       leave();
-      resolve(onEnd(outcome));
+      resolve(onEnd(call, outcome));
     };
     const abort = (): void => {
       isAborted = true;
-      stop?.(signal?.reason);
+      stop?.(call, signal?.reason);
       const endAborted = (): void => end({ type: 'aborted', hasBegun: true });
       if (call.tool.observesSignal) grace = setTimeout(endAborted, ABORT_GRACE_MS);
       else endAborted();
     };
     const leave = atEndOfTurn(() => {
       const expire = (): void => {
-        stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+        stop?.(call, new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
         end({ type: 'timed_out', timeoutMs, hasBegun: true });
       };
       try {
@@ -144,7 +151,7 @@ export function awaitWork<Answer>(
     });
     work.then(
       (value) => {
-        const settling = settle?.(value);
+        const settling = settle?.(call, value);
         if (settling === undefined) end({ type: 'returned', value });
         else void settling.then(end);
       },
@@ -211,13 +218,13 @@ export function outcomeOfBody(call: Call, body: BodyOutcome): MaybeLater<CallOut
   const inner = hasEnded ? waiting : NO_WAITS;
   if (!replay?.isSuspended && inner.length === 0) return writeOutcome(call, body);
   if (replay === undefined) return suspended(tool.name, { waits: inner, journal: journalOf(call) });
-  return awaitWork<CallOutcome>(call, replay.suspension(argumentsBefore(call)), {
-    onEnd: (waited) => {
+  return awaitWork<Call, CallOutcome>(call, replay.suspension(argumentsBefore(call)), {
+    onEnd: (_call, waited) => {
       if (waited.type !== 'returned') return writeOutcome(call, waited);
       const { waits, journal } = waited.value as Suspension;
       return suspended(tool.name, { waits: [...waits, ...inner], journal });
     },
-    stop: (reason) => contextOf(call).stop(reason),
+    stop: stopCall,
   });
 }
 

@@ -191,7 +191,7 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
     ? childRuns.run(children, invoke, call, scope, attempt)
     : invoke(call, scope, attempt);
   if (made instanceof Promise) {
-    synchronous.delete(call.name);
+    if (isAlone) synchronous.delete(call.name);
     return made.then((invocation) => settle(run, call, { invocation, children }));
   }
   if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
@@ -223,13 +223,15 @@ function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 
 /** Answers the calls, or suspends the run if any of them wait. */
 function answerOrSuspend(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
   const { calls } = message;
-  if (!calls.some(isUnanswered)) return addAnswers(run, recordsOf(calls));
+  const records = calls.map(({ record }) => record);
+  if (!records.includes(undefined)) return addAnswers(run, records as readonly CallRecord[]);
   const closed = closedCall(run, calls);
   const end = closed === undefined ? suspended(run, message) : undefined;
   if (end?.state !== undefined && run.budget?.isAsking) return emitQuestion(run, end.state).then(() => end);
   return end ?? answerForUnanswered(run, calls, closed ?? ((call) => notSaved(run, call)));
 }
 
+/** Ends the run if it failed, if the calls were its final answer, or if its budget is spent. */
 function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
   const { messages, toolCalls, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
@@ -248,7 +250,8 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
   if (run.config.onExpiry === 'end')
     for (const { result } of records)
       if (ToolwrightError.is(result.error) && result.error.name === 'AnswerExpired') error ??= result.error;
-  return error === undefined ? directAnswer(run, records) : { status: 'failed', error };
+  if (error !== undefined) return { status: 'failed', error };
+  return directAnswer(run, records) ?? run.output?.endWithCalls(run, records.length) ?? run.budget?.ended;
 }
 
 /** If every call was of a `returnDirect` tool and succeeded, the results are the answer. */

@@ -3,7 +3,7 @@ import type { RunState } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { refusedBegin } from '../../core/errors/store-checks.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
+import { anySignal, onAbort } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import type { InvokeOptions } from '../call/invocation.js';
@@ -154,10 +154,7 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
   run.isAskedAgain = false;
   const parsed = numberCalls(toolCalls, run).map((call, index) => parseCall(call, { runId, step, index }));
   const answer = (calls: readonly ParsedCall[]): Ending =>
-    andThen(
-      answerCalls(run, { reply: response, calls, finishReason }),
-      (end) => end ?? endAfterCalls(run, calls.length),
-    );
+    answerCalls(run, { reply: response, calls, finishReason });
   return offer.hasOurs || output !== undefined ? answerOwnCalls(run, parsed).then(answer) : answer(parsed);
 }
 
@@ -165,11 +162,6 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
 async function answerOwnCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
   const resolved = run.offer.hasOurs ? await callLoopTools(run, calls) : calls;
   return run.output?.answered(resolved) ?? resolved;
-}
-
-/** Ends the run after the last calls if they were its final answer, or if its budget is spent. */
-function endAfterCalls(run: LoopRun, calls: number): LoopEnd | undefined {
-  return run.output?.endWithCalls(run, calls) ?? run.budget?.ended;
 }
 
 /** Continues at the message at which the run was suspended: makes its calls, unless some still wait. */
@@ -191,7 +183,7 @@ async function resumeCalls(
   if (stored.length === 0) return run.budget?.ended;
   const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
-  const end = answered ?? endAfterCalls(run, calls.length) ?? endOfOneCall(run);
+  const end = answered ?? endOfOneCall(run);
   run.onStep?.(run, end);
   return end;
 }
