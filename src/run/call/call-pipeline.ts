@@ -280,7 +280,7 @@ function composeSteps(
     logger && (({ log, repairs, removed }) => void log.repaired(repairs, removed)),
     hasTask && beginTask,
     plan.needsContext && ((call) => void contextOf(call)),
-    (mayWait || hooks) && inOrder(isAgain ? allowAgain : allow),
+    mayWait && inOrder(isAgain ? allowAgain : allow),
     isHeld && inOrder(beforeRun),
     onStep && (() => void onStep('allow')),
     logger && (({ log, checked }) => void log.started(checked)),

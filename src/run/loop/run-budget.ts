@@ -7,7 +7,7 @@ import {
 } from '../../core/contract/budget-ledger.js';
 import type { CallScope } from '../../core/contract/call.js';
 import type { HookedCall, Hooks } from '../../core/contract/hooks.js';
-import type { LLMRequest, Message, ToolSchema, Usage } from '../../core/contract/llm-provider.js';
+import type { LLMRequest, Usage } from '../../core/contract/llm-provider.js';
 import type { RunState, StoredCallRecord, StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
@@ -227,7 +227,7 @@ export class RunBudget {
     let reply: Reply;
     try {
       // A failure is settled, too: a retry is reserved again.
-      reply = await ask({ ...question, request });
+      reply = await ask(request === question.request ? question : { ...question, request });
     } catch (error) {
       await reserved.settle(at);
       throw error;
@@ -288,14 +288,13 @@ export class RunBudget {
   #outputOf({ model, options }: LLMRequest): { readonly unasked: number; readonly most: number } {
     const { max_completion_tokens, max_output_tokens, maxOutputTokens: camel, max_tokens } = options;
     const given = [max_completion_tokens, max_output_tokens, camel, max_tokens];
-    const said = given.find((value) => Number.isFinite(value)) as number | undefined;
+    const said = given.find(Number.isFinite) as number | undefined;
     const { prices = PRICES, maxOutputTokens } = this.#budget;
-    const known = this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined;
-    const limits = [said, known].filter((limit) => limit !== undefined);
+    const { maxOutputTokens: known = Infinity } = this.#isPriced ? priceOf(prices, model) : {};
+    const unasked = Math.min(said ?? Infinity, known);
     // For an unknown model, a limit is assumed but not sent, because the model may not support it.
-    if (limits.length === 0 && maxOutputTokens === undefined)
+    if (unasked === Infinity && maxOutputTokens === undefined)
       return { unasked: MAX_OUTPUT_TOKENS, most: MAX_OUTPUT_TOKENS };
-    const unasked = Math.min(...limits);
     return { unasked, most: Math.min(unasked, maxOutputTokens ?? unasked) };
   }
 
@@ -569,21 +568,17 @@ const CHARS_PER_TOKEN = 3;
 /** The overhead of a message and a request in addition to their texts. */
 const FRAME_TOKENS = 8;
 
-/** Tokens of messages and definitions, which every request of a run contains again. */
+/** Of the definitions of tools, which every request of a run contains again. */
 const tokensKnown = new WeakMap<object, number>();
 
-function tokensOf(part: Message | ToolSchema): number {
-  return cached(tokensKnown, part, framedTokens);
-}
-
-function framedTokens(part: object): number {
+function tokensOf(part: object): number {
   return FRAME_TOKENS + tokensIn(JSON.stringify(part));
 }
 
 /** Estimates the tokens of a request, rather too high than too low. */
 function requestTokens({ tools = [], responseFormat }: LLMRequest, sent: SentMessages): number {
   let tokens = FRAME_TOKENS + sent.tokens(tokensOf);
-  for (const tool of tools) tokens += tokensOf(tool);
+  for (const tool of tools) tokens += cached(tokensKnown, tool, tokensOf);
   return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
 }
 
