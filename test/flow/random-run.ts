@@ -77,7 +77,7 @@ export const arbitraryRun: fc.Arbitrary<RandomRun> = fc.record({
     {
       maxIterations: fc.nat(6),
       maxRetries: fc.nat(3),
-      maxConcurrency: fc.constantFrom(0, 1, 2),
+      maxConcurrency: fc.constantFrom(1, 2, 3),
       onLimit: fc.constantFrom('return', 'answer'),
     },
     { requiredKeys: [] },

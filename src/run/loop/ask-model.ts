@@ -81,6 +81,9 @@ export async function askModel({ provider, request, onPart }: ModelQuestion): Pr
   }
 }
 
+/** How long the parts of a reply that has arrived at once are read before other work of the process goes on. */
+const BUSY_MS = 1;
+
 /** A provider without `stream` returns its text as one piece. */
 async function streamReply(
   provider: LLMProvider,
@@ -93,12 +96,16 @@ async function streamReply(
     return response;
   }
   const begun = new Set<string>();
+  let since = performance.now();
   for await (const part of provider.stream(request)) {
     if (part.type === 'response') return part.response;
     // After an abort the run has ended; leaving the iteration lets the provider close its connection.
     if (request.signal?.aborted) break;
     const taken = isUsable(part, begun) ? onPart(part) : undefined;
     if (taken !== undefined) await taken;
+    if (performance.now() - since < BUSY_MS) continue;
+    await new Promise((resolve) => setImmediate(resolve));
+    since = performance.now();
   }
   throw new Error('the stream ended without a response');
 }

@@ -6,6 +6,24 @@ import { eventsOf, streaming, streamScript, told, wholeReply } from './stream-sc
 const turn = () => new Promise(setImmediate);
 const call = (n: number, name = 'a') => ({ id: `c${n}`, name, arguments: { n } });
 
+test('a reply whose parts come without a pause lets other work of the process go on', async () => {
+  let isOther = false;
+  const provider: LLMProvider = {
+    chat: () => Promise.reject(new Error('it streams')),
+    async *stream() {
+      setImmediate(() => {
+        isOther = true;
+      });
+      for (const end = performance.now() + 5_000; !isOther && performance.now() < end; )
+        yield { type: 'text-delta', text: 'x' };
+      const content = isOther ? 'other work went on' : 'nothing else ran';
+      yield { type: 'response', response: { content, toolCalls: [], finishReason: 'stop' } };
+    },
+  };
+  const { content } = await streamToolLoop({ provider, model: 'm' }, hello).result;
+  expect(content).toBe('other work went on');
+});
+
 describe('the order of events', () => {
   test('is that of the run: requests, text, calls, the end of each step, the end of the run', async () => {
     const run = streamScript([{ content: 'Let me see.', toolCalls: [call(1)] }, { content: 'One it is.' }], {
