@@ -1,5 +1,6 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util';
+import type { ParseArgsConfig, parseArgs } from 'node:util';
 import { missingPackage } from '../../core/kernel/missing-package.js';
+import { nodeUtil } from '../../core/kernel/node-module.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 
 /** The environment of a command. */
@@ -44,12 +45,12 @@ export type LineValues<Options extends LineOptions> = ReturnType<
 
 /** Parses the line of a command that takes only options. */
 export function parseOptions<const Options extends LineOptions>(args: readonly string[], options: Options) {
-  return parseArgs({ args: [...args], options }).values;
+  return nodeUtil().parseArgs({ args: [...args], options }).values;
 }
 
 /** Parses the line of a command that takes arguments, too. */
 export function parseLine<const Options extends LineOptions>(args: readonly string[], options: Options) {
-  return parseArgs({ args: [...args], options, allowPositionals: true });
+  return nodeUtil().parseArgs({ args: [...args], options, allowPositionals: true });
 }
 
 /** Reads the line of a command with exactly one argument besides its options. */

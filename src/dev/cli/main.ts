@@ -20,8 +20,7 @@ if (problem !== undefined) {
   process.stdout.write(`${TOOLWRIGHT_VERSION}\n`);
 } else {
   // Imported after the version check: an older Node may be unable to load the commands.
-  const { enableCompileCache } = await import('node:module');
-  enableCompileCache();
+  process.getBuiltinModule('node:module').enableCompileCache();
   const { runCommandLine } = await import('./run-command-line.js');
   // `toolwright dev` disconnects to end the inspector, and does so too if it dies.
   const over = new AbortController();

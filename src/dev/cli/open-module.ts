@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,6 +11,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { nodeFiles } from '../../core/kernel/node-module.js';
 import { TEXT, withMethods } from '../../core/kernel/options.js';
 import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
@@ -164,7 +164,7 @@ function reasonOf(error: unknown): string {
 /** The file that a user's name for a module stands for. */
 export function modulePath(name: string, folder: string): string {
   const file = resolve(folder, name);
-  if (existsSync(file)) return file;
+  if (nodeFiles().existsSync(file)) return file;
   try {
     return createRequire(pathToFileURL(join(folder, 'package.json'))).resolve(name);
   } catch {

@@ -158,7 +158,11 @@ export async function runCommandLine(
   const [name, ...rest] = asked;
   const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   try {
-    if (name === undefined || name.startsWith('-')) return answerFlags(asked, environment);
+    if (name === undefined || name.startsWith('-')) {
+      const { help: isAsked } = parseOptions(asked, { help: { ...FLAG, short: 'h' } });
+      (isAsked ? environment.out : environment.error)(help());
+      return isAsked ? 0 : 2;
+    }
     if (command === undefined)
       throw new UserFault(
         `there is no command '${name}'${suggested(name, Object.keys(COMMANDS))}; toolwright --help lists them`,
@@ -175,12 +179,6 @@ export async function runCommandLine(
     environment.error(`toolwright: ${visibleText(fault.message)}\n`);
     return fault.exitCode;
   }
-}
-
-function answerFlags(args: readonly string[], { out, error }: CommandEnvironment): number {
-  const { help: isAsked } = parseOptions(args, { help: { ...FLAG, short: 'h' } });
-  (isAsked ? out : error)(help());
-  return isAsked ? 0 : 2;
 }
 
 /** The first sentence of an error of `parseArgs` explains what is wrong with the command line. */

@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { RunStore } from '../../core/contract/run-state.js';
@@ -17,6 +17,7 @@ import {
   rawRequestOf,
   rawResponseOf,
 } from '../../core/kernel/node-http.js';
+import { nodeHttp } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
@@ -104,7 +105,7 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
     async listen(given = {}) {
       checkOptions(given, LISTEN);
       const { port = 0, host = '127.0.0.1' } = given;
-      const server = createServer(node);
+      const server = nodeHttp().createServer(node);
       servers.add(server);
       await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve));
       const { port: own } = server.address() as AddressInfo;

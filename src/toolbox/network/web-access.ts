@@ -1,17 +1,12 @@
 import { lookup as systemLookup } from 'node:dns/promises';
-import {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type RequestOptions,
-  request as sendHttp,
-} from 'node:http';
-import { request as sendHttps } from 'node:https';
+import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import ipaddr from 'ipaddr.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { anySignal, MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { nodeHttp, nodeHttps } from '../../core/kernel/node-module.js';
 import { COUNT, FILLED_TEXT, FUNCTION, MILLISECONDS, optionTable, WHOLE } from '../../core/kernel/options.js';
 
 /** Options of {@link WebAccess}. */
@@ -188,9 +183,9 @@ function lookupOf(addresses: readonly string[]): LookupFunction {
 }
 
 function sent(url: URL, options: RequestOptions, body: string | undefined): Promise<IncomingMessage> {
-  const send = url.protocol === 'https:' ? sendHttps : sendHttp;
+  const { request } = url.protocol === 'https:' ? nodeHttps() : nodeHttp();
   return new Promise((resolve, reject) => {
-    send(url, options).once('response', resolve).on('error', reject).end(body);
+    request(url, options).once('response', resolve).on('error', reject).end(body);
   });
 }
 

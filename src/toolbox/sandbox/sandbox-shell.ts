@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse, request as sendHttp } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -21,6 +21,7 @@ import type { Duplex } from 'node:stream';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { omitFields } from '../../core/kernel/json.js';
+import { nodeHttp } from '../../core/kernel/node-module.js';
 import { listOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
@@ -602,11 +603,8 @@ function startHostProxy(hosts: readonly HostPattern[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-proxy-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const socket = join(folder, 'proxy.sock');
-  const server = createServer((request, response) => void forward(request, response, hosts));
-  server.on(
-    'connect',
-    (request: IncomingMessage, client: Duplex, head: Buffer) => void tunnel(request, client, { head, hosts }),
-  );
+  const server = nodeHttp().createServer((request, response) => void forward(request, response, hosts));
+  server.on('connect', (request, client, head) => void tunnel(request, client, { head, hosts }));
   server.listen(socket).unref();
   return socket;
 }
@@ -635,7 +633,7 @@ async function forward(
       return;
     }
     const { 'proxy-connection': _, ...headers } = request.headers;
-    const outgoing = sendHttp({
+    const outgoing = nodeHttp().request({
       ...{ host: address, port: url.port || 80, path: url.pathname + url.search, method: request.method },
       headers: { ...headers, host: url.host },
     });

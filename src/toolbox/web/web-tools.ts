@@ -126,19 +126,19 @@ export class WebTools {
     @Param({ description: 'First character, to read on in a long page', minimum: 0, multipleOf: 1 }) from = 0,
     @Param({
       description: 'Characters to give',
-      type: () => Number,
       minimum: 1,
       maximum: 100_000,
       multipleOf: 1,
+      required: false,
     })
-    most = DEFAULT_CHARACTERS,
+    most?: number,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const response = await this.web.request({ url, signal: context?.signal });
     const page = readPage(response);
     const head = `${response.url} (${response.status})`;
     if (page.kind === 'bytes') return describeBytes(response, { head, type: page.type });
-    const said = `${head}\n\n${part(page.text, { from, most, isCut: response.isCut })}`;
+    const said = `${head}\n\n${part(page.text, { from, most: most ?? DEFAULT_CHARACTERS, isCut: response.isCut })}`;
     // The body of an error response often contains the reason.
     return new ToolResult({ forLLM: said, isError: response.status >= 400 });
   }

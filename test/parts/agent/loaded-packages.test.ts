@@ -6,6 +6,7 @@ import { ROOT } from '../../structure/repository.js';
 
 /** Packages of which each is behind one named part. */
 const BEHIND = [
+  'acorn',
   'diff',
   'unbash',
   'ipaddr.js',
