@@ -103,7 +103,7 @@ class StepCheckpointer implements Checkpointer {
     this.#isUnderWay = true;
   }
 
-  async open(run: LoopRun, message: CallingMessage, begins: readonly ParsedCall[]): Promise<void> {
+  open(run: LoopRun, message: CallingMessage, begins: readonly ParsedCall[]): Promise<void> {
     const { messages, iterations, usage, record } = run;
     const { calls } = message;
     this.#step = iterations;
@@ -116,14 +116,15 @@ class StepCheckpointer implements Checkpointer {
     const saved = messages.length - 1;
     if (!this.#isUnderWay) {
       const checkpoint = { ...checkpointOf(run, saved), open, version: stateVersion({ ...record, open }) };
-      await this.#claimed.write((claim) => this.#store.checkpoint(claim, checkpoint)).catch(() => {});
+      const save = () => this.#claimed.write((claim) => this.#store.checkpoint(claim, checkpoint));
+      this.#last = this.#last.then(save).catch(() => {});
       this.#isUnderWay = true;
     } else if (message.reply !== record?.open) {
       const added = messages.slice(this.#messages, saved);
       this.#queue.push({ type: 'step', messages: added, iterations, usage, ...run.budget?.progress, open });
     } else for (const call of begins) if (!call.hasBegun) this.#add(call);
     this.#messages = saved;
-    await this.#commit();
+    return this.#commit();
   }
 
   start(call: ParsedCall): Promise<void> | undefined {
