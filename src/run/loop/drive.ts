@@ -41,7 +41,7 @@ import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 
 /** The loop: send a request, execute the calls, answer them, send the next request. */
-export async function driveLoop(
+export function driveLoop(
   config: ResumeConfig,
   start: RunStart,
   deps: RunDeps,

@@ -49,9 +49,10 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
  * @throws InvalidOptionsError (521) naming the tools.
  */
 export function ownerOfRun(scope: CallScope, beginsWith: ToolRegistry | undefined): unknown {
-  if (beginsWith !== undefined) refuseUnknownScopes(beginsWith.tools(), { scope, where: 'the scope' });
+  const tools = beginsWith?.tools() ?? [];
+  refuseUnknownScopes(tools, { scope, where: 'the scope' });
   if (scope.owner !== undefined) return ownerOf(scope);
-  const chosen = beginsWith?.tools().filter(({ approval }) => approverOf(approval) !== undefined) ?? [];
+  const chosen = tools.filter(({ approval }) => approverOf(approval) !== undefined);
   if (chosen.length === 0) return undefined;
   const names = chosen.map(({ name }) => `'${name}'`).join(', ');
   const problem = `owner is missing, and approval.approver of ${names} depends on it`;

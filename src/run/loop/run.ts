@@ -436,12 +436,13 @@ export async function driveRun(
     const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
     return driveClaimed({ ...config, runId }, () => start, { claimed, from: 'new', deps });
   }
-  if (!isNew) return driveLoop(config, start, deps);
+  // A returned promise resolves later than an awaited one.
+  if (!isNew) return await driveLoop(config, start, deps);
   const outer = childRuns.getStore();
   if (outer !== undefined) return driveChild(outer, config, { start, deps });
   const job = RunIds.ofJob.getStore();
   const isOfJob = job?.isOver === false && config.runId === undefined;
-  return driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
+  return await driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
 }
 
 interface ChildStart {
