@@ -41,11 +41,7 @@ import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 
 /** The loop: send a request, execute the calls, answer them, send the next request. */
-export function driveLoop(
-  config: ResumeConfig,
-  start: RunStart,
-  deps: RunDeps,
-): Promise<ToolLoopResult> {
+export function driveLoop(config: ResumeConfig, start: RunStart, deps: RunDeps): Promise<ToolLoopResult> {
   const begun = beginRun(config, start, deps);
   const { watcher } = begun.tools;
   const run =

@@ -15,7 +15,7 @@ import { RUN_STORE, type RunStore, STORED_ID } from '../../core/contract/run-sta
 import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
 import type { AsyncCallback } from '../../core/contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { isPlainObject, isRecord, plainJson } from '../../core/kernel/json.js';
+import { isRecord, plainJson } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import {
   areRight,
@@ -303,17 +303,6 @@ interface GivenRun {
   readonly messages: readonly Message[];
 }
 
-/** Copies of configs that were valid: an application has few configs, and starts many runs with each. */
-const checkedConfigs = new WeakMap<object, Readonly<Record<string, unknown>>>();
-
-function isUnchanged(config: ToolLoopConfig): boolean {
-  const checked = checkedConfigs.get(config);
-  if (checked === undefined) return false;
-  for (const name in config)
-    if (!Object.hasOwn(checked, name) || checked[name] !== config[name as keyof ToolLoopConfig]) return false;
-  return true;
-}
-
 /**
  * Checks the arguments of a run before any request.
  *
@@ -321,12 +310,9 @@ function isUnchanged(config: ToolLoopConfig): boolean {
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'repair');
-  const isKnown = isUnchanged(config);
-  const lease = isKnown ? [] : leaseFaults(config);
-  const isRight = isKnown || (areRight(config, RUN_CONFIG) && lease.length === 0);
-  // Getters of a class may return other values each time.
-  if (isRight && !isKnown && isPlainObject(config)) checkedConfigs.set(config, { ...config });
-  if (isRight && areRight(scope, SCOPE) && history.length === 0) return;
+  const lease = leaseFaults(config);
+  const isRight = areRight(config, RUN_CONFIG) && areRight(scope, SCOPE);
+  if (isRight && lease.length + history.length === 0) return;
   refuseOptions([
     ...invalidOptions(config, RUN_CONFIG),
     ...lease,
