@@ -35,7 +35,7 @@ const sources = {
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
-      /[\\/](?:agent|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
+      /[\\/](?:agent|satellite|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
       /[\\/](?:agent-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|connect-server|sign-in|agent-options)\.js$/;
     const besideRoot = new RegExp(`${others.source}|${commands.source}`);
