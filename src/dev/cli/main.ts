@@ -4,21 +4,20 @@ import { oldNode } from '../../core/kernel/node-version.js';
 /** The version of this package; the build replaces it. */
 declare const TOOLWRIGHT_VERSION: string;
 
-// The reader closed the pipe, as `head` does; the rest of the output is not needed.
-for (const stream of [process.stdout, process.stderr])
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit();
-  });
-
 const problem = oldNode();
 const args = process.argv.slice(2);
 if (problem !== undefined) {
-  process.stderr.write(`${problem}\n`);
+  console.error(problem);
   process.exitCode = 1;
 } else if (args[0] === '--version' || args[0] === '-v') {
-  process.stdout.write(`${TOOLWRIGHT_VERSION}\n`);
+  console.log(TOOLWRIGHT_VERSION);
 } else {
+  // The reader closed the pipe, as `head` does; the rest of the output is not needed.
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit();
+    });
   // Imported after the version check: an older Node may be unable to load the commands.
   process.getBuiltinModule('node:module').enableCompileCache();
   const { runCommandLine } = await import('./run-command-line.js');
