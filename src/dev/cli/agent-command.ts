@@ -44,7 +44,7 @@ import {
   STRING,
   UserFault,
 } from './command.js';
-import { isAnswered, TerminalTalk } from './terminal-talk.js';
+import { canAnswer, TerminalTalk } from './terminal-talk.js';
 
 /** The parts of a session that its commands use. */
 interface SessionParts {
@@ -242,7 +242,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   const { provider, model } = modelOf(values, config.options);
   const { toolboxes: open, files } = openFiles(config, folder, join(place, 'journal'));
   const toolboxes = inSandbox(open, values.sandbox);
-  const hasUser = isAnswered(environment, values.interactive);
+  const hasUser = canAnswer(environment, values.interactive);
   await using agent = await createAgent({
     ...(config.path === undefined ? {} : { configFile: config.path }),
     provider,

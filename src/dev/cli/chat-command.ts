@@ -26,7 +26,7 @@ import {
   withModule,
 } from './open-module.js';
 import { Terminal } from './terminal.js';
-import { isAnswered, TerminalTalk } from './terminal-talk.js';
+import { canAnswer, TerminalTalk } from './terminal-talk.js';
 
 const CHAT_OPTIONS = {
   model: STRING,
@@ -55,7 +55,7 @@ export const command: Command = async (args, environment) => {
     try {
       const isCompleted = await new TerminalTalk({
         ...{ id: 'chat', conversations, registry, environment, owned },
-        isAnswered: isAnswered(environment, values.interactive),
+        isAnswered: canAnswer(environment, values.interactive),
         greeting: '/tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn',
         prompt: (text) => conversations.prompt('chat', text, owned),
       }).talk();

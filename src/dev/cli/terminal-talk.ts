@@ -235,7 +235,7 @@ export class TerminalTalk {
 }
 
 /** Whether lines of the input are answers: a pipe or a file has prompts only, unless `--interactive` is given. */
-export function isAnswered({ input = process.stdin }: CommandEnvironment, interactive?: boolean): boolean {
+export function canAnswer({ input = process.stdin }: CommandEnvironment, interactive?: boolean): boolean {
   return interactive ?? ('isTTY' in input && input.isTTY === true);
 }
 
