@@ -89,6 +89,7 @@ describe('over stdio', () => {
     write('\n  \r\nnot json\n[]\n{"jsonrpc":"2.0","id":null}\n');
     write(Buffer.from([0xff, 0xfe, 0x0a]));
     write({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 99 } });
+    write({ jsonrpc: '2.0', method: 'notifications/cancelled' });
     const line = Buffer.from(`${JSON.stringify(callOf(2, 'echo', { arguments: { words: 'é😀' } }))}\r\n`);
     const middle = line.indexOf(0xc3) + 1;
     write(line.subarray(0, middle));

@@ -1,12 +1,15 @@
-import type {
-  JSONRPCErrorResponse,
-  JSONRPCMessage,
-  JSONRPCRequest,
-  JSONRPCResultResponse,
-  RequestId,
-  Transport,
+import {
+  type CancelledNotificationParams,
+  type JSONRPCErrorResponse,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
+  type JSONRPCResultResponse,
+  type RequestId,
+  SdkError,
+  SdkErrorCode,
+  type ServerContext,
+  type Transport,
 } from '@modelcontextprotocol/server';
-import { atEndOfTurn, onAbort } from '../../../core/kernel/async.js';
 
 interface WatchOptions {
   /** Ignores requests that arrive during closing. */
@@ -15,30 +18,26 @@ interface WatchOptions {
   readonly onAnswer?: (request: Request) => void;
 }
 
-interface OpenCall {
-  readonly signal: AbortSignal;
-  end(): unknown;
+/** A request from the client. */
+interface Received {
+  /** The HTTP request that contained it. */
+  readonly http: Request | undefined;
+  /** Aborts its call; absent if no call is running. */
+  call?: AbortController | undefined;
 }
 
 /** Stays open until the connection ends (MCP 2026-07-28). */
 export const SUBSCRIPTION = 'subscriptions/listen';
 const CONNECTION_CLOSED = -32_000;
 
-/**
- * The unanswered requests of a connection in both directions, so that closing loses no responses. The SDK does not
- * answer a call whose own signal is aborted, so calls get another signal.
- */
+/** The unanswered requests of a connection in both directions, so that closing loses no responses. */
 export class OpenRequests {
   /** The set of open connections. */
   readonly #all: Set<OpenRequests>;
   /** Requests from the client. */
-  readonly #received = new Pending<RequestId>();
-  /** The HTTP requests that contained them. */
-  readonly #http = new Map<RequestId, Request>();
+  readonly #received = new Pending<RequestId, Received>();
   /** Requests to the client. */
   readonly #asked = new Set<RequestId>();
-  /** Running calls. */
-  readonly #calls = new Set<AbortController>();
   #transport: Transport | undefined;
   #closing: Error | undefined;
 
@@ -60,22 +59,19 @@ export class OpenRequests {
     transport.start = () => {
       const { onmessage, onclose } = transport;
       transport.onmessage = (message, extra) => {
-        if (this.#closing !== undefined && dropsLate && isRequest(message)) return;
-        if (isAnswer(message)) this.#asked.delete(message.id);
-        else if (isRequest(message)) {
-          // If two requests have the same id, the SDK answers only the later one.
-          if (message.method !== SUBSCRIPTION) this.#received.begin(message.id);
-          if (extra?.request !== undefined) this.#http.set(message.id, extra.request);
-        }
-        // A cancelled request gets no response.
+        if (isRequest(message)) {
+          if (this.#closing !== undefined && dropsLate) return;
+          // Of two requests with the same id, only the later one is watched.
+          if (message.method !== SUBSCRIPTION) this.#received.begin(message.id, { http: extra?.request });
+        } else if (isAnswer(message)) this.#asked.delete(message.id);
         else if ('method' in message && message.method === 'notifications/cancelled')
-          this.#end(message.params?.requestId as RequestId);
+          this.#cancel((message.params ?? {}) as CancelledNotificationParams);
         onmessage?.(message, extra);
       };
       transport.onclose = () => {
         this.#all.delete(this);
+        this.#abortCalls(() => new SdkError(SdkErrorCode.ConnectionClosed, 'Connection closed'));
         this.#received.endAll();
-        this.#http.clear();
         onclose?.();
       };
       return start.call(transport);
@@ -88,40 +84,48 @@ export class OpenRequests {
           return;
         }
       }
+      const answered = isAnswer(message) ? this.#received.get(message.id) : undefined;
+      if (answered !== undefined) answered.call = undefined;
       try {
         await send.call(transport, message, options);
       } finally {
-        if (isAnswer(message)) {
-          const request = this.#http.get(message.id);
-          if (request !== undefined) onAnswer?.(request);
-          this.#end(message.id);
-        }
+        if (answered?.http !== undefined) onAnswer?.(answered.http);
+        if (isAnswer(message)) this.#received.end(message.id);
       }
     };
   }
 
-  #end(id: RequestId): void {
-    this.#http.delete(id);
-    this.#received.end(id);
+  /** A cancelled request gets no response. Its call is aborted after the SDK has noticed this. */
+  #cancel({ requestId, reason }: CancelledNotificationParams): void {
+    if (requestId === undefined) return;
+    const call = this.#received.get(requestId)?.call;
+    if (call !== undefined) setImmediate(() => call.abort(reason));
+    this.#received.end(requestId);
   }
 
-  /** Registers a call. Its signal is aborted with the given signal, and when the connection closes. */
-  call(signal: AbortSignal): OpenCall {
-    const controller = new AbortController();
-    this.#calls.add(controller);
-    const unfollow = atEndOfTurn(() => onAbort(signal, () => controller.abort(signal.reason)));
-    if (this.#closing !== undefined) controller.abort(this.#closing);
-    const end = () => {
-      unfollow();
-      this.#calls.delete(controller);
-    };
-    return { signal: controller.signal, end };
+  /** Most connections close without running calls, and need no error. */
+  #abortCalls(reason: () => Error): void {
+    for (const { call } of this.#received.values()) call?.abort(reason());
+  }
+
+  /**
+   * The signal for the call of a request, aborted when the request is cancelled and when the connection closes. It is
+   * not the SDK's own signal, because the SDK does not answer a call whose own signal is aborted.
+   */
+  signalOf({ id, signal }: Pick<ServerContext['mcpReq'], 'id' | 'signal'>): AbortSignal {
+    const received = this.#received.get(id);
+    // It was cancelled before its call began.
+    if (received === undefined) return signal;
+    received.call ??= new AbortController();
+    if (this.#closing !== undefined) received.call.abort(this.#closing);
+    return received.call.signal;
   }
 
   /** Aborts running calls, gives up requests to the client, and resolves once all requests are answered. */
   async end(): Promise<void> {
-    this.#closing ??= new Error('The server is closing');
-    for (const controller of this.#calls) controller.abort(this.#closing);
+    const closing = this.#closing ?? new Error('The server is closing');
+    this.#closing = closing;
+    this.#abortCalls(() => closing);
     for (const id of [...this.#asked]) this.#giveUp(id);
     await this.#received.none();
   }
@@ -144,17 +148,25 @@ function isAnswer(
   return !('method' in message) && message.id !== undefined;
 }
 
-/** A set of pending things that reports when it is empty. */
-export class Pending<Key> {
-  readonly #open = new Set<Key>();
+/** Pending things, which may have values, that report when there are none left. */
+export class Pending<Key, Value = undefined> {
+  readonly #open = new Map<Key, Value | undefined>();
   #none: PromiseWithResolvers<void> | undefined;
 
   get count(): number {
     return this.#open.size;
   }
 
-  begin(key: Key): void {
-    this.#open.add(key);
+  begin(key: Key, value?: Value): void {
+    this.#open.set(key, value);
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#open.get(key);
+  }
+
+  values(): Iterable<Value> {
+    return this.#open.values() as Iterable<Value>;
   }
 
   end(key: Key): void {
@@ -164,7 +176,7 @@ export class Pending<Key> {
   }
 
   endAll(): void {
-    for (const key of this.#open) this.end(key);
+    for (const key of this.#open.keys()) this.end(key);
   }
 
   /** Resolves when nothing is pending. */

@@ -114,17 +114,12 @@ export class RegistryMcpServer extends McpServer {
   }
 
   /** Answers a request that passes the pipeline of calls. */
-  async serve<Params, Result>(
+  serve<Params, Result>(
     params: Params,
     context: ServerContext,
     answer: (request: McpRequest, params: Params, signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    const { signal, end } = this.open.call(context.mcpReq.signal);
-    try {
-      return await answer(this.#read(context), params, signal);
-    } finally {
-      end();
-    }
+    return answer(this.#read(context), params, this.open.signalOf(context.mcpReq));
   }
 
   #read(context: ServerContext): McpRequest {
