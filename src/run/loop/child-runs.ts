@@ -1,4 +1,4 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CallRecord, CallScope, Wait } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
@@ -6,7 +6,6 @@ import type { RunState, StoredInnerRun, StoredRunResult } from '../../core/contr
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
-import type { Invoker } from '../call/invocation.js';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolLoopResult } from './events.js';
@@ -137,18 +136,6 @@ export class ChildRuns {
     const [other] = this.#others?.values() ?? [];
     return other ?? this.#runs?.find((run) => run?.state !== undefined)?.state;
   }
-}
-
-/** Makes a call whose runs belong to it, in a context of its message: `childRuns.run` would copy the context twice. */
-export function makeWithRuns(children: ChildRuns, invoke: Invoker, attempt: number): ReturnType<Invoker> {
-  const { run } = children;
-  run.callsContext ??= new AsyncResource('toolwright');
-  return run.callsContext.runInAsyncScope(makeWith, undefined, children, invoke, attempt);
-}
-
-function makeWith(children: ChildRuns, invoke: Invoker, attempt: number): ReturnType<Invoker> {
-  childRuns.enterWith(children);
-  return invoke(children.call, children.scope, attempt);
 }
 
 const NO_WAITS: readonly Wait[] = [];

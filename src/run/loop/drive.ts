@@ -325,7 +325,6 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
     invoke: tools.invoker(ofCalls),
-    callsContext: undefined,
     synchronous: new Set(),
     record,
     messages,

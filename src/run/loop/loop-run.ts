@@ -1,4 +1,3 @@
-import type { AsyncResource } from 'node:async_hooks';
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core/contract/call.js';
 import { type Message, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
 import type { ResultStore } from '../../core/contract/result-store.js';
@@ -113,12 +112,6 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   /** Absent if the run has no limits. */
   readonly budget: RunBudget | undefined;
   readonly invoke: Invoker;
-  /**
-   * The async context of the calls of the current message.
-   *
-   * @internal Its type needs those of Node.
-   */
-  callsContext: AsyncResource | undefined;
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
   /** The record from which the run was continued. */
