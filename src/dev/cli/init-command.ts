@@ -244,7 +244,7 @@ function planTsconfig({ files, notes, tsconfig }: Draft, folder: string): void {
   const compilerOptions = {
     target: 'es2023',
     module: 'nodenext',
-    ...(isThere('src') && { rootDir: 'src' }),
+    rootDir: isThere('src') ? 'src' : '.',
     outDir: 'dist',
     ...(isThere('node_modules', '@types', 'node') && { types: ['node'] }),
     strict: true,

@@ -115,8 +115,16 @@ async function writeServerJson(args: readonly string[], environment: CommandEnvi
     environment.error(
       `toolwright: the registry compares: "mcpName": "${name}" must be in the published package.json\n`,
     );
-  const { version = '0.0.0', description = '', repository, private: isPrivate } = manifest;
+  const { name: packageName, version = '0.0.0', description, repository } = manifest;
+  if (typeof description !== 'string' || description.trim() === '')
+    throw new UserFault('the registry needs a "description" in package.json', 1);
+  const isPublished = manifest.private !== true && typeof packageName === 'string';
   const { url } = values;
+  if (!isPublished && url === undefined)
+    throw new UserFault(
+      'a package that is private or has no name is in no registry: --url https://… of the remote server',
+      1,
+    );
   const repositoryUrl = repositoryOf(repository);
   const server = withoutUndefined({
     $schema: SCHEMA,
@@ -127,13 +135,11 @@ async function writeServerJson(args: readonly string[], environment: CommandEnvi
       url: repositoryUrl,
       source: repositoryUrl.includes('github.com') ? 'github' : 'git',
     },
-    packages: isPrivate
-      ? undefined
-      : [{ registryType: 'npm', identifier: manifest.name, version, transport: { type: 'stdio' } }],
+    packages: isPublished
+      ? [{ registryType: 'npm', identifier: packageName, version, transport: { type: 'stdio' } }]
+      : undefined,
     remotes: url === undefined ? undefined : [{ type: 'streamable-http', url }],
   });
-  if (isPrivate && url === undefined)
-    throw new UserFault('a private package is in no registry: --url https://… of the remote server', 1);
   environment.out(`${JSON.stringify(server, null, 2)}\n`);
   return 0;
 }
@@ -195,7 +201,11 @@ function toolFindings(tools: readonly unknown[]): readonly Diagnosis[] {
       holds || found.push(create(`the tool ${String(name)} ${text}`));
     must(String(name).length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters: shorten it`);
     must(Boolean(description), 'has no description: say what it does, and when to use it');
-    must(Boolean(title ?? inner), "has no title: annotations: { title: 'Cancel an order' }");
+    const words = String(name).replaceAll(/[_-]+/g, ' ');
+    must(
+      Boolean(title ?? inner),
+      `has no title: annotations: { title: '${words.charAt(0).toUpperCase()}${words.slice(1)}' }`,
+    );
     must(
       readOnlyHint === true || destructiveHint !== undefined,
       'does not say whether it changes something: annotations: { readOnly: true }, or { destructive: true or false }',

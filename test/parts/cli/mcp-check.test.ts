@@ -135,12 +135,17 @@ describe('toolwright mcp server-json', () => {
     });
   });
 
-  test('says what is missing: a name, an address of a private package, a package', async () => {
+  test('says what is missing: a name, a description, an address of a private package, a package', async () => {
     write({ name: 'shop' });
     expect(await serverJson()).toMatchObject({ code: 1, error: expect.stringContaining('mcpName') });
-    write({ name: 'shop', private: true });
-    const unreachable = await serverJson('--name', 'io.github.acme/shop');
-    expect(unreachable).toMatchObject({ code: 1, error: expect.stringContaining('--url') });
+    const named = ['--name', 'io.github.acme/shop'];
+    expect(await serverJson(...named)).toMatchObject({ code: 1, error: expect.stringContaining('description') });
+    for (const unpublished of [{ name: 'shop', private: true }, {}]) {
+      write({ ...unpublished, description: 'The shop' });
+      expect(await serverJson(...named)).toMatchObject({ code: 1, error: expect.stringContaining('--url') });
+      const { out } = await serverJson(...named, '--url', 'https://api.acme.example/mcp');
+      expect(JSON.parse(out)).not.toHaveProperty('packages');
+    }
     rmSync(join(folder, 'package.json'));
     expect(await serverJson()).toMatchObject({ code: 1, error: expect.stringContaining('no package.json') });
   });
