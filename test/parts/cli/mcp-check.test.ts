@@ -139,7 +139,10 @@ describe('toolwright mcp server-json', () => {
     write({ name: 'shop' });
     expect(await serverJson()).toMatchObject({ code: 1, error: expect.stringContaining('mcpName') });
     const named = ['--name', 'io.github.acme/shop'];
-    expect(await serverJson(...named)).toMatchObject({ code: 1, error: expect.stringContaining('description') });
+    expect(await serverJson(...named)).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('description'),
+    });
     for (const unpublished of [{ name: 'shop', private: true }, {}]) {
       write({ ...unpublished, description: 'The shop' });
       expect(await serverJson(...named)).toMatchObject({ code: 1, error: expect.stringContaining('--url') });
