@@ -97,7 +97,7 @@ describe('toolwright mcp check', () => {
   test('checks the tools of a module against what directories require', async () => {
     const { code, out } = await check('test/parts/cli/fixtures/called-tools.mjs');
     expect(code).toBe(1);
-    expect(out).toContain("problem  the tool add has no title: annotations: { title: 'Cancel an order' }\n");
+    expect(out).toContain("problem  the tool add has no title: annotations: { title: 'Add' }\n");
   });
 
   test('without a target it says how it is called', async () => {
