@@ -123,8 +123,9 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     const { message = '' } = asked[0] ?? {};
     expect(message).toContain('"amount": 9999');
     expect(message).toContain('"to\\u202e": "EVIL\\u001b[2K\\u2066"');
-    expect(message).toContain('… (3,000 characters)');
-    expect(message).toContain('… (500 characters)');
+    expect(message).toContain(`"note": "${'n'.repeat(3_000)}"`);
+    expect(message).toContain(`"${'x'.repeat(500)}"`);
+    expect(message.indexOf('"amount"')).toBeLessThan(message.indexOf('"note"'));
     for (const hidden of ['\u202e', '\u2066', '\u001b']) expect(message).not.toContain(hidden);
   });
 
@@ -137,9 +138,11 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
 
   test('is asked nothing where its user could not read what it would approve', async () => {
     const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`key${index}`, index]));
-    const result = await client.callTool({ name: 'pay', arguments: many });
-    expect(result).toMatchObject({ isError: true });
-    expect(JSON.stringify(result.content)).toContain('more than a user can be shown');
+    for (const args of [many, { note: 'a word. '.repeat(1_100), amount: 1 }]) {
+      const result = await client.callTool({ name: 'pay', arguments: args });
+      expect(result).toMatchObject({ isError: true });
+      expect(JSON.stringify(result.content)).toContain('more than a user can be shown');
+    }
     expect([asked, placed]).toEqual([[], []]);
   });
 

@@ -261,8 +261,8 @@ function fieldOf(schema: JsonSchema): JsonSchema | undefined {
   return FORMATS.has(schema.format) ? { ...field, format: schema.format } : field;
 }
 
-/** Long texts are cut separately, so that none pushes another out of sight. */
-const MOST_OF_A_TEXT = 200;
+/** Longer values are shown after the others, so that none pushes another out of sight. */
+const SHORT_VALUE = 200;
 /** The most characters that a user is asked to read. */
 const MOST_CHARACTERS = 8_000;
 const MOST_DEPTH = 20;
@@ -272,14 +272,15 @@ class ShownValue {
   #left = MOST_CHARACTERS;
 
   write(value: unknown, indent: string): string | undefined {
-    if (typeof value === 'string') return this.#take(shownText(value));
-    if (!isObject(value)) return this.#take(JSON.stringify(value) ?? 'null');
+    if (!isObject(value)) return this.#take(visibleText(JSON.stringify(value) ?? 'null'));
     if (indent.length > 2 * MOST_DEPTH) return undefined;
-    const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
+    const isList = Array.isArray(value);
+    const [open, close] = isList ? ['[', ']'] : ['{', '}'];
     const inner = `${indent}  `;
     const lines: string[] = [];
-    for (const [key, part] of Object.entries(value)) {
-      const label = Array.isArray(value) ? '' : `${visibleText(JSON.stringify(key))}: `;
+    const entries = Object.entries(value);
+    for (const [key, part] of isList ? entries : entries.sort(longLast)) {
+      const label = isList ? '' : `${visibleText(JSON.stringify(key))}: `;
       if (this.#take(inner + label) === undefined) return undefined;
       const text = this.write(part, inner);
       if (text === undefined) return undefined;
@@ -294,10 +295,12 @@ class ShownValue {
   }
 }
 
-function shownText(text: string): string {
-  if (text.length <= MOST_OF_A_TEXT) return visibleText(JSON.stringify(text));
-  const start = visibleText(JSON.stringify(text.slice(0, MOST_OF_A_TEXT)));
-  return `${start}… (${text.length.toLocaleString('en')} characters)`;
+function longLast([, one]: [string, unknown], [, other]: [string, unknown]): number {
+  return Number(isLong(one)) - Number(isLong(other));
+}
+
+function isLong(value: unknown): boolean {
+  return (JSON.stringify(value)?.length ?? 0) > SHORT_VALUE;
 }
 
 /** Time limit for an answer; people need time. */
