@@ -592,6 +592,30 @@ test('On a protected server, a caller without a token polls only its own tasks o
   expect(await settled(url, hers.taskId, anna)).toMatchObject({ status: 'completed' });
 });
 
+test('A token without the scopes of a tool reads, answers and cancels none of its tasks', async () => {
+  const resource = 'https://api.example.org/mcp';
+  const issuer = await tokenIssuer(resource);
+  const oauth = { resource, issuer: issuer.issuer, verify: jwks(issuer.keys) };
+  const refund = defineTool({ ...REFUND, scopes: ['refunds'] });
+  const { url } = await serving([refund], { tasks: new MemoryRunStore(), oauth, onError: () => {} });
+  const strong = { user: await issuer.issue({ scope: 'refunds' }) };
+  const weak = { user: await issuer.issue() };
+  const { taskId } = await call(url, 'refund', { order: 'a-1' }, strong);
+  const { inputRequests } = await get(url, taskId, strong);
+  const inputResponses = Object.fromEntries(
+    Object.keys(inputRequests).map((id) => [id, { action: 'accept', content: {} }]),
+  );
+  for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])
+    expect(await send(url, method, { taskId, inputResponses }, weak)).toMatchObject({
+      error: { message: expect.stringContaining('scopes refunds') },
+    });
+  await send(url, 'tasks/update', { taskId, inputResponses }, strong);
+  expect(await settled(url, taskId, strong)).toMatchObject({
+    status: 'completed',
+    result: { content: [{ type: 'text', text: 'Refunded a-1' }] },
+  });
+});
+
 test('A call whose task cannot be stored fails as an error of the server, and its started work is stopped', async () => {
   class FailingStore extends MemoryRunStore {
     override async save(): Promise<never> {

@@ -556,7 +556,7 @@ class RegistryServer implements McpToolServer {
     if (authInfo instanceof Response) return authInfo;
     const parsedBody = given.parsedBody ?? (await this.#readBody(request));
     if (parsedBody instanceof Response) return parsedBody;
-    const refusal = this.#served.resource?.authorize(parsedBody, authInfo);
+    const refusal = await this.#refusalOf(parsedBody, authInfo);
     if (refusal !== undefined) return refusal;
     const info = { ...(authInfo && { authInfo }), ...(parsedBody !== undefined && { parsedBody }) };
     const isSession = await this.#belongsToSession(request, info);
@@ -566,6 +566,14 @@ class RegistryServer implements McpToolServer {
       return this.#listen(parsedBody, request, info);
     const response = await this.#modern.fetch(request, info);
     return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
+  }
+
+  async #refusalOf(body: unknown, authInfo: AuthInfo | undefined): Promise<Response | undefined> {
+    const { resource } = this.#served;
+    if (resource === undefined) return undefined;
+    const messages = Array.isArray(body) ? body : [body];
+    const ofTasks = await this.#tasks?.toolsOf(messages, principalOf(this.#options, authInfo));
+    return resource.authorize(messages, authInfo, ofTasks);
   }
 
   /** Opens the stream of a 2026-07-28 client. */

@@ -112,7 +112,7 @@ export class Notifications implements ServerEventBus {
     const request = { method: 'resources/subscribe', params: { uri } };
     const isRefused =
       caller.headers !== undefined &&
-      this.#served.resource?.authorize(request, caller.authInfo) !== undefined;
+      this.#served.resource?.authorize([request], caller.authInfo) !== undefined;
     return !isRefused && (await this.hidden(caller, [uri])) === undefined;
   }
 }

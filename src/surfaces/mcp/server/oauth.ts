@@ -121,10 +121,20 @@ export class ProtectedResource {
     }
   }
 
-  /** A response if the caller may not send this message: 401 without a token, 403 if the token lacks scopes. */
-  authorize(body: unknown, authInfo: AuthInfo | undefined): Response | undefined {
-    const messages = (Array.isArray(body) ? body : [body]).filter(isRecord);
-    const named = messages.flatMap((message) => NAMED.get(message.method)?.(message, this.#registry) ?? []);
+  /**
+   * A response if the caller may not send these messages: 401 without a token, 403 if the token lacks scopes. `others`
+   * are names of further tools that they need.
+   */
+  authorize(
+    body: readonly unknown[],
+    authInfo: AuthInfo | undefined,
+    others: readonly string[] = [],
+  ): Response | undefined {
+    const messages = body.filter(isRecord);
+    const named = [
+      ...messages.flatMap((message) => NAMED.get(message.method)?.(message, this.#registry) ?? []),
+      ...others.map((name) => namedIn(this.#registry, name)),
+    ];
     const scopes = [...new Set(named.flatMap(([first]) => first?.scopes ?? []))];
     const call = messages.find(({ method }) => method === 'tools/call');
     if (authInfo === undefined) {
@@ -214,8 +224,8 @@ type Named = readonly ToolDefinition[];
 
 /** The methods that refer to a tool, prompt or resource. */
 const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => readonly Named[]>([
-  ['tools/call', ({ params }, registry) => [named(registry, recordOf(params).name)]],
-  ['prompts/get', ({ params }, registry) => [named(registry.part('prompt'), recordOf(params).name)]],
+  ['tools/call', ({ params }, registry) => [namedIn(registry, recordOf(params).name)]],
+  ['prompts/get', ({ params }, registry) => [namedIn(registry.part('prompt'), recordOf(params).name)]],
   ['resources/read', resourceIn],
   ['resources/subscribe', resourceIn],
   ['completion/complete', completedIn],
@@ -228,7 +238,7 @@ const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => rea
 /** Reads the reference as the completion itself does: by its type alone. */
 function completedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
   const { type, name, uri } = recordOf(recordOf(params).ref);
-  if (type === 'ref/prompt') return [named(registry.part('prompt'), name)];
+  if (type === 'ref/prompt') return [namedIn(registry.part('prompt'), name)];
   const resources = registry.part('resource').tools();
   return [resources.filter((resource) => servedAs(resource).uri === uri).slice(0, 1)];
 }
@@ -237,7 +247,7 @@ function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named
   return [namedByUri(registry, String(recordOf(params).uri))];
 }
 
-function named(registry: ToolRegistry, name: unknown): Named {
+function namedIn(registry: ToolRegistry, name: unknown): Named {
   const definition = registry.offered(String(name));
   return definition === undefined ? [] : [definition];
 }

@@ -14,7 +14,7 @@ import type { AsyncCallback, ToolDefinition } from '../../../core/contract/tool.
 import type { ToolResult } from '../../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import { onAbort } from '../../../core/kernel/async.js';
-import { copyOfJson, type Fields, withoutUndefined } from '../../../core/kernel/json.js';
+import { copyOfJson, isRecord, type Fields, withoutUndefined } from '../../../core/kernel/json.js';
 import { createNameFilter } from '../../../run/call/tool-registry.js';
 import { isExpired } from '../../../run/call/waits.js';
 import { ClaimedRun, DEFAULT_LEASE_MS, seizeRun } from '../../../run/loop/claimed-run.js';
@@ -213,6 +213,16 @@ export class Tasks {
     claimed.leave();
   }
 
+  /** The tools of the caller's tasks that messages refer to: its token needs their scopes. */
+  async toolsOf(messages: readonly unknown[], principal: string): Promise<readonly string[]> {
+    const ids = messages.map((message) => {
+      const { method, params } = isRecord(message) ? message : {};
+      return Object.hasOwn(TASK_METHODS, String(method)) && isRecord(params) ? params.taskId : undefined;
+    });
+    const runs = ids.map((id) => (belongsTo(id, principal) ? this.#store.read(id) : undefined));
+    return (await Promise.all(runs)).flatMap((run) => run?.state.tools ?? []);
+  }
+
   /** Handles a method of tasks. Errors of the store are reported, but not sent to the client. */
   async serve(
     method: keyof typeof TASK_METHODS,
@@ -278,8 +288,7 @@ export class Tasks {
   async #find(request: McpRequest, taskId: unknown): Promise<FoundTask> {
     if (!supportsTasks(request.caller)) throw lacksTasks();
     const rights = await rightsOf(request);
-    const isOwn = typeof taskId === 'string' && belongsTo(taskId, rights.principal);
-    const run = isOwn ? await this.#store.read(taskId) : undefined;
+    const run = belongsTo(taskId, rights.principal) ? await this.#store.read(taskId) : undefined;
     if (run === undefined || !isSameOwner(run.state.owner, rights.scope.owner))
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Task not found');
     return { ...request, ...rights, run };
@@ -412,8 +421,8 @@ function newTaskId(principal: string): string {
   return `task_${random}_${bindingOf(random, principal)}`;
 }
 
-function belongsTo(taskId: string, principal: string): boolean {
-  const [, random, binding] = TASK_ID.exec(taskId) ?? [];
+function belongsTo(taskId: unknown, principal: string): taskId is string {
+  const [, random, binding] = typeof taskId === 'string' ? (TASK_ID.exec(taskId) ?? []) : [];
   return random !== undefined && binding === bindingOf(random, principal);
 }
 
