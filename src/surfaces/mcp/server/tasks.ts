@@ -14,7 +14,7 @@ import type { AsyncCallback, ToolDefinition } from '../../../core/contract/tool.
 import type { ToolResult } from '../../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import { onAbort } from '../../../core/kernel/async.js';
-import { copyOfJson, isRecord, type Fields, withoutUndefined } from '../../../core/kernel/json.js';
+import { copyOfJson, type Fields, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import { createNameFilter } from '../../../run/call/tool-registry.js';
 import { isExpired } from '../../../run/call/waits.js';
 import { ClaimedRun, DEFAULT_LEASE_MS, seizeRun } from '../../../run/loop/claimed-run.js';
