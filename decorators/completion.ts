@@ -19,9 +19,6 @@ export const Completion =
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Completion', key);
     const served = { kind: 'completion', of, argument } as const;
-    recordServed(
-      { target, key },
-      { description: `Completes ${argument} of ${of}` },
-      { served, method: descriptor?.value },
-    );
+    const given = { description: `Completes ${argument} of ${of}` };
+    recordServed({ target, key }, given, { served, given, method: descriptor?.value });
   };

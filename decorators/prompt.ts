@@ -18,5 +18,9 @@ export const Prompt =
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Prompt', key);
     const said = typeof options === 'string' ? { description: options } : options;
-    recordServed({ target, key }, said, { served: { kind: 'prompt' }, method: descriptor?.value });
+    recordServed({ target, key }, said, {
+      served: { kind: 'prompt' },
+      given: said,
+      method: descriptor?.value,
+    });
   };

@@ -18,8 +18,8 @@ export const Resource =
   (uri: string, options: string | ResourceOptions = {}): MethodDecorator =>
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Resource', key);
-    const { mimeType, audience, priority, ttlMs, cacheScope, ...said } =
-      typeof options === 'string' ? { description: options } : options;
+    const given: ResourceOptions = typeof options === 'string' ? { description: options } : options;
+    const { mimeType, audience, priority, ttlMs, cacheScope, ...said } = given;
     const served = { kind: 'resource', uri, mimeType, audience, priority, ttlMs, cacheScope } as const;
-    recordServed({ target, key }, said, { served, method: descriptor?.value });
+    recordServed({ target, key }, said, { served, given, method: descriptor?.value });
   };

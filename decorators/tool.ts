@@ -21,7 +21,7 @@ export const Tool =
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Tool', key);
     const said = typeof options === 'string' ? { description: options } : options;
-    recordTool({ target, key }, said, descriptor?.value);
+    recordTool({ target, key }, said, { method: descriptor?.value });
   };
 
 /** The interface of hand-written tools, documented there. The decorator has the same name. */

@@ -36,6 +36,9 @@ export type ParameterRecord =
   /** `isFilled`: the host framework injects the value, and not the context (a parameter decorator of NestJS). */
   | { readonly role: 'context'; readonly isFilled?: boolean };
 
+/** What a decorator makes of a method. */
+export type DeclaredKind = 'tool' | ServedAs['kind'];
+
 /** The decorators' record of a method; nothing is checked or resolved yet. */
 interface ToolMethodRecord {
   readonly key: string | symbol;
@@ -43,6 +46,10 @@ interface ToolMethodRecord {
   tool?: ToolOptions;
   /** Set if it is not a tool for models, but another feature for MCP clients. */
   served?: ServedAs;
+  /** The options of `@Prompt` or `@Resource` as they were written. */
+  given?: unknown;
+  /** One for each of `@Tool`, `@Prompt`, `@Resource` and `@Completion` on the method; more than one is a mistake. */
+  kinds?: readonly DeclaredKind[];
   /** The method has `@Public`. */
   isPublic?: boolean;
   /** The method that `@Tool` found: a decorator above it may have replaced it. */
@@ -152,26 +159,31 @@ interface MethodPlace {
 }
 
 /** Records `@Tool` and its method. */
-export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
+export function recordTool(
+  place: MethodPlace,
+  options: ToolOptions,
+  { method, kind = 'tool' }: { readonly method?: unknown; readonly kind?: DeclaredKind } = {},
+): void {
   if (typeof place.target === 'object') toolClasses.add(classAt(place.target));
   const record = methodRecord(place);
   declared += 1;
   record.tool = options;
   record.method = method;
+  record.kinds = [...(record.kinds ?? []), kind];
 }
 
 /** Records `@Prompt`, `@Resource` or `@Completion`: a tool that is offered in another way. */
 export function recordServed(
   place: MethodPlace,
   { title, ...options }: PromptOptions,
-  { served, method }: { readonly served: ServedAs; readonly method: unknown },
+  { served, given, method }: { readonly served: ServedAs; readonly given: unknown; readonly method: unknown },
 ): void {
   recordTool(
     place,
     { ...options, output: false, ...(title !== undefined && { annotations: { title } }) },
-    method,
+    { method, kind: served.kind },
   );
-  methodRecord(place).served = served;
+  Object.assign(methodRecord(place), { served, given });
 }
 
 /** Records `@Public` on a class or a method. */

@@ -2,7 +2,9 @@ import type {
   ApprovalOptions,
   BackgroundOptions,
   Companion,
+  PromptOptions,
   RememberOptions,
+  ResourceOptions,
   ResultCaching,
   ToolAnnotations,
   ToolBehaviour,
@@ -24,6 +26,7 @@ import {
   listOf,
   MILLISECONDS,
   mistakenNames,
+  NUMBER,
   type OptionFault,
   type OptionRule,
   type OptionTable,
@@ -40,6 +43,7 @@ import {
   WHOLE,
   wrongValues,
 } from '../kernel/options.js';
+import type { DeclaredKind } from './class-record.js';
 
 const ANNOTATION_NAMES = {
   readOnlyHint: 'annotations: { readOnly: … }',
@@ -213,6 +217,41 @@ const TOOL = optionTable<ToolOptions>(
   MEANT,
 );
 
+const { scopes, public: isPublic, _meta, icons, timeoutMs } = BEHAVIOUR;
+
+const PROMPT_RULES: RulesOf<PromptOptions> = {
+  name: TEXT,
+  title: TEXT,
+  description: TEXT,
+  scopes,
+  public: isPublic,
+  _meta,
+  icons,
+  timeoutMs,
+};
+
+const PROMPT = optionTable<PromptOptions>('@Prompt', PROMPT_RULES);
+
+const RESOURCE = optionTable<ResourceOptions>('@Resource', {
+  ...PROMPT_RULES,
+  mimeType: TEXT,
+  audience: listOf(oneOf('user', 'assistant'), "['user']"),
+  priority: {
+    accepts: (value) => NUMBER.accepts(value) && Number(value) >= 0 && Number(value) <= 1,
+    fix: 'a number from 0 to 1',
+  },
+  ttlMs: PAUSE,
+  cacheScope: oneOf('public', 'private'),
+});
+
+/** A completion has no options. */
+const TABLES: Readonly<Record<DeclaredKind, OptionTable>> = {
+  tool: TOOL,
+  prompt: PROMPT,
+  resource: RESOURCE,
+  completion: PROMPT,
+};
+
 const DEFINITION: RulesOf<ToolDefinition> = {
   name: ANY_VALUE,
   description: TEXT,
@@ -272,9 +311,9 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   namespace: NAMESPACE,
 });
 
-/** Checks the options of `@Tool`. */
-export function toolOptionFaults(options: unknown): readonly OptionFault[] {
-  return [...optionFaults(options, TOOL), ...contradictions(options)];
+/** Checks the options of `@Tool`, `@Prompt` and `@Resource`. */
+export function toolOptionFaults(options: unknown, kind: DeclaredKind): readonly OptionFault[] {
+  return [...optionFaults(options, TABLES[kind]), ...contradictions(options)];
 }
 
 /** Checks the options of `defineTool`, except its name and schemas. */

@@ -127,9 +127,10 @@ interface Refused {
 
 /** The rejection of invalid arguments, with the text for the model. */
 export function rejectArguments({ tool, call, faults, removed = [] }: Refused): ReadyArguments {
-  const { name, parameters } = tool;
+  const { name, parameters, served } = tool;
+  const kind = served?.kind ?? 'tool';
   const { schema } = offeredParameters(parameters);
-  const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });
+  const message = describeRejection({ kind, tool: name, faults, schema, removed, sent: call.arguments });
   return { ok: false, message, faults };
 }
 

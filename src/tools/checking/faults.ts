@@ -240,6 +240,8 @@ function oneLine(place: string, message: string): string {
 
 /** Rejected arguments, with the facts for the message. */
 interface Rejection {
+  /** `tool`, or `prompt`, `resource`, `completion`. */
+  readonly kind: string;
   readonly tool: string;
   readonly faults: readonly ValueFault[];
   readonly schema: JsonSchema;
@@ -257,13 +259,13 @@ const MAX_NAME = 64;
  * The text that the model receives for rejected arguments: every fault, then hints for misspelled keys and values,
  * and the sent arguments, because models repeat mistakes that they cannot see.
  */
-export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {
+export function describeRejection({ kind, tool, faults, schema, removed, sent }: Rejection): string {
   const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
   const keyHints = removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
   const hints = [...keyHints, ...valueHints(faults)].slice(0, MAX_HINTS);
   const excerpt = excerptOf(sent);
   return [
-    `Validation failed for tool '${tool}':`,
+    `Validation failed for ${kind} '${tool}':`,
     ...listFaults(faults),
     ...hints,
     ...(excerpt === undefined ? [] : [`Received: ${excerpt}`]),

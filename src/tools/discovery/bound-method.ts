@@ -24,3 +24,9 @@ export function boundMethodOf(tool: ToolDefinition): BoundMethod | undefined {
 export function methodPlace(method: BoundMethod): string {
   return `${method.class.name}.${String(method.key)}`;
 }
+
+/** A tool for people: its method, or its name. */
+export function toolPlace(tool: ToolDefinition): string {
+  const bound = boundMethodOf(tool);
+  return bound === undefined ? tool.name : methodPlace(bound);
+}

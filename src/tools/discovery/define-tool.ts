@@ -17,6 +17,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { cached } from '../../core/kernel/cached.js';
 import { isObject, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import type { OptionFault } from '../../core/kernel/options.js';
+import type { DeclaredKind } from '../../core/metadata/class-record.js';
 import {
   agentToolFaults,
   definedToolFaults,
@@ -147,9 +148,12 @@ export function isFinishedTool(tool: unknown): tool is ToolDefinition {
 export const TOOL_NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
 /** The fault of a name that does not match {@link TOOL_NAME}. */
-export function illegalName(name: string): { readonly problem: string; readonly fix: string } {
+export function illegalName(
+  name: string,
+  kind: DeclaredKind = 'tool',
+): { readonly problem: string; readonly fix: string } {
   return {
-    problem: `the tool name ${JSON.stringify(name)} is not accepted by every provider (${TOOL_NAME.source})`,
+    problem: `the ${kind} name ${JSON.stringify(name)} is not accepted by every provider (${TOOL_NAME.source})`,
     fix: 'a `name` of letters, digits, _ and -, at most 64, not starting with a digit or -',
   };
 }

@@ -23,7 +23,7 @@ import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../co
 import { bindMethod, methodPlace } from './bound-method.js';
 import { type InstanceSource, type ToolsetHost, toolsetHost } from './containers/toolset-host.js';
 import { freezeTool } from './define-tool.js';
-import { type PlannedTool, planToolset } from './plan-toolset.js';
+import { NAMING, type PlannedTool, planToolset } from './plan-toolset.js';
 
 /** Options of {@link discoverTools}. */
 export interface DiscoverOptions {
@@ -150,14 +150,15 @@ function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
   const first = new Map<string, PlannedTool>();
   const faults: AuthorFault[] = [];
   for (const tool of tools) {
-    const key = `${tool.served?.kind ?? 'tool'} ${tool.name}`;
+    const kind = tool.served?.kind ?? 'tool';
+    const key = `${kind} ${tool.name}`;
     const other = first.get(key);
     if (other === undefined) first.set(key, tool);
     else
       faults.push({
         where: methodPlace(tool),
         problem: `its name "${tool.name}" is also the name of ${methodPlace(other)}`,
-        fix: '@Tool({ name }) on one of them, or @Toolset({ prefix })',
+        fix: `${NAMING[kind]} on one of them, or @Toolset({ prefix })`,
       });
   }
   return faults;

@@ -16,6 +16,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
+  type DeclaredKind,
   describedTool,
   type InheritedMethod,
   nearest,
@@ -156,23 +157,22 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const { key, tool: said } = record;
   if (said === undefined)
     return faulty('it is decorated as a tool and has no @Tool', '@Tool(…) before the method');
-  if (record.isStatic) {
-    return faulty(
-      'a static method has no instance to inject into',
-      'an instance method, or registerFunction(…) for a plain function',
-    );
-  }
+  const misplaced = misplacedDecorator(record);
+  if (misplaced !== undefined) return misplaced;
+  const { served, given = said } = record;
+  const kind = served?.kind ?? 'tool';
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
   if (typeof fn !== 'function')
-    return faulty('@Tool is used on something that is not a method', 'an ordinary method');
-  const own = withPublic(isRecord(said) ? said : {}, { record, toolset });
+    return faulty(`${decoratorOf(kind)} is used on something that is not a method`, 'an ordinary method');
+  const place = { record, toolset };
+  const own = withPublic(isRecord(said) ? said : {}, place);
   const name = own.name ?? toolName(key, of);
   const ownFaults: UnplacedFault[] = [
-    ...toolOptionFaults(isRecord(said) ? own : said),
+    ...toolOptionFaults(isRecord(given) ? withPublic(given, place) : given, kind),
     ...unloadedSchemaFaults(said),
     ...companionFaults(toolset, own),
   ];
-  if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name));
+  if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name, kind));
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
   const facts = methodFacts(method, written, describedTool(toolset, key));
   const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
@@ -190,7 +190,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
     misfit,
     disagreements,
     warnings: [
-      ...missingDescription(options, where),
+      ...missingDescription(options, where, kind),
       ...[minified ?? [], warnings].flat().map((warning) => ({ where, ...warning })),
     ],
     required: requiredByDefault(options, facts, bindings),
@@ -199,7 +199,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
       key,
       name,
       toolset: toolsetTitle(toolset, of),
-      served: record.served,
+      served,
       options,
       parameters,
       output,
@@ -210,6 +210,21 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
       facts,
     },
   };
+}
+
+/** The fault of a decorator on a static method, or beside another decorator. */
+function misplacedDecorator({ isStatic, kinds = [] }: InheritedMethod['record']): PlannedMethod | undefined {
+  if (isStatic) {
+    return faulty(
+      'a static method has no instance to inject into',
+      'an instance method, or registerFunction(…) for a plain function',
+    );
+  }
+  if (kinds.length < 2) return undefined;
+  return faulty(
+    `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can be only one of them`,
+    'a method for each of them',
+  );
 }
 
 /** The options of a tool with `@Public` applied: on its method, or on its class for tools without scopes. */
@@ -309,8 +324,32 @@ function faulty(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
 }
 
-function missingDescription({ description }: ToolOptions, where: string): readonly AuthorFault[] {
-  const fix = "@Tool('What it does, and when'), or a comment and npx toolwright generate";
+/** `@Tool`, `@Prompt`, … */
+function decoratorOf(kind: DeclaredKind): string {
+  return `@${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
+}
+
+/** How another name is given to a method. */
+export const NAMING: Readonly<Record<DeclaredKind, string>> = {
+  tool: '@Tool({ name })',
+  prompt: '@Prompt({ name })',
+  resource: '@Resource(uri, { name })',
+  completion: 'another method name',
+};
+
+const DESCRIBING: Readonly<Record<DeclaredKind, string>> = {
+  tool: "@Tool('What it does, and when')",
+  prompt: "@Prompt('What it asks for')",
+  resource: "@Resource(uri, 'What it contains')",
+  completion: '',
+};
+
+function missingDescription(
+  { description }: ToolOptions,
+  where: string,
+  kind: DeclaredKind,
+): readonly AuthorFault[] {
+  const fix = `${DESCRIBING[kind]}, or a comment and npx toolwright generate`;
   return description?.trim() ? [] : [undescribed(where, fix)];
 }
 

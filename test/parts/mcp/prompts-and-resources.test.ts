@@ -450,15 +450,3 @@ test('prompts and resources have scopes and can be public, as tools can', async 
   expect((await signedIn.complete({ ref, argument })).completion.values).toEqual(['a-secret']);
   await signedIn.close();
 });
-
-test('a completion of nothing is a mistake that is reported at the start', () => {
-  @Toolset()
-  class Stray {
-    @Completion('no_such_prompt', 'id')
-    complete(value: string) {
-      return [value];
-    }
-  }
-  const registry = new ToolRegistry().register(...discoverTools({ toolsets: [Stray] }));
-  expect(() => createMcpServer(registry)).toThrow("complete of 'no_such_prompt'");
-});

@@ -17,7 +17,7 @@ import {
   TEXT,
 } from '../../../core/kernel/options.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
-import { boundMethodOf, methodPlace } from '../../../tools/discovery/bound-method.js';
+import { toolPlace } from '../../../tools/discovery/bound-method.js';
 
 /** The identifier of MCP Apps in `capabilities.extensions` (SEP-1865). */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
@@ -93,8 +93,7 @@ export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
   return registry.tools().flatMap((tool) => {
     const { ui: app } = tool;
     if (app === undefined) return [];
-    const bound = boundMethodOf(tool);
-    const where = bound === undefined ? tool.name : methodPlace(bound);
+    const where = toolPlace(tool);
     const faults = appFaults(tool).map((fault) => ({ where, ...fault }));
     const first = known.get(app.uri) ?? { app, where };
     known.set(app.uri, first);

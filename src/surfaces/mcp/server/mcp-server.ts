@@ -41,9 +41,9 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
-import { strayCompletions } from './prompts-and-resources.js';
 import { principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
+import { servedFaults } from './served-faults.js';
 import type { McpSessionOptions } from './settings.js';
 import { Tasks } from './tasks.js';
 import { ToolLists } from './tool-lists.js';
@@ -351,7 +351,7 @@ export class EventLog implements EventStore {
  */
 export function createMcpServer(registry: ToolRegistry, options: McpServerOptions = {}): McpToolServer {
   checkServerOptions(registry, options);
-  const faults = [...strayCompletions(registry), ...allAppFaults(registry)];
+  const faults = [...servedFaults(registry), ...allAppFaults(registry)];
   if (faults.length > 0) throw new ToolDeclarationError(faults);
   return new RegistryServer(registry, options);
 }

@@ -13,15 +13,13 @@ import {
   ResourceNotFoundError,
   type ResourceTemplateType,
 } from '@modelcontextprotocol/server';
-import type { McpApp, ServedAs } from '../../../core/contract/declaration.js';
+import type { McpApp } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
-import type { AuthorFault } from '../../../core/errors/author-fault.js';
 import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
-import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { readApp } from './apps.js';
 import { contentBlocks, isContent } from './call-result.js';
 import { listedPart, type McpRequest, prepare, visibleTools } from './request.js';
-import { findResource, servedAs } from './resource-uris.js';
+import { completionOf, findResource, servedAs } from './resource-uris.js';
 import { type Served, serveCall } from './serve-call.js';
 
 /** A prompt as `prompts/list` returns it; its arguments are strings. */
@@ -173,8 +171,6 @@ function contentsOf(
 /** The most suggestions in a response (MCP, completion). */
 const MAX_VALUES = 100;
 
-type ServedCompletion = Extract<ServedAs, { readonly kind: 'completion' }>;
-
 /** Handles `completion/complete`; without a completion method there are no suggestions. */
 export async function completeArgument(
   request: McpRequest,
@@ -183,8 +179,8 @@ export async function completeArgument(
 ): Promise<CompleteResult> {
   const of = ref.type === 'ref/prompt' ? ref.name : ref.uri;
   const completions = request.served.registry.part('completion').tools();
-  const completion = completions.find(({ served }) => {
-    const completes = served as ServedCompletion;
+  const completion = completions.find((one) => {
+    const completes = completionOf(one);
     return completes.of === of && completes.argument === argument.name;
   });
   if (completion === undefined) return { completion: { values: [] } };
@@ -198,22 +194,4 @@ export async function completeArgument(
   const all = Array.isArray(value) ? value.map(String) : [];
   const values = all.slice(0, MAX_VALUES);
   return { completion: { values, total: all.length, hasMore: all.length > values.length } };
-}
-
-/** Completions whose prompt or resource does not exist. */
-export function strayCompletions(registry: ToolRegistry): readonly AuthorFault[] {
-  const resources = registry.part('resource').tools();
-  const known = new Set([...registry.part('prompt').list(), ...resources.map((one) => servedAs(one).uri)]);
-  const completions = registry.part('completion').tools();
-  return completions.flatMap(({ name, served }) => {
-    const { of } = served as ServedCompletion;
-    if (known.has(of)) return [];
-    return [
-      {
-        where: `@Completion ${name} of '${of}'`,
-        problem: 'there is no prompt of this name, and no resource of this URI template',
-        fix: 'the name of the prompt as clients see it, or the URI template of the resource',
-      },
-    ];
-  });
 }

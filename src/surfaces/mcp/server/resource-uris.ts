@@ -5,10 +5,16 @@ import { type Fields, isRecord, mapFields } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 
 type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;
+type ServedCompletion = Extract<ServedAs, { readonly kind: 'completion' }>;
 
 /** How a resource is served; set for every definition in this part of a registry. */
 export function servedAs({ served }: ToolDefinition): ServedResource {
   return served as ServedResource;
+}
+
+/** What a completion completes; set for every definition in this part of a registry. */
+export function completionOf({ served }: ToolDefinition): ServedCompletion {
+  return served as ServedCompletion;
 }
 
 /** Whether a resource is listed as a template. */

@@ -95,14 +95,15 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   const part = PARTS[wanted.method];
   const tools = part === undefined ? visible : visible.part(part);
   const tool = tools.offered(wanted.name);
-  // MCP needs an error for an unknown tool; the pipeline's text suggests similar names.
+  // MCP needs an error for an unknown tool or prompt; the pipeline's text suggests similar names.
   if (tool === undefined) {
     const { method, name, arguments: args } = wanted;
     const mcp = served.telemetry?.isOn ? arrivalOf(request, method) : undefined;
     // The server may record what its registry does not.
     const options = withoutUndefined({ telemetry: served.telemetry });
     const { result } = await tools.invoke({ id: '', name, arguments: args, mcp }, {}, options);
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
+    const text = result.forLLM.replace(/^tool/, part ?? 'tool');
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, text);
   }
   const tasks = wanted.tasks?.accepts(tool, caller) ? wanted.tasks : undefined;
   const work = served.options.onAsyncResult === undefined ? tasks?.follow(caller) : undefined;
