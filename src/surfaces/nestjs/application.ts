@@ -28,7 +28,12 @@ import {
   type WrappedResponse,
 } from '../../core/kernel/node-http.js';
 import { optionTable } from '../../core/kernel/options.js';
-import { lineage, loadedToolClasses, toolMethods } from '../../core/metadata/class-record.js';
+import {
+  type DeclaredKind,
+  lineage,
+  loadedToolClasses,
+  toolMethods,
+} from '../../core/metadata/class-record.js';
 import type { ToolEntry } from '../../run/call/plan.js';
 import { createRedaction } from '../../run/call/redact.js';
 import { TaskQueue } from '../../run/call/task-queue.js';
@@ -52,6 +57,7 @@ import { type RunRecoveryOptions, recoverPeriodically } from '../../run/conversa
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
 import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
+import { NAMING } from '../../tools/discovery/plan-toolset.js';
 import { CHAT_RULES, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Inspector } from '../inspector/create-inspector.js';
 import { type InspectorOptions, mayInspect } from '../inspector/options.js';
@@ -428,7 +434,8 @@ class ToolFinder {
   check(given: readonly RegisteredTool[], giver: string): readonly AuthorFault[] {
     return given.flatMap((tool) => {
       const read = readTool(tool);
-      return 'faults' in read ? read.faults : this.#claim(read.name, giver);
+      if ('faults' in read) return read.faults;
+      return this.#claim(read.entry.offered.served?.kind ?? 'tool', read.name, giver);
     });
   }
 
@@ -458,20 +465,20 @@ class ToolFinder {
     found.faults.push(...faults, ...injectionFaults(toolClass, wrapper));
     for (const { planned } of handlers) {
       const place = `${methodPlace(planned)} (in ${module.name})`;
-      const kind = planned.served === undefined ? '' : `${planned.served.kind} `;
-      found.faults.push(...this.#claim(kind + planned.name, place));
+      found.faults.push(...this.#claim(planned.served?.kind ?? 'tool', planned.name, place));
     }
   }
 
-  #claim(name: string, place: string): readonly AuthorFault[] {
-    const other = this.#places.get(name);
-    this.#places.set(name, other ?? place);
+  #claim(kind: DeclaredKind, name: string, place: string): readonly AuthorFault[] {
+    const key = `${kind} ${name}`;
+    const other = this.#places.get(key);
+    this.#places.set(key, other ?? place);
     if (other === undefined) return [];
     return [
       {
         where: place,
         problem: `its name "${name}" is also the name of ${other}`,
-        fix: '@Tool({ name }) on one of them; a class that several modules need is provided by one and exported',
+        fix: `${NAMING[kind]} on one of them; a class that several modules need is provided by one and exported`,
       },
     ];
   }

@@ -19,6 +19,7 @@ import { map } from 'rxjs';
 import {
   defineTool,
   Param,
+  Prompt,
   TaskQueue,
   Tool,
   ToolContext,
@@ -220,6 +221,17 @@ test('a class that two modules provide is a mistake that names both', async () =
   class OtherModule {}
   await expect(boot({ imports: [OneModule, OtherModule] })).rejects.toThrow(
     'ShopTools.countOrders (in OtherModule): its name "count_orders" is also the name of ShopTools.countOrders (in OneModule).',
+  );
+});
+
+test('two prompts of one name are a mistake that says how a prompt is named', async () => {
+  @Injectable()
+  class Letters {
+    @Prompt({ name: 'letter', description: 'A letter' }) one() {}
+    @Prompt({ name: 'letter', description: 'A letter' }) two() {}
+  }
+  await expect(boot({ providers: [Letters] })).rejects.toThrow(
+    /Letters\.two .*its name "letter" is also the name of Letters\.one[^@]*@Prompt\(\{ name \}\) on one of them/,
   );
 });
 
