@@ -172,7 +172,9 @@ async function checkMcp(args: readonly string[], environment: CommandEnvironment
     { token: STRING, json: FLAG },
     'mcp check takes one address or module: toolwright mcp check https://api.example.org/mcp',
   );
-  const isAddress = /^https?:\/\//.test(target);
+  const isAddress = /^https?:\/\//i.test(target);
+  if (isAddress && !URL.canParse(target))
+    throw new UserFault(`${target} is not a valid URL: toolwright mcp check https://api.example.org/mcp`);
   const findings: Diagnosis[] = [];
   if (isAddress) for await (const found of checkServer(new URL(target), values.token)) findings.push(found);
   else {
@@ -239,9 +241,18 @@ class Probe {
     this.#token = token;
   }
 
+  async initialize(): Promise<Answer> {
+    return this.send('initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'toolwright', version: '1' },
+    });
+  }
+
   async send(method: string, params: JsonObject = {}): Promise<Answer> {
     const isNotification = method.startsWith('notifications/');
     const response = await fetch(this.#url, {
+      signal: timeLimit(),
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -256,6 +267,13 @@ class Probe {
   }
 }
 
+const MAX_SECONDS = 10;
+
+/** The time limit of a request, until the end of its answer. */
+function timeLimit(): AbortSignal {
+  return AbortSignal.timeout(MAX_SECONDS * 1000);
+}
+
 /** The last message of a body, which may be an event stream. */
 function jsonIn(text: string): JsonObject {
   const lines = text.match(/^data: ?(.+)$/gm);
@@ -268,38 +286,54 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
     yield problem(`${url} is not an HTTPS address: Claude and ChatGPT connect to no other`);
   const probe = new Probe(url, token);
   let first: Answer;
+  // An accepted token hides how hosts find the sign-in.
+  let withoutToken: Answer;
   try {
-    first = await probe.send('initialize', {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 'toolwright', version: '1' },
-    });
+    first = await probe.initialize();
+    withoutToken =
+      token === undefined || first.status === 401 ? first : await new Probe(url, undefined).initialize();
   } catch (error) {
     yield problem(`${url} cannot be reached: ${reasonOf(error)}`);
     return;
   }
-  const { status, headers, message } = first;
-  const result = isRecord(message.result) ? message.result : undefined;
-  if (status === 401) yield* checkSignIn(url, headers.get('www-authenticate'));
-  else if (result === undefined)
-    yield problem(`${url} answers initialize with ${status}: ${problemIn(message)}`);
-  else {
+  const { status, message } = first;
+  const challenge = withoutToken.headers.get('www-authenticate');
+  if (status === 401) {
+    if (token !== undefined)
+      yield problem(`the server refuses the token: 401 ${challenge ?? problemIn(message)}`);
+  } else if (isRecord(message.result)) {
     yield ok(`connects ${token === undefined ? 'without a token' : 'with the token'}`);
-    const { instructions } = result;
-    if (typeof instructions === 'string' && instructions.length > MAX_INSTRUCTIONS)
-      yield advice(
-        `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
+    try {
+      yield* checkConnected(probe, message.result);
+    } catch (error) {
+      yield problem(`${url} stopped answering: ${reasonOf(error)}`);
+    }
+  } else yield problem(`${url} answers initialize with ${status}: ${problemIn(message)}`);
+  if (withoutToken.status !== 401) yield* checkSignIn(url, undefined);
+  else {
+    if (challenge === null)
+      yield problem(
+        'the 401 has no WWW-Authenticate header: send Bearer resource_metadata="<URL>", by which hosts find the sign-in',
       );
-    await probe.send('notifications/initialized');
-    yield* checkList(probe);
-    if (token === undefined && (await readJson(metadataAddresses(url)[0] as URL)) !== undefined)
-      yield* checkSignIn(url, null);
+    yield* checkSignIn(url, challenge ?? '');
   }
+}
+
+async function* checkConnected(probe: Probe, { instructions }: JsonObject): AsyncGenerator<Diagnosis> {
+  if (typeof instructions === 'string' && instructions.length > MAX_INSTRUCTIONS)
+    yield advice(
+      `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
+    );
+  await probe.send('notifications/initialized');
+  yield* checkList(probe);
 }
 
 /** `fetch` reports the reason as the cause of its error. */
 function reasonOf(error: unknown): string {
-  return errorMessage((error as Error).cause ?? error);
+  const { name, cause } = error as Error;
+  return name === 'TimeoutError'
+    ? `no complete answer within ${MAX_SECONDS} seconds`
+    : errorMessage(cause ?? error);
 }
 
 function recordOf(value: unknown): JsonObject {
@@ -354,31 +388,50 @@ function metadataAddresses(url: URL): readonly URL[] {
   return [new URL(`${path}${url.pathname === '/' ? '' : url.pathname}`, url), new URL(path, url)];
 }
 
-/** The JSON object at the first address that has one. */
-async function readJson(...addresses: readonly (URL | string)[]): Promise<JsonObject | undefined> {
-  for (const address of addresses)
-    try {
-      const response = await fetch(address, { headers: { accept: 'application/json' } });
-      const value: unknown = response.ok ? await response.json() : undefined;
-      if (isRecord(value)) return value;
-    } catch {
-      // Tries the next one.
-    }
-  return undefined;
+interface Metadata {
+  readonly value?: JsonObject;
+  /** The addresses without metadata, and why. */
+  readonly failures: string;
+  /** Whether a request failed without an answer. */
+  readonly isUnreachable: boolean;
 }
 
-/** Follows the sign-in of hosts from 401 towards a token, as far as possible without an account. */
-async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<Diagnosis> {
-  if (challenge !== null && !/^Bearer\b/i.test(challenge))
+/** The JSON object at the first address that has one. */
+async function readJson(...addresses: readonly (URL | string)[]): Promise<Metadata> {
+  const failures: string[] = [];
+  let isUnreachable = false;
+  for (const address of addresses)
+    try {
+      const response = await fetch(address, {
+        headers: { accept: 'application/json' },
+        signal: timeLimit(),
+      });
+      const value: unknown = parsedJson(await response.text());
+      if (response.ok && isRecord(value)) return { value, failures: '', isUnreachable };
+      failures.push(`${address} (${response.ok ? 'not a JSON object' : response.status})`);
+    } catch (error) {
+      isUnreachable = true;
+      failures.push(`${address} (${reasonOf(error)})`);
+    }
+  return { failures: failures.join(' and '), isUnreachable };
+}
+
+/**
+ * Follows the sign-in of hosts from 401 towards a token, as far as possible without an account. Without a challenge
+ * the server may have no sign-in.
+ */
+async function* checkSignIn(url: URL, challenge: string | undefined): AsyncGenerator<Diagnosis> {
+  if (challenge && !/^Bearer\b/i.test(challenge))
     yield problem('WWW-Authenticate does not begin with Bearer');
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? [];
-  if (challenge !== null && named === undefined)
+  if (challenge && named === undefined)
     yield problem('WWW-Authenticate names no resource_metadata: hosts have to guess where it is');
-  const addresses = named === undefined ? metadataAddresses(url) : [new URL(named)];
-  const resource = await readJson(...addresses);
+  const isOptional = challenge === undefined;
+  const addresses = named === undefined ? metadataAddresses(url).slice(0, isOptional ? 1 : 2) : [named];
+  const { value: resource, failures, isUnreachable } = await readJson(...addresses);
   if (resource === undefined) {
-    const places = addresses.join(' and ');
-    yield problem(`there is no metadata of the protected resource at ${places} (RFC 9728)`);
+    if (!isOptional || isUnreachable)
+      yield problem(`there is no metadata of the protected resource (RFC 9728) at ${failures}`);
     return;
   }
   if (String(resource.resource).replace(/\/$/, '') !== url.href.replace(/\/$/, ''))
@@ -386,8 +439,8 @@ async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<
       `the metadata is that of ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
     );
   const [issuer] = Array.isArray(resource.authorization_servers) ? resource.authorization_servers : [];
-  if (typeof issuer !== 'string') {
-    yield problem('the metadata names no authorization server');
+  if (typeof issuer !== 'string' || !URL.canParse(issuer)) {
+    yield problem('the metadata does not name the URL of an authorization server');
     return;
   }
   yield ok(`the metadata of the protected resource names ${issuer}`);
@@ -402,24 +455,28 @@ async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Diagnos
     `${origin}/.well-known/openid-configuration${path}`,
     `${origin}${path}/.well-known/openid-configuration`,
   ];
-  const metadata = await readJson(...addresses);
+  const { value: metadata, failures } = await readJson(...addresses);
   if (metadata === undefined) {
-    yield problem(`there is no metadata of the authorization server at ${addresses.join(', ')}`);
+    yield problem(`there is no metadata of the authorization server at ${failures}`);
     return;
   }
   if (metadata.issuer !== issuer)
     yield problem(`the authorization server calls itself ${String(metadata.issuer)}, not ${issuer}`);
   if (!includes(metadata.code_challenge_methods_supported, 'S256'))
     yield problem('the authorization server does not announce PKCE with S256, which every host needs');
-  const hasDocuments =
-    metadata.client_id_metadata_document_supported === true &&
-    includes(metadata.token_endpoint_auth_methods_supported, 'none');
-  const documentWay = hasDocuments ? ['a client metadata document'] : [];
+  const hasDocuments = metadata.client_id_metadata_document_supported === true;
+  // The documents of hosts are those of public clients. RFC 8414: without a list, only `client_secret_basic`.
+  const hasPublicClients = includes(metadata.token_endpoint_auth_methods_supported, 'none');
+  const documentWay = hasDocuments && hasPublicClients ? ['a client metadata document'] : [];
   const registrationWay = typeof metadata.registration_endpoint === 'string' ? ['dynamic registration'] : [];
   for (const [host, documents] of HOSTS) {
     const [way] = [...(documents ? documentWay : []), ...registrationWay];
+    const reason =
+      documents && hasDocuments
+        ? ': it uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported'
+        : '';
     yield way === undefined
-      ? advice(`${host} needs a client id that you register by hand and enter there`)
+      ? advice(`${host} needs a client id that you register by hand and enter there${reason}`)
       : ok(`${host} registers by ${way}`);
   }
 }

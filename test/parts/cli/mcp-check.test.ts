@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { defineTool, discoverTools, Resource, ToolRegistry } from 'toolwright';
 import { type ServedLibrary, serveLibrary } from '../../../examples/mcp/serve-library.js';
 import { signIn } from '../../../examples/mcp/sign-in.js';
@@ -11,6 +11,31 @@ import { listen } from '../mcp/mcp-connections.js';
 import { runCommand } from './run-command.js';
 
 const check = (...args: string[]) => runCommand(['mcp', 'check', ...args], ROOT);
+
+interface SignInServer {
+  readonly challenge?: string | false;
+  readonly issuer?: string;
+  readonly client_id_metadata_document_supported?: boolean;
+}
+
+/** Checks a server with a sign-in that has its own authorization server. */
+async function checkSignInServer({ challenge, issuer, ...metadata }: SignInServer) {
+  await using server = await serve(({ url: path = '', headers }, response) => {
+    const origin = `http://${headers.host}`;
+    const well = `${origin}/.well-known/oauth-protected-resource/mcp`;
+    if (path === '/mcp')
+      response.writeHead(401, {
+        ...(challenge !== false && {
+          'WWW-Authenticate': challenge ?? `Bearer resource_metadata="${well}"`,
+        }),
+      });
+    const document = path.startsWith('/.well-known/oauth-protected-resource')
+      ? { resource: `${origin}/mcp`, authorization_servers: [issuer ?? origin] }
+      : { issuer: origin, code_challenge_methods_supported: ['S256'], ...metadata };
+    response.end(JSON.stringify(document));
+  });
+  return await check(new URL('/mcp', server.url).href);
+}
 
 describe('toolwright mcp check', () => {
   let library: ServedLibrary;
@@ -32,7 +57,84 @@ describe('toolwright mcp check', () => {
 
   test('signs in with a token, and prints JSON for scripts', async () => {
     const { out } = await check(library.url.href, '--token', await signIn(library.url), '--json');
-    expect(JSON.parse(out)).toContainEqual({ state: 'ok', text: 'connects with the token' });
+    const findings = JSON.parse(out);
+    expect(findings).toContainEqual({ state: 'ok', text: 'connects with the token' });
+    expect(findings).toContainEqual({ state: 'ok', text: 'Claude registers by a client metadata document' });
+  });
+
+  test('a refused token is a problem, and the sign-in is still checked', async () => {
+    const { code, out } = await check(library.url.href, '--token', 'wrong');
+    expect(code).toBe(1);
+    expect(out).toMatch(/^problem {2}the server refuses the token: 401 Bearer /);
+    expect(out).toContain('ok       Claude registers by a client metadata document\n');
+  });
+
+  test('a valid token does not hide a 401 by which hosts do not find the sign-in', async () => {
+    await using wrong = await serve(({ headers }, response) => {
+      if (headers.authorization === undefined) response.writeHead(401).end();
+      else response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: [] } }));
+    });
+    const { code, out } = await check(new URL('/mcp', wrong.url).href, '--token', 'valid');
+    expect(code).toBe(1);
+    expect(out).toContain('ok       connects with the token\n');
+    expect(out).toContain('problem  the 401 has no WWW-Authenticate header');
+  });
+
+  test('a 401 without WWW-Authenticate is a problem, also where hosts can guess the metadata', async () => {
+    const { code, out } = await checkSignInServer({ challenge: false });
+    expect(code).toBe(1);
+    expect(out).toContain('problem  the 401 has no WWW-Authenticate header: send Bearer resource_metadata=');
+    expect(out).toContain('ok       the metadata of the protected resource names ');
+  });
+
+  test('states why Claude does not use client metadata documents', async () => {
+    const { out } = await checkSignInServer({ client_id_metadata_document_supported: true });
+    expect(out).toContain(
+      'advice   Claude needs a client id that you register by hand and enter there: it uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported\n',
+    );
+    expect(out).toContain('advice   Cursor needs a client id that you register by hand and enter there\n');
+  });
+
+  test('a challenge and an issuer that are not URLs are problems', async () => {
+    const relative = await checkSignInServer({ challenge: 'Bearer resource_metadata="/metadata"' });
+    expect(relative.out).toContain(
+      'problem  there is no metadata of the protected resource (RFC 9728) at /meta',
+    );
+    const { out } = await checkSignInServer({ issuer: 'example.org' });
+    expect(out).toContain('problem  the metadata does not name the URL of an authorization server\n');
+  });
+
+  test.each(['initialize', 'tools/list', 'GET'])(
+    'a server that does not answer %s is a problem',
+    async (silent) => {
+      const limits: AbortController[] = [];
+      const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
+        const limit = new AbortController();
+        limits.push(limit);
+        return limit.signal;
+      });
+      await using server = await serve(async (request, response) => {
+        let body = '';
+        for await (const chunk of request) body += chunk;
+        const { method } = request.method === 'GET' ? { method: 'GET' } : JSON.parse(body);
+        // The time is over while the server is silent.
+        if (method === silent) limits.at(-1)?.abort(new DOMException('', 'TimeoutError'));
+        else response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: [] } }));
+      });
+      const { code, out } = await check(new URL('/mcp', server.url).href);
+      expect(timeout).toHaveBeenCalledWith(10_000);
+      timeout.mockRestore();
+      expect(code).toBe(1);
+      expect(out).toMatch(/^problem {2}.*no complete answer within 10 seconds/m);
+    },
+  );
+
+  test.each(['http://', 'HTTPS://[/mcp'])('the invalid URL %s is one line and exit code 2', async (url) => {
+    const { code, error } = await check(url);
+    expect({ code, error }).toEqual({
+      code: 2,
+      error: expect.stringMatching(/^[^\n]+ is not a valid URL[^\n]+\n$/),
+    });
   });
 
   test('finds the mistakes of a server that hosts cannot sign in at', async () => {
@@ -42,7 +144,7 @@ describe('toolwright mcp check', () => {
     const { code, out } = await check(new URL('/mcp', wrong.url).href);
     expect(code).toBe(1);
     expect(out).toContain('problem  WWW-Authenticate names no resource_metadata');
-    expect(out).toContain('problem  there is no metadata of the protected resource at');
+    expect(out).toContain('problem  there is no metadata of the protected resource (RFC 9728) at');
   });
 
   test('finds metadata of another address, and an authorization server that is not there', async () => {
@@ -53,7 +155,9 @@ describe('toolwright mcp check', () => {
     const listening = await listen(registry, { oauth });
     const { out } = await check(new URL('/mcp', listening.url).href);
     await listening.close();
-    expect(out).toContain('there is no metadata of the protected resource at https://other.example');
+    expect(out).toContain(
+      'there is no metadata of the protected resource (RFC 9728) at https://other.example',
+    );
   });
 
   test('finds views of tools that hosts cannot show', async () => {
