@@ -98,7 +98,7 @@ describe('a sign-in as a question of the run', () => {
 });
 
 async function expectCompareAndSet(store: StoreWithResults): Promise<void> {
-  const tokens = storeTokens(store, 'one');
+  const tokens = storeTokens(store, '1'.repeat(32));
   expect(await tokens.load('a')).toBeUndefined();
   expect(await tokens.save('a', 'first', 'other')).toBe(false);
   expect(await tokens.save('a', 'first', undefined)).toBe(true);
@@ -107,7 +107,7 @@ async function expectCompareAndSet(store: StoreWithResults): Promise<void> {
   expect(both.filter(Boolean)).toHaveLength(1);
   expect(['left', 'right']).toContain(await tokens.load('a'));
   expect(await tokens.load('b')).toBeUndefined();
-  const others = storeTokens(store, 'two');
+  const others = storeTokens(store, '2'.repeat(32));
   expect(await others.load('a')).toBeUndefined();
   expect(await others.save('a', 'mine', undefined)).toBe(true);
   expect(await others.load('a')).toBe('mine');

@@ -132,7 +132,7 @@ test('clients that renew the same token at once use it once', async () => {
   expect(await shops[0]?.call('orders')).toBe('orders of ada');
 });
 
-const SECRET = 'a secret of the application';
+const SECRET = 'a secret of the application, long enough';
 
 /** Where the tokens of several processes are: here, and the expression that makes the same in another process. */
 interface SharedTokens {

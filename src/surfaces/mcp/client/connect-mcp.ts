@@ -1,6 +1,7 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { type ConnectedMcpClient, checkConnectOptions, type McpConnectOptions } from './connect-options.js';
+import { limitedFetch } from './limited-fetch.js';
 import { McpSignIn } from './sign-in.js';
 import { UserQuestions } from './user-questions.js';
 
@@ -9,7 +10,8 @@ export interface McpConnector {
   (): Promise<ConnectedMcpClient>;
   /**
    * Completes a sign-in with the address to which the browser returned, in this or another process with the same
-   * options. Returns `false` if the sign-in was not started with these options, or is older than an hour.
+   * options. Returns `false` if the sign-in was not started with these options, or is older than an hour. Rejects with
+   * the `code` of the authorization server if it was refused: `access_denied` if the user declined.
    */
   finishSignIn(address: string | URL): Promise<boolean>;
 }
@@ -102,6 +104,6 @@ async function transportFor(options: McpConnectOptions, signIn: McpSignIn | unde
   return new StreamableHTTPClientTransport(new URL(url), {
     requestInit: headers && { headers },
     authProvider: signIn?.authProvider,
-    fetch: signIn?.fetch,
+    fetch: signIn?.fetch ?? limitedFetch,
   });
 }

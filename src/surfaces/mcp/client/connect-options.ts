@@ -1,4 +1,4 @@
-import { checkOptions } from '../../../core/errors/author-fault.js';
+import { invalidOptions, refuseOptions } from '../../../core/errors/author-fault.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import {
   ADDRESS,
@@ -6,7 +6,9 @@ import {
   FUNCTION,
   HEADERS,
   listOf,
+  type OptionFault,
   type OptionRule,
+  type OptionTable,
   objectOf,
   optionTable,
   protecting,
@@ -148,6 +150,40 @@ const ADDRESSED = optionTable<McpRemoteOptions>('an MCP server', {
 
 /** @throws InvalidOptionsError (521). */
 export function checkConnectOptions(options: McpConnectOptions): void {
-  const isAddressed = isRecord(options) && ['url', 'headers', 'auth'].some((name) => name in options);
-  checkOptions(options, isAddressed ? ADDRESSED : PROGRAM);
+  const given: Readonly<Record<string, unknown>> = isRecord(options) ? options : {};
+  const isOf = ({ rules }: OptionTable) => [...rules.keys()].some((name) => name in given);
+  if (isRecord(options) && ('url' in given ? 'command' in given : !isOf(ADDRESSED) && !isOf(PROGRAM)))
+    refuseOptions([{ where: PROGRAM.of, ...URL_OR_COMMAND }]);
+  const table = isOf(ADDRESSED) ? ADDRESSED : PROGRAM;
+  const faults = isRecord(given.auth) ? faultsOfClient(given.auth) : [];
+  refuseOptions([
+    ...invalidOptions(options, table),
+    ...faults.map((fault) => ({ where: table.of, ...fault })),
+  ]);
+}
+
+const URL_OR_COMMAND: OptionFault = {
+  option: 'url',
+  problem: 'either `url` or `command` is needed',
+  fix: "url: 'https://shop.example.com/mcp', or command: 'npx'",
+};
+
+/** Without these, the client would sign in as itself, or ignore the secret. */
+function faultsOfClient({ redirectUrl, clientId, clientSecret }: Partial<McpAuth>): readonly OptionFault[] {
+  if (clientSecret !== undefined && clientId === undefined)
+    return [
+      {
+        option: 'auth.clientId',
+        problem: '`auth.clientSecret` needs `auth.clientId`',
+        fix: 'the `clientId` of the `clientSecret`',
+      },
+    ];
+  if (redirectUrl !== undefined || clientSecret !== undefined) return [];
+  return [
+    {
+      option: 'auth.redirectUrl',
+      problem: '`auth` needs `redirectUrl`, or `clientId` and `clientSecret` for an account without a user',
+      fix: "redirectUrl: 'http://127.0.0.1:33333/callback'",
+    },
+  ];
 }

@@ -5,14 +5,8 @@ import { withMethods } from '../../../core/kernel/options.js';
 import { asSent } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import type { McpClientSource } from './options.js';
-import {
-  type AskForSignIn,
-  AuthorizationServerError,
-  type McpSignIn,
-  serverRefusalOf,
-  signInNeededBy,
-  signInOf,
-} from './sign-in.js';
+import { SignInError } from './recorded-sign-in.js';
+import { type AskForSignIn, type McpSignIn, serverRefusalOf, signInNeededBy, signInOf } from './sign-in.js';
 
 const MOST_NAME_CHARACTERS = 64;
 /** The second one if the user of the first answered without signing in. */
@@ -242,7 +236,7 @@ function connectionLossOf(error: unknown): ConnectionLoss {
   if (!isObject(error)) return 'none';
   if (serverRefusalOf(error)?.status === SESSION_GONE) return 'before';
   const causes = causesOf(error) as readonly Cause[];
-  if (causes.some((cause) => cause instanceof AuthorizationServerError)) return 'none';
+  if (causes.some((cause) => cause instanceof SignInError)) return 'none';
   const known = causes.map(({ code }) => LOSSES.get(code)).find((loss) => loss !== undefined);
   if (known !== undefined) return known;
   return causes.some(({ message }) => message === FETCH_FAILED) ? 'during' : 'none';
@@ -255,7 +249,7 @@ const REFUSED: ReadonlySet<number> = new Set([401, 403]);
 
 /** The error for a connection that could not be opened or was lost. */
 function unreachableError(server: string, error: unknown): UnreachableError {
-  const failed = causesOf(error).find((cause) => cause instanceof AuthorizationServerError);
+  const failed = causesOf(error).find((cause) => cause instanceof SignInError);
   if (failed !== undefined) {
     const fix = 'the same when its authorization server works, or an `auth` that it accepts';
     return new UnreachableError(failed.message, error, fix);
@@ -265,7 +259,8 @@ function unreachableError(server: string, error: unknown): UnreachableError {
     const [line = ''] = typeof text === 'string' ? text.trim().split(/\r?\n/, 1) : [];
     const shown = line === '' ? '.' : `: ${line.slice(0, MOST_SHOWN_CHARACTERS)}`;
     const fix = REFUSED.has(status) ? 'an `auth` or `headers` that the server accepts' : undefined;
-    return new UnreachableError(`The ${server} answered with status ${status}${shown}`, error, fix);
+    const advice = status === 401 ? ' Set an `auth` or `headers` that the server accepts.' : '';
+    return new UnreachableError(`The ${server} answered with status ${status}${shown}${advice}`, error, fix);
   }
   if (connectionLossOf(error) === 'none')
     return new UnreachableError(`The ${server} cannot be reached: ${errorMessage(error)}`, error);

@@ -8,11 +8,18 @@ import type {
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { McpAuth } from './connect-options.js';
 
+/** The sign-in failed, and not the MCP server. */
+export class SignInError extends Error {}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
 /** A sign-in that waits for its user. */
 export interface Attempt {
   /** Returns with the user's browser. */
   readonly state: string;
   readonly startedAt: number;
+  /** The scopes that it requests. */
+  readonly scope?: string | undefined;
   verifier?: string;
   discovery?: OAuthDiscoveryState;
 }
@@ -112,6 +119,16 @@ export class RecordedSignIn implements OAuthClientProvider {
   }
 
   redirectToAuthorization(address: URL): void {
+    const { origin, pathname, protocol, hostname } = address;
+    if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname)))
+      throw new SignInError(
+        `The authorization server names a sign-in page that is not https: ${protocol}//… It is not shown to the user.`,
+      );
+    const metadata = this.#attempt.discovery?.authorizationServerMetadata;
+    if (metadata !== undefined && metadata.code_challenge_methods_supported === undefined)
+      throw new SignInError(
+        `The authorization server does not state that it supports PKCE, which MCP demands: its metadata needs code_challenge_methods_supported with S256 (${origin}${pathname}).`,
+      );
     this.address = address;
   }
 

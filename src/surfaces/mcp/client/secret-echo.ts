@@ -1,3 +1,5 @@
+import { limitedFetch, replacedBody } from './limited-fetch.js';
+
 /** Hides a secret in a text that another system wrote. */
 const HIDDEN = '[secret]';
 /** Shorter texts are not secrets, and would occur by chance. */
@@ -6,19 +8,14 @@ const SECRET_FIELDS = ['refresh_token', 'code', 'code_verifier', 'client_secret'
 
 /** `fetch`, whose error responses do not repeat the secrets of the request: they end in errors and logs. */
 export async function fetchWithoutEcho(url: string | URL, init: RequestInit = {}): Promise<Response> {
-  const response = await fetch(url, init);
+  const response = await limitedFetch(url, init);
   if (response.ok) return response;
   const secrets = secretsOf(init);
   const headers = new Headers(response.headers);
-  // The body is no longer compressed.
-  for (const name of ['content-encoding', 'content-length']) headers.delete(name);
   for (const [name, value] of response.headers)
     if (hide(value, secrets) !== value) headers.set(name, hide(value, secrets));
-  const { status, statusText } = response;
-  const body = NO_BODY.has(status) ? null : hide(await response.text(), secrets);
-  const shown = new Response(body, { status, statusText, headers });
-  // A redirect that was not followed is recognized by its address.
-  return Object.defineProperty(shown, 'url', { value: response.url });
+  const body = NO_BODY.has(response.status) ? null : hide(await response.text(), secrets);
+  return replacedBody(response, body, headers);
 }
 
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);

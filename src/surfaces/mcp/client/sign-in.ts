@@ -5,7 +5,7 @@ import { anySignal, unlessAborted } from '../../../core/kernel/async.js';
 import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { McpAuth, McpTokenStore } from './connect-options.js';
-import { type Attempt, RecordedSignIn, type SignInRecord } from './recorded-sign-in.js';
+import { type Attempt, RecordedSignIn, SignInError, type SignInRecord } from './recorded-sign-in.js';
 import { fetchWithoutEcho, withoutTexts } from './secret-echo.js';
 import { memoryTokens } from './token-stores.js';
 
@@ -17,6 +17,8 @@ const PATIENCE_MS = 90_000;
 const POLL_MS = 40;
 /** Time limit for a user whom `auth.onSignIn` asks. */
 const SIGN_IN_MS = 10 * 60 * 1000;
+/** How long after a sign-in its token should not have to be replaced. */
+const NEW_MS = 60_000;
 const ATTEMPT_MS = 60 * 60 * 1000;
 const MOST_ATTEMPTS = 8;
 
@@ -34,9 +36,6 @@ class SignInNeeded extends Error {
     this.address = address;
   }
 }
-
-/** The authorization server failed, and not the MCP server. */
-export class AuthorizationServerError extends Error {}
 
 /** The sign-in that an error asks for. */
 export function signInNeededBy(error: unknown): SignInNeeded | undefined {
@@ -73,6 +72,12 @@ export class McpSignIn {
   /** A token that the server refuses and that cannot be renewed: requests are sent without it. */
   #refused: { readonly token: string; readonly needed: SignInNeeded } | undefined;
   #signingIn: Promise<void> | undefined;
+  /** The last sign-in that was completed here. */
+  #last:
+    | { readonly token: string | undefined; readonly scope: string | undefined; readonly until: number }
+    | undefined;
+  /** The last token that the server has accepted. */
+  #accepted: string | undefined;
 
   constructor(url: string, auth: McpAuth) {
     this.#url = new URL(url);
@@ -109,7 +114,9 @@ export class McpSignIn {
   readonly fetch: FetchLike = async (url, init) => {
     const response = await fetchWithoutEcho(url, init);
     const [, token] = /^Bearer (.+)$/.exec(new Headers(init?.headers).get('authorization') ?? '') ?? [];
-    if (token !== undefined) this.#tokenOf.set(response, token);
+    if (token === undefined) return response;
+    this.#tokenOf.set(response, token);
+    if (response.status !== 401) this.#accepted = token;
     return response;
   };
 
@@ -140,6 +147,15 @@ export class McpSignIn {
       InsufficientScopeError.isInstance(cause),
     );
     if (insufficient === undefined) return false;
+    const required = scopesIn(insufficient.requiredScope);
+    const requested = this.#isNew(this.#token) ? scopesIn(this.#last?.scope) : [];
+    if (required.length > 0 && required.every((scope) => requested.includes(scope))) {
+      const granted = scopesIn(this.#record?.tokens?.scope);
+      const missing = required.filter((scope) => !granted.includes(scope));
+      throw new SignInError(
+        `The sign-in at ${this.#server} did not bring the scopes that the call needs: ${(missing.length > 0 ? missing : required).join(' ')}`,
+      );
+    }
     const further = await this.#authorize({
       sent: this.#token,
       scope: insufficient.requiredScope,
@@ -167,14 +183,28 @@ export class McpSignIn {
     // The address of a request in Node has only its path.
     const searchParams = URL.parse(String(given), this.#auth.redirectUrl)?.searchParams;
     if (searchParams === undefined) return false;
-    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const { OAuthError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
     const isDone = await this.#change(async (record, requests) => {
       const attempt = record.attempts?.find(({ state }) => state === searchParams.get('state'));
       if (attempt === undefined || Date.now() - attempt.startedAt > ATTEMPT_MS) return false;
       record.attempts = record.attempts?.filter((other) => other !== attempt) ?? [];
       const authProvider = new RecordedSignIn(this.#auth, { record, attempt, isReturn: true });
       const transport = new StreamableHTTPClientTransport(this.#url, { authProvider, fetch: requests.fetch });
-      await transport.finishAuth(searchParams);
+      try {
+        await transport.finishAuth(searchParams);
+      } catch (error) {
+        // Anything else is a fault of the authorization server, or of the address.
+        const code = searchParams.get('error');
+        if (!OAuthError.isInstance(error) || error.code !== code) throw error;
+        const reason = error.message === code ? code : `${code} (${error.message})`;
+        const message = `The sign-in at ${this.#server} was refused: ${reason}`;
+        throw Object.assign(new SignInError(message, { cause: error }), { code });
+      }
+      this.#last = {
+        token: record.tokens?.access_token,
+        scope: attempt.scope,
+        until: Date.now() + NEW_MS,
+      };
       return true;
     });
     if (isDone) await Promise.all(Array.from(this.#listeners, (listener) => listener()));
@@ -191,11 +221,20 @@ export class McpSignIn {
     return token === this.#refused?.token ? undefined : token;
   }
 
+  /** Whether a token came from the last sign-in, a short time ago. */
+  #isNew(token: string | undefined): boolean {
+    return token !== undefined && token === this.#last?.token && Date.now() < this.#last.until;
+  }
+
   async #renew(response: Response): Promise<void> {
     const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
     const sent = this.#tokenOf.get(response);
     if (sent !== undefined && sent === this.#refused?.token) return;
+    if (sent !== this.#accepted && this.#isNew(sent))
+      throw new SignInError(
+        `The MCP server ${this.#server} does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may be another one than that of the token.`,
+      );
     const needed = await this.#authorize({ sent, scope, resourceMetadataUrl });
     if (needed === undefined) return;
     if (sent === undefined || !this.asksInRuns) throw needed;
@@ -215,7 +254,8 @@ export class McpSignIn {
       const scopes = [record.scope, tokens?.scope, this.#auth.scopes?.join(' ')];
       const scope = computeScopeUnion(...scopes, challenge.scope);
       record.scope = scope;
-      const attempt: Attempt = { state: randomBytes(32).toString('base64url'), startedAt: Date.now() };
+      const state = randomBytes(32).toString('base64url');
+      const attempt: Attempt = { state, startedAt: Date.now(), scope };
       const provider = new RecordedSignIn(this.#auth, { record, attempt });
       await auth(provider, {
         ...withoutUndefined({ scope, resourceMetadataUrl }),
@@ -252,13 +292,14 @@ export class McpSignIn {
     try {
       returned = await unlessAborted(onSignIn(address, limit), limit);
     } catch (cause) {
-      if (!limit.aborted) throw cause;
-      const message = `The user did not sign in at ${this.#server} within ${SIGN_IN_MS / 60_000} minutes.`;
-      throw new Error(message, { cause });
+      const message = limit.aborted
+        ? `The user did not sign in at ${this.#server} within ${SIGN_IN_MS / 60_000} minutes.`
+        : `The sign-in at ${this.#server} failed: ${errorMessage(cause)}`;
+      throw new SignInError(message, { cause });
     }
     const isDone = await this.finish(returned);
     if (!isDone)
-      throw new Error(
+      throw new SignInError(
         `The address that \`auth.onSignIn\` returned does not belong to the sign-in at ${this.#server}.`,
       );
   }
@@ -273,11 +314,11 @@ export class McpSignIn {
     try {
       return await work(record, requests);
     } catch (cause) {
-      if (requests.failure === undefined) throw cause;
+      if (requests.failure === undefined || cause instanceof SignInError) throw cause;
       const { problem } = requests.failure;
       const reason = errorMessage(causesOf(cause).at(-1));
       const message = `The authorization server of ${this.#server} ${problem}: ${reason}`;
-      throw new AuthorizationServerError(message, { cause });
+      throw new SignInError(message, { cause });
     } finally {
       await this.#release(record, text, before);
     }
@@ -338,6 +379,10 @@ class AuthorizationRequests {
       throw error;
     }
   };
+}
+
+function scopesIn(scope = ''): readonly string[] {
+  return scope.split(' ').filter((name) => name !== '');
 }
 
 function readRecord(text: string | undefined): SignInRecord {

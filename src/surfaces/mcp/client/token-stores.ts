@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { StoreWithResults } from '../../../core/contract/result-store.js';
+import { keepsResults, type StoreWithResults } from '../../../core/contract/result-store.js';
+import { checkArguments } from '../../../core/errors/author-fault.js';
 import { withFileLock } from '../../../core/kernel/file-lock.js';
 import { isRecord, parsedJson } from '../../../core/kernel/json.js';
+import { FILLED_TEXT, type OptionRule, SECRET_KEY } from '../../../core/kernel/options.js';
 import { SealedState } from '../sealed-state.js';
 import type { McpTokenStore } from './connect-options.js';
 
@@ -24,12 +26,15 @@ export function memoryTokens(): McpTokenStore {
  * Stores tokens in a file that only its user can read (mode 0600; on Windows, the permissions of the folder apply).
  * Several processes can use it at the same time.
  *
+ * @throws InvalidOptionsError (521).
+ *
  * @example
  * ```ts
  * const tokens = fileTokens('.my-agent/tokens.json');
  * ```
  */
 export function fileTokens(path: string): McpTokenStore {
+  checkArguments({ of: 'fileTokens', given: { path }, rules: { path: FILLED_TEXT } });
   return {
     load: (key) => readTexts(path)[key],
     save(key, text, expected) {
@@ -71,12 +76,16 @@ const RUN_ID = 'mcp-sign-ins';
  * Stores tokens in a run store, encrypted: `stateSecret` is the secret. They stay for a year after their last renewal.
  * With another secret, the users sign in again.
  *
+ * @throws InvalidOptionsError (521).
+ *
  * @example
  * ```ts
- * const tokens = storeTokens(new SqliteRunStore({ path: 'agent.sqlite' }), 'a long secret');
+ * const tokens = storeTokens(new SqliteRunStore({ path: 'agent.sqlite' }), stateSecret);
  * ```
  */
 export function storeTokens(store: StoreWithResults, stateSecret: string): McpTokenStore {
+  const rules = { store: STORE, stateSecret: SECRET_KEY };
+  checkArguments({ of: 'storeTokens', given: { store, stateSecret }, rules });
   const sealed = new SealedState(stateSecret, LIFE_MS);
   const read = async (key: string): Promise<{ readonly stored?: string; readonly text?: string }> => {
     const stored = await store.results.readResult({ runId: RUN_ID, handle: digestOf(key) });
@@ -95,6 +104,11 @@ export function storeTokens(store: StoreWithResults, stateSecret: string): McpTo
     },
   };
 }
+
+const STORE: OptionRule = {
+  accepts: keepsResults,
+  fix: "a store with results: new SqliteRunStore({ path: 'agent.sqlite' })",
+};
 
 function digestOf(key: string): string {
   return createHash('sha256').update(key).digest('base64url');

@@ -27,12 +27,19 @@ const URL_TEXT: OptionRule = {
   fix: "a URL without query: 'https://api.example.org/mcp'",
 };
 
+const SOME_AUDIENCES = listOf(FILLED_TEXT, "['https://api.example.org/mcp']");
+/** No token has an audience of an empty list. */
+const AUDIENCES: OptionRule = {
+  ...SOME_AUDIENCES,
+  accepts: (value) => SOME_AUDIENCES.accepts(value) && (value as readonly unknown[]).length > 0,
+};
+
 /** Rule of the option `oauth` of `createMcpServer`. */
 export const OAUTH_OPTION = objectOf<McpOAuthOptions>(
   {
     resource: protecting(required(URL_TEXT)),
     issuer: protecting(required(URL_TEXT)),
-    audience: protecting(either(FILLED_TEXT, listOf(FILLED_TEXT, "['https://api.example.org/mcp']"))),
+    audience: protecting(either(FILLED_TEXT, AUDIENCES)),
     verify: protecting({ ...FUNCTION, fix: 'jwks(url)' }),
     unauthorised: oneOf('hide', 'show'),
   },
