@@ -1082,7 +1082,8 @@ export const OUTER_DOORS: readonly Door[] = [
   ),
   door<McpAuth>('auth of connectMcp', mcpAuth, {
     path: 'auth.',
-    protecting: ['issuer', 'account'],
+    // A secret needs its client id.
+    protecting: ['issuer', 'account', 'clientId'],
     enter: (auth) => connectMcp({ url: 'https://shop.example.com/mcp', auth }),
   }),
   door<McpTaskOptions>(

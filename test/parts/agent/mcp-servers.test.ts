@@ -89,8 +89,10 @@ test('a server that the agent cannot use is reported with what is wrong', async 
   );
   expect(outOfOrder).toContain('mcp.shop: the same when its authorization server works, or an `auth`');
   const refusing = await reportOf({ url: `${shop.url}/refusing`, auth });
-  expect(refusing).toContain("The MCP server 'shop' answered with status 401");
-  expect(refusing).toContain('mcp.shop: an `auth` or `headers` that the server accepts');
+  expect(refusing).toContain(`${shop.url}/refusing does not accept the new token`);
+  const signedOut = await reportOf({ url: `${shop.url}/refusing` });
+  expect(signedOut).toContain("The MCP server 'shop' answered with status 401");
+  expect(signedOut).toContain('mcp.shop: an `auth` or `headers` that the server accepts');
   expect(odd.issued.some((secret) => secret.includes('access'))).toBe(true);
   await shop[Symbol.asyncDispose]();
   const gone = await reportOf({ url: `${shop.url}/gone` });
