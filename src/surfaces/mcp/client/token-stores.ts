@@ -80,7 +80,7 @@ const RUN_ID = 'mcp-sign-ins';
  *
  * @example
  * ```ts
- * const tokens = storeTokens(new SqliteRunStore({ path: 'agent.sqlite' }), stateSecret);
+ * const tokens = storeTokens(new SqliteRunStore({ path: 'agent.sqlite' }), 'a random secret of 32 characters');
  * ```
  */
 export function storeTokens(store: StoreWithResults, stateSecret: string): McpTokenStore {
