@@ -541,7 +541,7 @@ interface NewsPlace {
 type Events = QueueEvents<unknown, IQueueBackend, unknown>;
 type Producer = QueueEventsProducer<IQueueBackend, unknown>;
 
-/** Messages that the stream stores for slow listeners. */
+/** Messages that the stream stores for slow listeners; in PostgreSQL, BullMQ has a limit of its own. */
 const KEPT = 10_000;
 const HELLO_EVERY_MS = 50;
 
@@ -552,7 +552,6 @@ class BrokerNews extends EngineNews<Events> {
   #opened: Events | undefined;
   /** Aborted before the connections are closed, so that none is opened meanwhile. */
   readonly #closing = new AbortController();
-  #published = 0;
 
   constructor(
     private readonly place: NewsPlace,
@@ -611,11 +610,7 @@ class BrokerNews extends EngineNews<Events> {
   }
 
   async #send(eventName: string, word: string): Promise<void> {
-    const producer = this.#open();
-    await producer.publishEvent({ eventName, word }, KEPT);
-    this.#published += 1;
-    // Redis trims the stream with every message, PostgreSQL only on request.
-    if (this.#published % KEPT === 0) await producer.getBackend().trimEvents(KEPT);
+    await this.#open().publishEvent({ eventName, word }, KEPT);
   }
 
   #open(): Producer {

@@ -175,6 +175,16 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     },
   );
 
+  test('bullmqEngine publishes more messages than BullMQ stores', async () => {
+    const engine = bullmqEngine({ connection, backend: createPostgresBackend, queue: newName() });
+    let left = 10_010;
+    const publish = async () => {
+      while (left-- > 0) await engine.publish({ type: 'end', jobId: `job-${left}` });
+    };
+    await Promise.all(Array.from({ length: 20 }, publish));
+    await engine.close();
+  }, 120_000);
+
   test('bullmqEngine outlives the cut of a connection that the pool of the application had before', async () => {
     await using proxy = await LosingProxy.before(url);
     const pool = new pg.Pool({ connectionString: proxy.through(url), max: 3 });
