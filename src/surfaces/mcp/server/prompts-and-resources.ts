@@ -19,7 +19,7 @@ import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/js
 import { readApp } from './apps.js';
 import { contentBlocks, isContent } from './call-result.js';
 import { listedPart, type McpRequest, prepare, visibleTools } from './request.js';
-import { completionOf, findResource, servedAs } from './resource-uris.js';
+import { servedCompletion, findResource, servedAs } from './resource-uris.js';
 import { type Served, serveCall } from './serve-call.js';
 
 /** A prompt as `prompts/list` returns it; its arguments are strings. */
@@ -180,7 +180,7 @@ export async function completeArgument(
   const of = ref.type === 'ref/prompt' ? ref.name : ref.uri;
   const completions = request.served.registry.part('completion').tools();
   const completion = completions.find((one) => {
-    const completes = completionOf(one);
+    const completes = servedCompletion(one);
     return completes.of === of && completes.argument === argument.name;
   });
   if (completion === undefined) return { completion: { values: [] } };

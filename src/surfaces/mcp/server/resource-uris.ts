@@ -13,7 +13,7 @@ export function servedAs({ served }: ToolDefinition): ServedResource {
 }
 
 /** What a completion completes; set for every definition in this part of a registry. */
-export function completionOf({ served }: ToolDefinition): ServedCompletion {
+export function servedCompletion({ served }: ToolDefinition): ServedCompletion {
   return served as ServedCompletion;
 }
 

@@ -6,7 +6,7 @@ import { isRecord } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { toolPlace } from '../../../tools/discovery/bound-method.js';
 import { findReference } from '../../../tools/schema/find-reference.js';
-import { completionOf, servedAs } from './resource-uris.js';
+import { servedCompletion, servedAs } from './resource-uris.js';
 
 /** All mistakes in the prompts, resources and completions of a registry. */
 export function servedFaults(registry: ToolRegistry): readonly AuthorFault[] {
@@ -25,7 +25,7 @@ export function servedFaults(registry: ToolRegistry): readonly AuthorFault[] {
       fix: 'another URI, or one method for both',
     }),
     ...completions.flatMap((completion) => placed(completion, completionFaults(completion, targets))),
-    ...sameFaults(completions, (completion) => JSON.stringify(completionOf(completion)), {
+    ...sameFaults(completions, (completion) => JSON.stringify(servedCompletion(completion)), {
       problem: 'it completes the same argument as',
       fix: 'one method for both',
     }),
@@ -126,7 +126,7 @@ function completionFaults(
   completion: ToolDefinition,
   targets: ReadonlyMap<string, readonly string[]>,
 ): readonly UnplacedFault[] {
-  const { of, argument } = completionOf(completion);
+  const { of, argument } = servedCompletion(completion);
   const { properties = {}, required = [] } = completion.parameters;
   const faults: UnplacedFault[] = [];
   if (!takesString(properties.value))
