@@ -19,7 +19,7 @@ import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/js
 import { readApp } from './apps.js';
 import { contentBlocks, isContent } from './call-result.js';
 import { listedPart, type McpRequest, prepare, visibleTools } from './request.js';
-import { servedCompletion, findResource, servedAs } from './resource-uris.js';
+import { findResource, servedAs, servedCompletion } from './resource-uris.js';
 import { type Served, serveCall } from './serve-call.js';
 
 /** A prompt as `prompts/list` returns it; its arguments are strings. */

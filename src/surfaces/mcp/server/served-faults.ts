@@ -6,7 +6,7 @@ import { isRecord } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { toolPlace } from '../../../tools/discovery/bound-method.js';
 import { findReference } from '../../../tools/schema/find-reference.js';
-import { servedCompletion, servedAs } from './resource-uris.js';
+import { servedAs, servedCompletion } from './resource-uris.js';
 
 /** All mistakes in the prompts, resources and completions of a registry. */
 export function servedFaults(registry: ToolRegistry): readonly AuthorFault[] {
