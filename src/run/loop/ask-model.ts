@@ -81,7 +81,7 @@ export async function askModel({ provider, request, onPart }: ModelQuestion): Pr
   }
 }
 
-/** How long the parts of a reply that has arrived at once are read before other work of the process goes on. */
+/** Milliseconds after which a stream pauses for other work of the process: its parts may all have arrived at once. */
 const BUSY_MS = 1;
 
 /** A provider without `stream` returns its text as one piece. */

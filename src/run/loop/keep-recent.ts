@@ -60,7 +60,10 @@ export function keepRecent(options: KeepRecentOptions): KeepRecent {
   return keep;
 }
 
-/** The same for histories that only grow, as a run's: they are neither compared nor copied, and what is kept is valid. */
+/**
+ * The function of each `keepRecent` for the history of a run. That history only grows, so it is neither compared nor
+ * copied, and the result needs no check.
+ */
 export const keptOf = new WeakMap<object, KeepRecent>();
 
 /** Messages that are kept or dropped together: a message, or one with calls and its answers. */
