@@ -65,3 +65,8 @@ export function placeIn(address: string): string {
   const host = searchParams.get('host') ?? hostname;
   return `${host}${port === '' ? '' : `:${port}`}${pathname === '/' ? '' : pathname}`;
 }
+
+/** Whether a host name, also with a port, is this machine. */
+export function isLoopbackHost(host: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i.test(host);
+}

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
+import { isLoopbackHost } from '../../core/kernel/server-address.js';
 import type { NameFilter, ToolRegistry } from '../../run/call/tool-registry.js';
 import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
 import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
@@ -281,8 +282,7 @@ function jsonIn(text: string): JsonObject {
 }
 
 async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Diagnosis> {
-  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
-  if (url.protocol !== 'https:' && !isLocal)
+  if (url.protocol !== 'https:' && !isLoopbackHost(url.hostname))
     yield problem(`${url} is not an HTTPS address: Claude and ChatGPT connect to no other`);
   const probe = new Probe(url, token);
   let first: Answer;

@@ -19,6 +19,7 @@ import {
 } from '../../core/kernel/node-http.js';
 import { nodeHttp } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
+import { isLoopbackHost } from '../../core/kernel/server-address.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
 import { AppDocuments, PRIVATE_HEADERS } from './app-views.js';
@@ -208,9 +209,6 @@ function problem(status: number, message: string): Response {
   return Response.json({ error: message }, { status, headers: SAFE_HEADERS });
 }
 
-/** Host names of this machine. */
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
-
 /**
  * Refuses requests for other host names (DNS rebinding) and requests of other pages. Everything but the files of the
  * page and its MCP Apps, whose addresses cannot be guessed, needs the token.
@@ -222,7 +220,7 @@ function createGuard(token: string, allowedHosts: readonly string[] = []) {
     /** Applies to every request, including the files of the page. */
     refusal({ headers, url }: Request): Response | undefined {
       const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
-      if (!LOOPBACK.test(host) && !hosts.has(host))
+      if (!isLoopbackHost(host) && !hosts.has(host))
         return problem(403, `Host ${host} is not allowed: allowedHosts names it`);
       const origin = headers.get('origin')?.toLowerCase();
       if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)

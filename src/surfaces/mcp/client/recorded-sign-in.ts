@@ -6,12 +6,11 @@ import type {
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
+import { isLoopbackHost } from '../../../core/kernel/server-address.js';
 import type { McpAuth } from './connect-options.js';
 
 /** The sign-in failed, and not the MCP server. */
 export class SignInError extends Error {}
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** A sign-in that waits for its user. */
 export interface Attempt {
@@ -120,7 +119,7 @@ export class RecordedSignIn implements OAuthClientProvider {
 
   redirectToAuthorization(address: URL): void {
     const { origin, pathname, protocol, hostname } = address;
-    if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname)))
+    if (protocol !== 'https:' && !(protocol === 'http:' && isLoopbackHost(hostname)))
       throw new SignInError(
         `The authorization server names a sign-in page that is not https: ${protocol}//… It is not shown to the user.`,
       );
