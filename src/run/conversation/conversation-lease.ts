@@ -170,6 +170,8 @@ export class ConversationClaim {
   conversation: KeptConversation;
   readonly #hold: ConversationHold;
   readonly #lost = new AbortController();
+  /** Aborted with the error when the conversation no longer belongs to this process. */
+  readonly lost = this.#lost.signal;
   readonly #unwatch: () => void;
   readonly #renewal: LeaseRenewal<HoldRenewal>;
   /** Aborts the turn that runs. */
@@ -214,11 +216,6 @@ export class ConversationClaim {
     const lease = new ConversationClaim(log, request, outcome.conversation);
     lease.#renewal.begin(since);
     return lease;
-  }
-
-  /** Aborted with the error when the conversation no longer belongs to this process. */
-  get lost(): AbortSignal {
-    return this.#lost.signal;
   }
 
   /** A signal for a new turn, which aborts it on request. A turn whose lease is `lost` has not ended. */

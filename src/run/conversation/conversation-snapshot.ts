@@ -76,19 +76,17 @@ export interface ConversationSnapshot {
 
 let checker: ResultChecker | undefined;
 
-/** A snapshot, and whether its owners can be trusted because it cannot have been changed elsewhere. */
-export interface ValidSnapshot {
-  readonly snapshot: ConversationSnapshot;
-  readonly isCertain: boolean;
-}
-
 /**
- * Validates the snapshot of a conversation, which may come from outside, and returns a copy.
+ * Validates the snapshot of a conversation, which may come from outside, and returns a copy. `isCertain`: its owners
+ * can be trusted, because it cannot have been changed elsewhere.
  *
  * @throws ToolwrightError `InvalidState` (515) if it is not a snapshot, or if it was changed: with a secret in any
  * part, without a secret as far as that can be detected.
  */
-export function validateSnapshot(snapshot: unknown, secret: string | undefined): ValidSnapshot {
+export function validateSnapshot(
+  snapshot: unknown,
+  secret: string | undefined,
+): { readonly snapshot: ConversationSnapshot; readonly isCertain: boolean } {
   checker ??= createResultChecker(SNAPSHOT_SCHEMA);
   const faults = checker(snapshot);
   if (faults.length > 0) {
@@ -102,10 +100,11 @@ export function validateSnapshot(snapshot: unknown, secret: string | undefined):
   if (secret !== undefined && !isCertain)
     throw invalid('The snapshot of the conversation was changed, or signed with another secret.');
   const status = read.turn?.standing;
-  if (status === undefined || status.status === 'running') return { snapshot: read, isCertain };
-  const { messages } = validateState(status.state, secret).state;
-  if (messages.length < read.messages.length)
-    throw invalid('The snapshot of the conversation was changed: its suspended run has another history.');
+  if (status !== undefined && status.status !== 'running') {
+    const { messages } = validateState(status.state, secret).state;
+    if (messages.length < read.messages.length)
+      throw invalid('The snapshot of the conversation was changed: its suspended run has another history.');
+  }
   return { snapshot: read, isCertain };
 }
 
@@ -139,8 +138,6 @@ const STATUS: JsonSchema = {
   ],
 };
 
-const TURN = object({ number: COUNT_SCHEMA, origin: ORIGIN, isAborted: FLAG, standing: STATUS });
-
 const SNAPSHOT = object({
   version: { enum: [1, 2] },
   id: TEXT_SCHEMA,
@@ -160,5 +157,8 @@ const SNAPSHOT = object({
 /** The schema of a conversation's snapshot, which may come from outside. */
 const SNAPSHOT_SCHEMA: JsonSchema = {
   ...SNAPSHOT,
-  properties: { ...(SNAPSHOT.properties as object), turn: TURN },
+  properties: {
+    ...(SNAPSHOT.properties as object),
+    turn: object({ number: COUNT_SCHEMA, origin: ORIGIN, isAborted: FLAG, standing: STATUS }),
+  },
 };

@@ -7,7 +7,6 @@ import type { ToolResult } from '../../core/contract/tool-result.js';
 import {
   checkArguments,
   checkOptions,
-  type InvalidOption,
   invalidArguments,
   invalidOptions,
   refuseOptions,
@@ -21,7 +20,6 @@ import {
   FUNCTION,
   JSON_VALUE,
   LIST,
-  type OptionTable,
   optionTable,
   SIGNAL,
   TEXT,
@@ -31,19 +29,21 @@ import { type CompletedCall, completionOf } from '../call/job-dispatch.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { TaskQueue } from '../call/task-queue.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import { driveLoop } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
-import { abortedBefore } from '../loop/loop-run.js';
+import { abortedBefore, type RunDeps, type RunStart } from '../loop/loop-run.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import { askedAnew, resumeWith } from '../loop/resume.js';
 import { checkOwner } from '../loop/run-owner.js';
-import { signState } from '../loop/suspend.js';
+import { driveStoredRun } from '../loop/stored-run.js';
+import { progressOf, signState } from '../loop/suspend.js';
 import {
   type ConversationSnapshot,
   type StoredOrigin,
+  type StoredTurn,
   type SuspendedStatus,
   type TurnStatus,
-  type ValidSnapshot,
   validateSnapshot,
 } from './conversation-snapshot.js';
 import {
@@ -52,11 +52,11 @@ import {
   callOfContext,
   EventHub,
   nothingAsked,
+  type Turn,
   type TurnOrigin,
   turnMessage,
   userMessage,
 } from './events.js';
-import { drive, HistoryView, MemoryTurn, type TurnOutcome, type TurnStart } from './memory-turn.js';
 import {
   type AnswerOptions,
   CONTENT,
@@ -211,12 +211,10 @@ export class Conversation {
    */
   async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    const { of } = TURN_OPTIONS;
-    checkTurn(
-      options,
-      TURN_OPTIONS,
-      invalidArguments({ of, given: { content }, rules: { content: CONTENT } }),
-    );
+    refuseOptions([
+      ...invalidArguments({ of: TURN_OPTIONS.of, given: { content }, rules: { content: CONTENT } }),
+      ...invalidOptions(options, TURN_OPTIONS),
+    ]);
     const own = typeof content === 'string' ? content : [...content];
     return this.#enter({ kind: 'prompt', content: own }, options);
   }
@@ -237,7 +235,7 @@ export class Conversation {
    */
   async continue(options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    checkTurn(options, TURN_OPTIONS);
+    checkOptions(options, TURN_OPTIONS);
     this.#checkFree('It was not continued');
     if (this.#inbox.size > 0) throw notReady('It was not continued', 'what waits for a turn comes first');
     const role = this.messages.at(-1)?.role;
@@ -313,7 +311,7 @@ export class Conversation {
    */
   async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    checkTurn(options, ANSWER_OPTIONS);
+    checkOptions(options, ANSWER_OPTIONS);
     const { signal, scope } = options;
     const suspended = this.#suspended;
     const turn = this.#turn;
@@ -458,7 +456,10 @@ export class Conversation {
   }
 
   /** Continues from a snapshot, in the next turn of the event loop. */
-  #restore({ snapshot: { turns, turn, inbox, tasks, spent }, isCertain }: ValidSnapshot): void {
+  #restore({
+    snapshot: { turns, turn, inbox, tasks, spent },
+    isCertain,
+  }: ReturnType<typeof validateSnapshot>): void {
     this.#count = turns;
     this.#spent = spent;
     this.#isHeld = true;
@@ -482,11 +483,18 @@ export class Conversation {
     if (turn !== undefined) {
       const { number, origin, isAborted, standing: begin } = turn;
       const resumedBy = begin.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
+      let history = this.#history;
+      if (begin.status === 'running') history = history.extended(this.#config.systemPrompt, []);
+      else {
+        // It starts with the system prompt, which a suspended run keeps.
+        const messages = [...begin.state.messages];
+        history = new HistoryView(messages, messages.length - this.messages.length);
+      }
       const opened = this.#open({
         turn: { number, origin, ...resumedBy },
         scope,
         begin,
-        history: this.#historyOf(begin),
+        history,
         isCertain,
       });
       if (isAborted) opened.stop.abort(new DOMException('The turn was aborted.', 'AbortError'));
@@ -502,7 +510,14 @@ export class Conversation {
     });
   }
 
-  #begin(entry: InboxEntry): void {
+  /** Starts the next turn if one can start. */
+  #work(): void {
+    const [entry] = this.#inbox;
+    const isStopped = this.#isHeld || this.#closed !== undefined;
+    if (this.#turn !== undefined || isStopped || entry === undefined) {
+      this.#notifyIdle();
+      return;
+    }
     const { origin, scope, signal, outcome, within, unfollow } = entry;
     this.#inbox.delete(entry);
     unfollow();
@@ -512,14 +527,6 @@ export class Conversation {
     const begin = withoutUndefined({ status: 'running' as const, owner: scope.owner });
     const turn = { number: this.#count, origin };
     within(() => this.#start(this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome })));
-  }
-
-  /** Starts the next turn if one can start. */
-  #work(): void {
-    const [entry] = this.#inbox;
-    const isStopped = this.#isHeld || this.#closed !== undefined;
-    if (this.#turn === undefined && !isStopped && entry !== undefined) this.#begin(entry);
-    else this.#notifyIdle();
   }
 
   #add(arrived: Omit<InboxEntry, 'within' | 'unfollow'>): void {
@@ -558,11 +565,30 @@ export class Conversation {
 
   /** Runs a turn, and starts the next one. */
   async #take(turn: MemoryTurn): Promise<void> {
-    const { outcome } = turn.start;
+    const { scope, outcome } = turn.start;
     // The caller that opened the turn continues first.
     await Promise.resolve();
+    const running = new Set<string>();
+    const sink = (event: LoopEvent): void => {
+      if (event.type === 'call-start') running.add(event.callId);
+      if (event.type === 'call-end' || event.type === 'call-suspended') running.delete(event.callId);
+      // Progress of work that outlives its call is reported as `task-progress`.
+      if (event.type === 'call-progress' && !running.has(event.callId)) return;
+      if (event.type === 'run-end') turn.end(event.result);
+      this.#events.emit(event);
+      if (event.type !== 'call-end') return;
+      const { callId, tool, result, record } = event;
+      this.#emitUserMessage(result, { tool, callId, taskId: record.taskId });
+    };
+    const config: ConversationConfig = {
+      ...this.#config,
+      signal: turn.stop.signal,
+      onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
+    };
+    const deps = { scope, sink, hasReader: () => this.#events.hasListeners, onStep: turn.onStep };
     try {
-      const result = await this.#run(turn);
+      const result = await drive(turn, config, deps);
+      turn.end(result);
       if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
       this.#leave(turn, { result });
       outcome?.resolve(result);
@@ -582,38 +608,6 @@ export class Conversation {
     turn.leave();
     if (turn.suspended === undefined) this.#endTurn();
     this.#events.emit({ type: 'turn-end', turn: turn.start.turn, ...end });
-  }
-
-  async #run(turn: MemoryTurn): Promise<ToolLoopResult> {
-    const { scope } = turn.start;
-    const running = new Set<string>();
-    const sink = (event: LoopEvent): void => {
-      if (event.type === 'call-start') running.add(event.callId);
-      if (event.type === 'call-end' || event.type === 'call-suspended') running.delete(event.callId);
-      // Progress of work that outlives its call is reported as `task-progress`.
-      if (event.type === 'call-progress' && !running.has(event.callId)) return;
-      if (event.type === 'run-end') turn.end(event.result);
-      this.#events.emit(event);
-      if (event.type !== 'call-end') return;
-      const { callId, tool, result, record } = event;
-      this.#emitUserMessage(result, { tool, callId, taskId: record.taskId });
-    };
-    const config: ConversationConfig = {
-      ...this.#config,
-      signal: turn.stop.signal,
-      onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
-    };
-    const deps = { scope, sink, hasReader: () => this.#events.hasListeners, onStep: turn.onStep };
-    const result = await drive(turn, config, deps);
-    turn.end(result);
-    return result;
-  }
-
-  /** The history of a restored turn: after the system prompt, which a suspended run keeps. */
-  #historyOf(begin: TurnStatus): HistoryView {
-    if (begin.status === 'running') return this.#history.extended(this.#config.systemPrompt, []);
-    const messages = [...begin.state.messages];
-    return new HistoryView(messages, messages.length - this.messages.length);
   }
 
   /** Closes the open turn, though its run may not have ended. */
@@ -684,10 +678,6 @@ function notReady(what: string, why: string): ToolwrightError {
   return new ToolwrightError('ConversationNotReady', `${what}, because ${why}.`);
 }
 
-function checkTurn(options: TurnOptions, table: OptionTable, others: readonly InvalidOption[] = []): void {
-  refuseOptions([...others, ...invalidOptions(options, table)]);
-}
-
 const TURN_RULES = omitFields(LOOP_RULES, 'checkpoint', 'leaseMs', 'runId');
 
 const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
@@ -715,3 +705,193 @@ const ANSWER_OPTIONS = optionTable<AnswerOptions>(
 );
 
 const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { tasks: BOOLEAN });
+
+/** Receives the outcome of a turn. */
+type TurnOutcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
+
+/** What a turn begins or continues with in this process. */
+interface TurnStart {
+  readonly turn: Turn;
+  /** Without a signal, because work that the turn starts outlives it. */
+  readonly scope: CallScope;
+  readonly signal?: AbortSignal | undefined;
+  /** The state from which the turn continues in this process. */
+  readonly begin: TurnStatus;
+  /** The history with the origin of the turn. */
+  readonly history: HistoryView;
+  /** The owner of the turn is certain: it began in this process, or its snapshot is signed. */
+  readonly isCertain: boolean;
+  readonly outcome?: TurnOutcome | undefined;
+}
+
+/** A turn that has begun in this process, its progress, and its state for a snapshot. */
+class MemoryTurn {
+  /** The history up to the last message whose calls all have their answers. */
+  history: HistoryView;
+  /** The state for a snapshot; `undefined` once the run has ended. */
+  status: TurnStatus | (() => TurnStatus) | undefined;
+  /** In this process. */
+  isRunning = false;
+  /** Ends the turn. */
+  readonly stop = new AbortController();
+  #ended: ToolLoopResult | undefined;
+  readonly #unfollow: () => void;
+
+  constructor(
+    readonly start: TurnStart,
+    /** Suspended runs of the turn are in a store. */
+    private readonly hasStore: boolean,
+  ) {
+    const { begin, history, signal } = start;
+    this.status = begin;
+    this.history = history;
+    this.#unfollow = signal ? onAbort(signal, () => this.stop.abort(signal.reason)) : () => {};
+  }
+
+  /** Ends the run of the turn, and removes the listeners of its signals. */
+  leave(): void {
+    this.isRunning = false;
+    this.#unfollow();
+  }
+
+  /** The waits of the run, if it is suspended. */
+  get suspended(): SuspendedStatus | undefined {
+    const { status } = this;
+    const isSuspended = typeof status === 'object' && status.status === 'suspended' && !this.isRunning;
+    return isSuspended ? status : undefined;
+  }
+
+  /** The suspended turn with its answers. */
+  resumedWith(
+    answered: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
+    resumedBy: 'answer' | 'abort',
+  ): TurnStart {
+    const { turn, scope, isCertain } = this.start;
+    const begin = { ...(this.suspended as SuspendedStatus), status: 'answered', ...answered } as const;
+    return { turn: { ...turn, resumedBy }, scope, begin, history: this.history, isCertain };
+  }
+
+  /** The run rejected: if its answers were refused, the turn stays suspended; all other errors end it. */
+  fail(): void {
+    const { begin } = this.start;
+    const isRefused = this.status === begin && begin.status === 'answered';
+    this.status = isRefused ? { status: 'suspended', state: begin.state, isKept: begin.isKept } : undefined;
+  }
+
+  /** Follows the steps of its run. */
+  readonly onStep: NonNullable<RunDeps['onStep']> = (run, end) => {
+    if (end?.status !== 'suspended') {
+      this.history = new HistoryView(run.messages, this.history.from);
+      const { toolCalls, iterations, usage } = run;
+      const { length } = toolCalls;
+      // Evaluated when a snapshot is made. Counts of the run after this step belong to the next one.
+      const progress = (): TurnStatus => {
+        const { messages: _, ...now } = progressOf(run);
+        const calls = now.toolCalls.slice(0, length);
+        return { status: 'running', progress: { ...now, toolCalls: calls, iterations, usage } };
+      };
+      this.status = end === undefined ? progress : undefined;
+    }
+    // With a store, the run is only safe there after it has ended.
+    else if (end.state !== undefined && !this.hasStore)
+      this.status = { status: 'suspended', state: end.state, isKept: false };
+  };
+
+  /** The run has ended, or waits for answers. */
+  end(result: ToolLoopResult): void {
+    if (result === this.#ended) return;
+    this.#ended = result;
+    const { state, status } = result;
+    const messages = result.messages as Message[];
+    this.history = new HistoryView(messages, this.history.from);
+    const isKept = this.hasStore && status === 'suspended';
+    this.status = state && { status: 'suspended', state, isKept };
+    // Later turns append to the array of the run, so readers of the result receive a copy.
+    const whole = new HistoryView(messages);
+    Object.defineProperty(result, 'messages', {
+      get: () => whole.messages,
+      enumerable: true,
+      configurable: true,
+    });
+  }
+
+  /** The form for a snapshot; `undefined` once the run has ended. */
+  stored(isClosing: boolean): StoredTurn | undefined {
+    const standing = typeof this.status === 'function' ? this.status() : this.status;
+    if (standing === undefined) return undefined;
+    const { number, origin } = this.start.turn;
+    const isAborted = standing.status !== 'suspended' && this.stop.signal.aborted;
+    // The aborted run removes itself from the store when it ends.
+    const isFreed = isClosing && standing.status === 'answered';
+    return { number, origin, isAborted, standing: isFreed ? { ...standing, isKept: false } : standing };
+  }
+}
+
+/** A part of an array that only grows; it is copied when it is read. */
+class HistoryView {
+  readonly #to: number;
+  #copy: readonly Message[] | undefined;
+
+  /** Runs that start here append to `source`. Its messages before `from` are not part of the history. */
+  constructor(
+    readonly source: Message[],
+    readonly from = 0,
+  ) {
+    this.#to = source.length;
+  }
+
+  get messages(): readonly Message[] {
+    this.#copy ??= this.source.slice(this.from, this.#to);
+    return this.#copy;
+  }
+
+  /**
+   * The history with additional messages, after a system prompt. They are appended to the same array if it ends here
+   * and starts with that prompt, because copying a long history takes longer than a turn.
+   */
+  extended(systemPrompt: string | undefined, said: readonly Message[]): HistoryView {
+    const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+    const isAtEnd = this.#to === this.source.length && this.from === system.length;
+    const isSame = isAtEnd && (systemPrompt === undefined || this.source[0]?.content === systemPrompt);
+    const source = isSame ? this.source : system.concat(this.source.slice(this.from, this.#to));
+    source.push(...said);
+    return new HistoryView(source, system.length);
+  }
+}
+
+/** Runs a turn until it ends or waits for answers. */
+async function drive(
+  { start, stop: { signal } }: MemoryTurn,
+  config: ConversationConfig,
+  deps: RunDeps,
+): Promise<ToolLoopResult> {
+  const { begin, scope, history } = start;
+  const throwUnlessAborted = (error: unknown): undefined => {
+    if (!signal.aborted) throw error;
+  };
+  if (begin.status === 'answered' && begin.isKept && config.store !== undefined) {
+    const { answers, answeredBy, state } = begin;
+    const run = { store: config.store, runId: state.runId };
+    const resumption = { answers, answeredBy, scope };
+    // If two processes resume a run in the store, only one claims it. An aborted turn ends here in any case.
+    const result = await driveStoredRun(config, run, { resumption, deps }).catch(throwUnlessAborted);
+    if (result !== undefined) return result;
+  }
+  // An abort ends a turn even if its run cannot continue; then there is nothing to start.
+  const runStart = await startOf(start, config).catch(throwUnlessAborted);
+  return runStart === undefined ? abortedBefore(history.source, signal) : driveLoop(config, runStart, deps);
+}
+
+async function startOf(
+  { begin, history, scope, isCertain }: TurnStart,
+  config: ConversationConfig,
+): Promise<RunStart> {
+  if (begin.status !== 'running') {
+    const { answers, answeredBy } = begin.status === 'answered' ? begin : { answers: [] };
+    return { record: await resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain }) };
+  }
+  const { progress, owner } = begin;
+  checkOwner({ owner: progress?.owner ?? owner, isCertain }, scope);
+  const messages = history.source;
+  return progress === undefined ? { messages, isShared: true } : { record: { ...progress, messages } };
+}

@@ -129,7 +129,15 @@ export class Conversations {
       if (about === 'inbox') this.#want(conversationId);
     });
     this.#stopLooking = repeat(async () => {
-      await this.#look();
+      // Conversations that no process handles, because theirs crashed or was too busy.
+      try {
+        for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
+        // Suspended turns with an expired answer, whose process has gone.
+        const expired = await store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
+        for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
+      } catch (error) {
+        logFailure(logger, { what: 'The store could not be asked for conversations', error });
+      }
       return pollMs;
     });
     if (keepsSchedules(store)) {
@@ -397,19 +405,6 @@ export class Conversations {
     };
     this.#expiries.set(conversationId, setTimeout(look, Math.min(wait, MAX_TIMER_MS)).unref());
   }
-
-  /** Polls for conversations that no process handles: theirs crashed, or was too busy. */
-  async #look(): Promise<void> {
-    try {
-      for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
-      // Suspended turns with an expired answer, whose process has gone.
-      const expired = await this.#options.store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
-      for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
-    } catch (error) {
-      const what = 'The store could not be asked for conversations';
-      logFailure(this.#options.logger, { what, error });
-    }
-  }
 }
 
 /** How often a deletion checks for its turn without notifications. */
@@ -449,18 +444,14 @@ async function* readEvents(
   return undefined;
 }
 
-interface ChangesOptions {
-  /** Ends the changes. */
-  readonly signal?: AbortSignal | undefined;
-  /** Milliseconds after which a change may have been missed; default: no limit. */
-  readonly everyMs?: number;
-}
-
-/** Yields immediately, and whenever the conversation may have changed since then. */
+/**
+ * Yields immediately, and whenever the conversation may have changed since then, until `signal` ends it. `everyMs`:
+ * milliseconds after which a change may have been missed.
+ */
 async function* changesOf(
   log: ConversationLog,
   conversationId: string,
-  { signal, everyMs }: ChangesOptions,
+  { signal, everyMs }: { readonly signal?: AbortSignal | undefined; readonly everyMs?: number },
 ): AsyncGenerator<void, undefined> {
   let change = Promise.withResolvers<void>();
   const unwatch = log.watch((news) => {
@@ -545,15 +536,14 @@ function checkConversations(options: ConversationsOptions): void {
   refuseOptions(faults);
 }
 
-/** The parts that run the jobs of turns: an engine, the store with the jobs, and their tools. */
-type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;
-
 /**
  * The parts that run the jobs of turns; `undefined` if no jobs run here.
  *
  * @throws InvalidOptionsError (521) if a part is missing.
  */
-function jobsOfOptions(options: ConversationsOptions): JobParts | undefined {
+function jobsOfOptions(
+  options: ConversationsOptions,
+): Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'> | undefined {
   const { engine, store, config, jobTools, jobConcurrency: concurrency } = options;
   if (engine === undefined) return undefined;
   const where = 'Conversations';

@@ -69,8 +69,8 @@ export interface TurnDeps {
 /** The parts of a run's outcome that a conversation stores or reports. */
 type TurnResult = RunOutcome & Pick<ToolLoopResult, 'messages'>;
 
-/** The outcome of a turn whose config could not be loaded. */
-type FailedTurn = Required<Pick<TurnResult, 'status' | 'error'>>;
+/** Names of errors that refuse answers. */
+const REFUSALS: readonly string[] = ['InvalidAnswer', 'RunNotAllowed', 'DefinitionChanged'];
 
 /** An entry with answers. */
 type AnswersEntry = InboxEntry & { readonly content: Extract<InboxContent, { readonly kind: 'answers' }> };
@@ -86,7 +86,7 @@ export class StoredTurns {
   /** The events that readers received since the turn last paused, starting with that pause. */
   #emitted: readonly JsonObject[] = [];
   /** Why the run of the open turn was ended. */
-  #failed: FailedTurn | undefined;
+  #failed: Required<Pick<TurnResult, 'status' | 'error'>> | undefined;
 
   constructor(
     private readonly lease: ConversationClaim,
@@ -100,7 +100,10 @@ export class StoredTurns {
       if (turn === undefined) {
         const [entry] = inbox;
         if (entry === undefined) return;
-        await this.#begin(entry);
+        this.#run = undefined;
+        this.#failed = undefined;
+        if (isAnswers(entry)) await this.#refuse(entry, nothingAsked());
+        else await this.#begin(entry);
         continue;
       }
       const readiness = await this.#inspect(turn);
@@ -117,9 +120,6 @@ export class StoredTurns {
   }
 
   async #begin(entry: InboxEntry): Promise<void> {
-    this.#run = undefined;
-    this.#failed = undefined;
-    if (isAnswers(entry)) return this.#refuse(entry, nothingAsked());
     const { position, content } = entry;
     const { conversationId, turns, lastEvent } = this.lease.conversation;
     const number = turns + 1;
@@ -136,8 +136,14 @@ export class StoredTurns {
     this.#run = run;
     this.#emitted = [];
     if (run === undefined) return 'ready';
-    const fault = this.#faultOf(turn, run);
-    if (fault !== undefined) return this.#failTurn(turn, fault);
+    const { conversationId, isAbortAsked } = this.lease.conversation;
+    // Clients may choose conversation ids, so the id of another run may look like that of a turn.
+    const isOwn = !turn.isNamed || run.state.turnOf === conversationId;
+    if (!isOwn || !isSameOwner(run.state.owner, turn.entry.content.owner)) {
+      const what = isOwn ? 'a run of another owner' : 'another run, which is not a turn,';
+      const message = `The turn was not taken: the store has ${what} as '${turn.runId}'.`;
+      return this.#failTurn(turn, new ToolwrightError('RunNotAllowed', message));
+    }
     this.#emitted = await this.lease.eventsSince('turn-suspended', turn);
     if (run.status === 'running') return 'ready';
     const isPaused =
@@ -146,7 +152,6 @@ export class StoredTurns {
     if (!isPaused || run.status === 'ended') await this.lease.emitMissedEvents(turn, run);
     if (run.status === 'ended') return this.#commitEnded(turn, run);
     const { pending } = run.state as RunState;
-    const { conversationId, isAbortAsked } = this.lease.conversation;
     // If answers have expired, the turn continues without them.
     if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
     // Its process crashed after it had stored the run and before it reported this.
@@ -184,7 +189,9 @@ export class StoredTurns {
     const answers = this.#answers;
     let missed: readonly KeptEvent[] = [];
     const sink = (event: LoopEvent) => {
-      if (event.type !== 'run-start') return isPassing(event) ? undefined : lease.write(eventJson(event));
+      // The text of an agent inside a call is not reported: its answer is the result of the call.
+      if (event.type === 'call-event' && /-delta$|^call-event$/.test(event.event.type)) return;
+      if (event.type !== 'run-start') return lease.write(eventJson(event));
       // Wrong answers were refused earlier.
       if (answers !== undefined && !this.#wasTaken(answers)) void lease.write(answersJson(answers));
       void lease.write(eventJson(event));
@@ -192,36 +199,42 @@ export class StoredTurns {
     };
     const left = lease.lost;
     const deps = withoutUndefined({ scope, sink, turnOf: conversationId, followUntil, left, onUnknown });
-    const drive = () => {
-      if (run === undefined) {
-        const system: Message[] =
-          systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-        return driveRun(config, { messages: [...system, ...next.messages, ...promptOf(turn)] }, deps);
-      }
-      if (run.status === 'running') {
-        const onTaken = async (lost: KeptRun) => {
-          missed = await lease.missedBy(turn, lost);
-        };
-        return driveLostRun(config, { ...stored, deps, onTaken });
-      }
-      return driveStoredRun(config, stored, { resumption: { scope, ...answersOf(answers, of.owner) }, deps });
-    };
-    const result = await drive();
-    return result && stillOpenIfLost(result);
+    let result: ToolLoopResult | undefined;
+    if (run === undefined) {
+      const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+      const messages = [...system, ...next.messages, ...promptOf(turn)];
+      result = await driveRun(config, { messages }, deps);
+    } else if (run.status === 'running') {
+      const onTaken = async (lost: KeptRun) => {
+        missed = await lease.missedBy(turn, lost);
+      };
+      result = await driveLostRun(config, { ...stored, deps, onTaken });
+    } else {
+      const resumption = { scope, ...answersOf(answers, of.owner) };
+      result = await driveStoredRun(config, stored, { resumption, deps });
+    }
+    // A run that its store could not save is not over: the next holder of the conversation continues it.
+    const error = result?.error;
+    const isLost =
+      ToolwrightError.is(error) && (error.name === 'RunStoreFailed' || error.name === 'RunClaimed');
+    if (isLost) throw error;
+    return result;
   }
 
   /** Ends the turn with an error, or leaves it open if its answers were refused; throws if it should be tried again. */
   async #fail(turn: OpenTurn, error: unknown): Promise<void> {
     this.lease.lost.throwIfAborted();
     const answers = this.#answers;
-    if (answers !== undefined && isRefusal(error)) {
+    const name = ToolwrightError.is(error) ? error.name : '';
+    if (answers !== undefined && REFUSALS.includes(name)) {
       // Answers that an earlier process applied have had their effect.
       if (this.#wasTaken(answers)) await this.lease.commit({ done: [answers.position], events: [] });
       else await this.#refuse(answers, error);
       return;
     }
-    // The store, or a function of the application, may succeed the next time.
-    if (!isFinal(error)) throw error;
+    const isInvalid = error instanceof InvalidOptionsError || error instanceof ToolDeclarationError;
+    // The store, or a function of the application, may succeed the next time, but no turn to replace reappears.
+    if (!isInvalid && name !== 'ConversationNotReady') throw error;
     if (this.#run !== undefined) await this.lease.emitMissedEvents(turn, this.#run);
     await this.#failTurn(turn, error);
   }
@@ -311,15 +324,6 @@ export class StoredTurns {
     return this.#emitted.some((event) => event.type === 'answers-taken' && event.key === key);
   }
 
-  /** Clients may choose conversation ids, so the id of another run may look like that of a turn. */
-  #faultOf({ runId, isNamed, entry }: OpenTurn, { state }: KeptRun): ToolwrightError | undefined {
-    const isOwn = !isNamed || state.turnOf === this.lease.conversation.conversationId;
-    if (isOwn && isSameOwner(state.owner, entry.content.owner)) return undefined;
-    const what = isOwn ? 'a run of another owner' : 'another run, which is not a turn,';
-    const message = `The turn was not taken: the store has ${what} as '${runId}'.`;
-    return new ToolwrightError('RunNotAllowed', message);
-  }
-
   #logFailed(error: unknown): void {
     const { conversationId } = this.lease.conversation;
     logFailure(this.deps.options.logger, { what: 'Turn failed', error, at: { conversationId } });
@@ -404,30 +408,6 @@ function outcomeOf(run: KeptRun): TurnResult {
   if (run.status === 'ended') return { status: 'failed', content: '', ...counts, ...end };
   const { pending } = run.state as RunState;
   return { status: 'suspended', content: open?.content ?? '', ...counts, pending };
-}
-
-/** Text deltas of an agent inside a call: its answer is the result of the call. */
-function isPassing(event: LoopEvent): boolean {
-  return event.type === 'call-event' && /-delta$|^call-event$/.test(event.event.type);
-}
-
-/** A run that its store could not save is not over: the next holder of the conversation continues it. */
-function stillOpenIfLost(result: ToolLoopResult): ToolLoopResult {
-  const { error } = result;
-  if (ToolwrightError.is(error) && (error.name === 'RunStoreFailed' || error.name === 'RunClaimed'))
-    throw error;
-  return result;
-}
-
-function isRefusal(error: unknown): boolean {
-  const refusals: readonly string[] = ['InvalidAnswer', 'RunNotAllowed', 'DefinitionChanged'];
-  return ToolwrightError.is(error) && refusals.includes(error.name);
-}
-
-/** Whether the turn can never run: its author's options are invalid, or the turn to replace no longer exists. */
-function isFinal(error: unknown): boolean {
-  if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return true;
-  return ToolwrightError.is(error) && error.name === 'ConversationNotReady';
 }
 
 function turnJson({ number, entry: { key, content } }: OpenTurn) {
@@ -538,9 +518,12 @@ interface EnteringAnswers {
  *
  * @throws ToolwrightError `InvalidAnswer` (514), `RunNotAllowed` (523).
  */
-export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
-  const { conversationId, content, store } = entering;
-  const { answers, owner } = content;
+export async function checkAnswers({
+  conversationId,
+  content: { answers, owner, answeredBy },
+  store,
+  config,
+}: EnteringAnswers): Promise<void> {
   const kept = await store.conversations.read(conversationId);
   const turn = kept?.turn;
   const run = turn && (await store.load(turn.runId));
@@ -558,14 +541,8 @@ export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
     const waits = [...new Set(ids)].map((id) => `'${id}'`).join(', ');
     throw new ToolwrightError('InvalidAnswer', `${wrong}; it waits for ${waits}.`);
   }
-  await tryAnswers(entering, { run, messages: messagesBefore(kept, turn.entry.content) });
-}
-
-/** Checks the answers as the run would: their form, the schema of the question, and edited arguments. */
-async function tryAnswers(
-  { conversationId, content: { answers, owner, answeredBy }, config, store }: EnteringAnswers,
-  { run, messages }: { readonly run: RunState; readonly messages: readonly Message[] },
-): Promise<void> {
+  // As the run would check them: their form, the schema of the question, and edited arguments.
+  const messages = messagesBefore(kept, turn.entry.content);
   const of = withoutUndefined({ owner, conversationId });
   const trial = { answers, answeredBy, scope: of, isCertain: true, isTrial: true };
   let checked: CheckConfig = {};
@@ -585,20 +562,15 @@ async function tryAnswers(
   }
 }
 
-/** Answers of an operator to a turn that waits. */
-interface OperatorAnswers extends Pick<EnteringAnswers, 'conversationId' | 'content' | 'store'> {
-  readonly runId: string;
-}
-
 /**
- * Enters answers of an operator. The key is that of the (first) question: of several answers, only the first enters,
+ * Enters answers of an operator to a turn that waits. The key is that of the (first) question: of several answers, only the first enters,
  * from any user. After an answer was refused in the conversation, another can be given. `check` throws if the run no
  * longer waits for them.
  *
  * @throws ToolwrightError `InvalidAnswer` (514) if another answer was faster.
  */
 export async function enterAnswers(
-  { conversationId, content, store, runId }: OperatorAnswers,
+  { conversationId, content, store, runId }: Omit<EnteringAnswers, 'config'> & { readonly runId: string },
   check: () => Promise<void>,
 ): Promise<void> {
   const ids = content.answers.map((answer) => answer?.id);
