@@ -263,6 +263,9 @@ type JobQueue = Queue<Payload, void, string, Payload, void, string, IQueueBacken
 
 class BullmqEngine extends BrokerEngine implements JobEngine {
   readonly #options: BullmqEngineOptions;
+  readonly #name: string;
+  readonly #connection: NewsPlace['connection'];
+  readonly #backend: BackendFactory<IQueueBackend, unknown>;
   /** Open queues by their BullMQ names. */
   readonly #opened = new Map<string, JobQueue>();
   /** Tool queues that are already in the list of queues. */
@@ -273,10 +276,15 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
 
   constructor(options: BullmqEngineOptions) {
     super(`BullMQ, ${placeOf(options)}`, options.logger);
+    const { connection: given, backend, queue = 'toolwright', prefix } = options;
+    const place = backend === undefined ? 'url' : 'connectionString';
+    const connection = typeof given === 'string' ? { [place]: given } : given;
     this.#options = options;
-    const queue = `${this.#name}-news`;
-    const place = { queue, connection: this.#connection, backend: this.#backend };
-    this.news = new BrokerNews(place, this.onError);
+    this.#name = queue;
+    this.#connection = { connection, ...(prefix === undefined ? {} : { prefix }) };
+    this.#backend = outlivingCuts(backend as BackendFactory<IQueueBackend, unknown>);
+    const news = { queue: `${queue}-news`, connection: this.#connection, backend: this.#backend };
+    this.news = new BrokerNews(news, this.onError);
   }
 
   async check(): Promise<void> {
@@ -302,7 +310,11 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
 
   async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
     const { keepEndedMs = DAY_MS } = this.#options;
-    if (queue !== undefined) await this.#list(queue);
+    // So that other processes find the queue.
+    if (queue !== undefined && !this.#listed.has(queue)) {
+      await this.#listOfQueues.add(queue, {} as Payload, { jobId: brokerId(queue) });
+      this.#listed.add(queue);
+    }
     const options = {
       jobId: brokerId(job.id),
       attempts,
@@ -386,18 +398,15 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
 
   async cancel(jobId: string, reason?: string): Promise<boolean> {
     const id = brokerId(jobId);
-    const cancelled = (await this.#queues()).map((queue) => this.#cancelIn(queue, id));
+    const cancelled = (await this.#queues()).map(async (queue) => {
+      const state = await queue.getJobState(id);
+      if (state === 'unknown' || state === 'completed' || state === 'failed') return 'none';
+      // `remove` returns 0 if the job has started meanwhile and is locked.
+      return state !== 'active' && (await queue.remove(id)) > 0 ? 'removed' : 'active';
+    });
     const states = await Promise.all(cancelled);
     if (states.includes('active')) await this.news.publish({ type: 'cancel', jobId, reason });
     return states.some((state) => state !== 'none');
-  }
-
-  /** Removes a waiting job from a queue; `active` if the job is running. */
-  async #cancelIn(queue: JobQueue, id: string): Promise<'none' | 'removed' | 'active'> {
-    const state = await queue.getJobState(id);
-    if (state === 'unknown' || state === 'completed' || state === 'failed') return 'none';
-    // `remove` returns 0 if the job has started meanwhile and is locked.
-    return state !== 'active' && (await queue.remove(id)) > 0 ? 'removed' : 'active';
   }
 
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
@@ -480,13 +489,6 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     return [undefined, ...listed.map(({ name }) => name)].map((queue) => this.#queue(this.#nameOf(queue)));
   }
 
-  /** Adds a queue to the list of queues, so that other processes find it. */
-  async #list(queue: string): Promise<void> {
-    if (this.#listed.has(queue)) return;
-    await this.#listOfQueues.add(queue, {} as Payload, { jobId: brokerId(queue) });
-    this.#listed.add(queue);
-  }
-
   /** A queue without workers: each of its waiting jobs names a queue. */
   get #listOfQueues(): JobQueue {
     return this.#queue(`${this.#name}-queues`);
@@ -494,21 +496,6 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
 
   #nameOf(queue: string | undefined): string {
     return queue === undefined ? this.#name : `${this.#name}/${queue}`;
-  }
-
-  get #name(): string {
-    return this.#options.queue ?? 'toolwright';
-  }
-
-  get #connection(): { readonly connection: unknown; readonly prefix?: string } {
-    const { connection: given, backend, prefix } = this.#options;
-    const place = backend === undefined ? 'url' : 'connectionString';
-    const connection = typeof given === 'string' ? { [place]: given } : given;
-    return { connection, ...(prefix === undefined ? {} : { prefix }) };
-  }
-
-  get #backend(): BackendFactory<IQueueBackend, unknown> {
-    return outlivingCuts(this.#options.backend as BackendFactory<IQueueBackend, unknown>);
   }
 }
 
@@ -661,19 +648,17 @@ function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unknown> | 
       readonly connection?: { readonly pool?: object; pgModule?: ClientModule };
     };
     if (connection?.pool !== undefined) watchPool(connection.pool);
-    if (connection?.pgModule !== undefined)
-      connection.pgModule = { Client: outlivingClient(connection.pgModule) };
+    if (connection?.pgModule !== undefined) {
+      class OutlivingClient extends connection.pgModule.Client {
+        override emit(event: string, ...values: unknown[]): boolean {
+          return (event !== 'error' || this.listenerCount('error') > 0) && super.emit(event, ...values);
+        }
+      }
+      connection.pgModule = { Client: OutlivingClient };
+    }
     return backend;
   };
   return outliving as Factory;
-}
-
-function outlivingClient({ Client }: ClientModule): ClientModule['Client'] {
-  return class OutlivingClient extends Client {
-    override emit(event: string, ...values: unknown[]): boolean {
-      return (event !== 'error' || this.listenerCount('error') > 0) && super.emit(event, ...values);
-    }
-  };
 }
 
 /** BullMQ never recovers an object that failed to become ready: close it, and let its owner forget it. */

@@ -63,7 +63,11 @@ class BossNews extends EngineNews<ListenHandle> {
   override async publish(message: EngineMessage): Promise<void> {
     await this.#queue.ready();
     const id = crypto.randomUUID();
-    const text = asciiJson(message);
+    // In ASCII: the length is the size in bytes, and there are no characters that PostgreSQL refuses.
+    const text = JSON.stringify(message).replace(
+      /[^ -~]/g,
+      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
     const count = Math.ceil(text.length / PART_LENGTH);
     const parts = Array.from({ length: count }, (_, index) => {
       const part = text.slice(index * PART_LENGTH, (index + 1) * PART_LENGTH);
@@ -120,14 +124,6 @@ class BossNews extends EngineNews<ListenHandle> {
     this.#arriving = isWhole ? undefined : { id, parts };
     if (isWhole) this.deliver(JSON.parse(parts.join('')));
   }
-}
-
-/** JSON in ASCII: its length is its size in bytes, and it has no characters that PostgreSQL refuses. */
-function asciiJson(message: EngineMessage): string {
-  return JSON.stringify(message).replace(
-    /[^ -~]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 }
 
 /** Dependencies of a worker. */
@@ -193,7 +189,17 @@ class BossWorker implements JobWorker {
       this.#isWoken = false;
       try {
         const taken = free > 0 ? await queue.take(name, free) : [];
-        for (const job of taken) this.#start(job);
+        for (const job of taken) {
+          this.#taken.add(job);
+          const attempt = this.#attempt(job)
+            .catch(onError)
+            .finally(() => {
+              this.#taken.delete(job);
+              this.#attempts.delete(attempt);
+              this.wake();
+            });
+          this.#attempts.add(attempt);
+        }
         // If all slots were filled, there may be more jobs: look again without a pause.
         if (free === 0 || taken.length < free) await this.#pause(LOOK_EVERY_MS);
       } catch (error) {
@@ -209,18 +215,6 @@ class BossWorker implements JobWorker {
     this.#rouse = () => rouse.abort();
     await pause(ms, undefined, { signal: rouse.signal }).catch(() => {});
     this.#rouse = undefined;
-  }
-
-  #start(taken: TakenJob): void {
-    this.#taken.add(taken);
-    const attempt = this.#attempt(taken)
-      .catch(this.#work.onError)
-      .finally(() => {
-        this.#taken.delete(taken);
-        this.#attempts.delete(attempt);
-        this.wake();
-      });
-    this.#attempts.add(attempt);
   }
 
   async #attempt(taken: TakenJob): Promise<void> {
@@ -536,14 +530,21 @@ const MOST_DEATHS = 10;
 /** The engine's queue in pg-boss, the queues of tools, and the dead-letter queue that they share. */
 class BossQueue {
   readonly #made = new Map<string, OnFirstUse<void>>();
-  readonly #ready = new OnFirstUse(() => this.#prepare());
+  readonly #ready = new OnFirstUse(async () => {
+    await this.boss.start();
+    await this.boss.createQueue(this.#deadName, { retentionSeconds: KEEP_SECONDS });
+    await this.#make(this.name);
+  });
+  readonly #deadName: string;
 
   constructor(
     private readonly boss: PgBoss,
     private readonly name: string,
     /** How long a silent worker holds its jobs. */
     readonly heartbeatSeconds: number,
-  ) {}
+  ) {
+    this.#deadName = `${name}_dead`;
+  }
 
   get database(): Db {
     return this.boss.getDb();
@@ -552,12 +553,6 @@ class BossQueue {
   /** Starts pg-boss and creates the queues, once; after a failure, the next call tries again. */
   ready(): Promise<void> {
     return this.#ready.get();
-  }
-
-  async #prepare(): Promise<void> {
-    await this.boss.start();
-    await this.boss.createQueue(this.#deadName, { retentionSeconds: KEEP_SECONDS });
-    await this.#make(this.name);
   }
 
   async #make(name: string): Promise<void> {
@@ -711,7 +706,14 @@ class BossQueue {
     await this.ready();
     if (jobIds !== undefined) {
       const names = jobIds.length === 0 ? [] : await this.#names();
-      return (await Promise.all(jobIds.map((id) => this.#deadOf(id, names)))).flat();
+      const dead = jobIds.map(async (jobId) => {
+        // Looking a job up by its id is fast. All dead jobs are searched, which is slow, only if that finds the job.
+        const id = uuidOf(jobId);
+        const found = await Promise.all(names.map((name) => this.boss.findJobs(name, { id })));
+        if (!found.flat().some(({ state }) => ENDED.has(state))) return [];
+        return (await this.#copiesOf(jobId)).map(deadJob).slice(0, 1);
+      });
+      return (await Promise.all(dead)).flat();
     }
     const found = await this.boss.findJobs<DeadPayload>(this.#deadName);
     const latest = [...found].sort((one, other) => other.createdOn.getTime() - one.createdOn.getTime());
@@ -734,13 +736,6 @@ class BossQueue {
     });
   }
 
-  async #deadOf(jobId: string, queues: readonly string[]): Promise<readonly DeadJob[]> {
-    // Looking a job up by its id is fast. All dead jobs are searched, which is slow, only if that finds the job.
-    const found = await Promise.all(queues.map((name) => this.boss.findJobs(name, { id: uuidOf(jobId) })));
-    if (!found.flat().some(({ state }) => ENDED.has(state))) return [];
-    return (await this.#copiesOf(jobId)).map(deadJob).slice(0, 1);
-  }
-
   /** Copies of a job in the dead-letter queue. A copy that pg-boss put there has another id. */
   async #copiesOf(jobId: string): Promise<readonly JobWithMetadata<DeadPayload>[]> {
     return this.boss.findJobs<DeadPayload>(this.#deadName, { data: { job: { id: jobId } } });
@@ -754,16 +749,17 @@ class BossQueue {
   get isStarted(): boolean {
     return this.#ready.started !== undefined;
   }
-
-  get #deadName(): string {
-    return `${this.name}_dead`;
-  }
 }
 
 function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadPayload>): DeadJob {
+  // Outputs of pg-boss are `{ message }` or `{ value: { message } }`.
+  const { message, value } = (sourceOutput ?? {}) as {
+    readonly message?: string;
+    readonly value?: { message?: string };
+  };
   return {
     job: jobOf(data.job),
-    error: data.error ?? messageIn(sourceOutput),
+    error: data.error ?? message ?? value?.message ?? 'its workers died',
     attempts: data.made ?? (data.begun ?? 0) + (sourceRetryCount ?? 0) + 1,
     workersDied: data.error === undefined,
   };
@@ -775,15 +771,6 @@ function payloadOf({ job, attempts, failed, begun, retryCount }: TakenJob): Payl
 
 function attemptOf({ id, retryCount }: TakenJob): { readonly id: string; readonly retryCount: number } {
   return { id, retryCount };
-}
-
-/** Outputs of pg-boss are `{ message }` or `{ value: { message } }`. */
-function messageIn(output: unknown): string {
-  const { message, value } = (output ?? {}) as {
-    readonly message?: string;
-    readonly value?: { message?: string };
-  };
-  return message ?? value?.message ?? 'its workers died';
 }
 
 /** pg-boss needs UUIDs: derives a UUID of version 8 (custom) from the id, always the same. */

@@ -4,14 +4,11 @@ import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
   LanguageModelV4Content,
-  LanguageModelV4File,
   LanguageModelV4FinishReason,
   LanguageModelV4FunctionTool,
   LanguageModelV4GenerateResult,
   LanguageModelV4ProviderTool,
-  LanguageModelV4Source,
   LanguageModelV4StreamPart,
-  LanguageModelV4ToolCall,
   LanguageModelV4ToolChoice,
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
@@ -124,9 +121,16 @@ async function toCallOptions(
   request: LLMRequest,
   settings: CallSettings,
 ): Promise<LanguageModelV4CallOptions> {
-  const { messages, options = {}, responseFormat, signal } = request;
+  const { messages, options = {}, toolChoice, responseFormat, signal } = request;
   checkOptions(options, MODEL_OPTIONS);
-  const tools = toTools(request, settings);
+  const { providerTools } = settings;
+  // A provider's tool replaces our tool of the same name; we then execute its calls.
+  const own = (request.tools ?? []).filter(({ function: { name } }) => !Object.hasOwn(providerTools, name));
+  const theirs = Object.entries(providerTools).map(
+    ([name, { id, args }]): LanguageModelV4ProviderTool => ({ type: 'provider', id, name, args }),
+  );
+  const allowed = isRecord(toolChoice) && 'tools' in toolChoice ? new Set(toolChoice.tools) : undefined;
+  const tools = [...own.map(toFunctionTool), ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
   const found = new Set(request.tools?.filter(({ defer }) => defer).map((tool) => tool.function.name));
   const providerOptions = toProviderOptions(request, settings);
   return {
@@ -135,29 +139,11 @@ async function toCallOptions(
     prompt: await toPrompt(messages, { ...settings, found }),
     // Some APIs refuse an empty list of tools.
     ...(tools.length > 0 && { tools }),
-    ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: toChoice(request.toolChoice) }),
+    ...(tools.length > 0 && toolChoice !== undefined && { toolChoice: toChoice(toolChoice) }),
     ...(responseFormat && { responseFormat: responseFormat as LanguageModelV4CallOptions['responseFormat'] }),
     ...(providerOptions && { providerOptions }),
     ...(signal && { abortSignal: signal }),
   };
-}
-
-/** A provider's tool replaces our tool of the same name; we then execute its calls. */
-function toTools(
-  { tools = [], toolChoice }: LLMRequest,
-  { providerTools }: CallSettings,
-): (LanguageModelV4FunctionTool | LanguageModelV4ProviderTool)[] {
-  const own = tools
-    .filter(({ function: { name } }) => !Object.hasOwn(providerTools, name))
-    .map(toFunctionTool);
-  const theirs = Object.entries(providerTools).map(([name, { id, args }]) => ({
-    type: 'provider' as const,
-    id,
-    name,
-    args,
-  }));
-  const allowed = isRecord(toolChoice) && 'tools' in toolChoice ? new Set(toolChoice.tools) : undefined;
-  return [...own, ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
 }
 
 function toFunctionTool({
@@ -192,38 +178,25 @@ const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = 
   anthropic: (isParallel) => ({ disableParallelToolUse: !isParallel }),
 };
 
-function toProviderOptions(request: LLMRequest, settings: CallSettings): SharedV4ProviderOptions | undefined {
-  const given = request.options?.providerOptions as SharedV4ProviderOptions | undefined;
-  const family = familyOf(settings.model);
-  const said = { ...parallelOptions(request, family, settings), ...formatOptions(request, family) };
-  return Object.keys(said).length === 0 ? given : { ...given, [family]: { ...said, ...given?.[family] } };
-}
-
-/** `openai.responses` uses the options of `openai`, and Claude on Bedrock those of Anthropic. */
-function familyOf({ provider, modelId }: LanguageModelV4): string {
-  const [family = ''] = provider.split('.');
-  return family === 'amazon-bedrock' && modelId.includes('anthropic.') ? 'anthropic' : family;
-}
-
-function parallelOptions(
-  { parallelToolCalls }: LLMRequest,
-  family: string,
-  { onUnsupported }: CallSettings,
-): JSONObject | undefined {
-  if (parallelToolCalls === undefined) return undefined;
-  const said = Object.hasOwn(PARALLEL, family) ? PARALLEL[family]?.(parallelToolCalls) : undefined;
-  if (said === undefined)
-    onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
-  return said;
-}
-
-/**
- * The OpenAI package marks every schema as strict by default, and OpenAI refuses requests whose schema is not strict.
- */
-function formatOptions({ responseFormat }: LLMRequest, family: string): JSONObject | undefined {
+function toProviderOptions(
+  { parallelToolCalls, responseFormat, options }: LLMRequest,
+  { model: { provider, modelId }, onUnsupported }: CallSettings,
+): SharedV4ProviderOptions | undefined {
+  const given = options?.providerOptions as SharedV4ProviderOptions | undefined;
+  // `openai.responses` uses the options of `openai`, and Claude on Bedrock those of Anthropic.
+  const [vendor = ''] = provider.split('.');
+  const family = vendor === 'amazon-bedrock' && modelId.includes('anthropic.') ? 'anthropic' : vendor;
+  let own: JSONObject = {};
+  if (parallelToolCalls !== undefined) {
+    const parallel = Object.hasOwn(PARALLEL, family) ? PARALLEL[family]?.(parallelToolCalls) : undefined;
+    if (parallel === undefined)
+      onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
+    own = { ...parallel };
+  }
+  // The OpenAI package marks every schema as strict by default, and OpenAI refuses schemas that are not strict.
   const schema = responseFormat?.type === 'json' ? responseFormat.schema : undefined;
-  const isLoose = family === 'openai' && schema !== undefined && !isStrictForm(schema);
-  return isLoose ? { strictJsonSchema: false } : undefined;
+  if (family === 'openai' && schema !== undefined && !isStrictForm(schema)) own.strictJsonSchema = false;
+  return Object.keys(own).length === 0 ? given : { ...given, [family]: { ...own, ...given?.[family] } };
 }
 
 /** The parts of a reply, from a single response or assembled from a stream. */
@@ -241,7 +214,10 @@ function toResponse({ content, finishReason, usage, response }: Reply, key: stri
   const attachments = content.flatMap(attachmentsOf);
   return withoutUndefined({
     content: content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
-    toolCalls: calls.map((call) => toToolCall(call, key)),
+    toolCalls: calls.map(({ toolCallId: id, toolName: name, input, providerMetadata }): ToolCall => {
+      const items = providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
+      return { id, name, arguments: argumentsOf(input), ...(items && { providerItems: items }) };
+    }),
     finishReason: toFinishReason(finishReason, calls.length > 0),
     rawFinishReason: finishReason?.raw,
     usage: toUsage(usage),
@@ -253,30 +229,17 @@ function toResponse({ content, finishReason, usage, response }: Reply, key: stri
 }
 
 function attachmentsOf(part: LanguageModelV4Content): readonly ReplyAttachment[] {
-  if (part.type === 'source') return [sourceOf(part)];
-  if (part.type !== 'file') return [];
-  const { data, mediaType } = part;
-  return [{ type: 'file', url: fileUrl(data, mediaType), mimeType: mediaType }];
-}
-
-function sourceOf(source: LanguageModelV4Source): ReplyAttachment {
-  const { title } = source;
-  if (source.sourceType === 'url')
-    return { type: 'page', url: source.url, ...(title !== undefined && { title }) };
-  const { mediaType: mimeType, filename } = source;
-  return { type: 'document', title: source.title, mimeType, ...(filename !== undefined && { filename }) };
-}
-
-function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
-  if (data.type === 'url') return String(data.url);
-  const text = typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64');
-  return `data:${mediaType};base64,${text}`;
-}
-
-function toToolCall(call: LanguageModelV4ToolCall, key: string): ToolCall {
-  const { toolCallId: id, toolName: name, input, providerMetadata } = call;
-  const items = providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
-  return { id, name, arguments: argumentsOf(input), ...(items && { providerItems: items }) };
+  if (part.type === 'file') {
+    const { data, mediaType: mimeType } = part;
+    if (data.type === 'url') return [{ type: 'file', url: String(data.url), mimeType }];
+    const text = typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64');
+    return [{ type: 'file', url: `data:${mimeType};base64,${text}`, mimeType }];
+  }
+  if (part.type !== 'source') return [];
+  if (part.sourceType === 'url')
+    return [withoutUndefined({ type: 'page', url: part.url, title: part.title })];
+  const { title, mediaType: mimeType, filename } = part;
+  return [withoutUndefined({ type: 'document', title, mimeType, filename })];
 }
 
 /** Providers also report `stop` for replies with calls. Calls of an interrupted reply must not be executed. */
@@ -395,13 +358,10 @@ class ReplyAssembly {
     if (part.type === `${type}-end`) this.#open.delete(id);
     if (!('delta' in part) || part.delta === '') return NO_PARTS;
     block.text += part.delta;
-    return [type === 'text' ? { type: 'text-delta', text: part.delta } : this.#reasoning(block, part.delta)];
-  }
-
-  #reasoning(block: Block, delta: string): LLMStreamPart {
+    if (type === 'text') return [{ type: 'text-delta', text: part.delta }];
     const isNext = this.#lastReasoning !== undefined && this.#lastReasoning !== block;
     this.#lastReasoning = block;
-    return { type: 'reasoning-delta', text: isNext ? BETWEEN + delta : delta };
+    return [{ type: 'reasoning-delta', text: isNext ? BETWEEN + part.delta : part.delta }];
   }
 
   #inputParts(part: InputPart): readonly LLMStreamPart[] {
@@ -521,11 +481,16 @@ class ModelProvider implements AiSdkProvider {
   }
 
   supportsResponseFormat(model: string): boolean {
-    return this.#options.responseFormat ?? knowsResponseFormat(this.#meant(model));
+    if (this.#options.responseFormat !== undefined) return this.#options.responseFormat;
+    const { provider, modelId } = this.#meant(model);
+    return FORMATTED.get(provider.split('.')[0] ?? '')?.test(modelId) ?? false;
   }
 
   takesFoundTools(model: string): boolean {
-    return this.#options.toolReferences ?? knowsReferences(this.#meant(model));
+    if (this.#options.toolReferences !== undefined) return this.#options.toolReferences;
+    const { provider, modelId } = this.#meant(model);
+    // https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
+    return provider.split('.')[0] === 'anthropic' && /^claude-[a-z]+-(?:4-[5-9]|[5-9])/.test(modelId);
   }
 
   async chat(request: LLMRequest): Promise<LLMResponse> {
@@ -560,7 +525,17 @@ class ModelProvider implements AiSdkProvider {
   }
 
   async #prepare(request: LLMRequest) {
-    const model = this.#modelFor(request.model);
+    const model = this.#meant(request.model);
+    // The difference should not be first noticed on the bill.
+    if (typeof this.#model !== 'function' && request.model !== model.modelId)
+      throw new InvalidOptionsError([
+        {
+          where: 'fromAiSdk().chat',
+          option: 'model',
+          problem: `the run asks for the model '${request.model}', and fromAiSdk was given ${nameOf(model)}`,
+          fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which chooses by name`,
+        },
+      ]);
     const key = this.#keyOf(model);
     const { providerTools = {} } = this.#options;
     const onUnsupported = (problem: string, fix: string) => this.#reportUnsupported(model, problem, fix);
@@ -569,31 +544,10 @@ class ModelProvider implements AiSdkProvider {
     return { model, key, options };
   }
 
-  /**
-   * A run that names another model than the given one is refused, so that the difference is not first noticed on the
-   * bill.
-   */
-  #modelFor(wanted: string): LanguageModelV4 {
-    const model = this.#model;
-    if (typeof model === 'function') return this.#named(model, wanted);
-    if (wanted === model.modelId) return model;
-    throw new InvalidOptionsError([
-      {
-        where: 'fromAiSdk().chat',
-        option: 'model',
-        problem: `the run asks for the model '${wanted}', and fromAiSdk was given ${nameOf(model)}`,
-        fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which chooses by name`,
-      },
-    ]);
-  }
-
   /** The model of a name, even if a run with this name will be refused. */
   #meant(modelId: string): LanguageModelV4 {
-    return typeof this.#model === 'function' ? this.#named(this.#model, modelId) : this.#model;
-  }
-
-  #named(choose: (modelId: string) => LanguageModelV4, modelId: string): LanguageModelV4 {
-    const model: unknown = choose(modelId);
+    if (typeof this.#model !== 'function') return this.#model;
+    const model: unknown = this.#model(modelId);
     checkModel(model);
     return model;
   }
@@ -616,7 +570,10 @@ class ModelProvider implements AiSdkProvider {
         if (signal?.aborted) throw error;
         const failure = failureOf(model, error);
         if (retries >= maxRetries || !failure.retryable) throw failure;
-        await sleep(pauseBefore(retries, failure), undefined, { signal });
+        // The pause that the server requests, unless it is too long.
+        const { retryAfterMs = Number.POSITIVE_INFINITY } = failure;
+        const pauseMs = retryAfterMs <= LONGEST_PAUSE_MS ? retryAfterMs : FIRST_PAUSE_MS * 2 ** retries;
+        await sleep(pauseMs, undefined, { signal });
       }
     }
   }
@@ -673,11 +630,6 @@ function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
 const FIRST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** The pause that the server requests, unless it is too long. */
-function pauseBefore(retries: number, { retryAfterMs = Number.POSITIVE_INFINITY }: ProviderError): number {
-  return retryAfterMs <= LONGEST_PAUSE_MS ? retryAfterMs : FIRST_PAUSE_MS * 2 ** retries;
-}
-
 /** Throws if a value is not a usable language model. */
 function checkModel(model: unknown): asserts model is LanguageModelV4 {
   const fault = faultOf(model);
@@ -715,14 +667,3 @@ const FORMATTED: ReadonlyMap<string, RegExp> = new Map([
   ['anthropic', /^claude-[a-z]+-(4-[1-9](?!\d)|[5-9](?!\d))/],
   ['google', /^gemini-([3-9]|\d\d)/],
 ]);
-
-/** https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool */
-function knowsReferences({ provider, modelId }: LanguageModelV4): boolean {
-  return provider.split('.')[0] === 'anthropic' && /^claude-[a-z]+-(?:4-[5-9]|[5-9])/.test(modelId);
-}
-
-/** Whether a model supports a response schema, according to its name. */
-function knowsResponseFormat({ provider, modelId }: LanguageModelV4): boolean {
-  const [family = ''] = provider.split('.');
-  return FORMATTED.get(family)?.test(modelId) ?? false;
-}

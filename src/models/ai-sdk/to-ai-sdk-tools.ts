@@ -16,7 +16,6 @@ import {
   FUNCTION,
   instanceOf,
   MILLISECONDS,
-  type OptionRule,
   oneOf,
   optionTable,
   protecting,
@@ -116,16 +115,6 @@ function writeOutput({ status, record, result }: Invocation): AiSdkToolOutput {
   };
 }
 
-/** The output for the model; a client's output of its own call is sent as JSON. */
-function modelOutput(output: unknown): LanguageModelV4ToolResultOutput {
-  if (!isRecord(output) || typeof output.text !== 'string' || typeof output.isError !== 'boolean')
-    return typeof output === 'string'
-      ? { type: 'text', value: output }
-      : { type: 'json', value: (plainJson(output) ?? null) as JSONValue };
-  const { text, isError, attachments } = output as unknown as AiSdkToolOutput;
-  return toOutput(text, { parts: attachments, isError });
-}
-
 /** A call of the AI SDK, for scope functions. */
 export interface AiSdkCall {
   readonly toolCallId: string;
@@ -179,7 +168,8 @@ export function toAiSdkTools(
   scope: AiSdkScope = {},
   options: AiSdkToolsOptions = {},
 ): Record<string, AiSdkTool> {
-  checkArguments({ of: 'toAiSdkTools', given: { registry }, rules: { registry: REGISTRY } });
+  const rules = { registry: instanceOf(ToolRegistry, 'a ToolRegistry') };
+  checkArguments({ of: 'toAiSdkTools', given: { registry }, rules });
   checkOptions(options, OPTIONS);
   if (typeof scope !== 'function') {
     checkOptions(scope, SCOPE);
@@ -198,8 +188,6 @@ export function toAiSdkTools(
     ]);
   return Object.fromEntries(tools);
 }
-
-const REGISTRY: OptionRule = instanceOf(ToolRegistry, 'a ToolRegistry');
 
 /** A call of the AI SDK with its tool. */
 interface Calling extends AiSdkExecution {
@@ -229,7 +217,16 @@ class AiSdkCalls {
         needsApproval: (input: unknown, of: AiSdkExecution) => this.#needsApproval({ ...of, input, tool }),
       }),
       // If the client executes the tool, its output has another form.
-      toModelOutput: ({ output }) => modelOutput(output),
+      toModelOutput: ({ output }) => {
+        if (isRecord(output) && typeof output.text === 'string' && typeof output.isError === 'boolean') {
+          const { text, isError, attachments } = output as unknown as AiSdkToolOutput;
+          return toOutput(text, { parts: attachments, isError });
+        }
+        // A client's output of its own call is sent as JSON.
+        return typeof output === 'string'
+          ? { type: 'text', value: output }
+          : { type: 'json', value: (plainJson(output) ?? null) as JSONValue };
+      },
       ...(execution === 'client'
         ? { outputSchema: inputSchema(output ?? {}) }
         : {

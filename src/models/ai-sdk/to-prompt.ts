@@ -3,11 +3,8 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4FilePart,
   LanguageModelV4Message,
-  LanguageModelV4ReasoningFilePart,
   LanguageModelV4TextPart,
-  LanguageModelV4ToolCall,
   LanguageModelV4ToolCallPart,
-  LanguageModelV4ToolResult,
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
   SharedV4FileData,
@@ -16,7 +13,6 @@ import type {
 import type {
   AssistantMessage,
   Message,
-  MessageToolCall,
   ProviderItems,
   ToolMessage,
   UserMessage,
@@ -29,10 +25,11 @@ import { argumentsAsObject } from '../wire/wire-json.js';
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /** A stored part, in plain JSON; `call` means the next call of the message, which stores its own items. */
-type KeptPart = Exclude<AssistantPart, LanguageModelV4ToolCallPart> | OwnCallOfProvider | { type: 'call' };
-
-/** A call that the provider itself executed. */
-type OwnCallOfProvider = LanguageModelV4ToolCallPart & { providerExecuted: true };
+type KeptPart =
+  | Exclude<AssistantPart, LanguageModelV4ToolCallPart>
+  /** A call that the provider itself executed. */
+  | (LanguageModelV4ToolCallPart & { providerExecuted: true })
+  | { type: 'call' };
 
 /**
  * The parts of a reply that must be sent back in addition to text and calls, and their order; `undefined` if the
@@ -64,14 +61,24 @@ function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
       if (STREAM_ONLY.has(part.kind)) return [];
       return [{ type: 'custom', kind: part.kind, ...options }];
     case 'file':
-    case 'reasoning-file':
-      return [
-        { type: part.type, mediaType: part.mediaType, data: keptData(part.data), ...options } as KeptPart,
-      ];
-    case 'tool-call':
-      return part.providerExecuted ? [callOfProvider(part, options)] : [{ type: 'call' }];
-    case 'tool-result':
-      return part.preliminary ? [] : [resultOfProvider(part, options)];
+    case 'reasoning-file': {
+      const { type, mediaType, data: given } = part;
+      const isBytes = given.type === 'data' && given.data instanceof Uint8Array;
+      const data = isBytes ? { type: 'data', data: Buffer.from(given.data).toString('base64') } : given;
+      return [{ type, mediaType, data, ...options } as KeptPart];
+    }
+    case 'tool-call': {
+      if (!part.providerExecuted) return [{ type: 'call' }];
+      const { type, toolCallId, toolName } = part;
+      const input = argumentsAsObject(part.input);
+      return [{ type, toolCallId, toolName, input, providerExecuted: true, ...options }];
+    }
+    case 'tool-result': {
+      if (part.preliminary) return [];
+      const { type, toolCallId, toolName, result, isError } = part;
+      const output = { type: isError ? 'error-json' : 'json', value: result } as const;
+      return [{ type, toolCallId, toolName, output, ...options }];
+    }
     default:
       // Sources are for people, and approvals of the provider's own tools cannot be given here.
       return [];
@@ -81,47 +88,28 @@ function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
 /** Parts that describe the start of a stream and are never sent to a model. */
 const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
 
-type KeptOptions = { providerOptions?: SharedV4ProviderOptions };
-
-function callOfProvider(
-  { toolCallId, toolName, input }: LanguageModelV4ToolCall,
-  options: KeptOptions,
-): OwnCallOfProvider {
-  return {
-    type: 'tool-call',
-    toolCallId,
-    toolName,
-    input: argumentsAsObject(input),
-    providerExecuted: true,
-    ...options,
-  };
-}
-
-function resultOfProvider(
-  { toolCallId, toolName, result, isError }: LanguageModelV4ToolResult,
-  options: KeptOptions,
-): LanguageModelV4ToolResultPart {
-  const output = { type: isError ? 'error-json' : 'json', value: result } as const;
-  return { type: 'tool-result', toolCallId, toolName, output, ...options };
-}
-
-type FileData = LanguageModelV4ReasoningFilePart['data'];
-
-function keptData(data: FileData): FileData {
-  return data.type === 'data' && data.data instanceof Uint8Array
-    ? { type: 'data', data: Buffer.from(data.data).toString('base64') }
-    : data;
-}
-
 /**
  * The parts of an assistant message, with their stored data. If the text was changed later, the data for the original
  * text is dropped.
  */
 function restoreParts(message: AssistantMessage, key: string): readonly AssistantPart[] {
   const text = message.content ?? '';
-  const calls = (message.tool_calls ?? []).map((call) => callPart(call, key));
-  const kept = readKept(message.providerItems?.[key]);
-  if (kept === undefined) return [...textParts(text), ...calls];
+  const calls = (message.tool_calls ?? []).map(({ id, function: called, providerItems }) => {
+    const items = providerItems?.[key];
+    const options = isRecord(items) && isRecord(items.providerOptions) ? items.providerOptions : undefined;
+    const part: LanguageModelV4ToolCallPart = {
+      type: 'tool-call',
+      toolCallId: id,
+      toolName: called.name,
+      input: argumentsAsObject(called.arguments),
+      ...(options && { providerOptions: options as SharedV4ProviderOptions }),
+    };
+    return part;
+  });
+  const stored = message.providerItems?.[key];
+  const kept: unknown = isRecord(stored) ? stored.parts : undefined;
+  // Applications store histories, so stored parts may be damaged; damaged parts are ignored.
+  if (!isKept(kept)) return [...textParts(text), ...calls];
   const isSame = text === kept.map((part) => (part.type === 'text' ? part.text : '')).join('');
   const others = isSame ? kept : kept.filter(({ type }) => type !== 'text');
   const firstCall = others.findIndex(({ type }) => type === 'call');
@@ -135,25 +123,8 @@ function textParts(text: string): LanguageModelV4TextPart[] {
   return text === '' ? [] : [{ type: 'text', text }];
 }
 
-function callPart({ id, function: { name, arguments: text }, providerItems }: MessageToolCall, key: string) {
-  const kept = providerItems?.[key];
-  const options = isRecord(kept) && isRecord(kept.providerOptions) ? kept.providerOptions : undefined;
-  const part: LanguageModelV4ToolCallPart = {
-    type: 'tool-call',
-    toolCallId: id,
-    toolName: name,
-    input: argumentsAsObject(text),
-    ...(options && { providerOptions: options as SharedV4ProviderOptions }),
-  };
-  return part;
-}
-
-/** Applications store histories, so stored parts may be damaged; damaged parts are ignored. */
-function readKept(value: unknown): readonly KeptPart[] | undefined {
-  if (!isRecord(value) || !Array.isArray(value.parts)) return undefined;
-  return value.parts.every((part) => isRecord(part) && typeof part.type === 'string')
-    ? value.parts
-    : undefined;
+function isKept(parts: unknown): parts is readonly KeptPart[] {
+  return Array.isArray(parts) && parts.every((part) => isRecord(part) && typeof part.type === 'string');
 }
 
 function restored(part: Exclude<KeptPart, { type: 'call' }>): AssistantPart {
@@ -199,7 +170,7 @@ export async function toPrompt(
   const known = knownPrompts.get(first);
   // A request at the same time must not change the same prompt.
   knownPrompts.delete(first);
-  const isSameTarget = known?.model === model && known.key === key && hasAll(known.found, found);
+  const isSameTarget = known?.model === model && known.key === key && hasSameNames(known.found, found);
   const current: KnownPrompt = isSameTarget
     ? known
     : { model, key, found, prompt: [], messages: [], contents: [], ends: [] };
@@ -220,9 +191,13 @@ export async function toPrompt(
   }
   for (let index = same; index < messages.length; index += 1) {
     const message = messages[index] as Message;
-    if (message.role === 'tool')
-      addResult(prompt, resultPart(message, found, toolOf(messages, index, message.tool_call_id)));
-    else if (message.role === 'assistant') {
+    if (message.role === 'tool') {
+      const part = resultPart(message, found, toolOf(messages, index, message.tool_call_id));
+      const last = prompt.at(-1);
+      // All results of one assistant message form one message. An earlier prompt may contain the shorter one.
+      if (last?.role === 'tool') prompt[prompt.length - 1] = { ...last, content: [...last.content, part] };
+      else prompt.push({ role: 'tool', content: [part] });
+    } else if (message.role === 'assistant') {
       const content = [...restoreParts(message, key)];
       // APIs refuse empty messages.
       if (content.length > 0) prompt.push({ role: 'assistant', content });
@@ -237,6 +212,10 @@ export async function toPrompt(
   return prompt.slice();
 }
 
+function hasSameNames(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
+  return known.size === found.size && [...found].every((name) => known.has(name));
+}
+
 /** The name of the tool whose result this is: its call is in an earlier message. */
 function toolOf(messages: readonly Message[], before: number, callId: string): string | undefined {
   for (let index = before - 1; index >= 0; index -= 1) {
@@ -248,17 +227,6 @@ function toolOf(messages: readonly Message[], before: number, callId: string): s
   return undefined;
 }
 
-function hasAll(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
-  return known.size === found.size && [...found].every((name) => known.has(name));
-}
-
-/** All results of one assistant message form one message. It is copied, because an earlier prompt may contain it. */
-function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolResultPart): void {
-  const last = prompt.at(-1);
-  if (last?.role === 'tool') prompt[prompt.length - 1] = { ...last, content: [...last.content, part] };
-  else prompt.push({ role: 'tool', content: [part] });
-}
-
 function resultPart(
   message: ToolMessage,
   found: ReadonlySet<string>,
@@ -266,17 +234,14 @@ function resultPart(
 ): LanguageModelV4ToolResultPart {
   const references = (message.found ?? []).filter((name) => found.has(name));
   const { content, parts, isError, tool_call_id: toolCallId } = message;
-  const output = references.length > 0 ? toReferences(references) : toOutput(content, { parts, isError });
-  return { type: 'tool-result', toolCallId, toolName, output };
-}
-
-/** Names instead of definitions: the API inserts the definitions. */
-function toReferences(names: readonly string[]): LanguageModelV4ToolResultOutput {
-  const value = names.map((toolName) => ({
+  if (references.length === 0)
+    return { type: 'tool-result', toolCallId, toolName, output: toOutput(content, { parts, isError }) };
+  // Names instead of definitions: the API inserts the definitions.
+  const value = references.map((name) => ({
     type: 'custom' as const,
-    providerOptions: { anthropic: { type: 'tool-reference', toolName } },
+    providerOptions: { anthropic: { type: 'tool-reference', toolName: name } },
   }));
-  return { type: 'content', value };
+  return { type: 'tool-result', toolCallId, toolName, output: { type: 'content', value } };
 }
 
 /**
@@ -415,22 +380,18 @@ async function checkAddress(
 ): Promise<void> {
   if (data.type !== 'url') return;
   const { href } = data.url;
-  const supported = Object.entries((await model.supportedUrls) ?? {}).filter(([type]) =>
-    fits(type, mediaType),
-  );
+  const type = mediaType.toLowerCase();
+  const supported = Object.entries((await model.supportedUrls) ?? {}).filter(([pattern]) => {
+    const wanted = pattern
+      .toLowerCase()
+      .replace(/^\*(\/\*)?$/, '')
+      .replace('*', '');
+    return wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
+  });
   if (supported.some(([, patterns]) => patterns.some((pattern) => href.search(pattern) !== -1))) return;
   throw new TypeError(
     `${nameOf(model)} takes no ${mediaType} from ${data.url.protocol}//${data.url.host}; send its data: data:${mediaType.includes('/') ? mediaType : `${mediaType}/…`};base64,…`,
   );
-}
-
-function fits(pattern: string, mediaType: string): boolean {
-  const wanted = pattern
-    .toLowerCase()
-    .replace(/^\*(\/\*)?$/, '')
-    .replace('*', '');
-  const type = mediaType.toLowerCase();
-  return wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
 }
 
 /** The name of a model in messages. */

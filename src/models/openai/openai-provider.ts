@@ -30,13 +30,11 @@ import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-t
 import { describeFailure, excerptOf, isPassing, placeOf } from '../wire/describe-failure.js';
 import { readServerEvents } from '../wire/server-events.js';
 import { jsonRecord, jsonText, type WireRecord } from '../wire/wire-json.js';
-import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
-import { ChatReply } from './chat/chat-reply.js';
-import { familyKey, knowsResponseFormat, serverIdentity, takesFoundTools } from './dialects.js';
-import { ResponsesReply, toResponsesBody } from './responses/responses-body.js';
+import { ChatReply, toChatBody } from './chat-completions.js';
+import { familyKey, knowsResponseFormat, takesFoundTools } from './model-families.js';
+import { ResponsesReply, toResponsesBody } from './responses.js';
 
 type Api = 'chat' | 'responses';
-type Method = 'chat' | 'stream';
 
 /** Request fields that are omitted after a server refused them, with the words of its refusal. */
 const REFUSABLE: Readonly<Record<string, RegExp>> = {
@@ -114,7 +112,10 @@ export class OpenAIProvider implements LLMProvider {
     const request = this.#strict.request(given);
     const reply = this.#replyTo(request);
     try {
-      const body = await this.#send(request);
+      const limits = { timeoutMs: this.#client.timeout, signal: request.signal };
+      const body = await this.#unlessRefused(request, 'chat', (body) =>
+        bodyInTime((ended) => this.#create(body, ended).asResponse(), limits),
+      );
       reply.add(body);
       return this.#strict.response(this.#responseOf(reply, body, true), given);
     } catch (error) {
@@ -130,7 +131,12 @@ export class OpenAIProvider implements LLMProvider {
     let last: unknown;
     let isDone = false;
     try {
-      const opened = await this.#open(request);
+      const opened = await this.#unlessRefused(request, 'stream', async (body): Promise<OpenedReply> => {
+        const response = await this.#create(body, request.signal).asResponse();
+        // A server without streaming answers with the whole completion, and a wrong address with an HTML page.
+        const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
+        return isWhole ? { chunks: [await readBody(response)], isDone: () => true } : readEvents(response);
+      });
       for await (const chunk of opened.chunks) {
         last = chunk;
         yield* reply.add(chunk);
@@ -151,17 +157,6 @@ export class OpenAIProvider implements LLMProvider {
     return this.#api === 'chat' ? new ChatReply(itemKey) : new ResponsesReply(itemKey, tools);
   }
 
-  #bodyOf(request: LLMRequest, method: Method): WireRecord {
-    const itemKey = this.itemKey(request.model);
-    if (this.#api === 'responses') {
-      const withEncrypted = !this.#refused.has('include');
-      const body = toResponsesBody(request, { itemKey, store: this.#store, withEncrypted });
-      return method === 'stream' ? { ...body, stream: true } : body;
-    }
-    if (method === 'chat') return toChatBody(request, itemKey);
-    return toChatStreamBody(request, { itemKey, withUsage: !this.#refused.has('stream_options') });
-  }
-
   #create(body: WireRecord, signal: AbortSignal | undefined) {
     const { chat, responses } = this.#client;
     return this.#api === 'chat'
@@ -169,34 +164,28 @@ export class OpenAIProvider implements LLMProvider {
       : responses.create(body as unknown as OpenAI.Responses.ResponseCreateParams, { signal });
   }
 
-  #send(request: LLMRequest): Promise<unknown> {
-    const limits = { timeoutMs: this.#client.timeout, signal: request.signal };
-    return this.#unlessRefused(request, 'chat', (body) =>
-      bodyInTime((ended) => this.#create(body, ended).asResponse(), limits),
-    );
-  }
-
-  #open(request: LLMRequest): Promise<OpenedReply> {
-    return this.#unlessRefused(request, 'stream', async (body) => {
-      const response = await this.#create(body, request.signal).asResponse();
-      // A server without streaming answers with the whole completion, and a wrong address with an HTML page.
-      const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
-      if (isWhole) return { chunks: [await readBody(response)], isDone: () => true };
-      return readEvents(response);
-    });
-  }
-
   /** Sends a request, and repeats it without a field that the server refused. */
   async #unlessRefused<Answer>(
     request: LLMRequest,
-    method: Method,
+    method: 'chat' | 'stream',
     send: (body: WireRecord) => Promise<Answer>,
   ): Promise<Answer> {
-    const body = this.#bodyOf(request, method);
+    const itemKey = this.itemKey(request.model);
+    let body: WireRecord;
+    if (this.#api === 'responses') {
+      const withEncrypted = !this.#refused.has('include');
+      body = toResponsesBody(request, { itemKey, store: this.#store, withEncrypted });
+      if (method === 'stream') body = { ...body, stream: true };
+    } else {
+      const withUsage = !this.#refused.has('stream_options');
+      body = toChatBody(request, { itemKey, ...(method === 'stream' && { stream: { withUsage } }) });
+    }
     try {
       return await send(body);
     } catch (error) {
-      const refused = refusedField(error);
+      const { status, message } = jsonRecord(error);
+      if (status !== 400 && status !== 422) throw error;
+      const refused = Object.keys(REFUSABLE).find((field) => REFUSABLE[field]?.test(jsonText(message)));
       if (refused === undefined || !(refused in body) || this.#refused.has(refused)) throw error;
       this.#refused.add(refused);
       return this.#unlessRefused(request, method, send);
@@ -241,10 +230,35 @@ function isOpenAI(baseURL: string): boolean {
   return URL.canParse(baseURL) && /(^|\.)api\.openai\.com$/.test(new URL(baseURL).hostname);
 }
 
-function refusedField(error: unknown): string | undefined {
-  const { status, message } = jsonRecord(error);
-  if (status !== 400 && status !== 422) return undefined;
-  return Object.keys(REFUSABLE).find((field) => REFUSABLE[field]?.test(jsonText(message)));
+/**
+ * Provider names of hosts in the OpenTelemetry conventions (`gen_ai.provider.name`). Other hosts are
+ * OpenAI-compatible servers, and are named accordingly.
+ */
+const HOSTS: readonly (readonly [RegExp, string])[] = [
+  [/(^|\.)openai\.azure\.com$/, 'azure.ai.openai'],
+  [/(^|\.)services\.ai\.azure\.com$/, 'azure.ai.inference'],
+  [/(^|\.)anthropic\.com$/, 'anthropic'],
+  [/(^|\.)deepseek\.com$/, 'deepseek'],
+  [/(^|\.)groq\.com$/, 'groq'],
+  [/(^|\.)mistral\.ai$/, 'mistral_ai'],
+  [/(^|\.)moonshot\.(ai|cn)$/, 'moonshot_ai'],
+  [/(^|\.)perplexity\.ai$/, 'perplexity'],
+  [/(^|\.)x\.ai$/, 'x_ai'],
+  [/(^|\.)cohere\.(ai|com)$/, 'cohere'],
+  [/^generativelanguage\.googleapis\.com$/, 'gcp.gemini'],
+  [/aiplatform\.googleapis\.com$/, 'gcp.vertex_ai'],
+  [/^bedrock-[\w-]+\.[\w-]+\.amazonaws\.com$/, 'aws.bedrock'],
+];
+
+const PORTS: Readonly<Record<string, number>> = { 'https:': 443, 'http:': 80 };
+
+/** The service at an address. */
+function serverIdentity(baseURL: string): ProviderIdentity {
+  if (!URL.canParse(baseURL)) return { name: 'openai' };
+  const { hostname: address, port, protocol } = new URL(baseURL);
+  const [, name] = HOSTS.find(([host]) => host.test(address)) ?? [undefined, 'openai'];
+  const known = port === '' ? PORTS[protocol] : Number(port);
+  return { name, address, ...(known !== undefined && { port: known }) };
 }
 
 /**
@@ -411,29 +425,25 @@ function createClient(options: OpenAIProviderOptions): OpenAI {
   checkOptions(options, PROVIDER_OPTIONS);
   const { api, store, strict, responseFormat, client, headers, timeoutMs, ...others } = options;
   if (client !== undefined) return client;
-  const baseURL = options.baseURL ?? addressOf(environment('OPENAI_BASE_URL'));
+  const address = environment('OPENAI_BASE_URL');
+  if (options.baseURL === undefined && address !== undefined && !ADDRESS.accepts(address))
+    throw invalid('OPENAI_BASE_URL', `OPENAI_BASE_URL is '${address}'`, ADDRESS.fix);
+  const baseURL = options.baseURL ?? address;
+  const key = options.apiKey || environment('OPENAI_API_KEY');
+  if (!key && baseURL === undefined) {
+    const fix = 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key';
+    throw invalid('apiKey', 'there is no API key', fix);
+  }
   return new OpenAI({
     ...others,
     baseURL,
-    apiKey: keyFor(options.apiKey || environment('OPENAI_API_KEY'), baseURL),
+    // The client requires a key, and local servers ignore it.
+    apiKey: key || 'no-key-needed',
     defaultHeaders: headers ?? options.defaultHeaders,
     timeout: timeoutMs ?? options.timeout,
     // Every failure is thrown with its text; the client would also write it to the console.
     logLevel: options.logLevel ?? (environment('OPENAI_LOG') === undefined ? 'off' : undefined),
   });
-}
-
-function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefined) {
-  if (key) return key;
-  // The client requires a key, and local servers ignore it.
-  if (baseURL !== undefined) return 'no-key-needed';
-  const fix = 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key';
-  throw invalid('apiKey', 'there is no API key', fix);
-}
-
-function addressOf(address: string | undefined): string | undefined {
-  if (address === undefined || ADDRESS.accepts(address)) return address;
-  throw invalid('OPENAI_BASE_URL', `OPENAI_BASE_URL is '${address}'`, ADDRESS.fix);
 }
 
 function invalid(option: string, problem: string, fix: string): InvalidOptionsError {

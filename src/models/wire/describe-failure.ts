@@ -53,11 +53,15 @@ export function describeFailure(
   if (signal?.aborted) return error;
   if (ProviderError.is(error)) return error;
   const { status, headers } = jsonRecord(error);
+  // The client retries until there is an answer; a stream that is interrupted later was tried once.
+  const isWithoutAnswer = /^(connection error|request timed out)/i.test(messageOf(error));
+  const retryable = isRetryable(error);
+  const wasRetried = retryable && (typeof status === 'number' || isWithoutAnswer);
   const sentence = sentenceFor(error, placeOf(baseURL)).replace('{keyVariable}', keyVariable);
   return new ProviderError(oneLine(sentence), {
     cause: error,
-    retryable: isRetryable(error),
-    tries: hasBeenRetried(error) ? 1 + maxRetries : undefined,
+    retryable,
+    tries: wasRetried ? 1 + maxRetries : undefined,
     status: typeof status === 'number' ? status : undefined,
     retryAfterMs: retryAfterOf(headers),
   });
@@ -81,10 +85,16 @@ function sentenceFor(error: unknown, place: string): string {
   const message = messageOf(error);
   if (typeof status === 'number') return `${status} from ${place}: ${statusSentence(message, status)}`;
   if (/timed? ?out/i.test(message)) return `${place} did not answer in time; raise timeoutMs or try again`;
-  const fault = connectionFault(error);
+  const causes = causesOf(error);
+  const [fault] = causes.flatMap((cause) => CONNECTION_FAULTS.get(jsonText(jsonRecord(cause).code)) ?? []);
   if (fault !== undefined) return `cannot reach ${place}: ${fault}`;
   if (name === 'SyntaxError') return `${place} answered with broken JSON: ${excerptOf(message)}`;
-  const detail = excerptOf(withoutSecrets(messageOf(causesOf(error).at(-1))));
+  // `fetch` repeats a URL that it refuses, including the password in it.
+  const detail = excerptOf(
+    messageOf(causes.at(-1))
+      .replace(/(\w+:\/\/)[^\s/@]+@/g, '$1')
+      .replace(/(\w+:\/\/[^\s?]+)\?\S*/g, '$1'),
+  );
   if (detail === 'bad port') return `cannot reach ${place}: the fetch standard blocks this port; use another`;
   // The client's message for failures before an answer.
   if (message === 'Connection error.') return `cannot reach ${place}: ${detail}`;
@@ -95,30 +105,15 @@ function statusSentence(message: string, status: number): string {
   const failed = ['the server failed', 'try again later'] as const;
   const [problem, remedy] =
     STATUS_FAULTS.get(status) ?? (status >= 500 ? failed : ['the request failed', '']);
-  const detail = detailOf(message, status);
+  // The server's own message; for an HTML page (usually of a proxy), only its title.
+  let said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
+  if (said.startsWith('<')) said = /<title[^>]*>([^<]*)/i.exec(said)?.[1] ?? 'an HTML page';
+  const detail = excerptOf(said);
   return `${problem}${detail ? ` (${detail})` : ''}${remedy ? `; ${remedy}` : ''}`;
-}
-
-/** The server's own message; for an HTML page (usually of a proxy), only its title. */
-function detailOf(message: string, status: number): string {
-  const said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
-  if (!said.startsWith('<')) return excerptOf(said);
-  return excerptOf(/<title[^>]*>([^<]*)/i.exec(said)?.[1] ?? 'an HTML page');
-}
-
-function connectionFault(error: unknown): string | undefined {
-  return causesOf(error)
-    .map((cause) => CONNECTION_FAULTS.get(jsonText(jsonRecord(cause).code)))
-    .find((fault) => fault !== undefined);
 }
 
 function messageOf(error: unknown): string {
   return jsonText(jsonRecord(error).message) || String(error);
-}
-
-/** `fetch` repeats a URL that it refuses, including the password in it. */
-function withoutSecrets(text: string): string {
-  return text.replace(/(\w+:\/\/)[^\s/@]+@/g, '$1').replace(/(\w+:\/\/[^\s?]+)\?\S*/g, '$1');
 }
 
 function oneLine(text: string): string {
@@ -139,13 +134,6 @@ function isRetryable(error: unknown): boolean {
   if (/timed? ?out/i.test(messageOf(error)) || name === 'SyntaxError') return true;
   // An error inside a stream has no status.
   return isConnectionLost(error) || jsonRecord(error).error !== undefined;
-}
-
-/** The client retries until there is an answer; a stream that is interrupted later was tried once. */
-function hasBeenRetried(error: unknown): boolean {
-  const { status } = jsonRecord(error);
-  const isWithoutAnswer = /^(connection error|request timed out)/i.test(messageOf(error));
-  return isRetryable(error) && (typeof status === 'number' || isWithoutAnswer);
 }
 
 /** Whether a request that was refused with this status may succeed later. */

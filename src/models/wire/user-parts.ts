@@ -11,7 +11,16 @@ export function userParts(
   toWire: (part: WireRecord) => WireRecord | undefined,
 ): string | readonly WireRecord[] {
   if (typeof content === 'string') return content;
-  return content.map((part) => toWire(jsonRecord(part)) ?? refuse(part));
+  return content.map((part) => {
+    const record = jsonRecord(part);
+    const wire = toWire(record);
+    if (wire !== undefined) return wire;
+    const found =
+      typeof record.type === 'string' ? `a part of the type '${record.type}'` : 'a part without a type';
+    throw new TypeError(
+      `A user message has ${found} that cannot be sent to this API; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }, with data in base64`,
+    );
+  });
 }
 
 /** The content of our image or file as a data URL. */
@@ -19,12 +28,4 @@ export function dataUrl({ type, data, mimeType }: WireRecord): string | undefine
   if (type !== 'image' && type !== 'file') return undefined;
   if (typeof data !== 'string' || typeof mimeType !== 'string') return undefined;
   return `data:${mimeType};base64,${data}`;
-}
-
-function refuse(part: unknown): never {
-  const { type } = jsonRecord(part);
-  const found = typeof type === 'string' ? `a part of the type '${type}'` : 'a part without a type';
-  throw new TypeError(
-    `A user message has ${found} that cannot be sent to this API; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }, with data in base64`,
-  );
 }

@@ -171,7 +171,7 @@ export class ConversationClaim {
   readonly #hold: ConversationHold;
   readonly #lost = new AbortController();
   /** Aborted with the error when the conversation no longer belongs to this process. */
-  readonly lost = this.#lost.signal;
+  readonly lost: AbortSignal = this.#lost.signal;
   readonly #unwatch: () => void;
   readonly #renewal: LeaseRenewal<HoldRenewal>;
   /** Aborts the turn that runs. */

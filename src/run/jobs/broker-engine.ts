@@ -245,7 +245,9 @@ export abstract class BrokerEngine {
     const signal = AbortSignal.any([ended.signal, this.closed]);
     const cutWhenSilent = async (): Promise<void> => {
       for (let silences = 0; silences < (this.#isLooking ? 1 : 2); ) {
-        const isSilent = this.isConnected && !(await isAnswered(this.#asked()));
+        // An error is an answer, too, unless the engine is known to be unavailable: then it may still come back.
+        const ask = () => (this.#away.signal.aborted ? this.#answer() : this.ask().catch(() => {}));
+        const isSilent = this.isConnected && !(await isAnswered(ask()));
         if (signal.aborted) return;
         silences = isSilent ? silences + 1 : 0;
         if (!isSilent) await pause(SILENT_MS, undefined, { signal }).catch(() => {});
@@ -253,11 +255,6 @@ export abstract class BrokerEngine {
       await (cut() ?? pause(SILENT_MS, undefined, { signal }).catch(() => {}));
     };
     await Promise.race([closing.finally(() => ended.abort()), cutWhenSilent()]);
-  }
-
-  /** An error is an answer, too, unless the engine is known to be unavailable: then it may still come back. */
-  #asked(): Promise<unknown> {
-    return this.#away.signal.aborted ? this.#answer() : this.ask().catch(() => {});
   }
 
   protected wakeWorkers(): void {

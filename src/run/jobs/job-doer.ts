@@ -280,11 +280,25 @@ export class JobDoer {
       const message = `No worker has the tool '${job.tool}' that the job was started with.`;
       return { result: failedResult('ToolNotFound', message), isFailure: true };
     }
-    const lost = await this.#lost(job, definition);
-    if (lost !== undefined) return { result: lost, isFailure: false };
     const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
-    const journal = { arguments: args, ...approvalOf(job), answers: [], once: [] };
     const isTransformed = job.transformed === true;
+    if (whatChanged(job, definition).length > 0) {
+      const checked = await tools.check(name, args, { transformed: isTransformed });
+      // All arguments were accepted when the job was started.
+      const lost =
+        checked.ok && checked.removed.length > 0 && changedResult(job, definition, checked.removed);
+      if (lost) return { result: lost, isFailure: false };
+    }
+    // Jobs of older versions count as approved.
+    const { approved = {} } = job;
+    const answeredBy = approved === false ? undefined : approved.answeredBy;
+    const journal: CallJournal = {
+      arguments: args,
+      ...(approved !== false && { approved: true }),
+      ...(answeredBy !== undefined && { given: [{ kind: 'approval', index: 0, answeredBy }] }),
+      answers: [],
+      once: [],
+    };
     const request = { id, name, arguments: args, isTransformed, journal, idempotencyKey, startedBy };
     const options = {
       attempt: attempt.attempt,
@@ -297,19 +311,6 @@ export class JobDoer {
     const scope = { ...(await this.#scopeOf(job, attempt)), scopes: definition.scopes ?? [] };
     const invocation = await RunIds.inJob(idempotencyKey, () => tools.invoke(request, scope, options));
     return endOf(invocation, { job, definition, signal: attempt.signal });
-  }
-
-  /**
-   * The outcome of a job whose tool no longer accepts all of its arguments, which were accepted when it was started.
-   */
-  async #lost(job: Job, definition: ToolDefinition): Promise<ToolResult | undefined> {
-    if (whatChanged(job, definition).length === 0) return undefined;
-    const checked = await this.#work.tools.check(job.tool, job.arguments, {
-      transformed: job.transformed === true,
-    });
-    return checked.ok && checked.removed.length > 0
-      ? changedResult(job, definition, checked.removed)
-      : undefined;
   }
 
   async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
@@ -327,15 +328,6 @@ export class JobDoer {
       },
     };
   }
-}
-
-/** The approval of a job's call; jobs of older versions count as approved. */
-function approvalOf({ approved = {} }: Job): Pick<CallJournal, 'approved' | 'given'> {
-  if (approved === false) return {};
-  const { answeredBy } = approved;
-  const given =
-    answeredBy === undefined ? {} : { given: [{ kind: 'approval' as const, index: 0, answeredBy }] };
-  return { approved: true, ...given };
 }
 
 function endOf(
@@ -391,15 +383,10 @@ function whatChanged(job: Job, definition: ToolDefinition): readonly string[] {
   ];
 }
 
-/** The number of running jobs of a tool, and the jobs that wait for a slot. */
-interface Slots {
-  running: number;
-  readonly waiting: (() => void)[];
-}
-
 /** Limits the running jobs of each tool to its `concurrency`. */
 function toolSlots() {
-  const tools = new Map<string, Slots>();
+  /** The number of running jobs of each tool, and the jobs that wait for a slot. */
+  const tools = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
   /** Resolves when the job may run; call the returned function when it has ended. */
   return async (tool: string, concurrency = Number.POSITIVE_INFINITY): Promise<() => void> => {
     const slots = tools.get(tool) ?? { running: 0, waiting: [] };

@@ -5,7 +5,6 @@ import type {
   EngineCloseOptions,
   GiveBackOptions,
   Job,
-  JobBackoff,
   JobEngine,
   JobHandler,
   JobNews,
@@ -179,7 +178,7 @@ export class MemoryJobEngine implements JobEngine {
   async #attempt(handle: JobHandler, entry: Entry): Promise<void> {
     const { job, options, begun, controller } = entry;
     const { signal } = controller;
-    const { attempts = 1, backoff } = options;
+    const { attempts = 1, backoff = { type: 'fixed', delay: 0 } } = options;
     let givenBack: Required<GiveBackOptions> | undefined;
     let failure: { readonly error: unknown } | undefined;
     try {
@@ -199,7 +198,10 @@ export class MemoryJobEngine implements JobEngine {
     if (givenBack !== undefined) return this.#wait(entry, givenBack.delay);
     if (failure === undefined) return this.#end(entry);
     entry.failed += 1;
-    if (entry.failed < attempts) return this.#wait(entry, pauseBefore(entry.failed + 1, backoff));
+    if (entry.failed < attempts) {
+      const { type, delay } = backoff;
+      return this.#wait(entry, type === 'fixed' ? delay : delay * 2 ** (entry.failed - 1));
+    }
     this.#end(entry);
     this.#dead.set(job.id, { job, error: errorMessage(failure.error), attempts: begun });
     forgetOldest(this.#dead, REMEMBERED);
@@ -215,8 +217,4 @@ export class MemoryJobEngine implements JobEngine {
 
 function priorityOf({ options }: Entry): number {
   return options.priority ?? 0;
-}
-
-function pauseBefore(attempt: number, { type, delay }: JobBackoff = { type: 'fixed', delay: 0 }): number {
-  return type === 'fixed' ? delay : delay * 2 ** (attempt - 2);
 }

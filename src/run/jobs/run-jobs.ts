@@ -171,14 +171,20 @@ const MOST_REVIVALS = 5;
  * function stops it.
  */
 function sweepOutbox(sweep: Sweep): () => Promise<void> {
-  const { jobs, serve, logger, sweepMs = 5_000, silentForMs = 60_000 } = sweep;
+  const { engine, jobs, serve, logger, sweepMs = 5_000, silentForMs = 60_000 } = sweep;
+  const olderThanMs = Math.min(sweepMs, MAX_TIMER_MS);
   const run = async (signal: AbortSignal): Promise<void> => {
-    const olderThanMs = Math.min(sweepMs, MAX_TIMER_MS);
     for (;;) {
       const found = await jobs.unsentJobs({ olderThanMs, silentForMs, limit: BATCH });
       for (const stored of found) serve(stored);
-      const dead = await deadOf(found, sweep);
-      if (dead === undefined) return;
+      let dead: ReadonlyMap<string, DeadJob>;
+      try {
+        const listed = await engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
+        dead = new Map(listed.map((entry) => [entry.job.id, entry]));
+      } catch (error) {
+        logSilence(engine, { logger, error });
+        return;
+      }
       let failed = 0;
       // One after the other and independently: a job that the engine refuses does not block others.
       for (const stored of found) {
@@ -198,31 +204,29 @@ function sweepOutbox(sweep: Sweep): () => Promise<void> {
   return repeat(work, { firstMs: sweepMs, ref: true });
 }
 
-/** `undefined` if the engine does not answer. */
-async function deadOf(
-  found: readonly StoredJob[],
-  { engine, logger }: JobPlace,
-): Promise<ReadonlyMap<string, DeadJob> | undefined> {
-  try {
-    const dead = await engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
-    return new Map(dead.map((entry) => [entry.job.id, entry]));
-  } catch (error) {
-    logSilence(engine, { logger, error });
-    return undefined;
-  }
-}
-
 async function settle(stored: StoredJob, dead: DeadJob | undefined, place: JobPlace): Promise<void> {
   const { engine, jobs, logger } = place;
-  const { job, options, attempt } = stored;
+  const { job, options, attempt, addedAt, changedAt } = stored;
   const workersDied = dead?.workersDied === true;
   const { revivals = 0 } = dead?.job ?? {};
   // If it was tried and its workers live, its last failure could not be recorded, so nothing else completes it.
   const isOver = workersDied ? revivals >= (options.revivals ?? MOST_REVIVALS) : attempt > 0;
-  if (dead !== undefined && isOver) return bury(dead, place);
+  if (dead !== undefined && isOver) {
+    const times = revivals + 1;
+    const why = workersDied
+      ? `more workers died of it than its engine lets, ${times === 1 ? 'once' : `${times} times`} (${dead.error})`
+      : dead.error;
+    const message = `The work of the tool '${job.tool}' was given up: ${why}`;
+    if (await completeJob(jobs, dead.job, failedResult('TaskInterrupted', message)))
+      await engine.publish({ type: 'end', jobId: job.id });
+    return;
+  }
   if (dead === undefined) await engine.enqueue(job, options);
   else {
-    const delay = workersDied ? pauseBefore(stored) : 0;
+    // The pause grows with the age of the job: work that crashes workers runs less and less often, and work whose
+    // workers crashed for other reasons is not lost.
+    const age = changedAt - addedAt - (options.delay ?? 0);
+    const delay = workersDied ? Math.min(Math.max(0, age), LONGEST_PAUSE_MS) : 0;
     const revived = workersDied ? { ...job, revivals: revivals + 1 } : job;
     if (await engine.revive(revived, { ...options, delay }))
       safeLog(logger ?? CONSOLE).warn(
@@ -231,24 +235,6 @@ async function settle(stored: StoredJob, dead: DeadJob | undefined, place: JobPl
       );
   }
   await jobs.jobSent(job.id);
-}
-
-async function bury({ job, error, workersDied = false }: DeadJob, { engine, jobs }: JobPlace): Promise<void> {
-  const times = (job.revivals ?? 0) + 1;
-  const why = workersDied
-    ? `more workers died of it than its engine lets, ${times === 1 ? 'once' : `${times} times`} (${error})`
-    : error;
-  const message = `The work of the tool '${job.tool}' was given up: ${why}`;
-  if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
-    await engine.publish({ type: 'end', jobId: job.id });
-}
-
-/**
- * The pause grows with the age of the job: work that crashes workers runs less and less often, and work whose workers
- * crashed for other reasons is not lost.
- */
-function pauseBefore({ addedAt, changedAt, options: { delay = 0 } }: StoredJob): number {
-  return Math.min(Math.max(0, changedAt - addedAt - delay), LONGEST_PAUSE_MS);
 }
 
 /** Options of {@link runJobs}. */
@@ -344,7 +330,13 @@ async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobD
   checkOptions(options, OPTIONS);
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
   jobsOf({ engine, store }, OPTIONS.of);
-  await checkDatabase({ engine, store });
+  // Otherwise results would be written to a database where they are not read.
+  const { commitsIn } = engine;
+  if (commitsIn !== undefined && (await store.jobs.isKeptIn?.(commitsIn)) === false) {
+    const problem = 'the engine is transactional, and its database is another than that of the store';
+    const fix = 'transactional only where both are in one';
+    refuseOptions([{ where: OPTIONS.of, option: 'store', problem, fix }]);
+  }
   const tools = registryOf(given);
   const { sweepMs, silentForMs } = options;
   const logger = jobLogger(options);
@@ -368,16 +360,6 @@ async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobD
 /** The logger for running jobs; `undefined` for the console. */
 function jobLogger({ logger, tools }: Pick<RunJobsOptions, 'logger' | 'tools'>): Logger | undefined {
   return logger ?? (tools instanceof ToolRegistry ? tools.logger : undefined);
-}
-
-/** Otherwise results would be written to a database where they are not read. */
-async function checkDatabase({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>): Promise<void> {
-  const { commitsIn } = engine;
-  if (commitsIn === undefined || (await store.jobs.isKeptIn?.(commitsIn)) !== false) return;
-  const problem = 'the engine is transactional, and its database is another than that of the store';
-  refuseOptions([
-    { where: OPTIONS.of, option: 'store', problem, fix: 'transactional only where both are in one' },
-  ]);
 }
 
 /** Options to cancel a job. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ChatReply } from '../../../src/models/openai/chat/chat-reply.js';
+import { ChatReply } from '../../../src/models/openai/chat-completions.js';
 import { leastGrowth } from '../../setup/least-growth.js';
 
 const argumentsText = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));

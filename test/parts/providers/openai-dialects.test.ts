@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { LLMRequest } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
-import { ChatReply } from '../../../src/models/openai/chat/chat-reply.js';
+import { ChatReply } from '../../../src/models/openai/chat-completions.js';
 import { completion, delta, events, json } from './loopback-server.js';
 import { exchange, historyAfter, textOf } from './openai-dialogue.js';
 

@@ -11,8 +11,8 @@ import {
   type ToolChoice,
 } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
-import { toChatBody, toChatStreamBody } from '../../../src/models/openai/chat/chat-body.js';
-import { toResponsesBody } from '../../../src/models/openai/responses/responses-body.js';
+import { toChatBody } from '../../../src/models/openai/chat-completions.js';
+import { toResponsesBody } from '../../../src/models/openai/responses.js';
 import { schemasOfTypes } from '../../processes/schemas-of-types.js';
 import { collect, json, LoopbackServer } from './loopback-server.js';
 import { historyAfter } from './openai-dialogue.js';
@@ -225,8 +225,8 @@ describe('OpenAIProvider writes nothing that OpenAI’s own client would not', (
   test('whatever is asked of Chat Completions', () => {
     fc.assert(
       fc.property(request, (asked) => {
-        expectFits('chat', toChatBody(asked, 'openai.chat/gpt-5'));
-        expectFits('chat', toChatStreamBody(asked, { itemKey: 'openai.chat/gpt-5', withUsage: true }));
+        expectFits('chat', toChatBody(asked, { itemKey: 'openai.chat/gpt-5' }));
+        expectFits('chat', toChatBody(asked, { itemKey: 'openai.chat/gpt-5', stream: { withUsage: true } }));
       }),
     );
   });

@@ -11,10 +11,10 @@ import type {
   ToolChoice,
   ToolMessage,
   ToolSchema,
-} from '../../../core/contract/llm-provider.js';
-import { withoutUndefined } from '../../../core/kernel/json.js';
-import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
-import { dataUrl, userParts } from '../../wire/user-parts.js';
+} from '../../core/contract/llm-provider.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
+import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
+import { dataUrl, userParts } from '../wire/user-parts.js';
 import {
   argumentsOf,
   inputText,
@@ -25,9 +25,8 @@ import {
   outputLimit,
   parseJsonRecord,
   type WireRecord,
-} from '../../wire/wire-json.js';
-import { citedAttachment, imageAttachment } from '../attachments.js';
-import { toUsage } from '../usage.js';
+} from '../wire/wire-json.js';
+import { citedAttachment, imageAttachment, toUsage } from './usage-and-attachments.js';
 
 /** Includes replies that the server continues in the background, which would never be fetched. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
@@ -113,7 +112,19 @@ export class ResponsesReply {
     const { status, incomplete_details, usage, id, model, store } = this.#response;
     const reason = jsonText(jsonRecord(incomplete_details).reason) || jsonText(status);
     const output = this.#items;
-    const toolCalls = callItems(output).map((item) => this.#toToolCall(item));
+    const toolCalls = callItems(output).map((item): ToolCall => {
+      const call = { id: jsonText(item.call_id), name: this.#nameOf(item) };
+      if (item.type !== 'custom_tool_call')
+        return { ...call, arguments: argumentsOf(inputText(item.arguments)) };
+      const parameter = this.#parameterOf(item);
+      const text = inputText(item.input);
+      return {
+        ...call,
+        arguments: parameter === undefined ? text : { [parameter]: text },
+        // For a tool with a schema, also the parameter for the text.
+        providerItems: { [this.itemKey]: withoutUndefined({ custom: true, parameter }) },
+      };
+    });
     // Only a stored reply can be referred to later.
     const items = { ...(store !== false && { id }), output };
     const attachments = output.flatMap(attachmentsOf);
@@ -179,19 +190,16 @@ export class ResponsesReply {
     this.#itemText = '';
     this.#isApart = true;
     const attached = attachmentsOf(record).map((attachment) => ({ type: 'attachment', attachment }) as const);
-    return [...thought, ...text, ...attached, ...this.#endCall(record, output_index)];
-  }
-
-  #endCall(item: WireRecord, output_index: unknown): readonly LLMStreamPart[] {
     const known = this.#streaming.get(output_index);
     const begun = known === undefined || known.isEnded ? this.#beginItem({ item, output_index }) : [];
+    const parts = [...thought, ...text, ...attached, ...begun];
     const call = this.#streaming.get(output_index);
-    if (call === undefined || call.isEnded) return begun;
+    if (call === undefined || call.isEnded) return parts;
     call.isEnded = true;
-    const input = inputText(item.arguments ?? item.input);
+    const input = inputText(record.arguments ?? record.input);
     const rest = input.startsWith(call.streamed) ? input.slice(call.streamed.length) : '';
     return [
-      ...begun,
+      ...parts,
       ...this.#addInput({ output_index, delta: rest }),
       ...inputDelta(call.callId, call.parameter === undefined ? '' : '"}'),
       { type: 'call-input-end', callId: call.callId },
@@ -204,20 +212,6 @@ export class ResponsesReply {
 
   #nameOf(item: WireRecord): string {
     return isSearchCall(item) ? this.#search : jsonText(item.name);
-  }
-
-  #toToolCall(item: WireRecord): ToolCall {
-    const { type, call_id, arguments: args, input } = item;
-    const call = { id: jsonText(call_id), name: this.#nameOf(item) };
-    if (type !== 'custom_tool_call') return { ...call, arguments: argumentsOf(inputText(args)) };
-    const parameter = this.#parameterOf(item);
-    const text = inputText(input);
-    return {
-      ...call,
-      arguments: parameter === undefined ? text : { [parameter]: text },
-      // For a tool with a schema, also the parameter for the text.
-      providerItems: { [this.itemKey]: withoutUndefined({ custom: true, parameter }) },
-    };
   }
 
   /** Adds the whole response, alone or at the end of a stream whose items were already added. */
@@ -298,50 +292,45 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   // The server stores its own conversations.
   const isKept = target.store || Boolean(rest.conversation);
   const store = typeof rest.store === 'boolean' ? rest.store : isKept;
-  const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
-  const known = store || rest.conversation ? lastKnown(others, target.itemKey) : undefined;
+  const first = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+  const systemCount = first < 0 ? messages.length : first;
+  const instructionCount = rest.instructions === undefined ? systemCount : 0;
+  const instructions = messages
+    .slice(0, instructionCount)
+    .map(({ content }) => content)
+    .join('\n\n');
+  const others = messages.slice(instructionCount);
+  // The last reply that the server stores.
+  const idOf = (message?: Message) => message && jsonText(itemsOf(message, target.itemKey).id);
+  const knownAt = store || rest.conversation ? others.findLastIndex((message) => idOf(message)) : -1;
+  const knownId = idOf(others[knownAt]);
   const textTools = textToolsOf(tools);
   const listed = tools.filter(({ defer }) => !defer);
   const offered = [...jsonList(rest.tools), ...listed.map((tool) => toWireTool(tool, textTools))];
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
   const found = new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
+  const items = { itemKey: target.itemKey, textTools, store, found, calls: new Map<string, KnownCall>() };
+  // Earlier messages are read only for data that answers need.
+  const input = others
+    .map((message) => toItems(message, items))
+    .slice(knownAt + 1)
+    .flat();
   return {
     ...(instructions !== '' && { instructions }),
     ...(offered.length > 0 && {
       tool_choice: toolChoice && toWireChoice(toolChoice, textTools),
       parallel_tool_calls: parallelToolCalls,
     }),
-    ...(known && !rest.conversation && { previous_response_id: known.id }),
+    ...(knownId && !rest.conversation && { previous_response_id: knownId }),
     store,
     ...rest,
     ...outputLimit(request, ['max_output_tokens']),
     ...(responseFormat && { text: { format: toWireFormat(responseFormat), ...jsonRecord(rest.text) } }),
     ...(included.length > 0 && { include: [...new Set(included)] }),
     model,
-    input: toInput(others, {
-      itemKey: target.itemKey,
-      textTools,
-      store,
-      found,
-      from: known ? known.at + 1 : 0,
-    }),
+    input,
     ...(offered.length > 0 && { tools: offered }),
   };
-}
-
-function splitInstructions(messages: readonly Message[], areFree: boolean) {
-  const first = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
-  const count = first < 0 ? messages.length : first;
-  if (!areFree || count === 0) return { instructions: '', others: messages };
-  const texts = messages.slice(0, count).map(({ content }) => content);
-  return { instructions: texts.join('\n\n'), others: messages.slice(count) };
-}
-
-/** The position and id of the last reply that the server stores. */
-function lastKnown(messages: readonly Message[], itemKey: string) {
-  const at = messages.findLastIndex((message) => jsonText(itemsOf(message, itemKey).id) !== '');
-  const message = messages[at];
-  return message === undefined ? undefined : { at, id: jsonText(itemsOf(message, itemKey).id) };
 }
 
 function itemsOf(message: Message, itemKey: string): WireRecord {
@@ -351,8 +340,12 @@ function itemsOf(message: Message, itemKey: string): WireRecord {
 function toWireTool(tool: ToolSchema, textTools: TextTools): WireRecord {
   const { name, description, parameters } = tool.function;
   if (tool.isSearch) return { type: 'tool_search', execution: 'client', description, parameters };
-  const text = textTools.get(name);
-  return text === undefined ? toFunction(tool) : toCustomTool(tool, text);
+  const parameter = textTools.get(name);
+  if (parameter === undefined) return toFunction(tool);
+  // A custom tool has no schema; the description of the text goes into the tool's description.
+  const ofText = jsonText(parameters.properties?.[parameter]?.description);
+  const texts = [description, ofText === '' ? '' : `Its input: ${ofText}`];
+  return { type: 'custom', name, description: texts.filter((text) => text !== '').join('\n\n') };
 }
 
 /** Without `strict`, the server would try to make the schema strict and change it. */
@@ -389,24 +382,11 @@ interface InputTarget {
   readonly textTools: TextTools;
   readonly found: ReadonlyMap<string, ToolSchema>;
   readonly store: boolean;
-  /** The first message that is sent; earlier ones are read only for data that answers need. */
-  readonly from: number;
-}
-
-function toInput(messages: readonly Message[], { from, ...target }: InputTarget): readonly unknown[] {
-  // Later messages may reuse ids of calls; the last one counts.
-  const calls = new Map<string, KnownCall>();
-  return messages.flatMap((message, at) => {
-    const items = toItems(message, { ...target, calls });
-    return at < from ? [] : items;
-  });
-}
-
-interface ItemTarget extends Omit<InputTarget, 'from'> {
+  /** The calls of earlier messages. Later messages may reuse their ids; the last one counts. */
   readonly calls: Map<string, KnownCall>;
 }
 
-function toItems(message: Message, target: ItemTarget): readonly unknown[] {
+function toItems(message: Message, target: InputTarget): readonly unknown[] {
   switch (message.role) {
     case 'assistant':
       return toAssistantItems(message, target);
@@ -420,12 +400,19 @@ function toItems(message: Message, target: ItemTarget): readonly unknown[] {
 }
 
 /** The original items if they still match the message; otherwise items made from the message. */
-function toAssistantItems(message: AssistantMessage, target: ItemTarget): readonly unknown[] {
+function toAssistantItems(message: AssistantMessage, target: InputTarget): readonly unknown[] {
   const { itemKey, store, calls } = target;
   const output = jsonList(itemsOf(message, itemKey).output).map(jsonRecord);
   const made = callItems(output);
-  const given = message.tool_calls ?? [];
-  if (output.length > 0 && (store || output.every(isWhole)) && isSame(message, output)) {
+  const { content, tool_calls: given = [] } = message;
+  const isSame =
+    made.length === given.length &&
+    textOf(output) === (content ?? '') &&
+    given.every(({ function: { name } }, at) => {
+      const item = made[at] ?? {};
+      return isSearchCall(item) || item.name === name;
+    });
+  if (output.length > 0 && (store || output.every(isWhole)) && isSame) {
     // By position, because a loop may have assigned its own id to a call.
     given.forEach(({ id }, at) => {
       const { call_id, type, caller } = made[at] ?? {};
@@ -434,12 +421,15 @@ function toAssistantItems(message: AssistantMessage, target: ItemTarget): readon
     });
     return output;
   }
-  for (const call of given)
-    calls.set(call.id, { callId: call.id, custom: customInput(call, target) !== undefined });
-  return [
-    ...(message.content ? [{ type: 'message', role: 'assistant', content: message.content }] : []),
-    ...given.map((call) => toCallItem(call, target)),
-  ];
+  const items: unknown[] = content ? [{ type: 'message', role: 'assistant', content }] : [];
+  for (const call of given) {
+    const { name, arguments: args } = call.function;
+    const input = customInput(call, target);
+    calls.set(call.id, { callId: call.id, custom: input !== undefined });
+    if (input !== undefined) items.push({ type: 'custom_tool_call', call_id: call.id, name, input });
+    else items.push({ type: 'function_call', call_id: call.id, name, arguments: args });
+  }
+  return items;
 }
 
 /** Reasoning cannot be sent back if the server has neither stored it nor returned it in encrypted form. */
@@ -447,27 +437,22 @@ function isWhole({ type, encrypted_content, content }: WireRecord): boolean {
   return type !== 'reasoning' || Boolean(encrypted_content) || jsonList(content).length > 0;
 }
 
-function isSame({ content, tool_calls = [] }: AssistantMessage, output: readonly WireRecord[]): boolean {
-  const made = callItems(output);
-  if (made.length !== tool_calls.length || textOf(output) !== (content ?? '')) return false;
-  return tool_calls.every(({ function: { name } }, at) => {
-    const item = made[at] ?? {};
-    return isSearchCall(item) || item.name === name;
-  });
-}
-
-function toCallItem(call: MessageToolCall, target: ItemTarget): WireRecord {
-  const { name, arguments: args } = call.function;
-  const input = customInput(call, target);
-  if (input !== undefined) return { type: 'custom_tool_call', call_id: call.id, name, input };
-  return { type: 'function_call', call_id: call.id, name, arguments: args };
-}
-
-function toOutput(message: ToolMessage, { calls, found }: Pick<ItemTarget, 'calls' | 'found'>): WireRecord {
+function toOutput(message: ToolMessage, { calls, found }: Pick<InputTarget, 'calls' | 'found'>): WireRecord {
   const { tool_call_id, content, parts = [] } = message;
   const call: KnownCall = calls.get(tool_call_id) ?? { callId: tool_call_id, custom: false };
   const { callId, custom, caller } = call;
-  if (call.isSearch) return toSearchOutput(message, { callId, known: found });
+  if (call.isSearch) {
+    // The definitions of the found tools that the request still offers, so that everything sent earlier stays
+    // unchanged. https://developers.openai.com/api/docs/guides/tools-tool-search
+    const offered = (message.found ?? []).flatMap((name) => found.get(name) ?? []);
+    const groups = Map.groupBy(offered, ({ namespace }) => namespace);
+    const tools = [...groups].flatMap(([namespace, group]): readonly WireRecord[] => {
+      const members = group.map((tool) => ({ ...toFunction(tool), defer_loading: true }));
+      if (namespace === undefined) return members;
+      return [{ type: 'namespace', name: namespace, description: `Tools for ${namespace}.`, tools: members }];
+    });
+    return { type: 'tool_search_output', call_id: callId, execution: 'client', status: 'completed', tools };
+  }
   // Text is already in the answer.
   const files = parts.filter(({ type }) => type !== 'text');
   const attached = files.flatMap<WireRecord>((part) => toInputPart({ ...part }) ?? []);
@@ -499,37 +484,6 @@ function toInputPart(part: WireRecord): WireRecord | undefined {
   return /^input_(?:text|image|file|audio|video)$/.test(jsonText(type)) ? part : undefined;
 }
 
-/*
- * Tools that the model finds by a search of the client. The search is a special kind of call, and its answer contains
- * the definitions, so that everything sent earlier stays unchanged.
- * https://developers.openai.com/api/docs/guides/tools-tool-search
- */
-
-/** The answer to a search: the definitions of the found tools that the request still offers. */
-function toSearchOutput(
-  { found = [] }: ToolMessage,
-  { callId, known }: { readonly callId: string; readonly known: ReadonlyMap<string, ToolSchema> },
-): WireRecord {
-  const groups = Map.groupBy(
-    found.flatMap((name) => known.get(name) ?? []),
-    ({ namespace }) => namespace,
-  );
-  const tools = [...groups].flatMap(([namespace, group]): readonly WireRecord[] => {
-    const members = group.map((tool) => ({ ...toFunction(tool), defer_loading: true }));
-    if (namespace === undefined) return members;
-    return [{ type: 'namespace', name: namespace, description: `Tools for ${namespace}.`, tools: members }];
-  });
-  return { type: 'tool_search_output', call_id: callId, execution: 'client', status: 'completed', tools };
-}
-
-/** A custom tool has no schema; the description of the text goes into the tool's description. */
-function toCustomTool({ function: tool }: ToolSchema, parameter: string): WireRecord {
-  const { name, description, parameters } = tool;
-  const ofText = jsonText(parameters.properties?.[parameter]?.description);
-  const texts = [description, ofText === '' ? '' : `Its input: ${ofText}`];
-  return { type: 'custom', name, description: texts.filter((text) => text !== '').join('\n\n') };
-}
-
 /** The input of a call that is sent as a custom call, because the model made it so or its tool is offered so. */
 function customInput(
   { function: called, providerItems }: MessageToolCall,
@@ -547,18 +501,13 @@ function customInput(
  * work or questions: they are stored and sent back unread.
  */
 
-const CALLS = new Set<unknown>(['function_call', 'custom_tool_call']);
-
 /** The items that are calls of our tools, in order. */
 function callItems(output: readonly WireRecord[]): readonly WireRecord[] {
-  return output.filter((item) => (CALLS.has(item.type) && !isServerCall(item)) || isSearchCall(item));
-}
-
-/**
- * xAI reports some calls that it ran itself, such as `x_keyword_search`, as custom calls, with ids like `xs_call_1`.
- */
-function isServerCall({ type, call_id }: WireRecord): boolean {
-  return type === 'custom_tool_call' && /^[a-z]{1,4}_call[_-]/.test(jsonText(call_id));
+  return output.filter((item) => {
+    // xAI reports calls that it ran itself, such as `x_keyword_search`, as custom calls, with ids like `xs_call_1`.
+    if (item.type === 'custom_tool_call') return !/^[a-z]{1,4}_call[_-]/.test(jsonText(item.call_id));
+    return item.type === 'function_call' || isSearchCall(item);
+  });
 }
 
 /** The text of all messages; without text, the model's refusal. */
