@@ -33,16 +33,14 @@ export function refusedBegin(runId: string): ToolwrightError {
   );
 }
 
-/** Columns that a store writes with a state to find runs whose answers are overdue. */
-interface StoredExpiry {
-  /** The earliest deadline of its answers. */
+/**
+ * Columns that a store writes with a state to find runs whose answers are overdue: the earliest deadline of its
+ * answers, which a running run does not have, and the conversation if the run is a turn.
+ */
+export function expiryOf(state: RunState | RunCheckpoint): {
   readonly expiresAt: number | null;
-  /** The conversation, if the run is a turn. */
   readonly turnOf: string | null;
-}
-
-/** The earliest deadline of a state's answers; a running run has no deadline. */
-export function expiryOf(state: RunState | RunCheckpoint): StoredExpiry {
+} {
   const pending = 'pending' in state ? state.pending : [];
   const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [Date.parse(expiresAt)]));
   const known = times.filter((time) => !Number.isNaN(time));
@@ -116,19 +114,16 @@ async function eraseIdle(
   for (let removed = 0; ; ) {
     const ids = await idle(BATCH);
     let erased = 0;
-    for (const conversationId of ids) if (await eraseUnlessOpen(log, conversationId)) erased += 1;
+    for (const conversationId of ids) {
+      const hold = { conversationId, claim: crypto.randomUUID() };
+      const outcome = await log.hold({ ...hold, leaseMs: LEASE_MS });
+      if (outcome.status !== 'held') continue;
+      const { turn, inbox, revision } = outcome.conversation;
+      // An entry may have arrived since the conversation was found.
+      if (turn !== undefined || inbox.length > 0) await log.letGo(hold, revision - 1);
+      else if (await log.remove?.(hold, 'erase')) erased += 1;
+    }
     removed += erased;
     if (ids.length < BATCH || erased === 0) return removed;
   }
-}
-
-/** An entry may have arrived since the conversation was found. */
-async function eraseUnlessOpen(log: ConversationLog, conversationId: string): Promise<boolean> {
-  const hold = { conversationId, claim: crypto.randomUUID() };
-  const outcome = await log.hold({ ...hold, leaseMs: LEASE_MS });
-  if (outcome.status !== 'held') return false;
-  const { turn, inbox, revision } = outcome.conversation;
-  if (turn === undefined && inbox.length === 0) return (await log.remove?.(hold, 'erase')) ?? false;
-  await log.letGo(hold, revision - 1);
-  return false;
 }

@@ -67,7 +67,13 @@ class Listener {
       if (isLost) return;
       isLost = true;
       client?.release(true);
-      this.#reconnect();
+      this.#connection = undefined;
+      if (this.#isClosed || this.#listeners.size === 0) return;
+      // The timer keeps the process alive, as a connection does.
+      this.#timer = setTimeout(() => {
+        this.#connection ??= this.#connect();
+      }, this.#pauseMs);
+      this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_LISTENING_PAUSE_MS);
     };
     try {
       client = await this.database.connect();
@@ -84,16 +90,6 @@ class Listener {
       lose();
       return undefined;
     }
-  }
-
-  #reconnect(): void {
-    this.#connection = undefined;
-    if (this.#isClosed || this.#listeners.size === 0) return;
-    // The timer keeps the process alive, as a connection does.
-    this.#timer = setTimeout(() => {
-      this.#connection ??= this.#connect();
-    }, this.#pauseMs);
-    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_LISTENING_PAUSE_MS);
   }
 
   async #disconnect(): Promise<void> {
@@ -168,12 +164,27 @@ const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
  *
  * @throws Error for tables that a newer version of this package made.
  */
-export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
+async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   if (isLatest(await keptVersion(pool, schema), schema)) return;
   await inTransaction(pool, async (client) => {
     await client.query({ text: UNHURRIED });
     await client.query({ text: LOCK, values: [`toolwright migrations of ${schema}`] });
-    await migrateAlone(client, schema);
+    // Not IF NOT EXISTS: that needs the right to create schemas even if the schema exists.
+    const isThere = await hasSchema(client, schema);
+    if (!isThere) await client.query({ text: `CREATE SCHEMA ${schema}` });
+    const version = isThere ? await keptVersion(client, schema) : 0;
+    if (isLatest(version, schema)) return;
+    if (version === 0)
+      await client.query({
+        text: `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())`,
+      });
+    // Without a migrated version, tables of these names belong to another application: fail rather than use them.
+    const text = version > 0 ? SINCE_VERSION_9 + TABLES : TABLES.replaceAll(' IF NOT EXISTS', '');
+    await client.query({ text: text.replace(/(?<!:):([a-z_]+)/g, `${schema}.$1`) });
+    await client.query({
+      text: `INSERT INTO ${schema}.migrations (version) SELECT generate_series($1::integer, $2::integer)`,
+      values: [version + 1, LATEST],
+    });
   });
 }
 
@@ -182,7 +193,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
  *
  * @throws Error that says what to do if they have not.
  */
-export async function checkTables(pool: PostgresPool, schema: string): Promise<void> {
+async function checkTables(pool: PostgresPool, schema: string): Promise<void> {
   const version = await keptVersion(pool, schema);
   if (isLatest(version, schema)) return;
   if (version > 0)
@@ -200,25 +211,6 @@ export async function checkTables(pool: PostgresPool, schema: string): Promise<v
 async function hasSchema(database: Pick<PostgresPool, 'query'>, schema: string): Promise<boolean> {
   const { rows } = await database.query({ text: 'SELECT to_regnamespace($1) AS found', values: [schema] });
   return rows[0]?.found !== null;
-}
-
-async function migrateAlone(client: PostgresClient, schema: string): Promise<void> {
-  // Not IF NOT EXISTS: that needs the right to create schemas even if the schema exists.
-  const isThere = await hasSchema(client, schema);
-  if (!isThere) await client.query({ text: `CREATE SCHEMA ${schema}` });
-  const version = isThere ? await keptVersion(client, schema) : 0;
-  if (isLatest(version, schema)) return;
-  if (version === 0)
-    await client.query({
-      text: `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())`,
-    });
-  // Without a migrated version, tables of these names belong to another application: fail rather than use them.
-  const text = version > 0 ? SINCE_VERSION_9 + TABLES : TABLES.replaceAll(' IF NOT EXISTS', '');
-  await client.query({ text: text.replace(/(?<!:):([a-z_]+)/g, `${schema}.$1`) });
-  await client.query({
-    text: `INSERT INTO ${schema}.migrations (version) SELECT generate_series($1::integer, $2::integer)`,
-    values: [version + 1, LATEST],
-  });
 }
 
 function isLatest(version: number, schema: string): boolean {
@@ -293,22 +285,6 @@ export interface PostgresRows {
 
 const LONGEST_CONNECT_MS = 10_000;
 
-/** Opens a pool that the store owns. */
-function openPool(options: pg.PoolConfig, statementTimeoutMs: number): pg.Pool {
-  const pool = new pg.Pool({
-    ...options,
-    statement_timeout: statementTimeoutMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(statementTimeoutMs),
-    connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
-    keepAlive: true,
-    application_name: 'toolwright',
-    // An unclosed store does not keep the process alive.
-    allowExitOnIdle: true,
-  });
-  // An idle connection was lost; the next statement gets another one.
-  pool.on('error', () => {});
-  return pool;
-}
-
 /** Checks out a connection. */
 async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
   watchPool(pool);
@@ -337,12 +313,6 @@ function isDatabaseConnectionLost(error: unknown): boolean {
 
 /** Errors before a statement was sent: too many connections, server starting, or no connection (Node and `pg`). */
 const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
-
-/** Whether a statement may have been executed although its connection was lost. */
-function mayHaveExecuted(error: unknown): boolean {
-  const { code, message } = error as DatabaseFailure;
-  return !NEVER_SENT.test(String(code ?? message));
-}
 
 /** Authentication failed, no such database, or errors of Node and TLS while connecting. */
 const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-Z_]*)$/;
@@ -414,6 +384,8 @@ const LONGEST_PAUSE_MS = 500;
 /** A database with our tables. Migrates them before first use, and reconnects after lost connections. */
 export class Database implements SqlDriver {
   readonly #schema: string;
+  /** The channel on which all processes receive changes of conversations. */
+  readonly #channel: string;
   readonly #texts = new Map<string, string>();
   readonly #listener: Listener;
   readonly #pool: PostgresPool;
@@ -428,13 +400,27 @@ export class Database implements SqlDriver {
     const { pool, connectionString, schema = 'toolwright' } = options;
     const { statementTimeoutMs = 10_000, reconnectMs = 5_000 } = options;
     this.#schema = schema;
+    this.#channel = `${schema}.fleet_conversations`;
     this.#listener = new Listener(this, this.#channel);
     this.#timeoutMs = statementTimeoutMs;
     this.#reconnectMs = reconnectMs;
-    const { stream } = this.#connections;
-    this.#ownPool =
-      pool === undefined ? openPool({ connectionString, stream }, statementTimeoutMs) : undefined;
-    this.#pool = pool ?? (this.#ownPool as PostgresPool);
+    if (pool !== undefined) this.#pool = pool;
+    else {
+      this.#ownPool = new pg.Pool({
+        connectionString,
+        stream: this.#connections.stream,
+        statement_timeout:
+          statementTimeoutMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(statementTimeoutMs),
+        connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
+        keepAlive: true,
+        application_name: 'toolwright',
+        // An unclosed store does not keep the process alive.
+        allowExitOnIdle: true,
+      });
+      // An idle connection was lost; the next statement gets another one.
+      this.#ownPool.on('error', () => {});
+      this.#pool = this.#ownPool;
+    }
     this.#place = connectionString === undefined ? undefined : placeIn(connectionString);
   }
 
@@ -556,11 +542,6 @@ export class Database implements SqlDriver {
     return text;
   }
 
-  /** The channel on which all processes receive changes of conversations. */
-  get #channel(): string {
-    return `${this.#schema}.fleet_conversations`;
-  }
-
   async #insist<Value>(work: (isRepeated: boolean) => Promise<Value>): Promise<Value> {
     const end = performance.now() + this.#reconnectMs;
     let pauseMs = FIRST_PAUSE_MS;
@@ -568,7 +549,8 @@ export class Database implements SqlDriver {
       try {
         return await work(isRepeated);
       } catch (error) {
-        isRepeated ||= mayHaveExecuted(error);
+        const { code, message } = error as DatabaseFailure;
+        isRepeated ||= !NEVER_SENT.test(String(code ?? message));
         if (!isDatabaseConnectionLost(error) || performance.now() + pauseMs > end)
           throw withPlace(error, this.#place);
       }

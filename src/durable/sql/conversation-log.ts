@@ -307,7 +307,11 @@ export class SqlConversationLog implements ConversationLog {
 
   async remove({ conversationId: id, claim }: ConversationHold, how: 'hide' | 'erase'): Promise<boolean> {
     const key = conversationKey(id);
-    const values = [id, claim, turnMark(id), approvalMark(id), key, grantedKey(key)];
+    // A pattern for the conversation of a standing approval, or for one of its turns, in JSON text. PostgreSQL's JSON
+    // functions refuse some texts.
+    const subject = escapePattern(JSON.stringify(id).slice(1, -1));
+    const approval = `"scope":"(?:conversation","subject":"${subject}|run","subject":"${subject}\\.[0-9]+)"`;
+    const values = [id, claim, turnMark(id), approval, key, grantedKey(key)];
     return isDone(
       await (how === 'hide' ? this.#run(SQL.hide, [...values, hiddenId(id)]) : this.#run(SQL.erase, values)),
     );
@@ -336,7 +340,10 @@ export class SqlConversationLog implements ConversationLog {
     values: readonly unknown[],
   ): Promise<Row | undefined> {
     return this.#writes.run(conversationId, async () => {
-      const written = await this.#run(statement, [conversationId, claim, nextName(), ...values]);
+      // A name that sorts after all earlier ones of this process, from which all writes of one claim come.
+      named += 1;
+      const name = `00000000-0000-0000-0000-${named.toString(16).padStart(12, '0')}`;
+      const written = await this.#run(statement, [conversationId, claim, name, ...values]);
       return writtenRow(written, () => this.#run(SQL.held, [conversationId, claim]));
     });
   }
@@ -365,19 +372,5 @@ function toJson(value: object): string {
   return JSON.stringify(value);
 }
 
+/** The number of writes of this process that have a name. */
 let named = 0;
-
-/**
- * A pattern for the conversation of a standing approval, or for one of its turns, in JSON text. PostgreSQL's JSON
- * functions refuse some texts.
- */
-function approvalMark(conversationId: string): string {
-  const id = escapePattern(JSON.stringify(conversationId).slice(1, -1));
-  return `"scope":"(?:conversation","subject":"${id}|run","subject":"${id}\\.[0-9]+)"`;
-}
-
-/** A name that sorts after all earlier names of this process. All writes of one claim come from one process. */
-function nextName(): string {
-  named += 1;
-  return `00000000-0000-0000-0000-${named.toString(16).padStart(12, '0')}`;
-}

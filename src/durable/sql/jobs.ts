@@ -90,14 +90,26 @@ export function sqlJobs(driver: SqlDriver): JobStore {
   const add = groupedWrites(run, SQL.add);
   const send = groupedWrites(run, SQL.sent);
   const begin = groupedWrites(run, SQL.begin);
-  const completeJob = jobCompleter(driver);
+  const complete = groupedWrites(run, SQL.complete);
   const job = async (jobId: string): Promise<StoredJob | undefined> => {
     const { rows } = await run(SQL.get, [jobId]);
     return rows[0] && storedJob(rows[0]);
   };
   return {
     job,
-    completeJob,
+    async completeJob(jobId, result, { transaction, entry } = {}) {
+      const name = randomUUID();
+      const values = [jobId, JSON.stringify(result), name];
+      const entered = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
+      if (transaction !== undefined && driver.runIn !== undefined) {
+        const statement = entered === undefined ? SQL.complete_in : SQL.complete_with_entry;
+        return (await driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
+      }
+      const written = await (entered === undefined
+        ? complete(name, values)
+        : run(SQL.complete_with_entry, entered));
+      return (await writtenRow(written, () => run(SQL.completed, [jobId, name]))) !== undefined;
+    },
     async addJob(added, options) {
       const name = randomUUID();
       const values = [added.id, JSON.stringify(added), JSON.stringify(options), name];
@@ -123,25 +135,6 @@ export function sqlJobs(driver: SqlDriver): JobStore {
       checkAge(ageMs);
       return removeOld(run, SQL.remove, [ageMs]);
     },
-  };
-}
-
-/** Completes jobs: several together, or one with the conversation's entry or in a transaction of the application. */
-function jobCompleter(driver: SqlDriver): JobStore['completeJob'] {
-  const { run } = driver;
-  const complete = groupedWrites(run, SQL.complete);
-  return async (jobId, result, { transaction, entry } = {}) => {
-    const name = randomUUID();
-    const values = [jobId, JSON.stringify(result), name];
-    const entered = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
-    if (transaction !== undefined && driver.runIn !== undefined) {
-      const statement = entered === undefined ? SQL.complete_in : SQL.complete_with_entry;
-      return (await driver.runIn(transaction, statement, entered ?? values)).rows.length > 0;
-    }
-    const written = await (entered === undefined
-      ? complete(name, values)
-      : run(SQL.complete_with_entry, entered));
-    return (await writtenRow(written, () => run(SQL.completed, [jobId, name]))) !== undefined;
   };
 }
 

@@ -528,7 +528,13 @@ export class SqlRunStore
       return status === 'suspended' ? undefined : 'lost';
     });
     if (outcome.status !== 'claimed') return outcome;
-    return { status: 'claimed', state: await this.#readable(lease, outcome.state) };
+    try {
+      return { status: 'claimed', state: JSON.parse(outcome.state) };
+    } catch (error) {
+      // The run's state is damaged.
+      await this.release(lease);
+      throw error;
+    }
   }
 
   async renew(lease: RunLease): Promise<boolean> {
@@ -692,16 +698,6 @@ export class SqlRunStore
   async #taken(runId: string): Promise<TakenRun> {
     const run = await this.read(runId);
     return run === undefined ? { status: 'missing' } : { status: 'claimed', run };
-  }
-
-  /** Releases the claim if the run's state is damaged. */
-  async #readable(claim: RunClaim, state: string): Promise<RunState> {
-    try {
-      return JSON.parse(state);
-    } catch (error) {
-      await this.release(claim);
-      throw error;
-    }
   }
 
   #nameOf(entries: readonly RunEntry[]): string {

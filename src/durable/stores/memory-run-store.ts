@@ -288,13 +288,6 @@ function memoryBudgets(
   };
 }
 
-/** Whether a place is an account of the conversation, or of what was granted to it. */
-function isAccountOf(place: string, conversationId: string): boolean {
-  const key = conversationKey(conversationId);
-  const [, , ...words] = place.split(' ');
-  return [key, grantedKey(key)].includes(words.join(' '));
-}
-
 /** A large result with its expiry. */
 type HeldResult = Omit<KeptResult, 'lifeMs' | 'replaces'> & { readonly end: number };
 
@@ -606,7 +599,9 @@ export class MemoryRunStore
   /** Removes what the store has of a conversation outside the conversation log. */
   #removeOf(conversationId: string, owner: string | undefined): void {
     const mark = turnMark(conversationId);
-    const isTurn = (runId: string): boolean => isTurnOf(runId, conversationId);
+    const start = `${conversationId}.`;
+    const isTurn = (runId: string): boolean =>
+      runId.startsWith(start) && /^\d+$/.test(runId.slice(start.length));
     const ids = new Set<string>();
     for (const { id, state } of this.#runs.values()) if (isTurn(id) && state.includes(mark)) ids.add(id);
     removeWhere(this.#runs, ({ id }) => ids.has(id));
@@ -619,7 +614,9 @@ export class MemoryRunStore
       scope === 'run' ? isTurn(subject) : subject === conversationId,
     );
     removeWhere(this.#jobs, (held) => isJobOf(held, conversationId));
-    const isAccount = (place: string): boolean => isAccountOf(place, conversationId);
+    const key = conversationKey(conversationId);
+    const keys = [key, grantedKey(key)];
+    const isAccount = (place: string): boolean => keys.includes(place.split(' ').slice(2).join(' '));
     removeWhere(this.#accounts, (_, place) => isAccount(place));
     for (const held of this.#reservations.values())
       held.places = held.places.filter((place) => !isAccount(place));
@@ -665,12 +662,6 @@ export class MemoryRunStore
     change(kept);
     return true;
   }
-}
-
-/** Whether a run id has the form of a turn of the conversation. */
-function isTurnOf(runId: string, conversationId: string): boolean {
-  const start = `${conversationId}.`;
-  return runId.startsWith(start) && /^\d+$/.test(runId.slice(start.length));
 }
 
 function summaryOf({ id: runId, status, generation, leaseEnd, createdAt, changedAt }: HeldRun): RunSummary {

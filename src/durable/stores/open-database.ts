@@ -30,7 +30,7 @@ export function openDatabase({ of, path, busyTimeoutMs }: DatabasePlace): Databa
   const Database = loadDatabaseClass();
   let database: DatabaseSync | undefined;
   try {
-    makePrivate(path);
+    createPrivateFile(path);
     database = new Database(path);
     database.exec(`PRAGMA busy_timeout = ${Math.ceil(busyTimeoutMs)}`);
     useWriteAheadLog(database, busyTimeoutMs);
@@ -66,26 +66,20 @@ export function readDatabase<Found>(path: string, look: (database: DatabaseSync)
  * Creates a missing file with access for its owner only, because it contains conversations. SQLite gives the same
  * rights to the files that it creates beside it. An existing file keeps its rights.
  */
-function makePrivate(path: string): void {
-  const file = path.startsWith('file:') ? fileOfUri(path) : path;
-  if (file === undefined || file === ':memory:') return;
+function createPrivateFile(path: string): void {
+  if (path === ':memory:') return;
   try {
+    let file = path;
+    // https://www.sqlite.org/uri.html
+    if (path.startsWith('file:')) {
+      const [, name = '', query = ''] = /^file:(?:\/\/[^/?#]*)?([^?#]*)(?:\?([^#]*))?/.exec(path) ?? [];
+      const mode = new URLSearchParams(query).get('mode') ?? 'rwc';
+      file = decodeURIComponent(name);
+      if (file === '' || file === ':memory:' || mode !== 'rwc') return;
+    }
     closeSync(openSync(file, 'wx', 0o600));
   } catch {
-    // It exists or cannot be created: SQLite will report that.
-  }
-}
-
-/** The file of an SQLite URI; undefined if it has no file (https://www.sqlite.org/uri.html). */
-function fileOfUri(uri: string): string | undefined {
-  const [, path = '', query = ''] = /^file:(?:\/\/[^/?#]*)?([^?#]*)(?:\?([^#]*))?/.exec(uri) ?? [];
-  const mode = new URLSearchParams(query).get('mode') ?? 'rwc';
-  if (path === '' || mode !== 'rwc') return undefined;
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    // SQLite will report that.
-    return undefined;
+    // It exists, cannot be created, or has no valid name: SQLite will report that.
   }
 }
 
