@@ -11,7 +11,7 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/tools/checking/interpreter/interpret-schema.ts interpretSchema':
     'interpreted and generated tests, side by side',
   'src/run/loop/events.ts EventChannel': 'its order under slow readers',
-  'src/surfaces/mcp/client/mcp-tools.ts localName': 'name by name, in a table',
+  'src/surfaces/mcp/client/imported-tool.ts localName': 'name by name, in a table',
   'src/surfaces/mcp/server/mcp-server.ts EventLog': 'its bounds take more events than a session has',
   'src/core/metadata/extensible-reflect.ts extensibleReflect':
     'runs when it is imported; the file is named after it',

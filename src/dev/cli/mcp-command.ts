@@ -8,7 +8,7 @@ import { isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.j
 import { isLoopbackHost } from '../../core/kernel/server-address.js';
 import type { NameFilter, ToolRegistry } from '../../run/call/tool-registry.js';
 import { APP_MIME_TYPE, allAppFaults } from '../../surfaces/mcp/server/apps.js';
-import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
+import { listedTool } from '../../surfaces/mcp/server/call-result.js';
 import {
   advice,
   type Command,

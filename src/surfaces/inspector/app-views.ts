@@ -5,8 +5,7 @@ import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { resultText } from '../../run/call/result-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { appFaults, htmlOf } from '../mcp/server/apps.js';
-import { writeCallResult } from '../mcp/server/call-result.js';
-import { listedTool, structuredOutput } from '../mcp/server/listed-tool.js';
+import { listedTool, structuredOutput, writeCallResult } from '../mcp/server/call-result.js';
 import type { TrialCall, TrialCalls } from './trials.js';
 import type { SeenCall } from './watched-calls.js';
 

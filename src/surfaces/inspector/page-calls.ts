@@ -16,7 +16,7 @@ import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
 import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { planToolset, schemaOrigins } from '../../tools/discovery/plan-toolset.js';
 import { type StrictSchema, strictSchema } from '../../tools/schema/strict/strict-schema.js';
-import { listedTool } from '../mcp/server/listed-tool.js';
+import { listedTool } from '../mcp/server/call-result.js';
 import { type AppDocuments, appData, callForApp } from './app-views.js';
 import type { EventFeed } from './event-feed.js';
 import type { ChosenScope, InspectorOptions, ToolSurrounding } from './options.js';

@@ -17,7 +17,7 @@ export type {
   McpToolsOptions,
 } from './client/options.js';
 export { fileTokens, storeTokens } from './client/token-stores.js';
-export { listRoots, sampleMessage } from './server/client-input.js';
+export { listRoots, sampleMessage } from './server/ask-client.js';
 export { jwks } from './server/jwks.js';
 export { createMcpServer } from './server/mcp-server.js';
 export type {

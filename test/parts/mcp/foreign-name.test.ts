@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { localName } from '../../../src/surfaces/mcp/client/mcp-tools.js';
+import { localName } from '../../../src/surfaces/mcp/client/imported-tool.js';
 import { TOOL_NAME } from '../../../src/tools/discovery/define-tool.js';
 
 /** Any character; the unit `binary` makes a table of all of them first. */

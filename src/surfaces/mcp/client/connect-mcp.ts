@@ -1,9 +1,9 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { type ConnectedMcpClient, checkConnectOptions, type McpConnectOptions } from './connect-options.js';
+import { UserQuestions } from './imported-tool.js';
 import { limitedFetch } from './limited-fetch.js';
 import { McpSignIn } from './sign-in.js';
-import { UserQuestions } from './user-questions.js';
 
 /** Connects to a server; called again when the connection is lost. */
 export interface McpConnector {
@@ -42,8 +42,16 @@ export function connectMcp(options: McpConnectOptions): McpConnector {
   // With a sign-in, a request may first wait for the authorization server, which has a limit of its own.
   const limits = signIn === undefined ? { timeout: ANSWER_MS } : {};
   const connect = async (): Promise<Client> => {
+    const { Client } = await import('@modelcontextprotocol/client');
     for (let canSignIn = signIn !== undefined; ; canSignIn = false) {
-      const client = await newClient();
+      const client = new Client(
+        { name: 'toolwright', version: '1.0.0' },
+        {
+          capabilities: { elicitation: { form: {}, url: {} }, extensions: { [TASKS_EXTENSION]: {} } },
+          versionNegotiation: { mode: 'auto' },
+        },
+      );
+      new UserQuestions(client);
       try {
         await client.connect(await transportFor(options, signIn), limits);
         signIn?.attach(client);
@@ -78,19 +86,6 @@ function placeOf(options: McpConnectOptions): string {
   if (!('url' in options)) return options.command;
   const { origin, pathname } = new URL(options.url);
   return origin + pathname;
-}
-
-async function newClient(): Promise<Client> {
-  const { Client } = await import('@modelcontextprotocol/client');
-  const client = new Client(
-    { name: 'toolwright', version: '1.0.0' },
-    {
-      capabilities: { elicitation: { form: {}, url: {} }, extensions: { [TASKS_EXTENSION]: {} } },
-      versionNegotiation: { mode: 'auto' },
-    },
-  );
-  new UserQuestions(client);
-  return client;
 }
 
 async function transportFor(options: McpConnectOptions, signIn: McpSignIn | undefined): Promise<Transport> {

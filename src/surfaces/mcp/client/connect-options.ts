@@ -155,11 +155,8 @@ export function checkConnectOptions(options: McpConnectOptions): void {
   if (isRecord(options) && ('url' in given ? 'command' in given : !isOf(ADDRESSED) && !isOf(PROGRAM)))
     refuseOptions([{ where: PROGRAM.of, ...URL_OR_COMMAND }]);
   const table = isOf(ADDRESSED) ? ADDRESSED : PROGRAM;
-  const faults = isRecord(given.auth) ? faultsOfClient(given.auth) : [];
-  refuseOptions([
-    ...invalidOptions(options, table),
-    ...faults.map((fault) => ({ where: table.of, ...fault })),
-  ]);
+  const fault = isRecord(given.auth) ? faultOfClient(given.auth) : undefined;
+  refuseOptions([...invalidOptions(options, table), ...(fault ? [{ where: table.of, ...fault }] : [])]);
 }
 
 const URL_OR_COMMAND: OptionFault = {
@@ -169,21 +166,17 @@ const URL_OR_COMMAND: OptionFault = {
 };
 
 /** Without these, the client would sign in as itself, or ignore the secret. */
-function faultsOfClient({ redirectUrl, clientId, clientSecret }: Partial<McpAuth>): readonly OptionFault[] {
+function faultOfClient({ redirectUrl, clientId, clientSecret }: Partial<McpAuth>): OptionFault | undefined {
   if (clientSecret !== undefined && clientId === undefined)
-    return [
-      {
-        option: 'auth.clientId',
-        problem: '`auth.clientSecret` needs `auth.clientId`',
-        fix: 'the `clientId` of the `clientSecret`',
-      },
-    ];
-  if (redirectUrl !== undefined || clientSecret !== undefined) return [];
-  return [
-    {
-      option: 'auth.redirectUrl',
-      problem: '`auth` needs `redirectUrl`, or `clientId` and `clientSecret` for an account without a user',
-      fix: "redirectUrl: 'http://127.0.0.1:33333/callback'",
-    },
-  ];
+    return {
+      option: 'auth.clientId',
+      problem: '`auth.clientSecret` needs `auth.clientId`',
+      fix: 'the `clientId` of the `clientSecret`',
+    };
+  if (redirectUrl !== undefined || clientSecret !== undefined) return undefined;
+  return {
+    option: 'auth.redirectUrl',
+    problem: '`auth` needs `redirectUrl`, or `clientId` and `clientSecret` for an account without a user',
+    fix: "redirectUrl: 'http://127.0.0.1:33333/callback'",
+  };
 }

@@ -5,8 +5,14 @@ import { withMethods } from '../../../core/kernel/options.js';
 import { asSent } from '../record-message.js';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import type { McpClientSource } from './options.js';
-import { SignInError } from './recorded-sign-in.js';
-import { type AskForSignIn, type McpSignIn, serverRefusalOf, signInNeededBy, signInOf } from './sign-in.js';
+import {
+  type AskForSignIn,
+  type McpSignIn,
+  SignInError,
+  serverRefusalOf,
+  signInNeededBy,
+  signInOf,
+} from './sign-in.js';
 
 const MOST_NAME_CHARACTERS = 64;
 /** The second one if the user of the first answered without signing in. */

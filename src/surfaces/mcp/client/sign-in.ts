@@ -1,12 +1,22 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { AuthProvider, Client, FetchLike, InsufficientScopeError } from '@modelcontextprotocol/client';
+import type {
+  AuthProvider,
+  Client,
+  FetchLike,
+  InsufficientScopeError,
+  OAuthClientMetadata,
+  OAuthClientProvider,
+  OAuthDiscoveryState,
+  StoredOAuthClientInformation,
+  StoredOAuthTokens,
+} from '@modelcontextprotocol/client';
 import { anySignal, unlessAborted } from '../../../core/kernel/async.js';
 import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isRecord, parsedJson, withoutUndefined } from '../../../core/kernel/json.js';
+import { isLoopbackHost } from '../../../core/kernel/server-address.js';
 import type { McpAuth, McpTokenStore } from './connect-options.js';
-import { type Attempt, RecordedSignIn, SignInError, type SignInRecord } from './recorded-sign-in.js';
-import { fetchWithoutEcho, withoutTexts } from './secret-echo.js';
+import { limitedFetch, replacedBody } from './limited-fetch.js';
 import { memoryTokens } from './token-stores.js';
 
 /** Time limit for the requests of one authorization. */
@@ -106,7 +116,21 @@ export class McpSignIn {
         this.#record ??= readRecord(await this.#store.load(this.#key));
         return this.#token;
       },
-      onUnauthorized: ({ response }) => this.#renew(response),
+      onUnauthorized: async ({ response }) => {
+        const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
+        const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+        const sent = this.#tokenOf.get(response);
+        if (sent !== undefined && sent === this.#refused?.token) return;
+        if (sent !== this.#accepted && this.#isNew(sent))
+          throw new SignInError(
+            `The MCP server ${this.#server} does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may be another one than that of the token.`,
+          );
+        const needed = await this.#authorize({ sent, scope, resourceMetadataUrl });
+        if (needed === undefined) return;
+        if (sent === undefined || !this.asksInRuns) throw needed;
+        // Tools that need no sign-in can still be used: the SDK sends the request again.
+        this.#refused = { token: sent, needed };
+      },
     };
   }
 
@@ -224,22 +248,6 @@ export class McpSignIn {
   /** Whether a token came from the last sign-in, a short time ago. */
   #isNew(token: string | undefined): boolean {
     return token !== undefined && token === this.#last?.token && Date.now() < this.#last.until;
-  }
-
-  async #renew(response: Response): Promise<void> {
-    const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
-    const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-    const sent = this.#tokenOf.get(response);
-    if (sent !== undefined && sent === this.#refused?.token) return;
-    if (sent !== this.#accepted && this.#isNew(sent))
-      throw new SignInError(
-        `The MCP server ${this.#server} does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may be another one than that of the token.`,
-      );
-    const needed = await this.#authorize({ sent, scope, resourceMetadataUrl });
-    if (needed === undefined) return;
-    if (sent === undefined || !this.asksInRuns) throw needed;
-    // Tools that need no sign-in can still be used: the SDK sends the request again.
-    this.#refused = { token: sent, needed };
   }
 
   /** Gets a new token; returns the sign-in if this needs the user. */
@@ -398,4 +406,208 @@ export function serverRefusalOf(
     readonly data?: { readonly status?: unknown; readonly text?: unknown };
   };
   return typeof data?.status === 'number' ? { ...data, status: data.status } : undefined;
+}
+
+/** The sign-in failed, and not the MCP server. */
+export class SignInError extends Error {}
+
+/** A sign-in that waits for its user. */
+interface Attempt {
+  /** Returns with the user's browser. */
+  readonly state: string;
+  readonly startedAt: number;
+  /** The scopes that it requests. */
+  readonly scope?: string | undefined;
+  verifier?: string;
+  discovery?: OAuthDiscoveryState;
+}
+
+/** One process at a time changes a record: a refresh token that is used twice is revoked. */
+interface Lease {
+  readonly id: string;
+  readonly until: number;
+}
+
+/** Everything that is stored about one account at one server. */
+interface SignInRecord {
+  client?: StoredOAuthClientInformation | undefined;
+  tokens?: StoredOAuthTokens | undefined;
+  /** Who signed in, if the authorization server returned an ID token. */
+  subject?: string | undefined;
+  /** The scopes of the last request. */
+  scope?: string | undefined;
+  attempts?: readonly Attempt[];
+  lease?: Lease | undefined;
+}
+
+interface RecordedSignInOptions {
+  readonly record: SignInRecord;
+  readonly attempt: Attempt;
+  /** Whether the user has come back from the sign-in. */
+  readonly isReturn?: boolean;
+}
+
+/** Reads and writes a record for the SDK's authorization. */
+class RecordedSignIn implements OAuthClientProvider {
+  readonly #auth: McpAuth;
+  readonly #record: SignInRecord;
+  readonly #attempt: Attempt;
+  readonly #isReturn: boolean;
+  readonly clientMetadataUrl?: string;
+  /** A client id that belongs to one authorization server is never registered again at another. */
+  readonly saveClientInformation?: (client: StoredOAuthClientInformation) => void;
+  readonly prepareTokenRequest?: (scope?: string) => URLSearchParams;
+  /** Where the user must sign in. */
+  address: URL | undefined;
+
+  constructor(auth: McpAuth, { record, attempt, isReturn = false }: RecordedSignInOptions) {
+    this.#auth = auth;
+    this.#record = record;
+    this.#attempt = attempt;
+    this.#isReturn = isReturn;
+    const { clientId, clientMetadataUrl, redirectUrl } = auth;
+    if (clientMetadataUrl !== undefined) this.clientMetadataUrl = clientMetadataUrl;
+    if (clientId === undefined || this.#issuer === undefined)
+      this.saveClientInformation = (client) => {
+        const { client_id, issuer } = client;
+        record.client = clientId === undefined ? client : { client_id, ...withoutUndefined({ issuer }) };
+      };
+    if (redirectUrl === undefined)
+      this.prepareTokenRequest = (scope) =>
+        new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) });
+  }
+
+  get redirectUrl(): string | undefined {
+    return this.#auth.redirectUrl;
+  }
+
+  get clientMetadata(): OAuthClientMetadata {
+    const { redirectUrl, scopes } = this.#auth;
+    const scope = scopes && { scope: scopes.join(' ') };
+    const named = { client_name: 'toolwright', ...scope };
+    if (redirectUrl === undefined)
+      return { ...named, redirect_uris: [], grant_types: ['client_credentials'] };
+    const grant_types = ['authorization_code', 'refresh_token'];
+    return { ...named, redirect_uris: [redirectUrl], response_types: ['code'], grant_types };
+  }
+
+  state(): string {
+    return this.#attempt.state;
+  }
+
+  clientInformation(): StoredOAuthClientInformation | undefined {
+    const { clientId, clientSecret } = this.#auth;
+    if (clientId === undefined) return this.#record.client;
+    return withoutUndefined({ client_id: clientId, client_secret: clientSecret, issuer: this.#issuer });
+  }
+
+  tokens(): StoredOAuthTokens | undefined {
+    return this.#record.tokens;
+  }
+
+  saveTokens({ id_token, ...tokens }: StoredOAuthTokens): void {
+    const { subject } = this.#record;
+    // It came from the authorization server itself, so its signature adds nothing.
+    const claims = parsedJson(Buffer.from(id_token?.split('.')[1] ?? '', 'base64url').toString());
+    const found = isRecord(claims) && typeof claims.sub === 'string' ? claims.sub : undefined;
+    if (subject !== undefined && found !== undefined && found !== subject) {
+      if (!this.#isReturn) this.#record.tokens = undefined;
+      throw new Error('The authorization server returned the token of another account than before.');
+    }
+    this.#record.subject ??= found;
+    this.#record.tokens = tokens;
+  }
+
+  redirectToAuthorization(address: URL): void {
+    const { origin, pathname, protocol, hostname } = address;
+    if (protocol !== 'https:' && !(protocol === 'http:' && isLoopbackHost(hostname)))
+      throw new SignInError(
+        `The authorization server names a sign-in page that is not https: ${protocol}//… It is not shown to the user.`,
+      );
+    const metadata = this.#attempt.discovery?.authorizationServerMetadata;
+    if (metadata !== undefined && metadata.code_challenge_methods_supported === undefined)
+      throw new SignInError(
+        `The authorization server does not state that it supports PKCE, which MCP demands: its metadata needs code_challenge_methods_supported with S256 (${origin}${pathname}).`,
+      );
+    this.address = address;
+  }
+
+  saveCodeVerifier(verifier: string): void {
+    this.#attempt.verifier = verifier;
+  }
+
+  codeVerifier(): string {
+    return this.#attempt.verifier ?? '';
+  }
+
+  /** Only of the sign-in that it began: otherwise a server could never move to another authorization server. */
+  discoveryState(): OAuthDiscoveryState | undefined {
+    return this.#isReturn ? this.#attempt.discovery : undefined;
+  }
+
+  saveDiscoveryState(discovery: OAuthDiscoveryState): void {
+    this.#attempt.discovery = discovery;
+  }
+
+  invalidateCredentials(scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery'): void {
+    if (scope === 'client' || scope === 'all') this.#record.client = undefined;
+    // A refused code does not invalidate the tokens of before.
+    if ((scope !== 'tokens' && scope !== 'all') || this.#isReturn) return;
+    // The access token stays: it shows later processes that a sign-in was lost.
+    delete this.#record.tokens?.refresh_token;
+  }
+
+  /** The authorization server to which the client id belongs. */
+  get #issuer(): string | undefined {
+    return this.#auth.issuer ?? this.#record.client?.issuer;
+  }
+}
+
+/** Hides a secret in a text that another system wrote. */
+const HIDDEN = '[secret]';
+/** Shorter texts are not secrets, and would occur by chance. */
+const FEWEST_CHARACTERS = 6;
+const SECRET_FIELDS = ['refresh_token', 'code', 'code_verifier', 'client_secret', 'client_assertion'];
+
+/** `fetch`, whose error responses do not repeat the secrets of the request: they end in errors and logs. */
+async function fetchWithoutEcho(url: string | URL, init: RequestInit = {}): Promise<Response> {
+  const response = await limitedFetch(url, init);
+  if (response.ok) return response;
+  const secrets = secretsOf(init);
+  const headers = new Headers(response.headers);
+  for (const [name, value] of response.headers)
+    if (hide(value, secrets) !== value) headers.set(name, hide(value, secrets));
+  const body = NO_BODY.has(response.status) ? null : hide(await response.text(), secrets);
+  return replacedBody(response, body, headers);
+}
+
+const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** A JSON value in which these texts are hidden; the value itself if it contains none of them. */
+function withoutTexts<Value>(value: Value, texts: readonly (string | undefined)[]): Value {
+  const secrets = texts.filter((text) => text !== undefined);
+  const before = secrets.length === 0 ? '' : JSON.stringify(value);
+  const after = hide(before, secrets);
+  return after === before ? value : JSON.parse(after);
+}
+
+function hide(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter(({ length }) => length >= FEWEST_CHARACTERS)
+    .reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text);
+}
+
+function secretsOf({ headers, body }: RequestInit): readonly string[] {
+  const [, scheme = '', credentials = ''] =
+    /^(\S+) (.+)$/.exec(new Headers(headers).get('authorization') ?? '') ?? [];
+  const [, password = ''] = /^Basic$/i.test(scheme)
+    ? (/^[^:]*:(.*)$/.exec(Buffer.from(credentials, 'base64').toString()) ?? [])
+    : [];
+  const form = new URLSearchParams(body instanceof URLSearchParams ? body : '');
+  return [
+    credentials,
+    password,
+    decodeURIComponent(password),
+    ...SECRET_FIELDS.map((name) => form.get(name) ?? ''),
+  ];
 }

@@ -1,7 +1,6 @@
 import type { McpApp, McpAppCsp, McpAppPermissions } from '../../../core/contract/declaration.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { AuthorFault, UnplacedFault } from '../../../core/errors/author-fault.js';
-import { withoutUndefined } from '../../../core/kernel/json.js';
 import {
   BOOLEAN,
   either,
@@ -19,8 +18,6 @@ import {
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { toolPlace } from '../../../tools/discovery/bound-method.js';
 
-/** The identifier of MCP Apps in `capabilities.extensions` (SEP-1865). */
-export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
 export const APP_MIME_TYPE = 'text/html;profile=mcp-app';
 
 const APP_URI: OptionRule = {
@@ -97,7 +94,9 @@ export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
     const faults = appFaults(tool).map((fault) => ({ where, ...fault }));
     const first = known.get(app.uri) ?? { app, where };
     known.set(app.uri, first);
-    if (!isSameApp(first.app, app))
+    const isSame =
+      first.app === app || (first.app.html === app.html && JSON.stringify(first.app) === JSON.stringify(app));
+    if (!isSame)
       faults.push({
         where,
         ...TWO_VIEWS,
@@ -111,29 +110,6 @@ export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
 
 const TWO_VIEWS = { fix: 'one object for all tools that share a view; another `uri` for each other view' };
 
-function isSameApp(app: McpApp, other: McpApp): boolean {
-  return app === other || (app.html === other.html && JSON.stringify(app) === JSON.stringify(other));
-}
-
-/** The views of tools, one for each URI. */
-export function appsOf(tools: readonly ToolDefinition[]): ReadonlyMap<string, McpApp> {
-  return new Map(tools.flatMap(({ ui: app }) => (app === undefined ? [] : [[app.uri, app] as const])));
-}
-
-/** A view as `resources/list` returns it. */
-export function listedApp(app: McpApp) {
-  const { uri, title, description } = app;
-  const name = uri.slice('ui://'.length);
-  return withoutUndefined({ uri, name, title, description, mimeType: APP_MIME_TYPE, _meta: metadataOf(app) });
-}
-
-/** A view as `resources/read` returns it. */
-export async function readApp(app: McpApp) {
-  const { uri } = app;
-  const text = await htmlOf(app);
-  return { contents: [withoutUndefined({ uri, mimeType: APP_MIME_TYPE, text, _meta: metadataOf(app) })] };
-}
-
 /** The document of a view. */
 export async function htmlOf({ uri, html }: McpApp): Promise<string> {
   const text: unknown = typeof html === 'function' ? await html() : html;
@@ -141,9 +117,4 @@ export async function htmlOf({ uri, html }: McpApp): Promise<string> {
   throw new TypeError(
     `The view ${uri} has no HTML: its \`html\` returned ${text === '' ? 'an empty text' : typeof text}`,
   );
-}
-
-function metadataOf({ csp, permissions, domain, prefersBorder }: McpApp) {
-  const ui = withoutUndefined({ csp, permissions, domain, prefersBorder });
-  return Object.keys(ui).length === 0 ? undefined : { ui };
 }

@@ -1,20 +1,100 @@
 import {
+  type CreateMessageRequest,
+  type CreateMessageResult,
+  type CreateMessageResultWithTools,
   type ElicitRequestFormParams,
   type InputRequest,
   type InputRequiredResult,
   inputRequired,
   inputResponse,
   MissingRequiredClientCapabilityError,
+  type Root,
 } from '@modelcontextprotocol/server';
 import type { CallJournal, CallScope, PendingCall, Suspension, Wait } from '../../../core/contract/call.js';
 import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
+import type { ToolContext } from '../../../core/contract/tool-context.js';
+import { checkArguments } from '../../../core/errors/author-fault.js';
 import { type Fields, isObject } from '../../../core/kernel/json.js';
+import { RECORD, withMethods } from '../../../core/kernel/options.js';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { answerWait, approverOf, mayApprove, type WaitAnswer } from '../../../run/call/waits.js';
-import { clientInputOf } from './client-input.js';
 import type { McpCaller } from './options.js';
+
+/** Input from a client itself, not from its user. */
+type ClientInput =
+  | { readonly method: 'sampling/createMessage'; readonly params: CreateMessageRequest['params'] }
+  | { readonly method: 'roots/list' };
+
+const CONTEXT = withMethods(['ask'], 'the ToolContext of the call');
+const PARAMS = { ...RECORD, fix: '{ messages: […], maxTokens: 200 }' };
+
+/** Marks questions for the client; outside MCP they are normal questions. */
+const MARK = 'x-mcp-input';
+
+/**
+ * Asks the model of the MCP client that made the call. Like `context.ask`, it suspends the call, and the method runs
+ * again with the answer. Outside MCP, the person who answers the run's questions provides the message.
+ *
+ * @deprecated MCP 2026-07-28 deprecates sampling: ask a provider of your own. It works until MCP removes it.
+ *
+ * @example
+ * ```ts
+ * @Tool('Sum up a text')
+ * async sumUp(text: string, context: ToolContext) {
+ *   const message = { role: 'user' as const, content: { type: 'text' as const, text: `Sum up: ${text}` } };
+ *   const { content } = await sampleMessage(context, { messages: [message], maxTokens: 200 });
+ *   return JSON.stringify(content);
+ * }
+ * ```
+ */
+export async function sampleMessage(
+  context: ToolContext,
+  params: CreateMessageRequest['params'],
+): Promise<CreateMessageResult | CreateMessageResultWithTools> {
+  checkArguments({
+    of: 'sampleMessage',
+    given: { context, params },
+    rules: { context: CONTEXT, params: PARAMS },
+  });
+  const answer = await context.ask({
+    message: 'What does the client’s model answer?',
+    schema: {
+      type: 'object',
+      required: ['role', 'content'],
+      [MARK]: { method: 'sampling/createMessage', params },
+    },
+  });
+  return answer as CreateMessageResult;
+}
+
+/**
+ * Asks the MCP client that made the call for its working folders, in the same way as {@link sampleMessage}.
+ *
+ * @deprecated MCP 2026-07-28 deprecates roots: take folders as arguments or settings. It works until MCP removes it.
+ *
+ * @example
+ * ```ts
+ * @Tool('Count the folders')
+ * async countFolders(context: ToolContext) {
+ *   return (await listRoots(context)).length;
+ * }
+ * ```
+ */
+export async function listRoots(context: ToolContext): Promise<readonly Root[]> {
+  checkArguments({ of: 'listRoots', given: { context }, rules: { context: CONTEXT } });
+  const answer = await context.ask({
+    message: 'Which folders are open?',
+    schema: { type: 'object', required: ['roots'], [MARK]: { method: 'roots/list' } },
+  });
+  return (answer as { readonly roots: readonly Root[] }).roots;
+}
+
+/** The request to the client in a question's schema; `undefined` if the question is for the user. */
+function clientInputOf(schema: JsonSchema | undefined): ClientInput | undefined {
+  return schema?.[MARK] as ClientInput | undefined;
+}
 
 /** What to ask, and why it is asked again. */
 export interface Asked extends Suspension {
@@ -60,11 +140,15 @@ export type AskedClient =
  * @throws MissingRequiredClientCapabilityError if a 2026-07-28 client has no model or folders to provide.
  */
 export function askClient(asked: Asked, asking: Asking): AskedClient | undefined {
-  const missing = asked.waits
-    .map((wait) => missingFor(wait, asking.caller))
-    .find((found) => found !== undefined);
-  const { tool } = asking;
-  if (missing !== undefined) return lacking(missing, asking);
+  const { tool, caller } = asking;
+  const missing = asked.waits.map((wait) => missingFor(wait, caller)).find((found) => found !== undefined);
+  if (missing !== undefined) {
+    const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
+    // Such a client needs a protocol error. A missing user is reported to the model, as everywhere.
+    if (caller.protocolVersion === STATELESS && missing !== 'elicitation')
+      throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [missing]: {} } }, text);
+    return { type: 'refused', text };
+  }
   const approval = approvalText(tool, asked.journal.arguments);
   if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
     const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
@@ -143,17 +227,6 @@ function missingFor(wait: QuestionWait, { capabilities }: McpCaller): Capability
   const hasForms =
     elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
   return hasForms || wait.kind === 'client' ? undefined : 'elicitation';
-}
-
-/**
- * A 2026-07-28 client needs a protocol error for a missing capability. A missing user is reported to the model, as
- * everywhere.
- */
-function lacking(missing: Capability, { tool, caller }: Asking): AskedClient {
-  const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
-  if (caller.protocolVersion === STATELESS && missing !== 'elicitation')
-    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [missing]: {} } }, text);
-  return { type: 'refused', text };
 }
 
 function clientRequestOf({ schema }: QuestionWait): InputRequest | undefined {
@@ -279,7 +352,8 @@ class ShownValue {
     const inner = `${indent}  `;
     const lines: string[] = [];
     const entries = Object.entries(value);
-    for (const [key, part] of isList ? entries : entries.sort(longLast)) {
+    if (!isList) entries.sort(([, one], [, other]) => Number(isLong(one)) - Number(isLong(other)));
+    for (const [key, part] of entries) {
       const label = isList ? '' : `${visibleText(JSON.stringify(key))}: `;
       if (this.#take(inner + label) === undefined) return undefined;
       const text = this.write(part, inner);
@@ -293,10 +367,6 @@ class ShownValue {
     this.#left -= text.length;
     return this.#left < 0 ? undefined : text;
   }
-}
-
-function longLast([, one]: [string, unknown], [, other]: [string, unknown]): number {
-  return Number(isLong(one)) - Number(isLong(other));
 }
 
 function isLong(value: unknown): boolean {

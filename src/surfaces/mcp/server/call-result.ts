@@ -1,12 +1,58 @@
 import { isUtf8 } from 'node:buffer';
-import type { CallToolResult, ContentBlock, Server } from '@modelcontextprotocol/server';
+import type { CallToolResult, ContentBlock, Tool as McpTool, Server } from '@modelcontextprotocol/server';
 import type { CallRecord } from '../../../core/contract/call.js';
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { type ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import { isPart } from '../../../run/call/result-form.js';
 import { isCutDetails, notesOf, resultText } from '../../../run/call/result-text.js';
-import { promisedOutput, structuredOutput } from './listed-tool.js';
+
+const HINTS = [
+  ['readOnlyHint', 'readOnly'],
+  ['destructiveHint', 'destructive'],
+  ['idempotentHint', 'idempotent'],
+  ['openWorldHint', 'openWorld'],
+] as const;
+
+/**
+ * A tool as `tools/list` returns it; its schemas are the declared objects. On a protected server it also has
+ * `securitySchemes`, which ChatGPT reads. The URI of its MCP App, also under the key of older hosts, does not depend on
+ * the client's capabilities: tool lists must not vary per connection (MCP, tools), and other hosts ignore it.
+ */
+export function listedTool(tool: ToolDefinition, isProtected: boolean): McpTool {
+  const { name, description, parameters, annotations = {}, icons, scopes = [], _meta, ui } = tool;
+  const { title } = annotations;
+  const hints = HINTS.map(([hint, key]) => [hint, annotations[key]] as const);
+  const shown = withoutUndefined({ title, ...Object.fromEntries(hints) });
+  const app = ui && { ui: { ...Object(_meta?.ui), resourceUri: ui.uri }, 'ui/resourceUri': ui.uri };
+  const scheme = tool.public ? { type: 'noauth' } : { type: 'oauth2', scopes };
+  const security = isProtected ? { securitySchemes: [scheme] } : undefined;
+  return withoutUndefined<McpTool>({
+    name,
+    title,
+    description: description || undefined,
+    // Clients refuse a whole list if the root schema of one tool is not an object.
+    inputSchema: (parameters.type === undefined
+      ? { type: 'object', ...parameters }
+      : parameters) as McpTool['inputSchema'],
+    outputSchema: promisedOutput(tool) as McpTool['outputSchema'],
+    annotations: Object.keys(shown).length === 0 ? undefined : shown,
+    icons: icons as McpTool['icons'],
+    ...security,
+    _meta: (_meta ?? app ?? security) && { ..._meta, ...app, ...security },
+  });
+}
+
+/** A tool's declared output. Inferred outputs are left out: clients fail a call whose result does not match. */
+function promisedOutput({ output, isOutputInferred }: ToolDefinition): JsonSchema | undefined {
+  return isOutputInferred ? undefined : output;
+}
+
+/** The schema of a tool's `structuredContent`: its declared output, and for an MCP App also an inferred output. */
+export function structuredOutput(tool: ToolDefinition): JsonSchema | undefined {
+  return tool.ui === undefined ? promisedOutput(tool) : tool.output;
+}
 
 /** The result of a call in the form of the client's protocol version. */
 export function sentResult(

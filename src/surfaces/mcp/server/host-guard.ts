@@ -11,8 +11,6 @@ interface AllowedNames {
   readonly allowedOrigins?: readonly string[] | 'any';
 }
 
-export type RequestGuard = (request: Request) => Response | undefined;
-
 /** Limits memory: clients may send any number of invented names. */
 const MAX_REPORTED = 100;
 
@@ -20,7 +18,10 @@ const MAX_REPORTED = 100;
  * Refuses requests with an unknown host or origin. This prevents DNS rebinding, in which a page's host name resolves to
  * this machine. Each name is reported once, with the option that allows it.
  */
-export function createGuard(options: AllowedNames, onError: (error: unknown) => void): RequestGuard {
+export function createGuard(
+  options: AllowedNames,
+  onError: (error: unknown) => void,
+): (request: Request) => Response | undefined {
   const { allowedHosts: given = localhostAllowedHostnames(), allowedOrigins, oauth } = options;
   const allowedHosts = given === 'any' || !oauth ? given : [...given, new URL(oauth.resource).host];
   const hosts = namesOf(allowedHosts, 'allowedHosts');

@@ -1,7 +1,7 @@
 import { OAuthError } from '@modelcontextprotocol/server';
 import { InvalidOptionsError } from '../../../core/errors/author-fault.js';
-import { type Fields, isRecord } from '../../../core/kernel/json.js';
-import { grantOf, type VerifiedToken, type VerifyToken } from './settings.js';
+import { isRecord } from '../../../core/kernel/json.js';
+import { grantOf, type VerifyToken } from './settings.js';
 
 /** Without HS256 and the like: a published key must not be usable as a shared secret (RFC 8725, section 3.1). */
 const ALGORITHMS = ['RS', 'PS', 'ES'].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
@@ -55,7 +55,8 @@ export function jwks(source: string | URL | KeySet): VerifyToken {
         requiredClaims: ['exp'],
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
       });
-      return authInfoOf(token, payload);
+      const { scope, scp, exp } = payload;
+      return { token, ...grantOf(payload, scope ?? scp), expiresAt: Number(exp), extra: { ...payload } };
     } catch (error) {
       if (!(error instanceof jose.errors.JOSEError) || KEYS_UNAVAILABLE.has(error.code)) throw error;
       throw new OAuthError('invalid_token', error.message);
@@ -74,14 +75,4 @@ async function loadVerifier(source: string | URL | KeySet) {
     ? jose.createLocalJWKSet({ keys: [...source.keys] })
     : jose.createRemoteJWKSet(new URL(source));
   return { jose, keys };
-}
-
-function authInfoOf(token: string, claims: Fields): VerifiedToken {
-  const { scope, scp, exp } = claims;
-  return {
-    token,
-    ...grantOf(claims, scope ?? scp),
-    expiresAt: Number(exp),
-    extra: { ...claims },
-  };
 }

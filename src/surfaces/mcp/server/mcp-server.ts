@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { finished, PassThrough } from 'node:stream';
+import type { UnderlyingSource } from 'node:stream/web';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   type AuthInfo,
@@ -17,7 +18,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
-import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
+import { checkArguments } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import { type NodeRequest, respond, toRequest } from '../../../core/kernel/node-http.js';
@@ -26,15 +27,13 @@ import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from '../sealed-state.js';
-import { allAppFaults } from './apps.js';
 import { ANSWER_MS } from './ask-client.js';
-import { Deliveries, watchResponse } from './deliveries.js';
-import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
+import { createGuard, refuseRequest } from './host-guard.js';
 import { Notifications, subscriptionOf } from './notifications.js';
 import { ProtectedResource } from './oauth.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
 import {
-  checkServerOptions,
+  checkServer,
   type McpConnection,
   type McpRequestInfo,
   type McpServerOptions,
@@ -43,7 +42,6 @@ import {
 } from './options.js';
 import { principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
-import { servedFaults } from './served-faults.js';
 import type { McpSessionOptions } from './settings.js';
 import { Tasks } from './tasks.js';
 import { ToolLists } from './tool-lists.js';
@@ -249,7 +247,13 @@ class HttpSession {
         this.#missedAt = undefined;
         this.#collected?.resolve();
       }
-      this.#rest();
+      this.#open -= 1;
+      this.#silentSince = performance.now();
+      if (this.#open > 0 || this.#isOver) return;
+      clearTimeout(this.#idle);
+      this.#idle = setTimeout(() => this.close(), Math.min(this.#parts.idleMs, MAX_TIMER_MS));
+      // Sessions do not keep the process alive.
+      this.#idle.unref();
     };
     try {
       const response = await this.#transport.handleRequest(request, options);
@@ -266,16 +270,6 @@ class HttpSession {
 
   close(): Promise<void> {
     return this.#parts.server.close();
-  }
-
-  #rest(): void {
-    this.#open -= 1;
-    this.#silentSince = performance.now();
-    if (this.#open > 0 || this.#isOver) return;
-    clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => this.close(), Math.min(this.#parts.idleMs, MAX_TIMER_MS));
-    // Sessions do not keep the process alive.
-    this.#idle.unref();
   }
 }
 
@@ -350,9 +344,7 @@ export class EventLog implements EventStore {
  * ```
  */
 export function createMcpServer(registry: ToolRegistry, options: McpServerOptions = {}): McpToolServer {
-  checkServerOptions(registry, options);
-  const faults = [...servedFaults(registry), ...allAppFaults(registry)];
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
+  checkServer(registry, options);
   return new RegistryServer(registry, options);
 }
 
@@ -367,7 +359,7 @@ const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SD
 class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
-  readonly #guard: RequestGuard;
+  readonly #guard: ReturnType<typeof createGuard>;
   readonly #served: ServedTools;
   readonly #tasks: Tasks | undefined;
   readonly #modern: McpHttpHandler;
@@ -530,8 +522,11 @@ class RegistryServer implements McpToolServer {
     this.#unfollow();
     const connections = Array.from(this.#connections, (connection) => connection.close());
     const tasks = inClosingTime(async () => this.#tasks?.close());
+    const endRequests = () => Promise.all(Array.from(this.#open, (open) => open.end()));
     await inClosingTime(
-      () => this.#endRequests(),
+      () => Promise.all([endRequests(), this.#requests.none()]),
+      // The last HTTP requests to be read may contain further ones.
+      endRequests,
       () => this.#sessions.collected(),
       async () => {
         this.#isOver = true;
@@ -542,21 +537,18 @@ class RegistryServer implements McpToolServer {
     await Promise.all([...connections, tasks]);
   }
 
-  /** Ends requests twice: the last HTTP requests to be read may contain further ones. */
-  async #endRequests(): Promise<void> {
-    const end = () => Promise.all(Array.from(this.#open, (open) => open.end()));
-    await Promise.all([end(), this.#requests.none()]);
-    await end();
-  }
-
   async #serve(request: Request, given: McpRequestInfo): Promise<Response> {
-    const authInfo = this.#served.resource
-      ? await this.#served.resource.authenticate(request, given.authInfo)
+    const { resource } = this.#served;
+    const authInfo = resource
+      ? await resource.authenticate(request, given.authInfo)
       : (given.authInfo ?? (given.authInfo === null ? refuseRequest(401, 'Unauthorized') : undefined));
     if (authInfo instanceof Response) return authInfo;
     const parsedBody = given.parsedBody ?? (await this.#readBody(request));
     if (parsedBody instanceof Response) return parsedBody;
-    const refusal = await this.#refusalOf(parsedBody, authInfo);
+    const messages = Array.isArray(parsedBody) ? parsedBody : [parsedBody];
+    const ofTasks =
+      resource && (await this.#tasks?.toolsOf(request, messages, principalOf(this.#options, authInfo)));
+    const refusal = resource?.authorize(messages, authInfo, ofTasks);
     if (refusal !== undefined) return refusal;
     const info = { ...(authInfo && { authInfo }), ...(parsedBody !== undefined && { parsedBody }) };
     const isSession = await this.#belongsToSession(request, info);
@@ -566,14 +558,6 @@ class RegistryServer implements McpToolServer {
       return this.#listen(parsedBody, request, info);
     const response = await this.#modern.fetch(request, info);
     return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
-  }
-
-  async #refusalOf(body: unknown, authInfo: AuthInfo | undefined): Promise<Response | undefined> {
-    const { resource } = this.#served;
-    if (resource === undefined) return undefined;
-    const messages = Array.isArray(body) ? body : [body];
-    const ofTasks = await this.#tasks?.toolsOf(messages, principalOf(this.#options, authInfo));
-    return resource.authorize(messages, authInfo, ofTasks);
   }
 
   /** Opens the stream of a 2026-07-28 client. */
@@ -678,5 +662,148 @@ async function inClosingTime(...steps: readonly (() => Promise<unknown>)[]): Pro
     for (const step of steps) await Promise.race([step(), limit]);
   } finally {
     isDone.abort();
+  }
+}
+
+interface ResponseWatcher {
+  /** Counts the response while it is read, and its bytes until they are read. */
+  readonly deliveries: Deliveries;
+  /** Called once, when nothing more will be written to the body. */
+  readonly onEnd?: () => void;
+  /** Sent before the body. */
+  readonly first?: Uint8Array | undefined;
+  /** Aborted when the client has left; adapters may notice this only with the next chunk. */
+  readonly signal: AbortSignal;
+}
+
+/** Chunk size, so that an adapter never buffers a large unread message. */
+const CHUNK_BYTES = 64 * 1024;
+
+function watchResponse(response: Response, watcher: ResponseWatcher): Response {
+  if (response.body === null) {
+    watcher.onEnd?.();
+    return response;
+  }
+  const { status, statusText, headers } = response;
+  // Nothing is buffered ahead, so that an unread response is never waited for.
+  const body = new ReadableStream(new WatchedBody(response.body, watcher), { highWaterMark: 0 });
+  return new Response(body, { status, statusText, headers });
+}
+
+/** Reads the source immediately, so that the number of unread bytes is known. */
+class WatchedBody implements UnderlyingSource<Uint8Array> {
+  /** Bytes that were written but not read. */
+  unread = 0;
+  /** When the client last read, or had nothing to read. */
+  readAt = 0;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #watcher: ResponseWatcher;
+  readonly #queue: Uint8Array[] = [];
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #wake: (() => void) | undefined;
+  #isOver = false;
+  /** Set once the source has ended or failed. */
+  #ending: { readonly error?: unknown } | undefined;
+
+  constructor(body: ReadableStream<Uint8Array>, watcher: ResponseWatcher) {
+    this.#reader = body.getReader();
+    this.#watcher = watcher;
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    const { first, signal } = this.#watcher;
+    if (first !== undefined) controller.enqueue(first);
+    // Cancelling also ends a pending read, and with it the body.
+    const leave = (): void => void this.cancel(signal.reason).catch(() => {});
+    if (signal.aborted) leave();
+    signal.addEventListener('abort', leave, { once: true });
+    void this.#take();
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (!this.#isOver) this.#watcher.deliveries.begin(this);
+    while (this.#queue.length === 0 && this.#ending === undefined)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    const chunk = this.#queue.shift();
+    if (chunk !== undefined) {
+      if (chunk.length > CHUNK_BYTES) this.#queue.unshift(chunk.subarray(CHUNK_BYTES));
+      const part = chunk.length > CHUNK_BYTES ? chunk.slice(0, CHUNK_BYTES) : chunk;
+      this.readAt = performance.now();
+      this.#watcher.deliveries.change(this, -part.length);
+      return controller.enqueue(part);
+    }
+    this.#end();
+    if (this.#ending !== undefined && 'error' in this.#ending) return controller.error(this.#ending.error);
+    controller.close();
+  }
+
+  async cancel(reason?: unknown): Promise<void> {
+    this.#end();
+    await this.#reader.cancel(reason);
+  }
+
+  /** Ends the response because its client does not read it and memory is needed. */
+  drop(): void {
+    const error = new Error('The response was ended: its client has not read it');
+    this.#controller?.error(error);
+    this.cancel(error).catch(() => {});
+  }
+
+  async #take(): Promise<void> {
+    try {
+      for (;;) {
+        const { done, value } = await this.#reader.read();
+        if (done || this.#isOver) break;
+        this.#queue.push(value);
+        if (this.unread === 0) this.readAt = performance.now();
+        this.#watcher.deliveries.change(this, value.length);
+        this.#wake?.();
+      }
+      this.#ending = {};
+    } catch (error) {
+      this.#ending = { error };
+    }
+    this.#watcher.onEnd?.();
+    this.#wake?.();
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#queue.length = 0;
+    this.#ending ??= {};
+    this.#wake?.();
+    this.#watcher.deliveries.change(this, -this.unread);
+    this.#watcher.deliveries.end(this);
+  }
+}
+
+/**
+ * The responses that are being read, with their unread bytes. If there are too many, the responses that have not been
+ * read for the longest time are ended; a single response may have any size.
+ */
+class Deliveries extends Pending<object> {
+  readonly #max: number;
+  readonly #unread = new Set<WatchedBody>();
+  #total = 0;
+
+  constructor(max: number) {
+    super();
+    this.#max = max;
+  }
+
+  /** Adds written bytes of a body, or subtracts read ones. */
+  change(body: WatchedBody, bytes: number): void {
+    body.unread += bytes;
+    this.#total += bytes;
+    if (body.unread > 0) this.#unread.add(body);
+    else this.#unread.delete(body);
+    while (this.#total > this.#max && this.#unread.size > 1)
+      Array.from(this.#unread)
+        .reduce((stalled, other) => (other.readAt < stalled.readAt ? other : stalled))
+        .drop();
   }
 }

@@ -93,27 +93,20 @@ export class Notifications implements ServerEventBus {
 
   async #notify(receiver: Receiver, change: ServerEvent): Promise<void> {
     const caller = receiver.caller();
-    if (!(await this.#isTokenAccepted(caller))) receiver.endStream();
-    if (!(await this.#mayReceive(caller, change))) return;
+    const { headers, authInfo } = caller;
+    const { resource } = this.#served;
+    const { expiresAt = Number.POSITIVE_INFINITY } = authInfo ?? {};
+    const isExpired = expiresAt * 1_000 <= Date.now();
+    if (isExpired || (headers && (await resource?.authenticate({ headers }, authInfo)) instanceof Response))
+      receiver.endStream();
+    if (change.kind === 'resource_updated') {
+      const { uri } = change;
+      const request = { method: 'resources/subscribe', params: { uri } };
+      if (headers && resource?.authorize([request], authInfo) !== undefined) return;
+      if ((await this.hidden(caller, [uri])) !== undefined) return;
+    }
     // It may have left meanwhile.
     if (this.#last.has(receiver)) await receiver.send(change);
-  }
-
-  async #isTokenAccepted({ headers, authInfo }: McpCaller): Promise<boolean> {
-    const { expiresAt = Number.POSITIVE_INFINITY } = authInfo ?? {};
-    if (expiresAt * 1_000 <= Date.now()) return false;
-    if (headers === undefined) return true;
-    return !((await this.#served.resource?.authenticate({ headers }, authInfo)) instanceof Response);
-  }
-
-  async #mayReceive(caller: McpCaller, change: ServerEvent): Promise<boolean> {
-    if (change.kind !== 'resource_updated') return true;
-    const { uri } = change;
-    const request = { method: 'resources/subscribe', params: { uri } };
-    const isRefused =
-      caller.headers !== undefined &&
-      this.#served.resource?.authorize([request], caller.authInfo) !== undefined;
-    return !isRefused && (await this.hidden(caller, [uri])) === undefined;
   }
 }
 

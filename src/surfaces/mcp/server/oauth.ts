@@ -5,49 +5,11 @@ import {
 } from '@modelcontextprotocol/server';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { type Fields, isRecord } from '../../../core/kernel/json.js';
-import {
-  either,
-  FILLED_TEXT,
-  FUNCTION,
-  listOf,
-  type OptionRule,
-  objectOf,
-  oneOf,
-  protecting,
-  required,
-} from '../../../core/kernel/options.js';
 import { missingScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { refuseRequest } from './host-guard.js';
 import { namedByUri, servedAs, subscribedUris } from './resource-uris.js';
-import type { ExpectedToken, McpOAuthOptions } from './settings.js';
-
-const URL_TEXT: OptionRule = {
-  accepts: (value) => typeof value === 'string' && /^https?:\/\/[^?#]+$/.test(value) && URL.canParse(value),
-  fix: "a URL without query: 'https://api.example.org/mcp'",
-};
-
-const SOME_AUDIENCES = listOf(FILLED_TEXT, "['https://api.example.org/mcp']");
-/** No token has an audience of an empty list. */
-const AUDIENCES: OptionRule = {
-  ...SOME_AUDIENCES,
-  accepts: (value) => SOME_AUDIENCES.accepts(value) && (value as readonly unknown[]).length > 0,
-};
-
-/** Rule of the option `oauth` of `createMcpServer`. */
-export const OAUTH_OPTION = objectOf<McpOAuthOptions>(
-  {
-    resource: protecting(required(URL_TEXT)),
-    issuer: protecting(required(URL_TEXT)),
-    audience: protecting(either(FILLED_TEXT, AUDIENCES)),
-    verify: protecting({ ...FUNCTION, fix: 'jwks(url)' }),
-    unauthorised: oneOf('hide', 'show'),
-  },
-  {
-    fix: "{ resource: 'https://api.example.org/mcp', issuer: 'https://auth.example.org', verify: jwks(url) }",
-    meant: { unauthorized: "unauthorised: 'hide'", jwksUri: 'verify: jwks(url)' },
-  },
-);
+import type { McpOAuthOptions, VerifyToken } from './settings.js';
 
 interface Challenge {
   readonly status: 401 | 403;
@@ -68,7 +30,7 @@ export class ProtectedResource {
   readonly #options: McpOAuthOptions;
   readonly #registry: ToolRegistry;
   readonly #onError: (error: unknown) => void;
-  readonly #expected: ExpectedToken;
+  readonly #expected: Parameters<VerifyToken>[1];
   readonly #metadataUrl: string;
   readonly #metadataPaths: readonly string[];
 
@@ -112,7 +74,11 @@ export class ProtectedResource {
     const header = headers.get('authorization');
     if (given === null || (verify === undefined && given === undefined && header !== null))
       return this.#refuse({ ...this.#signIn(), ...(header !== null && NOT_ACCEPTED) });
-    if (verify === undefined || header === null) return this.#admit(verify === undefined ? given : undefined);
+    if (verify === undefined || header === null) {
+      const authInfo = verify === undefined ? given : undefined;
+      const isRefused = authInfo === undefined && !this.#all().some((definition) => definition.public);
+      return isRefused ? this.#refuse(this.#signIn()) : authInfo;
+    }
     const [, token] = /^Bearer +([^\s,]+)$/i.exec(header) ?? [];
     try {
       if (token === undefined) throw new OAuthError('invalid_token', 'The header is not "Bearer <token>"');
@@ -182,11 +148,6 @@ export class ProtectedResource {
   #all(): readonly ToolDefinition[] {
     const registry = this.#registry;
     return [registry, registry.part('prompt'), registry.part('resource')].flatMap((part) => part.tools());
-  }
-
-  #admit(authInfo: AuthInfo | undefined): AuthInfo | Response | undefined {
-    const isRefused = authInfo === undefined && !this.#all().some((definition) => definition.public);
-    return isRefused ? this.#refuse(this.#signIn()) : authInfo;
   }
 
   /** If tools are hidden, requests all scopes at once: clients cannot know the scopes of hidden tools. */

@@ -64,8 +64,13 @@ export class OpenRequests {
           // Of two requests with the same id, only the later one is watched.
           if (message.method !== SUBSCRIPTION) this.#received.begin(message.id, { http: extra?.request });
         } else if (isAnswer(message)) this.#asked.delete(message.id);
-        else if ('method' in message && message.method === 'notifications/cancelled')
-          this.#cancel((message.params ?? {}) as CancelledNotificationParams);
+        else if ('method' in message && message.method === 'notifications/cancelled') {
+          const { requestId, reason } = (message.params ?? {}) as CancelledNotificationParams;
+          const call = requestId === undefined ? undefined : this.#received.get(requestId)?.call;
+          // A cancelled request gets no response. Its call is aborted after the SDK has noticed this.
+          if (call !== undefined) setImmediate(() => call.abort(reason));
+          if (requestId !== undefined) this.#received.end(requestId);
+        }
         onmessage?.(message, extra);
       };
       transport.onclose = () => {
@@ -93,14 +98,6 @@ export class OpenRequests {
         if (isAnswer(message)) this.#received.end(message.id);
       }
     };
-  }
-
-  /** A cancelled request gets no response. Its call is aborted after the SDK has noticed this. */
-  #cancel({ requestId, reason }: CancelledNotificationParams): void {
-    if (requestId === undefined) return;
-    const call = this.#received.get(requestId)?.call;
-    if (call !== undefined) setImmediate(() => call.abort(reason));
-    this.#received.end(requestId);
   }
 
   /** Most connections close without running calls, and need no error. */

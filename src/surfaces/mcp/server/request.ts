@@ -12,7 +12,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { type CallScope, SCOPE } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
-import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
+import type { Telemetry } from '../../../core/contract/telemetry.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
@@ -29,12 +29,9 @@ export interface ServedTools {
   readonly state: SealedState;
   readonly lists: ToolLists;
   readonly resource: ProtectedResource | undefined;
-  /** Invokers by the tools of a caller. */
-  readonly invokers: WeakMap<ToolRegistry, Map<InvokerKind, Invoker>>;
+  /** Invokers by the tools of a caller, and by what happens to work that a call starts. */
+  readonly invokers: WeakMap<ToolRegistry, Map<string, Invoker>>;
 }
-
-/** What happens to work that a call starts: the call waits for it, reports its end, or becomes a task. */
-export type InvokerKind = 'waiting' | 'reporting' | 'task';
 
 /** A client's request, with what every handler needs. */
 export interface McpRequest {
@@ -139,13 +136,4 @@ export async function prepare<Value>({ served }: McpRequest, work: () => Promise
     served.options.onError?.(error);
     throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request could not be prepared');
   }
-}
-
-/** Telemetry facts about a request. */
-export function arrivalOf({ caller, context }: McpRequest, method: string): McpArrival {
-  const { protocolVersion, sessionId } = caller;
-  const { mcpReq, http } = context;
-  const transport = http === undefined ? undefined : 'tcp';
-  const requestId = String(mcpReq.id);
-  return { method, protocolVersion, sessionId, requestId, transport, carrier: mcpReq._meta };
 }

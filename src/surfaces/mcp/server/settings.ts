@@ -46,7 +46,7 @@ export function grantOf(
 }
 
 /** The issuer and audience that a token must have. */
-export interface ExpectedToken {
+interface ExpectedToken {
   readonly issuer: string;
   readonly audience: readonly string[];
 }

@@ -9,7 +9,7 @@ import type { Answer, CallRecord, Suspension } from '../../../core/contract/call
 import { keepsJobs } from '../../../core/contract/job-store.js';
 import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { CheckpointStore, KeptRun } from '../../../core/contract/run-checkpoint.js';
-import type { RunClaim, RunState, StoredCall, StoredCallRecord } from '../../../core/contract/run-state.js';
+import type { RunClaim, RunState, StoredCall } from '../../../core/contract/run-state.js';
 import type { AsyncCallback, ToolDefinition } from '../../../core/contract/tool.js';
 import type { ToolResult } from '../../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
@@ -72,7 +72,9 @@ type CallState =
 
 /** The state of a run with one call. */
 function newState({ principal, scope, tool, wanted }: TaskCall, call: CallState): RunState {
-  const runId = newTaskId(principal);
+  // An id that cannot be guessed, with a digest that binds it to its caller.
+  const random = randomBytes(RANDOM_BYTES).toString('base64url');
+  const runId = `task_${random}_${bindingOf(random, principal)}`;
   const owner = ownerOf(scope);
   const sent = { id: CALL_ID, name: tool.name, arguments: copyOfJson(wanted.arguments) as JsonObject };
   const open = { content: '', calls: [{ ...sent, ...call } as StoredCall] };
@@ -107,6 +109,8 @@ export class Tasks {
   readonly #running = new Map<string, RunningTask>();
   readonly #started = new WeakMap<McpCaller, StartedWork>();
   readonly #closed = new AbortController();
+  /** Runs that were read to check the scopes of an HTTP request, for its handler. */
+  readonly #runOf = new WeakMap<Request, KeptRun>();
 
   constructor({ store, leaseMs = DEFAULT_LEASE_MS, required = [] }: McpTaskOptions) {
     this.#store = store;
@@ -213,14 +217,21 @@ export class Tasks {
     claimed.leave();
   }
 
-  /** The tools of the caller's tasks that messages refer to: its token needs their scopes. */
-  async toolsOf(messages: readonly unknown[], principal: string): Promise<readonly string[]> {
+  /** The tools of the caller's tasks that the messages of a request refer to: its token needs their scopes. */
+  async toolsOf(
+    request: Request,
+    messages: readonly unknown[],
+    principal: string,
+  ): Promise<readonly string[]> {
     const ids = messages.map((message) => {
       const { method, params } = isRecord(message) ? message : {};
       return Object.hasOwn(TASK_METHODS, String(method)) && isRecord(params) ? params.taskId : undefined;
     });
-    const runs = ids.map((id) => (belongsTo(id, principal) ? this.#store.read(id) : undefined));
-    return (await Promise.all(runs)).flatMap((run) => run?.state.tools ?? []);
+    const read = ids.map((id) => (belongsTo(id, principal) ? this.#store.read(id) : undefined));
+    const runs = (await Promise.all(read)).filter((run) => run !== undefined);
+    const [only, ...others] = runs;
+    if (only !== undefined && others.length === 0) this.#runOf.set(request, only);
+    return runs.flatMap(({ state }) => state.tools ?? []);
   }
 
   /** Handles a method of tasks. Errors of the store are reported, but not sent to the client. */
@@ -280,15 +291,21 @@ export class Tasks {
     const reason = 'the client has cancelled the task';
     await cancelRun({ store: this.#store, runId, reason });
     this.#running.get(runId)?.cancelled.abort(new DOMException(reason, 'AbortError'));
-    const job = jobOf(run);
-    if (job !== undefined) await tools.jobs?.cancel(job.taskId, reason, job.name);
+    const [record] = foldRun(run).toolCalls;
+    if (record?.taskId !== undefined) await tools.jobs?.cancel(record.taskId, reason, record.name);
   }
 
   /** The task of a caller; for others it does not exist. */
   async #find(request: McpRequest, taskId: unknown): Promise<FoundTask> {
     if (!supportsTasks(request.caller)) throw lacksTasks();
     const rights = await rightsOf(request);
-    const run = belongsTo(taskId, rights.principal) ? await this.#store.read(taskId) : undefined;
+    const http = request.context.http?.req;
+    const known = http && this.#runOf.get(http);
+    // Whoever asks again needs what has changed meanwhile.
+    if (http !== undefined) this.#runOf.delete(http);
+    let run: KeptRun | undefined;
+    if (belongsTo(taskId, rights.principal))
+      run = known?.runId === taskId ? known : await this.#store.read(taskId);
     if (run === undefined || !isSameOwner(run.state.owner, rights.scope.owner))
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Task not found');
     return { ...request, ...rights, run };
@@ -373,31 +390,18 @@ export class Tasks {
       const message = end?.error?.message ?? 'The task has ended without a result';
       return { ...task, status: 'failed', error: { code: ProtocolErrorCode.InternalError, message } };
     }
-    const settled = await this.#withJobResult(record);
-    if (settled === undefined) return { ...task, status: 'working' };
-    const tool = tools.offered(record.name);
-    const result = sentResult(server, restoredRecord(settled), tool);
+    const isJob = record.taskId !== undefined && keepsJobs(this.#store);
+    const job = isJob ? await this.#store.jobs.job(record.taskId) : undefined;
+    if (job !== undefined && job.result === undefined) return { ...task, status: 'working' };
+    const settled = restoredRecord(job?.result === undefined ? record : { ...record, result: job.result });
+    const result = sentResult(server, settled, tools.offered(record.name));
     return { ...task, status: 'completed', result };
-  }
-
-  /** The record with the result of its job; `undefined` if the job has none yet. */
-  async #withJobResult(record: StoredCallRecord): Promise<StoredCallRecord | undefined> {
-    const { taskId } = record;
-    if (taskId === undefined || !keepsJobs(this.#store)) return record;
-    const job = await this.#store.jobs.job(taskId);
-    if (job === undefined) return record;
-    return job.result && { ...record, result: job.result };
   }
 }
 
 /** Another process works on the run, or has ended it. */
 function isClaimedElsewhere(error: unknown): boolean {
   return ToolwrightError.is(error) && ['RunClaimed', 'RunNotFound'].includes(error.name);
-}
-
-function jobOf(run: KeptRun): { readonly taskId: string; readonly name: string } | undefined {
-  const [record] = foldRun(run).toolCalls;
-  return record?.taskId === undefined ? undefined : { taskId: record.taskId, name: record.name };
 }
 
 function supportsTasks({ capabilities, protocolVersion }: McpCaller): boolean {
@@ -414,12 +418,6 @@ function lacksTasks(): MissingRequiredClientCapabilityError {
 const RANDOM_BYTES = 18;
 const RANDOM_LENGTH = (RANDOM_BYTES * 4) / 3;
 const TASK_ID = new RegExp(`^task_([\\w-]{${RANDOM_LENGTH}})_([\\w-]{22})$`);
-
-/** An id that cannot be guessed, with a digest that binds it to its caller. */
-function newTaskId(principal: string): string {
-  const random = randomBytes(RANDOM_BYTES).toString('base64url');
-  return `task_${random}_${bindingOf(random, principal)}`;
-}
 
 function belongsTo(taskId: unknown, principal: string): taskId is string {
   const [, random, binding] = typeof taskId === 'string' ? (TASK_ID.exec(taskId) ?? []) : [];

@@ -4,7 +4,6 @@ import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { forgetOldest } from '../../../core/kernel/forget-oldest.js';
 import type { NameFilter, ToolRegistry } from '../../../run/call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
-import { appsOf } from './apps.js';
 
 const MARK = 'after:';
 /** Most servers have few groups of callers with the same view. */
@@ -114,7 +113,10 @@ export class ToolLists {
     const positions = new Map(tools.map(({ name }, index) => [name, index]));
     const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
     const titles = described.map(({ title }) => titleText(title)).join('\n') || undefined;
-    const listing = { definitions, tools, positions, titles, apps: appsOf(tools) };
+    const apps = new Map(
+      tools.flatMap(({ ui: app }) => (app === undefined ? [] : [[app.uri, app] as const])),
+    );
+    const listing = { definitions, tools, positions, titles, apps };
     this.#listings.set(registry, listing);
     return listing;
   }
