@@ -18,7 +18,7 @@ import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import type { RecoverOptions } from '../../run/loop/recover-runs.js';
 import type { InspectorOptions } from '../../surfaces/inspector/index.js';
-import type { NestModule } from '../../surfaces/nestjs/open-application.js';
+import type { NestModule } from '../../surfaces/nestjs/application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
 import { type CommandEnvironment, closing, installAdvice, UserFault } from './command.js';
 
@@ -95,7 +95,7 @@ function isNestModule(value: unknown): value is NestModule {
 
 async function startApplication(module: NestModule, name: string): Promise<LoadedModule> {
   try {
-    const { openApplication } = await import('../../surfaces/nestjs/open-application.js');
+    const { openApplication } = await import('../../surfaces/nestjs/application.js');
     const { registry, engine, ...application } = await openApplication(module);
     return { ...application, exports: { registry, ...(engine && { engine }) } };
   } catch (error) {

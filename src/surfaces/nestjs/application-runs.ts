@@ -66,9 +66,12 @@ interface RunsParts {
 
 /** Adds to a run what the application provides: options, request, owner and shutdown. */
 export class ApplicationRuns {
+  /** The runs of the application, which a shutdown waits for. */
+  readonly running: RunningCalls;
   readonly #parts: RunsParts;
 
   constructor(parts: RunsParts) {
+    this.running = parts.running;
     this.#parts = parts;
   }
 
@@ -98,7 +101,11 @@ export class ApplicationRuns {
     const { owner = prepared, ...options } = await this.answering(prepared, run);
     if (owner === prepared || owner.request !== undefined)
       return { config: await this.#limited(config, owner.request), options };
-    return { config: { ...config, tools: this.#offeredBefore(config, run) }, options };
+    // Without a request, visibility cannot be checked: such a run keeps the tools that it was offered.
+    const { registry, visibility } = this.#parts;
+    const all = config.tools instanceof ToolRegistry ? config.tools : registry;
+    const tools = visibility.isLimited ? all.view({ allow: run?.tools ?? [] }) : config.tools;
+    return { config: { ...config, tools }, options };
   }
 
   /**
@@ -142,18 +149,14 @@ export class ApplicationRuns {
 
   /** The run of a state with an authentic owner; `undefined` for other states, which the loop itself refuses. */
   certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
-    if (!this.#knowsOwners) return undefined;
+    if (this.#parts.options.owner === undefined) return undefined;
     const run = validateState(state, stateSecret).state;
     return isSignedWith(run, stateSecret) ? run : undefined;
   }
 
   /** A stored run; loaded only if runs have owners. */
   async stored(runId: string, store: RunStore): Promise<RunState | undefined> {
-    return this.#knowsOwners ? store.load(runId) : undefined;
-  }
-
-  get #knowsOwners(): boolean {
-    return this.#parts.options.owner !== undefined;
+    return this.#parts.options.owner === undefined ? undefined : store.load(runId);
   }
 
   /** A scope with the container, data and owner of the given request, or of the one whose handler is running. */
@@ -197,15 +200,6 @@ export class ApplicationRuns {
     if (store !== undefined) return store;
     const hasModel = provider !== undefined && model !== undefined;
     throw new ToolDeclarationError(hasModel ? [NO_STORE] : [NO_MODEL, NO_STORE]);
-  }
-
-  /** Aborted when a shutdown leaves stored runs to other processes. */
-  get leaving(): AbortSignal {
-    return this.#parts.running.leaving;
-  }
-
-  track<Value>(running: Promise<Value>): Promise<Value> {
-    return this.#parts.running.track(running);
   }
 
   /**
@@ -267,13 +261,6 @@ export class ApplicationRuns {
     const tools = config.tools instanceof ToolRegistry ? config.tools : registry;
     const deny = await visibility.hidden(request, tools);
     return deny.length === 0 ? config : { ...config, tools: tools.view({ deny }) };
-  }
-
-  /** Without a request, visibility cannot be checked: such a run keeps the tools that it was offered. */
-  #offeredBefore({ tools }: ToolLoopConfig, run: OwnedRun | undefined): ToolLoopConfig['tools'] {
-    const { registry, visibility } = this.#parts;
-    if (!visibility.isLimited) return tools;
-    return (tools instanceof ToolRegistry ? tools : registry).view({ allow: run?.tools ?? [] });
   }
 
   #config(own: RunConfig): ToolLoopConfig {

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
+import type { DynamicModule, Type } from '@nestjs/common';
 import { Inject } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, ModuleRef, ModulesContainer, NestFactory } from '@nestjs/core';
 import type { PolicyDecision, PolicyRequest } from '../../core/contract/call.js';
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { Job, JobEngine } from '../../core/contract/job-engine.js';
@@ -90,17 +91,8 @@ import {
   ToolVisibility,
 } from './pipeline.js';
 
+/** Set while an application is started for a command, and must not take work by itself. */
 const heldBack = new AsyncLocalStorage<true>();
-
-/** Whether the application is started for a command, and must not take work by itself. */
-function isHeldBack(): boolean {
-  return heldBack.getStore() === true;
-}
-
-/** Starts an application that does not take work by itself. */
-export function holdingBack<Value>(start: () => Value): Value {
-  return heldBack.run(true, start);
-}
 
 /** What the work of an application, its chats and its inspector share. */
 interface SharedParts {
@@ -148,7 +140,7 @@ export class ApplicationFleet {
 
   /** Starts working if the options request it. */
   begin(): void {
-    if (this.#parts.options.worker === true && !isHeldBack()) this.work();
+    if (this.#parts.options.worker === true && !heldBack.getStore()) this.work();
   }
 
   /**
@@ -156,7 +148,7 @@ export class ApplicationFleet {
    * what it does of these. `logger` is used if the application has no logger.
    */
   work(logger?: Logger): readonly string[] {
-    const { options, registry, runs } = this.#parts;
+    const { options, registry, runs, running } = this.#parts;
     const { store, engine, worker, leaseMs, logger: own } = options;
     this.#logger = own ?? logger ?? this.#logger;
     const works: string[] = [];
@@ -178,7 +170,7 @@ export class ApplicationFleet {
     if (CHECKPOINT_STORE.accepts(store)) {
       this.#stopRecovery ??= recoverPeriodically({
         store: store as CheckpointStore,
-        left: runs.leaving,
+        left: running.leaving,
         logger: this.#logger,
         leaseMs,
         ...this.recovery,
@@ -342,7 +334,7 @@ class ApplicationInspector {
   /** Starts the inspector unless it is forbidden: the same module runs in production. */
   async begin(): Promise<void> {
     const { inspector, logger = nestLogger() } = this.#parts.options;
-    if (inspector === undefined || inspector === false || isHeldBack()) return;
+    if (inspector === undefined || inspector === false || heldBack.getStore()) return;
     const { port, host, ...settings } = inspector === true ? {} : inspector;
     if (!mayInspect(settings)) {
       const place = process.env.NODE_ENV || 'not set';
@@ -706,14 +698,11 @@ class ApplicationToolTable extends WritableToolTable {
   }
 }
 
-/** Replaces a tool's own `execute`. */
-type Execute = ToolDefinition['execute'];
-
 /**
  * A tool with another `execute`. Custom tools may have private state, so all other properties are read from the
  * original object.
  */
-function withExecute(tool: ToolDefinition, execute: Execute): ToolDefinition {
+function withExecute(tool: ToolDefinition, execute: ToolDefinition['execute']): ToolDefinition {
   // The proxy's target is empty: with a frozen target, `execute` could not be replaced.
   return new Proxy({} as ToolDefinition, {
     get(_target, key) {
@@ -730,4 +719,46 @@ function withExecute(tool: ToolDefinition, execute: Execute): ToolDefinition {
       return own && { ...own, configurable: true };
     },
   });
+}
+
+/** The root module of an application. */
+export type NestModule = Type | DynamicModule;
+
+/** The tools of a running application. */
+interface OpenApplication {
+  readonly registry: ToolRegistry;
+  readonly engine: JobEngine | undefined;
+  /** Inspector options for it. */
+  readonly inspection: InspectorOptions;
+  /**
+   * Takes turns of conversations, runs jobs and recovers runs until it is closed; returns which of these its store
+   * allows. `logger` is used if the application has no logger.
+   */
+  work(logger: Logger): readonly string[];
+  /** The config and scope of runs without a holder. */
+  readonly recovery: ApplicationFleet['recovery'];
+  close(): Promise<void>;
+}
+
+/** Starts a module's application without a server, for its tools or its work. Only errors are logged. */
+export async function openApplication(module: NestModule): Promise<OpenApplication> {
+  const application = await heldBack.run(true, () =>
+    NestFactory.createApplicationContext(module, { logger: ['error', 'fatal'], abortOnError: false }),
+  );
+  try {
+    const { tools, fleet, inspector } = application.get(Application, { strict: false });
+    return {
+      registry: tools.registry,
+      engine: fleet.engine,
+      inspection: inspector.inspection(),
+      recovery: fleet.recovery,
+      work: (logger) => fleet.work(logger),
+      close: () => application.close(),
+    };
+  } catch {
+    await application.close();
+    throw new Error(
+      'it has no tools; imports: [ToolwrightModule.forRoot()] makes a registry of its providers’',
+    );
+  }
 }

@@ -22,7 +22,7 @@ import { isObject } from '../../core/kernel/json.js';
 import { withMethods } from '../../core/kernel/options.js';
 import { CallContext } from '../../run/call/context.js';
 import type { TaskQueue } from '../../run/call/task-queue.js';
-import { contextWithin, hasContextId, type InstanceWrapper, keepContextId } from './nest-internals.js';
+import { contextWithin, type InstanceWrapper, REQUEST_CONTEXT_ID } from './nest-internals.js';
 
 /** Types of `ExecutionContext.getType()` in applications with tools: `context.getType<ToolContextType>()`. */
 export type ToolContextType = ContextType | 'tool';
@@ -240,8 +240,9 @@ export class RequestContexts {
   /** Like Nest's router, so that later code gets the same context for the request. */
   #contextIdIn(request: object): ContextId {
     const contextId = ContextIdFactory.getByRequest(request);
-    if (hasContextId(request)) return contextId;
-    if (Object.isExtensible(request)) keepContextId(request, contextId);
+    if (REQUEST_CONTEXT_ID in request) return contextId;
+    if (Object.isExtensible(request))
+      Object.defineProperty(request, REQUEST_CONTEXT_ID, { value: contextId });
     else this.#unmarkable.set(request, contextId);
     const { payload } = contextId;
     let withPayload = request;

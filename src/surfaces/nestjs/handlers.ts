@@ -11,7 +11,6 @@ import {
   type ParameterRecord,
   toolMethods,
 } from '../../core/metadata/class-record.js';
-import type { ArgumentBinding } from '../../tools/discovery/bind-parameters.js';
 import { boundMethodOf } from '../../tools/discovery/bound-method.js';
 import { type PlannedTool, planToolset } from '../../tools/discovery/plan-toolset.js';
 import {
@@ -67,9 +66,15 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
   const { class: toolClass, key, bindings, call } = planned;
   // If a class decorator returns a proxy, the prototype's constructor is the inner class, which lacks metadata.
   const declared: object = Object.create(toolClass.prototype, { constructor: { value: toolClass } });
-  const metadata = bindings.map((binding, index) =>
-    metadataOf(binding, designType(declared, key, index), parameters.get(index)),
-  );
+  // The type `custom` makes `ValidationPipe` skip the value, which is validated already.
+  const metadata = bindings.map((binding, index): ArgumentMetadata | undefined => {
+    const metatype = Reflect.getMetadata('design:paramtypes', declared, key)?.[index];
+    const decorated = parameters.get(index);
+    if (decorated?.source === 'call') return { type: 'custom', metatype, data: decorated.data as string };
+    if (binding.from === 'context' || binding.from === 'signal') return undefined;
+    const data = binding.from === 'arguments' ? undefined : binding.name;
+    return { type: 'custom', metatype, data: data as string };
+  });
   // Returns the positional arguments instead of calling the method.
   const listed = call({ [key]: (...values: unknown[]) => values });
   return {
@@ -96,28 +101,6 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
   };
 }
 
-/**
- * Metadata of a parameter for pipes. The type `custom` makes `ValidationPipe` skip the value, which is validated
- * already.
- */
-function metadataOf(
-  binding: ArgumentBinding,
-  type: unknown,
-  decorated: DecoratedParameter | undefined,
-): ArgumentMetadata | undefined {
-  if (decorated?.source === 'call') return metadata(type, decorated.data);
-  if (binding.from === 'context' || binding.from === 'signal') return undefined;
-  return metadata(type, binding.from === 'arguments' ? undefined : binding.name);
-}
-
-function metadata(metatype: unknown, data: unknown): ArgumentMetadata {
-  return { type: 'custom', metatype: metatype as ArgumentMetadata['metatype'], data: data as string };
-}
-
-function designType(declared: object, key: string | symbol, index: number): unknown {
-  return Reflect.getMetadata('design:paramtypes', declared, key)?.[index];
-}
-
 /** The host of tools that no provider has; `getClass()` returns it in their calls. */
 @Injectable()
 export class RegisteredTools {}
@@ -127,8 +110,18 @@ export class RegisteredTools {}
  * for a tool of `discoverTools`, those on its class and method apply.
  */
 export function registeredTarget(tool: ToolDefinition, host: ToolHost): CallTarget {
+  const bound = boundMethodOf(tool);
+  const method = bound && toolMethods(bound.class).find(({ record }) => record.key === bound.key);
+  const isPlain = Object.getPrototypeOf(tool) === Object.prototype || tool.constructor === undefined;
+  let declared: object = isPlain ? host.wrapper.instance : tool;
+  let handler = tool.execute as HandlerFunction;
+  if (bound !== undefined && method !== undefined) {
+    declared = Object.create(bound.class.prototype, { constructor: { value: bound.class } });
+    handler = declaredMethod(bound.class, method);
+  }
   return {
-    ...handlerOf(tool, host),
+    declared,
+    handler,
     parameterPipes: [],
     ...host,
     isUndecorated: true,
@@ -136,17 +129,6 @@ export function registeredTarget(tool: ToolDefinition, host: ToolHost): CallTarg
     parameterAt: (index) => (index === 0 ? { metadata: { type: 'custom' } } : {}),
     invoke: (_host, [args, context]) => Reflect.apply(tool.execute, tool, [args, context]),
   };
-}
-
-function handlerOf(tool: ToolDefinition, host: ToolHost): Pick<CallTarget, 'declared' | 'handler'> {
-  const bound = boundMethodOf(tool);
-  const method = bound && toolMethods(bound.class).find(({ record }) => record.key === bound.key);
-  if (bound !== undefined && method !== undefined) {
-    const declared: object = Object.create(bound.class.prototype, { constructor: { value: bound.class } });
-    return { declared, handler: declaredMethod(bound.class, method) };
-  }
-  const isPlain = Object.getPrototypeOf(tool) === Object.prototype || tool.constructor === undefined;
-  return { declared: isPlain ? host.wrapper.instance : tool, handler: tool.execute as HandlerFunction };
 }
 
 /**
@@ -273,7 +255,11 @@ function withPipeDefault(
   const isProperty = record === undefined ? isPart : record.role === 'property';
   if (filled === undefined || !isProperty) return records;
   const declared = record?.role === 'property' ? record.options : {};
-  const options: ParamOptions = { required: false, ...offered(filled.value, designType), ...declared };
+  const { value } = filled;
+  // The model is offered a default of the parameter's type that is valid JSON.
+  const isOffered =
+    typeof value === VALUES.get(designType) && (typeof value !== 'number' || Number.isFinite(value));
+  const options: ParamOptions = { required: false, ...(isOffered && { default: value }), ...declared };
   return [{ role: 'property', options }, ...others];
 }
 
@@ -284,9 +270,3 @@ const VALUES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [Number, 'number'],
   [Boolean, 'boolean'],
 ]);
-
-/** The default for the model's schema, if the pipe's value matches the parameter's type and is valid JSON. */
-function offered(value: unknown, designType: unknown): Pick<ParamOptions, 'default'> {
-  const isOfType = typeof value === VALUES.get(designType);
-  return isOfType && (typeof value !== 'number' || Number.isFinite(value)) ? { default: value } : {};
-}

@@ -44,6 +44,8 @@ export {
   type InstanceWrapper,
   InterceptorsConsumer,
   PipesConsumer,
+  /** Where Nest's router stores the injection context of a request. */
+  REQUEST_CONTEXT_ID,
 };
 
 /** Whether there is one instance for all calls. */
@@ -81,16 +83,6 @@ export function hostOf(modules: ModulesContainer, provider: Type): ToolHost {
 /** Nest destroys modules in the order of their distance from the root. */
 export function destroyFirst(modules: ModulesContainer, type: Type): void {
   for (const module of modules.values()) if (module.metatype === type) module.distance = 0;
-}
-
-/** Whether a request has an injection context, where Nest's router stores it. */
-export function hasContextId(request: object): boolean {
-  return REQUEST_CONTEXT_ID in request;
-}
-
-/** Stores the injection context of a request where Nest's router would, so that others use the same. */
-export function keepContextId(request: object, contextId: ContextId): void {
-  Object.defineProperty(request, REQUEST_CONTEXT_ID, { value: contextId });
 }
 
 /** A separate context for one provider, and the outer one for all others. */

@@ -1,5 +1,5 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
-import { type CallScope, SCOPE, SCOPE_RULES } from '../../core/contract/call.js';
+import { type CallScope } from '../../core/contract/call.js';
 import type { Job } from '../../core/contract/job-engine.js';
 import { MODEL, PROVIDER } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
@@ -7,22 +7,18 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContextData } from '../../core/contract/tool-context.js';
 import {
   type AuthorFault,
-  checkOptions,
   type InvalidOption,
   InvalidOptionsError,
   invalidOptions,
   refuseOptions,
-  ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
-import { isObject, isRecord, mapFields } from '../../core/kernel/json.js';
+import { isObject, isRecord } from '../../core/kernel/json.js';
 import {
-  ANY_VALUE,
   BOOLEAN,
   COUNT_LIMIT,
   either,
   FILLED_TEXT,
   FUNCTION,
-  instanceOf,
   JSON_VALUE,
   LIST,
   MILLISECONDS,
@@ -44,7 +40,6 @@ import {
 import {
   type ConversationsConfig,
   type ConversationsOptions,
-  keepsConversations,
 } from '../../run/conversation/conversations-options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
 import { CHAT_RULES, type ChatOptions } from '../chat/create-chat-handler.js';
@@ -198,18 +193,6 @@ const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_
   mcp: 'mcp beside useFactory: forRootAsync({ useFactory, mcp: { path } })',
 });
 
-const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions & { readonly mcp?: object }>(
-  'ToolwrightModule.forRootAsync',
-  {
-    imports: LIST,
-    mcp: RECORD,
-    useFactory: FUNCTION,
-    inject: LIST,
-    useClass: FUNCTION,
-    useExisting: ANY_VALUE,
-  },
-);
-
 /**
  * Validates the options, which may come from JavaScript or a factory.
  *
@@ -221,49 +204,21 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
     const fix = 'useFactory: () => ({ provider, model }), or forRoot({ provider, model })';
     throw new InvalidOptionsError([{ where: OPTIONS.of, option: '', problem, fix }]);
   }
-  const faults = invalidOptions(given, OPTIONS);
-  const { mayAnswer, owner, scopeOf } = given as ToolwrightModuleOptions;
-  const lacks = mayAnswer !== undefined && (owner === undefined || scopeOf === undefined);
-  refuseOptions([...faults, ...(lacks ? [ANSWERS_FOR_NOBODY] : []), ...idleFaults(given)]);
-  return given;
-}
-
-/** Faults of options that need a missing store. */
-function idleFaults(options: ToolwrightModuleOptions): readonly InvalidOption[] {
-  const { worker, checkpoint = 'suspend', leaseMs, store } = options;
-  if (store !== undefined) return [];
-  const needs = [
+  const faults = [...invalidOptions(given, OPTIONS)];
+  const options: ToolwrightModuleOptions = given;
+  const { mayAnswer, owner, scopeOf, worker, checkpoint = 'suspend', leaseMs, store } = options;
+  if (mayAnswer !== undefined && (owner === undefined || scopeOf === undefined))
+    faults.push(ANSWERS_FOR_NOBODY);
+  const needStore = [
     [worker === true, 'worker', 'a worker needs the store in which conversations, jobs and runs are kept'],
     [checkpoint !== 'suspend', 'checkpoint', 'checkpoint stores the steps of runs, and no store is set'],
     [leaseMs !== undefined, 'leaseMs', 'leaseMs is for stored runs and conversations, and no store is set'],
   ] as const;
   const fix = "store: new SqliteRunStore({ path: 'runs.sqlite' })";
-  return needs.flatMap(([isSet, option, problem]) =>
-    isSet ? [{ where: OPTIONS.of, option, problem, fix }] : [],
-  );
-}
-
-/** Faults of the options for the routes of `ToolwrightModule.forChat`: otherwise each of their requests would fail. */
-export function chatFaults(
-  options: ToolwrightModuleOptions,
-  { mayAnswer }: Pick<ToolwrightModuleOptions, 'mayAnswer'>,
-): readonly InvalidOption[] {
-  const { owner, store, provider, model, worker, scopeOf } = options;
-  // With `worker: false`, another process takes the turns.
-  const takesTurns = worker !== false;
-  const fix = "forRoot({ provider, model: 'gpt-5' })";
-  const needs = [
-    [owner === undefined, { ...NO_OWNER, option: 'owner' }],
-    [!keepsConversations(store), { ...NO_CONVERSATIONS, option: 'store' }],
-    [
-      takesTurns && provider === undefined,
-      { option: 'provider', problem: 'the turns of chats need a provider', fix },
-    ],
-    [takesTurns && model === undefined, { option: 'model', problem: 'the turns of chats need a model', fix }],
-    [mayAnswer !== undefined && scopeOf === undefined, ANSWERS_FOR_NOBODY],
-  ] as const;
-  const where = 'ToolwrightModule.forChat';
-  return needs.flatMap(([isMissing, fault]) => (isMissing ? [{ ...fault, where }] : []));
+  for (const [isSet, option, problem] of needStore)
+    if (isSet && store === undefined) faults.push({ where: OPTIONS.of, option, problem, fix });
+  refuseOptions(faults);
+  return given;
 }
 
 export const NO_OWNER: AuthorFault = {
@@ -285,49 +240,6 @@ export const ANSWERS_FOR_NOBODY: InvalidOption = {
     'mayAnswer needs owner, which says whose a run is, and scopeOf, which says in what scope it goes on',
   fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
 };
-
-/** Checks that exactly one source of the options is given. */
-export function checkAsyncOptions<Options extends ToolwrightModuleAsyncOptions>(given: Options): Options {
-  checkOptions(given, ASYNC_OPTIONS);
-  const ways = [given.useFactory, given.useClass, given.useExisting].filter((way) => way !== undefined);
-  refuseOptions(ways.length === 1 ? [] : [ONE_WAY]);
-  return given;
-}
-
-const ONE_WAY: InvalidOption = {
-  where: 'ToolwrightModule.forRootAsync',
-  option: 'useFactory',
-  problem: 'it needs exactly one of useFactory, useClass and useExisting',
-  fix: 'useFactory: (config) => ({ provider, model: config.model }), inject: [Config]',
-};
-
-/** The options that a class given as `useClass` or `useExisting` creates. */
-export function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {
-  if (typeof factory?.createToolwrightOptions === 'function') return factory.createToolwrightOptions();
-  const fault: InvalidOption = {
-    where: ASYNC_OPTIONS.of,
-    option: 'useClass',
-    problem: `${factory?.constructor.name ?? 'what was injected'} has no method createToolwrightOptions`,
-    fix: 'a class with createToolwrightOptions() { return { provider, model }; }',
-  };
-  throw new InvalidOptionsError([fault]);
-}
-
-/**
- * Checks the tools of a feature.
- *
- * @throws ToolDeclarationError if they are not a list.
- */
-export function checkFeature<Tool>(tools: readonly Tool[]): readonly Tool[] {
-  if (Array.isArray(tools)) return tools;
-  const fault: AuthorFault = {
-    where: 'ToolwrightModule.forFeature',
-    problem: `it was given ${tools === undefined ? 'undefined' : `a ${typeof tools}`} instead of a list of tools`,
-    causes: ['files import each other in a circle, so that what was named is not there yet'],
-    fix: 'forFeature([OrderTools, calculateTool])',
-  };
-  throw new ToolDeclarationError([fault]);
-}
 
 /** Scope and config of a run in a Nest application. */
 export interface RunOptions extends CallScope {
@@ -354,28 +266,3 @@ export const PLATFORM_OBJECT: OptionRule = {
   accepts: isObject,
   fix: 'the request: an object',
 };
-
-const TOOLS = instanceOf(ToolRegistry, 'a view of the application’s registry: registry.view({ … })');
-
-const RULES = {
-  ...SCOPE_RULES,
-  request: PLATFORM_OBJECT,
-  // The module's options provide the rest.
-  config: objectOf<RunConfig>(
-    { ...LOOP_RULES, provider: PROVIDER, model: MODEL, tools: TOOLS },
-    { fix: "{ model: 'gpt-5', … }", meant: LOOP_ALIASES },
-  ),
-};
-
-const MEANT = {
-  ...SCOPE.meant,
-  ...mapFields(LOOP_RULES, (_rule, name) => `config: { ${name}: … }`),
-};
-
-export const RUN_OPTIONS = optionTable<RunOptions>('a run of ToolwrightService', RULES, MEANT);
-
-export const ANSWER_OPTIONS = optionTable<AnswerOptions>(
-  RUN_OPTIONS.of,
-  { ...RULES, answeredBy: ANY_VALUE },
-  MEANT,
-);

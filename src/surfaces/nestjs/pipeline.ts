@@ -219,21 +219,16 @@ export class CallPipeline {
       try {
         if (!(await this.#guards.pickResult(guard.canActivate(execution) as boolean)))
           throw new ForbiddenException('Forbidden resource');
-      } catch (exception) {
-        return this.#refused(opened, guard, exception);
+      } catch (refusal) {
+        const { answer, exception } = await this.#filter(opened, refusal);
+        if (answer !== undefined) return filteredText(answer);
+        const hint = exception instanceof TypeError ? GUARD_HINT : '';
+        const isOfGuard = exception === refusal;
+        const why = isOfGuard ? `the guard ${enhancerName(guard)} threw${hint}` : 'an exception filter threw';
+        return this.reasonOf(exception, opened.call.tool.name, why);
       }
     }
     return undefined;
-  }
-
-  async #refused(opened: OpenedCall, guard: CanActivate, refusal: unknown): Promise<string> {
-    const { answer, exception } = await this.#filter(opened, refusal);
-    if (answer !== undefined) return filteredText(answer);
-    const why =
-      exception === refusal
-        ? `the guard ${enhancerName(guard)} threw${exception instanceof TypeError ? GUARD_HINT : ''}`
-        : 'an exception filter threw';
-    return this.reasonOf(exception, opened.call.tool.name, why);
   }
 
   /** The reason for the model. Unexpected exceptions are logged, and only described. */
@@ -319,7 +314,12 @@ export class CallPipeline {
       if (progress === 'threw') return this.#failure(opened, method, method.thrown);
     }
     const { answer, exception: thrown } = await this.#filter(opened, exception);
-    const worded = answer === undefined ? undefined : filteredResult(answer, exception);
+    let worded: ToolResult | undefined;
+    if (ToolResult.is(answer)) worded = answer;
+    else if (answer !== undefined) {
+      const error = new ToolwrightError('ToolExecutionFailed', errorMessage(exception), { cause: exception });
+      worded = errorResult(filteredText(answer)).withError(error);
+    }
     const isLost = isAround && (progress === 'returned' || progress === 'begun');
     if (worded !== undefined && !(isLost && worded.isError)) return worded;
     if (!isLost) throw thrown;
@@ -483,13 +483,6 @@ function mappedValue(value: unknown, method: Method, { call, around }: OpenedCal
     `The method has run, and what it returned fits; one of its interceptors (${names}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`,
   ];
   return failedResult('InvalidResult', lines.join('\n'));
-}
-
-/** The answer of a filter becomes an error result, unless it is a `ToolResult`. */
-function filteredResult(answer: unknown, exception: unknown): ToolResult {
-  if (ToolResult.is(answer)) return answer;
-  const error = new ToolwrightError('ToolExecutionFailed', errorMessage(exception), { cause: exception });
-  return errorResult(filteredText(answer)).withError(error);
 }
 
 /** The answer of an exception filter, as text for the model. */
@@ -692,7 +685,23 @@ export class Enhancers {
 
   /** The enhancers of a call in its injection context. Rejects if injection fails. */
   async around(at: TargetInContext): Promise<TargetEnhancers> {
-    return this.staticOf(at.target) ?? this.#lookUp(at);
+    const known = this.staticOf(at.target);
+    if (known !== undefined) return known;
+    const { target, contextId } = at;
+    const globals = this.#creators.globals().flat();
+    const wrappers = [...this.#creators.globalScoped(), ...(await this.injectablesOf(target))];
+    await Promise.all(wrappers.map((wrapper) => this.#creators.load(wrapper, contextId, target.wrapper)));
+    const enhancers: TargetEnhancers = {
+      guards: this.#creators.guards.create(...placeOf(at)),
+      interceptors: this.#creators.interceptors
+        .create(...placeOf(at))
+        // It is for HTTP handlers, and would slow down every call.
+        .filter((interceptor) => !(interceptor instanceof RequestInterceptor))
+        .map(tracedInterceptor),
+      pipes: this.#creators.pipes.create(...placeOf(at)),
+    };
+    if (wrappers.every(isStatic)) this.#static.set(target, { enhancers, globals });
+    return enhancers;
   }
 
   /**
@@ -727,24 +736,6 @@ export class Enhancers {
 
   filters(at: TargetInContext): ExternalExceptionsHandler {
     return this.#creators.filters.create(...placeOf(at));
-  }
-
-  async #lookUp(at: TargetInContext): Promise<TargetEnhancers> {
-    const { target, contextId } = at;
-    const globals = this.#creators.globals().flat();
-    const wrappers = [...this.#creators.globalScoped(), ...(await this.injectablesOf(target))];
-    await Promise.all(wrappers.map((wrapper) => this.#creators.load(wrapper, contextId, target.wrapper)));
-    const enhancers: TargetEnhancers = {
-      guards: this.#creators.guards.create(...placeOf(at)),
-      interceptors: this.#creators.interceptors
-        .create(...placeOf(at))
-        // It is for HTTP handlers, and would slow down every call.
-        .filter((interceptor) => !(interceptor instanceof RequestInterceptor))
-        .map(tracedInterceptor),
-      pipes: this.#creators.pipes.create(...placeOf(at)),
-    };
-    if (wrappers.every(isStatic)) this.#static.set(target, { enhancers, globals });
-    return enhancers;
   }
 }
 
@@ -795,17 +786,13 @@ class TracedFilters extends ExternalExceptionFilterContext {
 /** The last value of an observable (`undefined` if it is empty), which an abort ends; other values unchanged. */
 function lastValue(value: unknown, context?: ToolContext): unknown {
   if (!isObservable(value)) return value;
-  const values = context === undefined ? value : value.pipe(takeUntil(stopOf(context)));
-  return lastValueFrom(values, { defaultValue: undefined });
-}
-
-/** Fails when the call is stopped. */
-function stopOf(context: ToolContext): Observable<never> {
-  return new Observable((subscriber) => {
+  if (context === undefined) return lastValueFrom(value, { defaultValue: undefined });
+  const stopped = new Observable<never>((subscriber) => {
     const stop = (reason: unknown): void => subscriber.error(reason);
     const { signal } = context;
     return context instanceof CallContext ? context.onStop(stop) : onAbort(signal, () => stop(signal.reason));
   });
+  return lastValueFrom(value.pipe(takeUntil(stopped)), { defaultValue: undefined });
 }
 
 /** The interceptor is the prototype, so that warnings show its name. */

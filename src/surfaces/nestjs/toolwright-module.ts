@@ -32,6 +32,8 @@ import type { ClassType } from '../../core/contract/declaration.js';
 import {
   type AuthorFault,
   checkOptions,
+  type InvalidOption,
+  InvalidOptionsError,
   refuseOptions,
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
@@ -43,11 +45,20 @@ import {
   type WrappedRequest,
   type WrappedResponse,
 } from '../../core/kernel/node-http.js';
-import { ANY_VALUE, FILLED_TEXT, LIST, optionTable, protecting } from '../../core/kernel/options.js';
+import {
+  ANY_VALUE,
+  FILLED_TEXT,
+  FUNCTION,
+  LIST,
+  optionTable,
+  protecting,
+  RECORD,
+} from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
 import { safeLog } from '../../run/call/log.js';
 import { TaskQueue } from '../../run/call/task-queue.js';
 import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
+import { keepsConversations } from '../../run/conversation/conversations-options.js';
 import { CHAT_RULES } from '../chat/create-chat-handler.js';
 import type { McpRequestInfo, McpToolServer } from '../mcp/server/options.js';
 import { grantOf, type McpServerSettings, type VerifiedToken } from '../mcp/server/settings.js';
@@ -64,11 +75,10 @@ import { RequestContexts, RequestInterceptor } from './calls.js';
 import { RegisteredTools } from './handlers.js';
 import { destroyFirst } from './nest-internals.js';
 import {
-  chatFaults,
-  checkAsyncOptions,
-  checkFeature,
+  ANSWERS_FOR_NOBODY,
   checkModuleOptions,
-  createdOptions,
+  NO_CONVERSATIONS,
+  NO_OWNER,
   type ToolwrightModuleAsyncOptions,
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
@@ -129,9 +139,23 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
       scope: ({ authInfo }) =>
         authInfo ? runs.scopeOf(requestFor(authInfo), { scopes: authInfo.scopes }) : {},
       visible: async ({ authInfo }) => ({ allow: await runs.visibleTo(requestFor(authInfo)) }),
-      principal: (authInfo) => this.#principalOf(authInfo),
+      principal: (authInfo) => {
+        const { owner } = authInfo ? runs.scopeOf(requestFor(authInfo), {}) : {};
+        return canonicalJson(owner ?? [authInfo?.clientId ?? null, authInfo?.extra?.sub ?? null]);
+      },
     });
-    this.#publish();
+    // Clients find out where to sign in without guards and without the global prefix.
+    const { oauth } = this.entry.settings;
+    const { httpAdapter } = this.http;
+    // Workers and commands serve no HTTP.
+    if (oauth === undefined || !httpAdapter) return;
+    const wellKnown = '/.well-known/oauth-protected-resource';
+    const { pathname } = new URL(oauth.resource);
+    const answer = (request: Asking, response: Answering) => this.#answer(request, response);
+    for (const path of new Set([wellKnown, `${wellKnown}${pathname === '/' ? '' : pathname}`])) {
+      httpAdapter.get(path, answer);
+      httpAdapter.options(path, answer);
+    }
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -140,8 +164,16 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
 
   /** Serves a caller that the guards accepted. */
   serve(request: Asking, response: Answering): void {
-    const authInfo = authInfoOf(request.user);
-    this.#answer(request, response, authInfo && { authInfo });
+    const { user } = request;
+    if (user === undefined || user === null) {
+      this.#answer(request, response);
+      return;
+    }
+    const claims: Fields = isRecord(user) ? user : { sub: user };
+    const { sub, id } = claims;
+    const extra = { sub: sub ?? id ?? canonicalJson(user), user };
+    const authInfo: VerifiedToken = { token: '', ...grantOf(claims, scopesOfUser(user)), extra };
+    this.#answer(request, response, { authInfo });
   }
 
   /**
@@ -178,43 +210,11 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     const given = isRecord(parsedBody) || Array.isArray(parsedBody) ? { ...info, parsedBody } : info;
     nodeListener((asked) => this.#server.fetch(asked, given))(request, response);
   }
-
-  /** Publishes the OAuth metadata without guards and global prefix, so that every client can find where to sign in. */
-  #publish(): void {
-    const { oauth } = this.entry.settings;
-    const { httpAdapter } = this.http;
-    // Workers and commands serve no HTTP.
-    if (oauth === undefined || !httpAdapter) return;
-    const wellKnown = '/.well-known/oauth-protected-resource';
-    const { pathname } = new URL(oauth.resource);
-    const answer = (request: Asking, response: Answering) => this.#answer(request, response);
-    for (const path of new Set([wellKnown, `${wellKnown}${pathname === '/' ? '' : pathname}`])) {
-      httpAdapter.get(path, answer);
-      httpAdapter.options(path, answer);
-    }
-  }
-
-  #principalOf(authInfo: VerifiedToken | undefined): string {
-    const { owner } = authInfo ? this.application.runs.scopeOf(requestFor(authInfo), {}) : {};
-    return canonicalJson(owner ?? [authInfo?.clientId ?? null, authInfo?.extra?.sub ?? null]);
-  }
 }
 
 /** Replaces the HTTP request for guards of tools, `owner` and `visible`, because a session outlives the request. */
 function requestFor(authInfo: VerifiedToken | undefined): object {
   return authInfo === undefined ? {} : { user: authInfo.extra?.user ?? authInfo.extra };
-}
-
-/** The caller that the guards authenticated. */
-function authInfoOf(user: unknown): VerifiedToken | undefined {
-  if (user === undefined || user === null) return undefined;
-  const claims: Fields = isRecord(user) ? user : { sub: user };
-  const { sub, id } = claims;
-  return {
-    token: '',
-    ...grantOf(claims, scopesOfUser(user)),
-    extra: { sub: sub ?? id ?? canonicalJson(user), user },
-  };
 }
 
 /** Answers requests that guards refused in the way that MCP hosts expect: 401 with instructions to sign in. */
@@ -260,6 +260,84 @@ function mcpModule(given: McpRouteOptions): DynamicModule {
       },
     ],
   };
+}
+
+const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions & { readonly mcp?: object }>(
+  'ToolwrightModule.forRootAsync',
+  {
+    imports: LIST,
+    mcp: RECORD,
+    useFactory: FUNCTION,
+    inject: LIST,
+    useClass: FUNCTION,
+    useExisting: ANY_VALUE,
+  },
+);
+
+/** Checks that exactly one source of the options is given. */
+function checkAsyncOptions<Options extends ToolwrightModuleAsyncOptions>(given: Options): Options {
+  checkOptions(given, ASYNC_OPTIONS);
+  const ways = [given.useFactory, given.useClass, given.useExisting].filter((way) => way !== undefined);
+  refuseOptions(ways.length === 1 ? [] : [ONE_WAY]);
+  return given;
+}
+
+const ONE_WAY: InvalidOption = {
+  where: 'ToolwrightModule.forRootAsync',
+  option: 'useFactory',
+  problem: 'it needs exactly one of useFactory, useClass and useExisting',
+  fix: 'useFactory: (config) => ({ provider, model: config.model }), inject: [Config]',
+};
+
+/** The options that a class given as `useClass` or `useExisting` creates. */
+function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {
+  if (typeof factory?.createToolwrightOptions === 'function') return factory.createToolwrightOptions();
+  const fault: InvalidOption = {
+    where: ASYNC_OPTIONS.of,
+    option: 'useClass',
+    problem: `${factory?.constructor.name ?? 'what was injected'} has no method createToolwrightOptions`,
+    fix: 'a class with createToolwrightOptions() { return { provider, model }; }',
+  };
+  throw new InvalidOptionsError([fault]);
+}
+
+/**
+ * Checks the tools of a feature.
+ *
+ * @throws ToolDeclarationError if they are not a list.
+ */
+function checkFeature<Tool>(tools: readonly Tool[]): readonly Tool[] {
+  if (Array.isArray(tools)) return tools;
+  const fault: AuthorFault = {
+    where: 'ToolwrightModule.forFeature',
+    problem: `it was given ${tools === undefined ? 'undefined' : `a ${typeof tools}`} instead of a list of tools`,
+    causes: ['files import each other in a circle, so that what was named is not there yet'],
+    fix: 'forFeature([OrderTools, calculateTool])',
+  };
+  throw new ToolDeclarationError([fault]);
+}
+
+/** Faults of the options for the routes of `ToolwrightModule.forChat`: otherwise each of their requests would fail. */
+function chatFaults(
+  options: ToolwrightModuleOptions,
+  { mayAnswer }: Pick<ToolwrightModuleOptions, 'mayAnswer'>,
+): readonly InvalidOption[] {
+  const { owner, store, provider, model, worker, scopeOf } = options;
+  // With `worker: false`, another process takes the turns.
+  const takesTurns = worker !== false;
+  const fix = "forRoot({ provider, model: 'gpt-5' })";
+  const needs = [
+    [owner === undefined, { ...NO_OWNER, option: 'owner' }],
+    [!keepsConversations(store), { ...NO_CONVERSATIONS, option: 'store' }],
+    [
+      takesTurns && provider === undefined,
+      { option: 'provider', problem: 'the turns of chats need a provider', fix },
+    ],
+    [takesTurns && model === undefined, { option: 'model', problem: 'the turns of chats need a model', fix }],
+    [mayAnswer !== undefined && scopeOf === undefined, ANSWERS_FOR_NOBODY],
+  ] as const;
+  const where = 'ToolwrightModule.forChat';
+  return needs.flatMap(([isMissing, fault]) => (isMissing ? [{ ...fault, where }] : []));
 }
 
 /** Token of the options before they are checked. */

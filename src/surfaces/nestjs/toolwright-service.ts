@@ -1,24 +1,50 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Answer, CallScope } from '../../core/contract/call.js';
+import { SCOPE, SCOPE_RULES } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
+import { MODEL, PROVIDER } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { mapFields } from '../../core/kernel/json.js';
+import { ANY_VALUE, instanceOf, objectOf, optionTable } from '../../core/kernel/options.js';
 import type { NameFilter } from '../../run/call/tool-registry.js';
+import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
 import { type Drive, streamRun, type ToolLoopResult, type ToolLoopStream } from '../../run/loop/events.js';
-import { checkRun, readResume } from '../../run/loop/options.js';
+import { checkRun, LOOP_ALIASES, LOOP_RULES, readResume } from '../../run/loop/options.js';
 import { resumeWith } from '../../run/loop/resume.js';
 import { driveRun, resumeToolLoop } from '../../run/loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../../run/loop/stored-run.js';
 import { Application, type ChatRequestOptions } from './application.js';
 import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
 import {
-  ANSWER_OPTIONS,
   type AnswerOptions,
   type OwnedRun,
-  RUN_OPTIONS,
+  PLATFORM_OBJECT,
+  type RunConfig,
   type RunOptions,
 } from './options.js';
+
+const TOOLS = instanceOf(ToolRegistry, 'a view of the application’s registry: registry.view({ … })');
+
+const RULES = {
+  ...SCOPE_RULES,
+  request: PLATFORM_OBJECT,
+  // The module's options provide the rest.
+  config: objectOf<RunConfig>(
+    { ...LOOP_RULES, provider: PROVIDER, model: MODEL, tools: TOOLS },
+    { fix: "{ model: 'gpt-5', … }", meant: LOOP_ALIASES },
+  ),
+};
+
+const MEANT = {
+  ...SCOPE.meant,
+  ...mapFields(LOOP_RULES, (_rule, name) => `config: { ${name}: … }`),
+};
+
+const RUN_OPTIONS = optionTable<RunOptions>('a run of ToolwrightService', RULES, MEANT);
+
+const ANSWER_OPTIONS = optionTable<AnswerOptions>(RUN_OPTIONS.of, { ...RULES, answeredBy: ANY_VALUE }, MEANT);
 
 /**
  * The loop of a Nest application: with the application's tools and the module's options, for the request whose handler
@@ -45,13 +71,11 @@ import {
 @Injectable()
 export class ToolwrightService {
   readonly #application: Application;
+  readonly #runs: ApplicationRuns;
 
   constructor(@Inject(Application) application: Application) {
     this.#application = application;
-  }
-
-  get #runs(): ApplicationRuns {
-    return this.#application.runs;
+    this.#runs = application.runs;
   }
 
   /**
@@ -103,7 +127,9 @@ export class ToolwrightService {
     checkOptions(options, RUN_OPTIONS);
     const { config, scope } = await this.#runs.begin(this.#runs.prepare(options));
     checkRun({ config, scope, messages });
-    return this.#runs.track(driveRun(config, { messages }, { scope, left: this.#runs.leaving }));
+    return this.#runs.running.track(
+      driveRun(config, { messages }, { scope, left: this.#runs.running.leaving }),
+    );
   }
 
   /** `streamToolLoop` with the application's tools. */
@@ -113,7 +139,7 @@ export class ToolwrightService {
     const drive: Drive = async (signal, sink) => {
       const { config, scope } = await this.#runs.begin(prepared);
       checkRun({ config, scope, messages });
-      return driveRun({ ...config, signal }, { messages }, { scope, sink, left: this.#runs.leaving });
+      return driveRun({ ...config, signal }, { messages }, { scope, sink, left: this.#runs.running.leaving });
     };
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
@@ -132,7 +158,7 @@ export class ToolwrightService {
     checkOptions(options, ANSWER_OPTIONS);
     const prepared = this.#runs.prepare(options);
     const resumed = await this.#runs.resume(prepared, this.#runs.certain(state, prepared.config));
-    return this.#runs.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
+    return this.#runs.running.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
   }
 
   /** `streamResumedToolLoop`, with the rules of `resume`. */
@@ -167,8 +193,10 @@ export class ToolwrightService {
     const { scope = {}, ...read } = readResume(resumed);
     const { leaseMs } = resumed.config;
     const resumption = { ...read, scope, answers };
-    const deps = { scope, left: this.#runs.leaving };
-    return this.#runs.track(driveStoredRun(resumed.config, { store, runId, leaseMs }, { resumption, deps }));
+    const deps = { scope, left: this.#runs.running.leaving };
+    return this.#runs.running.track(
+      driveStoredRun(resumed.config, { store, runId, leaseMs }, { resumption, deps }),
+    );
   }
 
   /**
