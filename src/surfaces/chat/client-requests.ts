@@ -1,5 +1,6 @@
 import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
+import { checkArguments } from '../../core/errors/author-fault.js';
 import {
   canonicalJson,
   type Fields,
@@ -10,6 +11,7 @@ import {
 } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { bytesOf, sendsJson } from '../../core/kernel/node-http.js';
+import { LIST } from '../../core/kernel/options.js';
 import type { ConversationView, HistoryTurn } from '../../run/conversation/stored-turns.js';
 import { type AgUiMessage, type Asking, shownPendingId } from './turn-encoder.js';
 import { type AskedChat, hasAnswers, type ReadEvent } from './turn-readings.js';
@@ -36,13 +38,40 @@ export function readUiMessageRequest(body: unknown): Pick<PostedChat, 'chatId' |
   if (last.role === 'assistant') {
     // Applications add fields of their own to the body: only an object with a similar name is treated as a typo.
     checkNames(objectsOf(body), BODY);
-    const settled = settledIds(messages as readonly unknown[]);
+    // Approvals and questions that the client's messages show as answered.
+    const sent = (messages as readonly unknown[]).flatMap(partsIn).map(({ type, state, approval, data }) => {
+      if (type === 'data-question' && isRecord(data)) return data.id;
+      return isRecord(approval) && /^output-/.test(String(state)) ? approval.id : undefined;
+    });
+    const settled = new Set(sent);
     return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs, settled }) };
   }
   if (last.role !== 'user')
     throw new HttpFault(400, 'The last message must be of the user or the assistant.');
   const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };
   return { chatId, decide: ({ view }) => (named === undefined ? prompt(view, said) : edit(view, said)) };
+}
+
+/**
+ * Extracts from the last message of `useChat` the answers to the pending calls of a suspended run, for
+ * `resumeToolLoop`. Other parts are ignored.
+ *
+ * @throws Error if an answer to an approval neither approves nor refuses, contains edits in a wrong place, or has a
+ * misspelled name.
+ */
+export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
+  checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: LIST } });
+  return clientAnswers({ parts: partsIn(message) }, { pending });
+}
+
+/**
+ * Extracts the answers from a `RunAgentInput`.
+ *
+ * @throws Error if it does not answer everything that is pending, as AG-UI requires.
+ */
+export function agUiAnswers(input: unknown, pending: readonly PendingCall[]): readonly Answer[] {
+  checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: LIST } });
+  return agUiAnswersIn(readAgUiInput(input), { pending });
 }
 
 type Said = Pick<Extract<Decision, { readonly kind: 'prompt' }>, 'content'> & { readonly id: string };
@@ -78,17 +107,36 @@ function answerAnew(view: ConversationView | undefined, wanted: string | undefin
   return { kind: 'prompt', key, content: message.content, replaces: turn.key };
 }
 
+/**
+ * The answers of a message. Entries for ids that are not pending are refused: if an edit were ignored, the call would be
+ * made with the old arguments. The client's body may still contain entries for calls that are `settled`.
+ */
 function takeAnswers(
   view: ConversationView | undefined,
   { settled, ...word }: Required<ClientWord> & { readonly settled: ReadonlySet<unknown> },
 ): Decision {
   const answers = view === undefined ? [] : clientAnswers(word, view);
   const { pending = [] } = view ?? {};
-  if (pending.length > 0) checkIds(word, { answers, pending, settled });
-  if (answers.length === 0 && view !== undefined && asksSeveral(view))
+  for (const name of pending.length > 0 ? (['edits', 'remember', 'outputs'] as const) : []) {
+    const waits = pending.filter((wait) => (name === 'outputs' ? isOutput(wait) : wait.kind === 'approval'));
+    for (const id of Object.keys(word[name])) {
+      const wait = waits.find((candidate) => candidate.id === id);
+      if (wait !== undefined && answers.some((answer) => answer.id === id)) continue;
+      const shown = `\`${name}\` has ${JSON.stringify(id)}`;
+      if (wait !== undefined)
+        throw new HttpFault(422, `${shown}, which is not approved in the same request. Nothing was done.`);
+      if (settled.has(id)) continue;
+      const ids = waits.map((candidate) => `'${candidate.id}' (${candidate.tool})`).join(', ') || 'nothing';
+      const problem = 'which is the id of nothing that waits for it';
+      throw new HttpFault(422, `${shown}, ${problem}. That is: ${ids}. Nothing was done.`);
+    }
+  }
+  if (answers.length > 0) return { kind: 'answers', key: crypto.randomUUID(), answers };
+  // Several questions of one call, so that an output without an id is ambiguous.
+  const asked = view === undefined ? [] : pending.filter(isOutput).map((wait) => shownPendingId(view, wait));
+  if (new Set(asked).size < asked.length)
     throw new HttpFault(409, 'The call asks several things: `outputs` answers each of them by its id.');
-  if (answers.length === 0) throw new HttpFault(409, 'Nothing waits for these answers.');
-  return { kind: 'answers', key: crypto.randomUUID(), answers };
+  throw new HttpFault(409, 'Nothing waits for these answers.');
 }
 
 function turnOfMessage(view: ConversationView | undefined, id: string): HistoryTurn | undefined {
@@ -121,49 +169,9 @@ function sentParts({ type, text, url, mediaType, filename }: Fields): readonly S
   return [{ file: { url, mediaType, name: textIn(filename) } }];
 }
 
-/** The ids that a client may name. */
-interface KnownIds {
-  /** The answers of the same request. */
-  readonly answers: readonly Answer[];
-  readonly pending: readonly PendingCall[];
-  /** Ids of earlier pending calls: the client's body may still contain entries for them. */
-  readonly settled: ReadonlySet<unknown>;
-}
-
-/**
- * Refuses entries for ids that are not pending. If an edit were ignored, the call would be made with the old arguments.
- */
-function checkIds(word: Required<ClientWord>, { answers, pending, settled }: KnownIds): void {
-  for (const name of ['edits', 'remember', 'outputs'] as const) {
-    const waits = pending.filter((wait) => (name === 'outputs' ? isOutput(wait) : wait.kind === 'approval'));
-    for (const id of Object.keys(word[name])) {
-      const wait = waits.find((candidate) => candidate.id === id);
-      if (wait !== undefined && answers.some((answer) => answer.id === id)) continue;
-      const shown = `\`${name}\` has ${JSON.stringify(id)}`;
-      if (wait !== undefined)
-        throw new HttpFault(422, `${shown}, which is not approved in the same request. Nothing was done.`);
-      if (settled.has(id)) continue;
-      const ids = waits.map((candidate) => `'${candidate.id}' (${candidate.tool})`).join(', ') || 'nothing';
-      throw new HttpFault(
-        422,
-        `${shown}, which is the id of nothing that waits for it. That is: ${ids}. Nothing was done.`,
-      );
-    }
-  }
-}
-
 /** The parts of a message of the AI SDK. */
-export function partsIn(message: unknown): readonly Fields[] {
+function partsIn(message: unknown): readonly Fields[] {
   return isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
-}
-
-/** Ids of settled approvals and of questions in the client's messages. */
-function settledIds(messages: readonly unknown[]): ReadonlySet<unknown> {
-  const ids = messages.flatMap(partsIn).map(({ type, state, approval, data }) => {
-    if (type === 'data-question' && isRecord(data)) return data.id;
-    return isRecord(approval) && /^output-/.test(String(state)) ? approval.id : undefined;
-  });
-  return new Set(ids);
 }
 
 /** A client's statements about pending calls. */
@@ -182,11 +190,17 @@ interface ClientWord {
  * trusted. Also ignored: contradictory answers to one approval, and an output without an id for a call with several
  * questions.
  */
-export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
+function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
   const { outputs = {}, edits = {}, remember = {} } = word;
   return asking.pending.flatMap((wait) => {
     if (Object.hasOwn(outputs, wait.id) && isOutput(wait)) return [outputAnswer(wait, outputs[wait.id])];
-    const given = partsFor(wait, word, asking).flatMap((part) => answerIn(part, wait) ?? []);
+    // Parts for the call, or for the call that contains its agent; readers of the plain events use the original id.
+    const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
+    const parts = word.parts.filter(
+      ({ type, toolCallId }) =>
+        typeof type === 'string' && /^(?:tool-|dynamic-tool$)/.test(type) && ids.includes(toolCallId),
+    );
+    const given = parts.flatMap((part) => answerIn(part, wait) ?? []);
     const [answer] = given;
     if (answer === undefined || given.some((other) => canonicalJson(other) !== canonicalJson(answer)))
       return [];
@@ -196,22 +210,6 @@ export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer
     const stands = Object.hasOwn(remember, wait.id) ? { remember: remember[wait.id] } : {};
     return [{ ...answer, ...edited, ...stands } as Answer];
   });
-}
-
-/** Whether a call asks several questions, so that an output without an id is ambiguous. */
-function asksSeveral({ pending, ...place }: Asking): boolean {
-  const ids = pending.filter(isOutput).map((wait) => shownPendingId(place, wait));
-  return new Set(ids).size < ids.length;
-}
-
-/** The client's parts for a pending call, or for the call that contains its agent. */
-function partsFor(wait: PendingCall, { parts }: ClientWord, asking: Asking): readonly Fields[] {
-  // Readers of the plain events use the original call id.
-  const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
-  return parts.filter(
-    ({ type, toolCallId }) =>
-      typeof type === 'string' && /^(?:tool-|dynamic-tool$)/.test(type) && ids.includes(toolCallId),
-  );
 }
 
 /** Whether an output is for this question, and not for another one of the same call. */
@@ -318,7 +316,36 @@ interface ResumeEntry {
   readonly payload?: unknown;
 }
 
-export function readAgUiInput(body: unknown): AgUiInput {
+/** Reads a run of an AG-UI client: its ids and messages, and what to do with it. */
+export function readAgUiRequest(body: unknown) {
+  const input = readAgUiInput(body);
+  const { threadId, runId, state, messages, resume } = input;
+  // They are only returned to the client in snapshots.
+  const known = messages.filter(({ id, role }) => typeof id === 'string' && ROLES.includes(String(role)));
+  // Ids of the calls for which the client has results.
+  const given = messages.flatMap(({ role, toolCallId }) =>
+    role === 'tool' && typeof toolCallId === 'string' ? [toolCallId] : [],
+  );
+  /** Throws an {@link HttpFault} that refuses the run. */
+  const decide = async ({ view, source }: AskedChat): Promise<Decision> => {
+    const key = `resume ${await digestOf([resume, given])}`;
+    if (view?.status === 'suspended') {
+      const answers = agUiAnswersIn(input, view);
+      if (answers.length > 0) return { kind: 'answers', key, answers };
+      const problem = 'The thread waits: the run must carry `resume`, or the results of its tool calls.';
+      throw new HttpFault(409, problem, { isPrompt: true });
+    }
+    if (resume.length === 0) return agUiPrompt(input, view);
+    // The same answers were sent before: report their outcome again.
+    if (view !== undefined && (await hasAnswers(source, view, key)))
+      return { kind: 'again', of: 'answers', key };
+    throw new HttpFault(409, 'Nothing waits for these answers.');
+  };
+  const run = { threadId, runId, state, messages: known as unknown as readonly AgUiMessage[], given };
+  return { run, decide };
+}
+
+function readAgUiInput(body: unknown): AgUiInput {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
   const { threadId, runId, messages, state, resume = [] } = body;
   if (!Array.isArray(messages)) throw new HttpFault(400, 'messages must be a list.');
@@ -339,30 +366,8 @@ function isResumeEntry(entry: unknown): entry is ResumeEntry {
   return entry.status === 'resolved' || entry.status === 'cancelled';
 }
 
-/** Decides what to do with an input. Throws an {@link HttpFault} that refuses the run. */
-export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<Decision> {
-  const { view } = asked;
-  const key = `resume ${await digestOf([input.resume, outputsIn(input)])}`;
-  if (view?.status === 'suspended') {
-    const answers = agUiAnswersIn(input, view);
-    if (answers.length > 0) return { kind: 'answers', key, answers };
-    throw new HttpFault(
-      409,
-      'The thread waits: the run must carry `resume`, or the results of its tool calls.',
-      { isPrompt: true },
-    );
-  }
-  if (input.resume.length > 0) {
-    // The same answers were sent before: report their outcome again.
-    if (view !== undefined && (await hasAnswers(asked.source, view, key)))
-      return { kind: 'again', of: 'answers', key };
-    throw new HttpFault(409, 'Nothing waits for these answers.');
-  }
-  return agUiPrompt(input, view);
-}
-
 /** Answers to all questions and approvals, and the results of calls that the client executes. */
-export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): readonly Answer[] {
+function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): readonly Answer[] {
   const interrupts = asking.pending.filter(({ kind }) => kind === 'approval' || kind === 'question');
   const byId = new Map(interrupts.map((wait) => [wait.id, wait]));
   const resumed = new Map(resume.map((entry) => [entry.interruptId, entry]));
@@ -375,7 +380,20 @@ export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): 
       isPrompt: resume.length === 0,
     });
   const given = interrupts.map((wait) => resumeAnswer(resumed.get(wait.id) as ResumeEntry, wait));
-  return [...given, ...outputsOf(messages, asking)];
+  const answered = new Set<string>();
+  const outputs = asking.pending.flatMap((wait): readonly Answer[] => {
+    if (wait.kind !== 'client') return [];
+    const toolCallId = shownPendingId(asking, wait);
+    // All calls within an agent have the id of the agent's call, so they are answered one after another.
+    if (answered.has(toolCallId)) return [];
+    answered.add(toolCallId);
+    const message = messages.findLast(({ role, toolCallId: id }) => role === 'tool' && id === toolCallId);
+    if (message === undefined) return [];
+    const { content, error } = message;
+    if (typeof error === 'string') return [{ id: wait.id, approved: false, reason: error }];
+    return [{ id: wait.id, result: textOf(partsOf(content)) }];
+  });
+  return [...given, ...outputs];
 }
 
 function resumeAnswer(entry: ResumeEntry, wait: PendingCall): Answer {
@@ -405,29 +423,6 @@ function resumeAnswer(entry: ResumeEntry, wait: PendingCall): Answer {
     remember,
     reason: textIn(reason),
   }) as Answer;
-}
-
-function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer[] {
-  const answered = new Set<string>();
-  return asking.pending.flatMap((wait): readonly Answer[] => {
-    if (wait.kind !== 'client') return [];
-    const toolCallId = shownPendingId(asking, wait);
-    // All calls within an agent have the id of the agent's call, so they are answered one after another.
-    if (answered.has(toolCallId)) return [];
-    answered.add(toolCallId);
-    const message = messages.findLast(({ role, toolCallId: id }) => role === 'tool' && id === toolCallId);
-    if (message === undefined) return [];
-    const { content, error } = message;
-    if (typeof error === 'string') return [{ id: wait.id, approved: false, reason: error }];
-    return [{ id: wait.id, result: textOf(partsOf(content)) }];
-  });
-}
-
-/** Ids of the calls for which the client has results. */
-function outputsIn({ messages }: AgUiInput): readonly string[] {
-  return messages.flatMap(({ role, toolCallId }) =>
-    role === 'tool' && typeof toolCallId === 'string' ? [toolCallId] : [],
-  );
 }
 
 /**
@@ -471,15 +466,6 @@ function agUiPart({ type, text, source }: Fields): SentPart {
   if (kind === 'data') return { file: { url: `data:${mediaType};base64,${value}`, mediaType } };
   if (kind === 'url') return { file: { url: value, mediaType } };
   throw new HttpFault(422, 'A file at a provider is not supported.');
-}
-
-/** The run's ids, and the messages of the client. */
-export function agUiRunOf(input: AgUiInput) {
-  const { threadId, runId, state, messages } = input;
-  // They are only returned to the client in snapshots.
-  const known = messages.filter(({ id, role }) => typeof id === 'string' && ROLES.includes(String(role)));
-  const given = outputsIn(input);
-  return { threadId, runId, state, messages: known as unknown as readonly AgUiMessage[], given };
 }
 
 const ROLES = ['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning'];

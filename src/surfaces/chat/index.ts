@@ -1,4 +1,5 @@
 export type { NodeHandler, NodeRequest } from '../../core/kernel/node-http.js';
+export { agUiAnswers, uiMessageAnswers } from './client-requests.js';
 export type {
   ChatConversations,
   ChatHandlerOptions,
@@ -9,10 +10,8 @@ export type {
 export { type ChatHandler, createChatHandler } from './create-chat-handler.js';
 export {
   type AgUiResponseOptions,
-  agUiAnswers,
   type RunResponseOptions,
   toAgUiResponse,
   toUIMessageResponse,
   type UIMessageResponseOptions,
-  uiMessageAnswers,
 } from './protocols.js';

@@ -1,4 +1,3 @@
-import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
@@ -7,7 +6,6 @@ import { type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.
 import {
   FILLED_TEXT,
   FUNCTION,
-  LIST,
   MILLISECONDS,
   optionTable,
   RECORD,
@@ -16,15 +14,10 @@ import {
 import { errorJson, eventJson } from '../../run/conversation/events.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
 import {
-  agUiAnswersIn,
-  agUiRunOf,
   type ChatProtocol,
-  clientAnswers,
-  decideAgUi,
   type HttpFault,
   messageIdOf,
-  partsIn,
-  readAgUiInput,
+  readAgUiRequest,
   readUiMessageRequest,
   type WriteFrames,
 } from './client-requests.js';
@@ -115,32 +108,10 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
   checkArguments({ of: 'toAgUiResponse', given: { run }, rules: { run: RUN } });
   checkOptions(options, AG_UI_OPTIONS);
   const { describeError = ANY_ERROR, heartbeatMs, input } = options;
-  const turn = { ...agUiRunOf(readAgUiInput(input)), describeError };
+  const turn = { ...readAgUiRequest(input).run, describeError };
   const { events, onLeave } = turnOf(run, { type: 'turn-start' });
   const frames = agUiFrames(events, turn);
   return new Response(frameStream(frames, onLeave, heartbeatMs), { headers: SSE_HEADERS });
-}
-
-/**
- * Extracts from the last message of `useChat` the answers to the pending calls of a suspended run, for
- * `resumeToolLoop`. Other parts are ignored.
- *
- * @throws Error if an answer to an approval neither approves nor refuses, contains edits in a wrong place, or has a
- * misspelled name.
- */
-export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
-  checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: LIST } });
-  return clientAnswers({ parts: partsIn(message) }, { pending });
-}
-
-/**
- * Extracts the answers from a `RunAgentInput`.
- *
- * @throws Error if it does not answer everything that is pending, as AG-UI requires.
- */
-export function agUiAnswers(input: unknown, pending: readonly PendingCall[]): readonly Answer[] {
-  checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: LIST } });
-  return agUiAnswersIn(readAgUiInput(input), { pending });
 }
 
 const RUN = { accepts: isAsyncIterable, fix: 'streamToolLoop(config, messages)' };
@@ -186,14 +157,23 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
   const content = turn?.entry.content;
   const replaced = content?.kind === 'prompt' ? content.replaces : undefined;
   const end = history.findIndex(({ key }) => key === replaced);
-  const events = await eventsOfTurns(
-    { view, source },
-    Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
-  );
+  const eventsByTurn = new Map<number, JsonObject[]>();
+  const wanted = new Set(history.map(({ number }) => number));
+  const after = (history[0]?.firstEvent ?? 1) - 1;
+  const upTo = Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1);
+  let open: JsonObject[] | undefined;
+  for await (const { event } of eventsOf(source, after, upTo)) {
+    if (event.type === 'turn-start') {
+      const { number } = event.turn;
+      open = wanted.has(number) ? [] : undefined;
+      if (open !== undefined) eventsByTurn.set(number, open);
+    }
+    open?.push(event);
+  }
   const turns = history.map(({ number, key, begins }, index): PastTurn => {
     const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
-    return { number, prompt, events: events.get(number) ?? [], messages: said };
+    return { number, prompt, events: eventsByTurn.get(number) ?? [], messages: said };
   });
   return end < 0 ? turns : turns.slice(0, end);
 }
@@ -206,25 +186,6 @@ function openPrompt({ view }: AskedChat): SentPrompt | undefined {
 function promptOf(key: string, content: unknown): SentPrompt | undefined {
   const id = messageIdOf(key);
   return id === undefined || content === undefined ? undefined : { id, content };
-}
-
-async function eventsOfTurns(
-  { view, source }: AskedChat,
-  upTo: number,
-): Promise<ReadonlyMap<number, JsonObject[]>> {
-  const found = new Map<number, JsonObject[]>();
-  const wanted = new Set(view?.history.map(({ number }) => number));
-  const after = (view?.history[0]?.firstEvent ?? 1) - 1;
-  let open: JsonObject[] | undefined;
-  for await (const { event } of eventsOf(source, after, upTo)) {
-    if (event.type === 'turn-start') {
-      const { number } = event.turn;
-      open = wanted.has(number) ? [] : undefined;
-      if (open !== undefined) found.set(number, open);
-    }
-    open?.push(event);
-  }
-  return found;
 }
 
 interface UiMessage {
@@ -419,9 +380,33 @@ export function protocolOf({
     case 'ui-messages':
       return uiMessages(UI_HEADERS, (events, { goesOn }) => uiMessageFrames(events, describeError, goesOn));
     case 'events':
-      return uiMessages(SSE_HEADERS, (events) => eventFrames(events));
+      return uiMessages(SSE_HEADERS, async function* (events): AsyncGenerator<string, undefined> {
+        for await (const { number, event, isNews } of events)
+          if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
+      });
     case 'ag-ui':
-      return agUi(describeError);
+      return {
+        headers: SSE_HEADERS,
+        readPost: (body) => {
+          const { run, decide } = readAgUiRequest(body);
+          return {
+            chatId: run.threadId,
+            decide,
+            frames: (events) => agUiFrames(events, { ...run, describeError }),
+            refuse: ({ message }) =>
+              new Response(runStarted(run) + runRefused(message), { headers: SSE_HEADERS }),
+          };
+        },
+        reconnect: ({ chatId, query }) => ({
+          isWhole: true,
+          frames: async function* (events, { asked }): AsyncGenerator<string, undefined> {
+            const runId = query.get('runId') ?? `reconnect-${crypto.randomUUID()}`;
+            const messages = await agUiHistory(asked);
+            yield* agUiFrames(events, { threadId: chatId, runId, describeError, messages, isWhole: true });
+          },
+        }),
+        history: agUiHistory,
+      };
   }
 }
 
@@ -432,32 +417,6 @@ function uiMessages(headers: ChatProtocol['headers'], frames: WriteFrames): Chat
     readPost: (body) => ({ ...readUiMessageRequest(body), frames, refuse }),
     reconnect: () => ({ frames, isWhole: false }),
     history: uiMessageHistory,
-  };
-}
-
-function agUi(describeError: DescribeTurnError): ChatProtocol {
-  return {
-    headers: SSE_HEADERS,
-    readPost: (body) => {
-      const input = readAgUiInput(body);
-      const run = { ...agUiRunOf(input), describeError };
-      return {
-        chatId: run.threadId,
-        decide: (asked) => decideAgUi(input, asked),
-        frames: (events) => agUiFrames(events, run),
-        refuse: ({ message }) =>
-          new Response(runStarted(run) + runRefused(message), { headers: SSE_HEADERS }),
-      };
-    },
-    reconnect: ({ chatId, query }) => ({
-      isWhole: true,
-      frames: async function* (events, { asked }): AsyncGenerator<string, undefined> {
-        const runId = query.get('runId') ?? `reconnect-${crypto.randomUUID()}`;
-        const messages = await agUiHistory(asked);
-        yield* agUiFrames(events, { threadId: chatId, runId, describeError, messages, isWhole: true });
-      },
-    }),
-    history: agUiHistory,
   };
 }
 
@@ -480,11 +439,6 @@ async function* uiMessageFrames(
       yield index === chunks.length - 1 ? `id: ${number}\n${frame(chunk)}` : frame(chunk);
   }
   yield 'data: [DONE]\n\n';
-}
-
-async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGenerator<string, undefined> {
-  for await (const { number, event, isNews } of events)
-    if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 export const ANSWERED_ALREADY = 'This was answered already, or its turn has ended.';

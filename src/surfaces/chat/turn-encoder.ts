@@ -778,14 +778,26 @@ function interruptOf(wait: PendingCall, toolCallId: string): object {
         message: message ?? tool,
         responseSchema: typeof schema === 'object' ? schema : {},
       };
-    case 'approval':
+    case 'approval': {
+      const remember = {
+        type: 'object',
+        description: 'The yes is to stand for later calls, too.',
+        properties: {
+          scope: { enum: mayRemember?.scopes },
+          expires: { type: 'string', format: 'date-time' },
+        },
+        required: ['scope'],
+      };
       return {
         ...of,
         reason: 'tool_call',
         message: message ?? title ?? `May ‘${tool}’ be called?`,
-        responseSchema: approvalSchema(mayRemember),
+        responseSchema: mayRemember
+          ? { ...APPROVAL, properties: { ...APPROVAL.properties, remember } }
+          : APPROVAL,
         metadata: { toolwright: { tool, arguments: args, ...approvalDescriptor(wait) } },
       };
+    }
     default:
       // Only an operator can decide about a call whose process crashed.
       return { ...of, reason: `toolwright:${kind}`, message: message ?? tool };
@@ -801,17 +813,6 @@ const APPROVAL = {
   },
   required: ['approved'],
 };
-
-function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
-  if (mayRemember === undefined) return APPROVAL;
-  const remember = {
-    type: 'object',
-    description: 'The yes is to stand for later calls, too.',
-    properties: { scope: { enum: mayRemember.scopes }, expires: { type: 'string', format: 'date-time' } },
-    required: ['scope'],
-  };
-  return { ...APPROVAL, properties: { ...APPROVAL.properties, remember } };
-}
 
 function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
   const { inputTokens, outputTokens, totalTokens, reasoningTokens, ...cache } = Object(usage) as Fields;

@@ -120,7 +120,12 @@ export async function* readRest(
   const upTo = isLeft(view) ? undefined : view.lastEvent;
   for await (const { number, event } of eventsOf(source, after, upTo)) {
     if (number === pausedAt && view.status === 'suspended') {
-      yield* pauseNow({ number, event, isNews: number > seen }, view);
+      // A question changes if its tool has changed.
+      const before = 'pending' in event ? (event.pending as readonly PendingCall[]) : [];
+      const known = new Set(before.map((wait) => canonicalJson(wait)));
+      const changed = view.pending.filter((wait) => !known.has(canonicalJson(wait)));
+      const now = [...suspensionsOf(changed), { ...event, pending: view.pending }];
+      for (const shown of now) yield { number, event: shown, isNews: number > seen } as unknown as ReadEvent;
       return;
     }
     yield { number, event, isNews: number > seen };
@@ -131,18 +136,6 @@ export async function* readRest(
       if (now === undefined || (await isOver(source, now, number))) return;
     }
   }
-}
-
-/** The suspension of a turn with its current pending calls: a question changes if its tool has changed. */
-function* pauseNow(
-  { event, ...read }: ReadEvent,
-  { pending }: ConversationView,
-): Generator<ReadEvent, undefined> {
-  const before = 'pending' in event ? (event.pending as readonly PendingCall[]) : [];
-  const known = new Set(before.map((wait) => canonicalJson(wait)));
-  const changed = pending.filter((wait) => !known.has(canonicalJson(wait)));
-  for (const asked of suspensionsOf(changed)) yield { ...read, event: asked } as unknown as ReadEvent;
-  yield { ...read, event: { ...event, pending } } as ReadEvent;
 }
 
 /** Whether a turn is open or will start: answers without a waiting turn are only refused. */

@@ -5,8 +5,11 @@ import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import type { Answer, CallScope } from '../../core/contract/call.js';
+import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { RunStore } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { type Fields, isRecord } from '../../core/kernel/json.js';
@@ -20,17 +23,38 @@ import {
 import { nodeHttp } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
 import { isLoopbackHost } from '../../core/kernel/server-address.js';
+import { connectionsOf } from '../../core/kernel/tool-connections.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
-import { AppDocuments, PRIVATE_HEADERS } from './app-views.js';
+import { AppDocuments, appData, callForApp, PRIVATE_HEADERS } from './app-views.js';
 import { EventFeed } from './event-feed.js';
-import { checkInspector, type InspectorOptions } from './options.js';
-import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
-import { AnsweringPerson, PendingBoard } from './pending-board.js';
-import { Recordings } from './recording.js';
-import { listsRuns } from './shown-runs.js';
-import { TrialCalls, TrialChats } from './trials.js';
-import { WatchedCalls } from './watched-calls.js';
+import { type ChosenScope, checkInspector, type InspectorOptions } from './options.js';
+import { AnsweringPerson, type GoesOn, PendingBoard } from './pending-board.js';
+import {
+  callTexts,
+  type Recording,
+  Recordings,
+  recordCall,
+  recordRun,
+  replay,
+  saveTest,
+  scopeFromRequest,
+  writeTest,
+} from './recording.js';
+import {
+  callLine,
+  listsRuns,
+  runDetail,
+  runLine,
+  shownFields,
+  shownRecordOf,
+  shownValue,
+  storedLine,
+  storedRun,
+} from './shown-runs.js';
+import { listWarnings, toolCard, toolSummaries } from './tool-card.js';
+import { type TrialAnswer, TrialCalls, TrialChats } from './trials.js';
+import { type SeenCall, WatchedCalls } from './watched-calls.js';
 import { WatchedRuns } from './watched-runs.js';
 
 /** Where the inspector listens. */
@@ -318,4 +342,242 @@ function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
     { firstMs: LOOK_MS },
   );
   return () => void stop();
+}
+
+/** The parts that requests of the page use. */
+export interface PageParts {
+  readonly registry: ToolRegistry;
+  readonly options: InspectorOptions;
+  readonly feed: EventFeed;
+  readonly calls: WatchedCalls;
+  readonly runs: WatchedRuns;
+  readonly trials: TrialCalls;
+  readonly chats: TrialChats;
+  readonly pending: PendingBoard;
+  readonly recordings: Recordings;
+  readonly apps: AppDocuments;
+}
+
+interface PageRequest {
+  /** The rest of the path. */
+  readonly id: string;
+  readonly body: Fields;
+  /** The address of the page, with a slash at its end. */
+  readonly page: string;
+}
+
+type PageCall = (parts: PageParts, request: PageRequest) => unknown;
+
+/** An invalid request, or something that does not exist. */
+export class PageFault extends Error {
+  readonly status: 400 | 403 | 404 | 409;
+
+  constructor(message: string, status: PageFault['status'] = 400) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
+  'GET about': ({ options }) => ({
+    hasModel: options.provider !== undefined && options.model !== undefined,
+    model: options.model,
+    hasStore: options.store !== undefined,
+    tests: options.tests,
+    recordings: options.recordings,
+  }),
+  'GET tools': async (parts, { id }) => {
+    if (id !== '') return (await toolCard(id, parts)) ?? missing('tool', id);
+    const { registry, calls } = parts;
+    const tools = toolSummaries(registry);
+    const connections = connectionsOf(registry).map((connection) => ({
+      ...connection,
+      tools: connection.tools.length,
+    }));
+    return { tools, connections, warnings: listWarnings(tools), breakpoints: calls.breakpoints };
+  },
+  'GET calls': (parts, { id, page }) => {
+    const { calls, options } = parts;
+    if (id === '') return { calls: calls.list().map(callLine) };
+    const seen = calls.get(id) ?? missing('call', id);
+    const setup = options.tests?.setup;
+    const texts = callTexts({ tool: seen.tool, args: seen.arguments }, { page, setup });
+    return { ...callDetail(seen, parts), texts };
+  },
+  'POST calls': async (parts, { body }) => {
+    const { trials, options } = parts;
+    const { tool, arguments: args } = body;
+    const scope = await scopeFor(options, body.scope);
+    return callDetail(await said(trials.make({ tool: text('tool', tool), arguments: args, scope })), parts);
+  },
+  'POST call-texts': ({ options }, { body, page }) =>
+    callTexts({ tool: text('tool', body.tool), args: body.arguments }, { page, setup: options.tests?.setup }),
+  'POST call-answers': async (parts, { id, body }) => {
+    return callDetail(await said(parts.trials.answer(id, body as unknown as TrialAnswer)), parts);
+  },
+  'POST app-views': ({ registry, apps }, { id }) => {
+    const tool = registry.offered(id);
+    const { ui } = tool ?? missing('tool', id);
+    return tool && ui ? said(apps.open({ ...tool, ui })) : missing('view of', id);
+  },
+  'POST app-calls': async ({ registry, trials, options }, { body }) => {
+    const { name, arguments: args = {} } = body;
+    const scope = await scopeFor(options, body.scope);
+    return said(callForApp(registry, trials, { tool: text('name', name), arguments: args, scope }));
+  },
+  'GET runs': async ({ runs, calls, options }, { id }) => {
+    const seen = runs.get(id);
+    if (seen !== undefined) return runDetail(seen, calls);
+    if (id !== '') return (await storedRun(options.store, id)) ?? missing('run', id);
+    const { store } = options;
+    const stored = listsRuns(store) ? (await store.list({ limit: 50 })).runs : [];
+    const own = runs.list().map(runLine);
+    const known = new Set(own.map(({ runId }) => runId));
+    const others = stored.filter(({ runId }) => !known.has(runId)).map(storedLine);
+    return { runs: [...own, ...others] };
+  },
+  'GET pending': async ({ pending }) => ({ runs: shownValue(await pending.list()) }),
+  'POST answers': async ({ pending, feed }, { body }) => {
+    const { runId, answers, goesOn = 'here' } = body;
+    if (!Array.isArray(answers)) throw new PageFault('answers must be a list');
+    await said(pending.answer(text('runId', runId), answers as Answer[], goesOn as GoesOn));
+    feed.report('pending');
+    return {};
+  },
+  'GET chats': ({ chats }, { id }) => shownValue(chats.get(id)),
+  'POST chats': async ({ chats, options }, { id, body }) => {
+    const prompt = { id: text('id', id), text: text('text', body.text) };
+    const scope = await scopeFor(options, body.scope);
+    const model = await modelFor(options, body.with);
+    return shownValue(await said(chats.prompt({ ...prompt, scope, model })));
+  },
+  'POST chat-retries': async ({ chats, options }, { id, body }) => {
+    const scope = await scopeFor(options, body.scope);
+    const model = await modelFor(options, body.with);
+    return shownValue(await said(chats.retry({ id: text('id', id), scope, model })));
+  },
+  'POST chat-aborts': ({ chats }, { id }) => {
+    chats.abort(id);
+    return shownValue(chats.get(id));
+  },
+  'GET held': ({ calls }) => ({
+    held: calls.held().map((held) => ({ ...held, arguments: shownValue(held.arguments) })),
+    breakpoints: calls.breakpoints,
+  }),
+  'POST held': ({ calls }, { id, body }) => {
+    const reason =
+      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was stopped at a breakpoint';
+    if (!calls.release(id, body.how === 'refuse' ? { how: 'refuse', reason } : { how: 'go' }))
+      missing('held call', id);
+    return {};
+  },
+  'POST breakpoints': ({ calls, registry }, { id, body }) => {
+    if (registry.offered(id) === undefined) missing('tool', id);
+    calls.breakAt(id, body.state === 'on' ? 'on' : 'off');
+    return { breakpoints: calls.breakpoints };
+  },
+  'GET recordings': async ({ recordings }, { id }) => {
+    if (id !== '') return shownValue((await recordings.get(id)) ?? missing('recording', id));
+    return {
+      recordings: (await recordings.list()).map(({ outcome: { status, calls }, ...recording }) => {
+        const { id: name, kind, title, at } = recording;
+        return { id: name, kind, title, at, status, calls: calls.length };
+      }),
+    };
+  },
+  'POST recordings': async (parts, { body }) => {
+    const { id, title } = await parts.recordings.save(await recordingOf(parts, body));
+    parts.feed.report('recordings');
+    return { id, title };
+  },
+  'POST replays': async (parts, { body }) => {
+    const { registry, options } = parts;
+    const recording = await recordingOf(parts, body);
+    const scope = await scopeFor(options, body.scope ?? recording.scope);
+    const model = body.with === 'model' ? await modelFor(options, 'configured') : undefined;
+    const { answeredBy } = options;
+    return shownValue(await replay(recording, { tools: registry, model, scope, answeredBy }));
+  },
+  'POST tests': async (parts, { body }) => {
+    const { tests } = parts.options;
+    const setup = typeof body.setup === 'string' && body.setup.trim() !== '' ? body.setup : tests?.setup;
+    const written = writeTest(await recordingOf(parts, body), { ...tests, setup });
+    if (body.save !== true || tests === undefined) return written;
+    return { ...written, path: await saveTest(written, tests) };
+  },
+};
+
+function missing(what: string, id: string): never {
+  throw new PageFault(`there is no ${what} '${id.slice(0, 100)}'`, 404);
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new PageFault(`${name} is missing`);
+}
+
+/** Errors of the work become errors of the request. */
+async function said<Value>(work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new PageFault(errorMessage(error), ToolwrightError.is(error) ? error.statusCode : undefined);
+  }
+}
+
+async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
+  if (given !== undefined && !isRecord(given)) throw new PageFault('scope must be an object');
+  const chosen = (given ?? {}) as ChosenScope;
+  if (scope !== undefined) return scopeFromRequest(await scope(chosen), chosen.request);
+  const { request: _, ...others } = chosen;
+  return others as CallScope;
+}
+
+async function modelFor({ provider, model }: InspectorOptions, who: unknown) {
+  if (who === 'configured') {
+    if (provider === undefined || model === undefined)
+      throw new PageFault('no model is configured: createInspector(registry, { provider, model })');
+    return { provider, model };
+  }
+  const { OfflineProvider } = await import('../../models/offline/offline-provider.js');
+  return { provider: new OfflineProvider() as LLMProvider, model: 'offline' };
+}
+
+/** The recording, run or call that a request names. */
+async function recordingOf(
+  { recordings, runs, calls }: PageParts,
+  { recording, runId, key }: PageRequest['body'],
+): Promise<Recording> {
+  if (typeof recording === 'string')
+    return (await recordings.get(recording)) ?? missing('recording', recording);
+  if (typeof key === 'string') {
+    const seen = calls.get(key) ?? missing('call', key);
+    return recordCall(seen) ?? unfinished('call');
+  }
+  const seen = runs.get(text('runId', runId)) ?? missing('run of this process', String(runId));
+  return recordRun(seen) ?? unfinished('run');
+}
+
+function unfinished(what: string): never {
+  throw new PageFault(`the ${what} is still running: its result is not known yet`);
+}
+
+function callDetail(seen: SeenCall, { registry, trials }: PageParts): object {
+  const { arguments: args, steps, scope, invocation } = seen;
+  const { isError, silent, async, content } = invocation?.result ?? {};
+  const { channel, chatId, conversationId, owner, data } = scope;
+  return {
+    ...callLine(seen),
+    steps,
+    isError,
+    silent,
+    async,
+    ...(invocation && shownRecordOf(invocation.record)),
+    ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, content }),
+    app: appData(registry.offered(seen.tool), seen),
+    ...(invocation?.status === 'suspended' && {
+      waits: invocation.suspension.waits,
+      canAnswer: trials.isWaiting(seen.key),
+    }),
+  };
 }

@@ -123,25 +123,21 @@ export function mayInspect({ allowInProduction }: Pick<InspectorOptions, 'allowI
   return allowInProduction === true || SAFE_PLACES.has(process.env.NODE_ENV);
 }
 
-function inProduction(): InvalidOption {
-  const { NODE_ENV } = process.env;
-  return {
-    where: 'createInspector',
-    option: 'allowInProduction',
-    problem: `NODE_ENV is ${NODE_ENV || 'not set'}: in production, whoever has the token could call every tool`,
-    fix: 'NODE_ENV=development (or test) where you develop, or allowInProduction: true',
-  };
-}
-
 /**
  * Checks the arguments of `createInspector`.
  *
  * @throws InvalidOptionsError (521), also if `NODE_ENV` is neither `development` nor `test`.
  */
 export function checkInspector(registry: unknown, options: InspectorOptions): void {
-  refuseOptions([
+  const faults: InvalidOption[] = [
     ...invalidArguments({ of: 'createInspector', given: { registry }, rules: { registry: REGISTRY } }),
     ...invalidOptions(options, OPTIONS),
-    ...(mayInspect(options ?? {}) ? [] : [inProduction()]),
-  ]);
+  ];
+  if (!mayInspect(options ?? {})) {
+    const { NODE_ENV } = process.env;
+    const problem = `NODE_ENV is ${NODE_ENV || 'not set'}: in production, whoever has the token could call every tool`;
+    const fix = 'NODE_ENV=development (or test) where you develop, or allowInProduction: true';
+    faults.push({ where: OPTIONS.of, option: 'allowInProduction', problem, fix });
+  }
+  refuseOptions(faults);
 }

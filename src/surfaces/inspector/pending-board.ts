@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
 import type { CheckpointStore } from '../../core/contract/run-checkpoint.js';
-import type { RunState, RunStore } from '../../core/contract/run-state.js';
+import type { RunState } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
@@ -83,7 +83,15 @@ export class PendingBoard {
     const own = this.#parts.runs.list().filter(({ status }) => status === 'suspended');
     const stored = await this.#stored(own);
     const storedIds = new Set(stored.map(({ runId }) => runId));
-    return [...own.flatMap((seen) => (storedIds.has(seen.runId) ? [] : ofProcess(seen))), ...stored];
+    const ofProcess = own.flatMap((seen): readonly WaitingRun[] => {
+      const { runId, owner, model, result, spans } = seen;
+      if (storedIds.has(runId) || result?.state === undefined) return [];
+      const since = spans.findLast(({ kind }) => kind === 'wait')?.begin ?? seen.begin;
+      const { pending = [] } = result;
+      const goesOn: GoesOn[] = isHeldByConversation(seen) ? [] : ['here'];
+      return [{ runId, owner, model, since, place: 'process', goesOn, pending }];
+    });
+    return [...ofProcess, ...stored];
   }
 
   /**
@@ -99,9 +107,15 @@ export class PendingBoard {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
       if (asked !== undefined && needsApprover(answer)) this.#parts.person.check(asked);
     }
-    if (goesOn === 'worker') return this.#leave(waiting, answers);
     if (goesOn === 'conversation') return this.#enter(waiting, answers);
-    return this.#resume(waiting, answers);
+    if (goesOn === 'here') return this.#resume(waiting, answers);
+    const { registry, options, person } = this.#parts;
+    const { store, stateSecret } = options;
+    await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
+      answeredBy: person.name,
+      tools: registry,
+      ...withoutUndefined({ stateSecret, owner: waiting.owner }),
+    });
   }
 
   /** The waiting runs of the store. If it has no `list`, only runs of this process can be found. */
@@ -121,7 +135,11 @@ export class PendingBoard {
     const { runId, owner, model, pending } = state;
     const seen = runs.get(runId);
     const goesOn: GoesOn[] = [];
-    if (await isOpenTurn(runId, options.store)) goesOn.push('conversation');
+    const { conversations: log } = Object(options.store) as { readonly conversations?: ConversationLog };
+    const conversationId = conversationIdOf(runId);
+    const hasTurns = conversationId !== undefined && CONVERSATION_LOG.accepts(log);
+    const isOpenTurn = hasTurns && (await log?.read(conversationId))?.turn?.runId === runId;
+    if (isOpenTurn) goesOn.push('conversation');
     else if (!isHeldByConversation(seen)) {
       if (seen !== undefined || options.provider !== undefined) goesOn.push('here');
       if (listsRuns(options.store)) goesOn.push('worker');
@@ -154,16 +172,6 @@ export class PendingBoard {
     await Promise.race([run, goesOn]).finally(() => left.abort());
   }
 
-  async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { registry, options, person } = this.#parts;
-    const { store, stateSecret } = options;
-    await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
-      answeredBy: person.name,
-      tools: registry,
-      ...withoutUndefined({ stateSecret, owner }),
-    });
-  }
-
   async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
     const { store } = this.#parts.options;
     const conversationId = conversationIdOf(runId);
@@ -177,15 +185,6 @@ export class PendingBoard {
   }
 }
 
-function ofProcess(seen: SeenRun): readonly WaitingRun[] {
-  const { runId, owner, model, result, spans } = seen;
-  if (result?.state === undefined) return [];
-  const since = spans.findLast(({ kind }) => kind === 'wait')?.begin ?? seen.begin;
-  const { pending = [] } = result;
-  const goesOn: GoesOn[] = isHeldByConversation(seen) ? [] : ['here'];
-  return [{ runId, owner, model, since, place: 'process', goesOn, pending }];
-}
-
 /** A `Conversation` holds its turn itself, and would repeat calls that were answered here. */
 function isHeldByConversation(seen: SeenRun | undefined): boolean {
   return seen?.run.onStep !== undefined;
@@ -195,14 +194,6 @@ function isHeldByConversation(seen: SeenRun | undefined): boolean {
 function scopeOf({ run }: SeenRun): CallScope {
   const { signal: _1, callId: _2, ...scope } = run.scope;
   return scope;
-}
-
-/** Whether a run is the open turn of a conversation. */
-async function isOpenTurn(runId: string, store: RunStore | undefined): Promise<boolean> {
-  const { conversations: log } = Object(store) as { readonly conversations?: ConversationLog };
-  const conversationId = conversationIdOf(runId);
-  if (conversationId === undefined || !CONVERSATION_LOG.accepts(log)) return false;
-  return (await log?.read(conversationId))?.turn?.runId === runId;
 }
 
 function conversationIdOf(runId: string): string | undefined {

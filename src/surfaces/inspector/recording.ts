@@ -3,14 +3,17 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CallRecord, CallScope } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
+import { type LLMProvider } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { isRecord, mapFields, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { type ToolRegistry } from '../../run/call/tool-registry.js';
+import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
 import type { WrittenTests } from './options.js';
 import type { SeenCall } from './watched-calls.js';
 import { type GivenReply, repliesIn, type SeenRun } from './watched-runs.js';
 
 /** The reply of a model to one request. */
-export interface RecordedReply {
+interface RecordedReply {
   readonly content: string;
   readonly toolCalls?: readonly {
     readonly id?: string;
@@ -57,11 +60,12 @@ export function recordRun(seen: SeenRun): Recording | undefined {
   if (result === undefined) return undefined;
   const { state } = result;
   const open = state && openReply(state.open);
+  const line = lastPrompt(given)?.replace(/\s+/g, ' ').trim() ?? 'a run';
   const replies = [...recordedReplies(result.messages.slice(given.length)), ...(open ? [open] : [])];
   return {
     id: runId,
     kind: 'run',
-    title: titleOf(given),
+    title: line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line,
     at: seen.begin,
     messages: plain(given),
     replies,
@@ -102,7 +106,7 @@ export function recordCall({
 
 const LAST_WORD = 'Done.';
 
-export function outcomeOf(status: string, content: string, records: readonly CallRecord[]): Outcome {
+function outcomeOf(status: string, content: string, records: readonly CallRecord[]): Outcome {
   const calls = records.map(({ name, rawArguments, arguments: args, status: ended, result }) => ({
     name,
     arguments: plain(args ?? rawArguments),
@@ -144,11 +148,6 @@ export function lastPrompt(messages: readonly Message[]): string | undefined {
   return typeof prompt === 'string' ? prompt : undefined;
 }
 
-function titleOf(messages: readonly Message[]): string {
-  const line = lastPrompt(messages)?.replace(/\s+/g, ' ').trim() ?? 'a run';
-  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
-}
-
 /** Key of the entered request in a scope. Copies of the scope keep it, and tools do not see it. */
 const REQUEST = Symbol('the chosen request');
 
@@ -170,6 +169,44 @@ function plain<Value>(value: Value): Value {
     // Values that JSON cannot represent are not from the model, and are left out.
     return undefined as Value;
   }
+}
+
+interface ReplayOptions {
+  readonly tools: ToolRegistry;
+  /** Default: the recorded replies. */
+  readonly model: { readonly provider: LLMProvider; readonly model: string } | undefined;
+  readonly scope: CallScope;
+  readonly answeredBy: unknown;
+}
+
+/** Repeats a recorded run with the current tools. Effects happen again. */
+export async function replay(recording: Recording, { tools, model, scope, answeredBy }: ReplayOptions) {
+  const left = [...recording.replies];
+  const recorded: LLMProvider = {
+    async chat() {
+      const reply = left.shift();
+      if (reply === undefined) throw new Error('the recording ends here: there was no further request');
+      const toolCalls = (reply.toolCalls ?? []).map(({ id = '', name, arguments: args = {} }) => ({
+        id,
+        name,
+        arguments: args as string,
+      }));
+      const finishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+      return { content: reply.content, toolCalls, finishReason };
+    },
+  };
+  const runId = crypto.randomUUID();
+  const from = model ?? { provider: recorded, model: 'recorded' };
+  const config = { ...from, tools, runId, providerRetries: 0, loopGuard: false } as const;
+  let run = await runToolLoop(config, recording.messages, scope);
+  for (const given of recording.answers) {
+    const { pending = [] } = run;
+    const fits = given.length === pending.length && pending.every(({ tool }, at) => given[at]?.tool === tool);
+    if (run.status !== 'suspended' || !fits) break;
+    const answers = given.map(({ tool: _, ...said }, at) => ({ id: pending[at]?.id ?? '', ...said }));
+    run = await resumeToolLoop(config, run.state, answers, { scope, answeredBy });
+  }
+  return { runId, before: recording.outcome, after: outcomeOf(run.status, run.content, run.toolCalls) };
 }
 
 /** Stores recordings in memory, or in a folder. */
@@ -239,7 +276,11 @@ export function writeTest(
   const name = `${recording.title}: ${called} as recorded`;
   const waits = answers.filter(({ length }) => length > 0);
   const loop = waits.length > 0 ? 'resumeToolLoop, runToolLoop' : 'runToolLoop';
-  const scope = scopeText(recording, scopeOf);
+  const { request, ...parts } = recording.scope;
+  let scope = Object.keys(parts).length > 0 ? `, ${literal(parts, 1)}` : '';
+  // The setup creates the scope if there was a request.
+  if (request !== undefined && scopeOf !== undefined)
+    scope = `, ${scopeOf}(${literal(request, 1)}, ${literal(parts, 1)})`;
   const hasEnd = outcome.status === 'completed' || outcome.status === 'suspended';
   // A run that did not complete may send another request.
   const script = hasEnd ? replies : [...replies, { content: 'The end.' }];
@@ -268,13 +309,6 @@ export function writeTest(
   ].join('\n');
   const words = recording.title.toLowerCase().match(/[a-z0-9]+/g) ?? ['recorded'];
   return { name: `${words.slice(0, 6).join('-')}.test.ts`, text };
-}
-
-/** The scope argument. The setup creates the scope if there was a request. */
-function scopeText({ scope: { request, ...scope } }: Recording, scopeOf: string | undefined): string {
-  if (request !== undefined && scopeOf !== undefined)
-    return `, ${scopeOf}(${literal(request, 1)}, ${literal(scope, 1)})`;
-  return Object.keys(scope).length > 0 ? `, ${literal(scope, 1)}` : '';
 }
 
 /** The answers of one wait, in the order of the pending calls. */

@@ -196,7 +196,9 @@ export function shownValue(value: unknown, depth = 0): unknown {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (value instanceof Uint8Array) return `[${value.byteLength} bytes]`;
   try {
-    return Array.isArray(value) ? shownList(value, depth) : shownRecord(value, depth);
+    if (!Array.isArray(value)) return shownRecord(value, depth);
+    const members = value.slice(0, MOST_MEMBERS).map((member) => shownValue(member, depth + 1));
+    return value.length > MOST_MEMBERS ? [...members, `[cut: ${value.length} members in all]`] : members;
   } catch (error) {
     return `[cannot be read: ${String(error)}]`;
   }
@@ -210,11 +212,6 @@ export function shownFields(fields: Fields): Fields {
 function shownText(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${text.slice(0, LONGEST_TEXT)}\n[cut: ${text.length} characters in all]`;
-}
-
-function shownList(list: readonly unknown[], depth: number): readonly unknown[] {
-  const members = list.slice(0, MOST_MEMBERS).map((member) => shownValue(member, depth + 1));
-  return list.length > MOST_MEMBERS ? [...members, `[cut: ${list.length} members in all]`] : members;
 }
 
 function shownRecord(record: object, depth: number): unknown {

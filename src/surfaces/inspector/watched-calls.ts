@@ -57,9 +57,25 @@ export class WatchedCalls implements CallWatcher {
   }
 
   aroundCall(call: WatchedCall): Invocation | Promise<Invocation> {
-    const seen = this.#begin(call);
+    const { request, scope } = call;
+    this.#count += 1;
+    const callId = String(request.id);
+    const seen: SeenCall = {
+      key: `${this.#count}`,
+      callId,
+      tool: String(request.name),
+      at: Date.now(),
+      arguments: request.text ?? request.arguments,
+      scope,
+      runId: request.place?.runId,
+      isTrial: callId.startsWith(TRIAL),
+      journal: request.journal,
+      steps: [],
+    };
+    this.#calls.set(seen.key, seen);
+    forgetOldest(this.#calls, MAX_CALLS);
     if (!this.#breakpoints.has(seen.tool)) return this.#make(seen, call, { how: 'go' });
-    return this.#hold(seen, call.scope.signal).then((release) => this.#make(seen, call, release));
+    return this.#hold(seen, scope.signal).then((release) => this.#make(seen, call, release));
   }
 
   /** The last calls, the latest first. */
@@ -108,26 +124,6 @@ export class WatchedCalls implements CallWatcher {
 
   close(): void {
     for (const tool of this.breakpoints) this.breakAt(tool, 'off');
-  }
-
-  #begin({ request, scope }: WatchedCall): SeenCall {
-    this.#count += 1;
-    const callId = String(request.id);
-    const seen: SeenCall = {
-      key: `${this.#count}`,
-      callId,
-      tool: String(request.name),
-      at: Date.now(),
-      arguments: request.text ?? request.arguments,
-      scope,
-      runId: request.place?.runId,
-      isTrial: callId.startsWith(TRIAL),
-      journal: request.journal,
-      steps: [],
-    };
-    this.#calls.set(seen.key, seen);
-    forgetOldest(this.#calls, MAX_CALLS);
-    return seen;
   }
 
   #hold(seen: SeenCall, signal: AbortSignal | undefined): Promise<Release> {
