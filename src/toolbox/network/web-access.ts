@@ -1,5 +1,5 @@
 import { lookup as systemLookup } from 'node:dns/promises';
-import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
@@ -112,10 +112,13 @@ export class WebAccess {
       let next: WebRequest = { ...request, signal };
       for (let redirects = 0; ; redirects += 1) {
         const response = await this.#exchange(next);
-        const target = redirectOf(response);
-        if (target === undefined) return response;
+        const { status, headers, url } = response;
+        const { location } = headers;
+        if (!REDIRECTS.has(status) || location === undefined) return response;
+        const target = URL.parse(location, url)?.href;
+        if (target === undefined) throw new WebFault('The redirect leads to no address.');
         if (redirects >= maxRedirects) throw new WebFault(`There were more than ${maxRedirects} redirects.`);
-        next = redirected(next, target, response.status);
+        next = redirected(next, target, status);
       }
     } catch (error) {
       request.signal?.throwIfAborted();
@@ -139,28 +142,34 @@ export class WebAccess {
     return url;
   }
 
+  /** Sends a request, if all addresses of its host are public. */
   async #exchange(request: WebRequest): Promise<WebResponse> {
     const url = this.check(request.url);
-    const addresses = await this.#addresses(url);
-    request.signal?.throwIfAborted();
     const { userAgent = 'toolwright', maxBytes = DEFAULT_BYTES } = this.#options;
-    const { method = 'GET', body, signal } = request;
-    const headers = { 'user-agent': userAgent, 'accept-encoding': 'gzip, deflate, br', ...request.headers };
-    const options = { method, headers, signal, lookup: lookupOf(addresses), agent: false } as const;
-    const incoming = await sent(url, options, body);
-    const { statusCode: status = 0, headers: received } = incoming;
-    return { url: url.href, status, headers: received, ...(await readBody(incoming, maxBytes)) };
-  }
-
-  /** All addresses of the host; throws if any of them is not public. */
-  async #addresses(url: URL): Promise<readonly string[]> {
-    const { privateHosts = [], resolve = resolveBySystem } = this.#options;
-    const given = addressIn(url);
-    const addresses = given === undefined ? await resolve(url.hostname) : [given];
+    const { privateHosts = [], resolve: resolveHost = resolveBySystem } = this.#options;
+    // The URL standard has normalized the notation of an IP address.
+    const given = url.hostname.replace(/^\[(.*)\]$/, '$1');
+    const addresses = isIP(given) === 0 ? await resolveHost(url.hostname) : [given];
     if (addresses.length === 0) throw new WebFault(`${url.hostname} has no address.`);
     if (!fitsHost(privateHosts, url) && !addresses.every(isPublicAddress))
       throw new WebFault(`${url.hostname} is in a private network, or on this machine: it is not asked.`);
-    return addresses;
+    request.signal?.throwIfAborted();
+    // Connects to the checked addresses, without another DNS lookup.
+    const found = addresses.map((address) => ({ address, family: isIP(address) }));
+    const lookup: LookupFunction = (_host, { all }, done) => {
+      const [first = { address: '', family: 0 }] = found;
+      if (all) done(null, found);
+      else done(null, first.address, first.family);
+    };
+    const { method = 'GET', body, signal } = request;
+    const headers = { 'user-agent': userAgent, 'accept-encoding': 'gzip, deflate, br', ...request.headers };
+    const options = { method, headers, signal, lookup, agent: false } as const;
+    const { request: send } = url.protocol === 'https:' ? nodeHttps() : nodeHttp();
+    const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
+      send(url, options).once('response', resolve).on('error', reject).end(body);
+    });
+    const { statusCode: status = 0, headers: received } = incoming;
+    return { url: url.href, status, headers: received, ...(await readBody(incoming, maxBytes)) };
   }
 }
 
@@ -170,23 +179,6 @@ async function resolveBySystem(host: string): Promise<readonly string[]> {
   } catch (cause) {
     throw new WebFault(`There is no host ${host}.`, { cause });
   }
-}
-
-/** Connects to the checked addresses, without another DNS lookup. */
-function lookupOf(addresses: readonly string[]): LookupFunction {
-  const found = addresses.map((address) => ({ address, family: isIP(address) }));
-  return (_host, { all }, done) => {
-    const [first = { address: '', family: 0 }] = found;
-    if (all) done(null, found);
-    else done(null, first.address, first.family);
-  };
-}
-
-function sent(url: URL, options: RequestOptions, body: string | undefined): Promise<IncomingMessage> {
-  const { request } = url.protocol === 'https:' ? nodeHttps() : nodeHttp();
-  return new Promise((resolve, reject) => {
-    request(url, options).once('response', resolve).on('error', reject).end(body);
-  });
 }
 
 async function readBody(incoming: IncomingMessage, maxBytes: number) {
@@ -224,12 +216,6 @@ const UNPACKERS = new Map<string, () => Transform>([
 ]);
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-
-function redirectOf({ status, headers: { location }, url }: WebResponse): string | undefined {
-  if (!REDIRECTS.has(status) || location === undefined) return undefined;
-  if (!URL.canParse(location, url)) throw new WebFault('The redirect leads to no address.');
-  return new URL(location, url).href;
-}
 
 /** Follows a redirect as browsers do (Fetch standard, HTTP-redirect fetch); secrets are not sent to another origin. */
 function redirected(
@@ -284,12 +270,6 @@ function fits(pattern: HostPattern, url: URL): boolean {
 /** In lower case and without a final dot: `Example.com.` becomes `example.com`. */
 function plainHost({ hostname }: URL): string {
   return hostname.replace(/\.$/, '');
-}
-
-/** The IP address in a URL, if its host is one; the URL standard has normalized its notation. */
-function addressIn({ hostname }: URL): string | undefined {
-  const address = hostname.replace(/^\[(.*)\]$/, '$1');
-  return isIP(address) === 0 ? undefined : address;
 }
 
 /** The only IPv6 range for the public Internet (IANA, IPv6 Address Space); the rest is reserved. */

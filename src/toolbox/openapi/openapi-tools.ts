@@ -1,4 +1,3 @@
-import type { ToolAnnotations } from '../../core/contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
@@ -77,13 +76,20 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   const server = options.server ?? named ?? '';
   const names = toolNames(included, options.prefix);
   const schemas = included.map((operation) => operationSchema(operation, document));
+  const noServer = server === '' ? 'the document names no server' : `the server ${server} is not an address`;
   const wrong = [
     ...faults.filter(({ where }) => places.includes(where) || where.startsWith('#')),
     ...(options.include === undefined ? misplaced : []),
     ...new Map(schemas.flatMap(({ faults }) => faults).map((fault) => [fault.where, fault])).values(),
     ...missing(included, options),
-    ...serverFaults(server),
-    ...places.filter((_, index) => (names[index] ?? '').length > 64).map(tooLong),
+    ...(ADDRESS.accepts(server) ? [] : [faultOf(noServer, "server: 'https://api.example.com'")]),
+    ...places
+      .filter((_, index) => (names[index] ?? '').length > 64)
+      .map((where) => ({
+        where,
+        problem: 'its name has more than 64 characters',
+        fix: 'a shorter operationId, or no prefix',
+      })),
   ];
   if (wrong.length > 0) throw new ToolDeclarationError(wrong);
   const { host } = new URL(server);
@@ -126,20 +132,6 @@ function missing(
   ];
 }
 
-function serverFaults(server: string): readonly AuthorFault[] {
-  if (ADDRESS.accepts(server)) return [];
-  const problem = server === '' ? 'the document names no server' : `the server ${server} is not an address`;
-  return [faultOf(problem, "server: 'https://api.example.com'")];
-}
-
-function tooLong(where: string): AuthorFault {
-  return {
-    where,
-    problem: 'its name has more than 64 characters',
-    fix: 'a shorter operationId, or no prefix',
-  };
-}
-
 /** Tool names that every provider accepts; equal names are numbered. */
 function toolNames(operations: readonly Operation[], prefix?: string): readonly string[] {
   const names = new Set<string>();
@@ -158,11 +150,21 @@ interface ToolPlan extends OperationSchema {
 
 function toolOf(operation: Operation, { name, schema, plan, caller }: ToolPlan): ToolDefinition {
   const { server, headers = {}, auth = {}, web } = caller;
+  const { method, path, summary } = operation;
+  const texts = [summary, operation.description].filter((text) => text !== undefined);
+  // The semantics of HTTP methods (RFC 9110, 9.2).
+  const readOnly = method === 'get' || method === 'head' || method === 'options';
   return defineTool({
     name,
-    description: descriptionOf(operation),
+    description: texts.length === 0 ? `${method.toUpperCase()} ${path}` : [...new Set(texts)].join('\n\n'),
     parameters: schema,
-    annotations: annotationsOf(operation),
+    annotations: {
+      ...(summary !== undefined && { title: summary }),
+      readOnly,
+      ...(!readOnly && { destructive: method === 'delete' }),
+      idempotent: readOnly || method === 'put' || method === 'delete',
+      openWorld: true,
+    },
     touches: (args) => [
       { action: 'open', url: buildRequest({ operation, plan, args, server, headers, credentials: [] }).url },
     ],
@@ -178,20 +180,6 @@ function toolOf(operation: Operation, { name, schema, plan, caller }: ToolPlan):
       return resultOf(await web.request({ ...request, signal: context.signal }));
     },
   });
-}
-
-function descriptionOf({ summary, description, method, path }: Operation): string {
-  const texts = [summary, description].filter((text) => text !== undefined);
-  return texts.length === 0 ? `${method.toUpperCase()} ${path}` : [...new Set(texts)].join('\n\n');
-}
-
-/** Annotations from the semantics of HTTP methods (RFC 9110, 9.2). */
-function annotationsOf({ method, summary }: Operation): ToolAnnotations {
-  const title = summary === undefined ? {} : { title: summary };
-  if (method === 'get' || method === 'head' || method === 'options')
-    return { ...title, readOnly: true, idempotent: true, openWorld: true };
-  const idempotent = method === 'put' || method === 'delete';
-  return { ...title, readOnly: false, destructive: method === 'delete', idempotent, openWorld: true };
 }
 
 /** The first alternative of security schemes with known credentials. */
@@ -288,6 +276,12 @@ const MAPS = new Set(['properties', 'patternProperties', '$defs', 'definitions',
 /** Keywords that contain plain values, not schemas. */
 const VALUES = new Set(['enum', 'const', 'default', 'required', 'type', 'dependentRequired']);
 
+/** In 3.0, `exclusiveMinimum` is a boolean beside `minimum`; since 3.1, it is the limit itself. */
+const EXCLUSIVE_LIMITS = [
+  ['minimum', 'exclusiveMinimum'],
+  ['maximum', 'exclusiveMaximum'],
+] as const;
+
 /** Converts the schemas of a document to JSON Schema 2020-12; referenced schemas are added once. */
 class Definitions {
   /** By their names in `$defs`. */
@@ -307,8 +301,18 @@ class Definitions {
       converted[key] = this.#keyword(key, value);
     }
     withoutReadOnly(converted, schema);
-    exclusiveLimits(converted, schema);
-    return schema.nullable === true ? orNull(converted) : converted;
+    for (const [limit, exclusive] of EXCLUSIVE_LIMITS) {
+      if (typeof schema[exclusive] !== 'boolean') continue;
+      delete converted[exclusive];
+      if (!schema[exclusive] || typeof schema[limit] !== 'number') continue;
+      delete converted[limit];
+      converted[exclusive] = schema[limit];
+    }
+    if (schema.nullable !== true) return converted;
+    const { enum: values, type } = converted;
+    if (Array.isArray(values) && !values.includes(null)) converted.enum = [...values, null];
+    if (typeof type === 'string') return { ...converted, type: [type, 'null'] };
+    return { anyOf: [converted, { type: 'null' }] };
   }
 
   #keyword(key: string, value: unknown): unknown {
@@ -352,30 +356,11 @@ function withoutReadOnly(converted: Record<string, unknown>, { properties, requi
   if (Array.isArray(required)) converted.required = required.filter((name) => !answered.has(name));
 }
 
-/** In 3.0, `exclusiveMinimum` is a boolean beside `minimum`; since 3.1, it is the limit itself. */
-function exclusiveLimits(converted: Record<string, unknown>, schema: JsonObject): void {
-  for (const [limit, exclusive] of [
-    ['minimum', 'exclusiveMinimum'],
-    ['maximum', 'exclusiveMaximum'],
-  ] as const) {
-    if (typeof schema[exclusive] !== 'boolean') continue;
-    delete converted[exclusive];
-    if (schema[exclusive] !== true || typeof schema[limit] !== 'number') continue;
-    delete converted[limit];
-    converted[exclusive] = schema[limit];
-  }
-}
-
-function orNull(schema: Record<string, unknown>): JsonSchema {
-  if (Array.isArray(schema.enum) && !schema.enum.includes(null)) schema.enum = [...schema.enum, null];
-  if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
-  return { anyOf: [schema, { type: 'null' }] };
-}
-
 /** A credential and how it is sent. */
 type Credential =
   | { readonly kind: 'header' | 'query' | 'cookie'; readonly name: string; readonly value: string }
-  | { readonly kind: 'bearer' | 'basic'; readonly value: string };
+  | { readonly kind: 'bearer'; readonly value: string }
+  | { readonly kind: 'basic'; readonly value: string };
 
 /** The data of a request. */
 interface RequestParts {
@@ -403,13 +388,25 @@ function buildRequest(parts: RequestParts): WebRequest {
     if (value === undefined) continue;
     const { name, place } = parameter;
     if (place === 'path') path = path.replaceAll(`{${name}}`, pathPart(value, parameter));
-    else if (place === 'header') headers[name.toLowerCase()] = oneLine(listText(value, parameter));
+    // One line of Latin-1: other characters could start another header, or Node refuses them.
+    else if (place === 'header')
+      headers[name.toLowerCase()] = listText(value, parameter).replace(/[^\t -~\x80-\xff]+/g, ' ');
     else {
       const texts = pairs(value, parameter).map((pair) => pairText(pair, parameter));
       (place === 'query' ? query : cookies).push(...texts);
     }
   }
-  for (const credential of credentials) addCredential(credential, { headers, query, cookies });
+  for (const credential of credentials) {
+    const { value } = credential;
+    if (credential.kind === 'bearer') headers.authorization = `Bearer ${value}`;
+    else if (credential.kind === 'basic')
+      headers.authorization = `Basic ${Buffer.from(value).toString('base64')}`;
+    else if (credential.kind === 'header') headers[credential.name.toLowerCase()] = value;
+    else {
+      const pair = `${encodeURIComponent(credential.name)}=${encodeURIComponent(value)}`;
+      (credential.kind === 'query' ? query : cookies).push(pair);
+    }
+  }
   if (cookies.length > 0) headers.cookie = cookies.join('; ');
   const search = query.length === 0 ? '' : `?${query.join('&')}`;
   const url = `${parts.server.replace(/\/$/, '')}${path}${search}`;
@@ -477,11 +474,6 @@ function plainText(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }
 
-/** A header value is one line of Latin-1. Other characters could start another header, or Node refuses them. */
-function oneLine(text: string): string {
-  return text.replace(/[^\t -~\x80-\xff]+/g, ' ');
-}
-
 function bodyText(body: unknown, type: string): string {
   if (/json\b/i.test(type)) return JSON.stringify(body);
   if (!/x-www-form-urlencoded/i.test(type)) return plainText(body);
@@ -490,32 +482,6 @@ function bodyText(body: unknown, type: string): string {
     [value].flat().map((item): [string, string] => [name, plainText(item)]),
   );
   return new URLSearchParams(fields).toString();
-}
-
-interface Parts {
-  readonly headers: Record<string, string>;
-  readonly query: string[];
-  readonly cookies: string[];
-}
-
-function addCredential(credential: Credential, { headers, query, cookies }: Parts): void {
-  const { value } = credential;
-  switch (credential.kind) {
-    case 'bearer':
-      headers.authorization = `Bearer ${value}`;
-      return;
-    case 'basic':
-      headers.authorization = `Basic ${Buffer.from(value).toString('base64')}`;
-      return;
-    case 'header':
-      headers[credential.name.toLowerCase()] = value;
-      return;
-    case 'query':
-      query.push(`${encodeURIComponent(credential.name)}=${encodeURIComponent(value)}`);
-      return;
-    case 'cookie':
-      cookies.push(`${encodeURIComponent(credential.name)}=${encodeURIComponent(value)}`);
-  }
 }
 
 /** The location of a parameter. */
@@ -652,7 +618,14 @@ class DocumentReader {
     const where = `${method.toUpperCase()} ${path}`;
     const body = this.#body(given.requestBody, where);
     const parameters = this.#parameters([shared.parameters, given.parameters], where);
-    this.#checkPath(path, parameters, where);
+    // A placeholder without a parameter would be sent literally.
+    for (const name of new Set(Array.from(path.matchAll(/\{([^{}]+)\}/g), ([, name = '']) => name))) {
+      if (parameters.some((parameter) => parameter.place === 'path' && parameter.name === name)) continue;
+      const fix = `parameters: [{ name: '${name}', in: 'path', required: true, schema: … }]`;
+      this.#fault(where, `its path has {${name}}, and none of its parameters in the path has this name`, fix);
+    }
+    const security = given.security ?? this.document.security;
+    const choices = Array.isArray(security) ? security.filter(isRecord) : [];
     return {
       id,
       method,
@@ -663,7 +636,7 @@ class DocumentReader {
       isDeprecated: given.deprecated === true,
       parameters,
       body,
-      security: this.#security(given.security ?? this.document.security, where),
+      security: choices.map((choice) => Object.keys(choice).flatMap((name) => this.#scheme(name, where))),
     };
   }
 
@@ -676,21 +649,26 @@ class DocumentReader {
         this.#fault(where, 'it has a parameter without `name` and `in`', 'fix the document');
         continue;
       }
-      const read = readParameter(parameter, parameter.name, parameter.in as ParameterPlace);
+      const { name } = parameter;
+      const place = parameter.in as ParameterPlace;
       // The specification ignores these headers: media types and security schemes define them.
-      const isIgnored = read.place === 'header' && /^(?:accept|content-type|authorization)$/i.test(read.name);
-      if (!isIgnored) parameters.set(`${read.place} ${read.name}`, read);
+      if (place === 'header' && /^(?:accept|content-type|authorization)$/i.test(name)) continue;
+      const content = isRecord(parameter.content) ? Object.values(parameter.content)[0] : undefined;
+      const usual = place === 'query' || place === 'cookie' ? 'form' : 'simple';
+      const style = typeof parameter.style === 'string' ? parameter.style : usual;
+      parameters.set(`${place} ${name}`, {
+        name,
+        place,
+        isRequired: place === 'path' || parameter.required === true,
+        description: textOf(parameter.description),
+        schema: parameter.schema ?? (isRecord(content) ? content.schema : undefined) ?? {},
+        style,
+        explode: typeof parameter.explode === 'boolean' ? parameter.explode : style === 'form',
+        allowReserved: parameter.allowReserved === true,
+        isJson: parameter.schema === undefined && content !== undefined,
+      });
     }
     return [...parameters.values()];
-  }
-
-  /** A placeholder without a parameter would be sent literally. */
-  #checkPath(path: string, parameters: readonly OperationParameter[], where: string): void {
-    for (const name of new Set(Array.from(path.matchAll(/\{([^{}]+)\}/g), ([, name = '']) => name))) {
-      if (parameters.some((parameter) => parameter.place === 'path' && parameter.name === name)) continue;
-      const fix = `parameters: [{ name: '${name}', in: 'path', required: true, schema: … }]`;
-      this.#fault(where, `its path has {${name}}, and none of its parameters in the path has this name`, fix);
-    }
   }
 
   #body(given: unknown, where: string): OperationBody | undefined {
@@ -710,11 +688,6 @@ class DocumentReader {
     return undefined;
   }
 
-  #security(given: unknown, where: string): Operation['security'] {
-    const choices = Array.isArray(given) ? given.filter(isRecord) : [];
-    return choices.map((choice) => Object.keys(choice).flatMap((name) => this.#scheme(name, where)));
-  }
-
   #scheme(name: string, where: string): readonly SecurityScheme[] {
     const part = encodeURIComponent(pointerStep(name));
     const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${part}`));
@@ -728,23 +701,6 @@ class DocumentReader {
   #fault(where: string, problem: string, fix: string): void {
     this.faults.push({ where, problem, fix });
   }
-}
-
-function readParameter(given: JsonObject, name: string, place: ParameterPlace): OperationParameter {
-  const content = isRecord(given.content) ? Object.values(given.content)[0] : undefined;
-  const usual = place === 'query' || place === 'cookie' ? 'form' : 'simple';
-  const style = typeof given.style === 'string' ? given.style : usual;
-  return {
-    name,
-    place,
-    isRequired: place === 'path' || given.required === true,
-    description: textOf(given.description),
-    schema: given.schema ?? (isRecord(content) ? content.schema : undefined) ?? {},
-    style,
-    explode: typeof given.explode === 'boolean' ? given.explode : style === 'form',
-    allowReserved: given.allowReserved === true,
-    isJson: given.schema === undefined && content !== undefined,
-  };
 }
 
 function howOf({ type, scheme, in: place, name }: JsonObject): SecurityScheme['how'] | undefined {

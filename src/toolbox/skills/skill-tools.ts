@@ -63,12 +63,31 @@ export function skillTools(options: SkillToolsOptions): ToolDefinition[] {
   const { folder, root = process.cwd() } = options;
   const found = (typeof folder === 'string' ? [folder] : folder).map(findSkills);
   const skills = found.flatMap((part) => part.skills);
-  const faults = [...found.flatMap((part) => part.faults), ...repeated(skills)];
+  const faults = [
+    ...found.flatMap((part) => part.faults),
+    ...skills
+      .filter(({ name }, index) => skills.findIndex((other) => other.name === name) < index)
+      .map(({ name, folder: where }) => ({
+        where,
+        problem: `there is another skill '${name}'`,
+        fix: 'another name in its front matter',
+      })),
+  ];
   const missing = found.flatMap(({ problem }) => (problem === undefined ? [] : [{ ...NO_FOLDER, problem }]));
   if (missing.length > 0)
     throw new InvalidOptionsError([...missing, ...faults.map((fault) => ({ ...fault, option: '' }))]);
   if (faults.length > 0) throw new ToolDeclarationError(faults);
-  return skills.map((skill) => toolOf(skill, resolve(root)));
+  const base = resolve(root);
+  return skills.map((skill) =>
+    defineTool({
+      name: `skill_${skill.name.replaceAll('-', '_')}`,
+      description: skill.description,
+      parameters: PARAMETERS,
+      annotations: { title: skill.name, readOnly: true },
+      touches: ({ file }) => skillTouches(skill, file === undefined ? undefined : String(file), base),
+      execute: ({ file }) => (file === undefined ? describeSkill(skill) : readInside(skill, String(file))),
+    }),
+  );
 }
 
 const NO_FOLDER = {
@@ -76,27 +95,6 @@ const NO_FOLDER = {
   option: 'folder',
   fix: 'the path of a folder whose folders have a SKILL.md',
 } as const;
-
-function repeated(skills: readonly Skill[]): readonly AuthorFault[] {
-  return skills
-    .filter(({ name }, index) => skills.findIndex((other) => other.name === name) < index)
-    .map(({ name, folder }) => ({
-      where: folder,
-      problem: `there is another skill '${name}'`,
-      fix: 'another name in its front matter',
-    }));
-}
-
-function toolOf(skill: Skill, root: string): ToolDefinition {
-  return defineTool({
-    name: `skill_${skill.name.replaceAll('-', '_')}`,
-    description: skill.description,
-    parameters: PARAMETERS,
-    annotations: { title: skill.name, readOnly: true },
-    touches: ({ file }) => skillTouches(skill, file === undefined ? undefined : String(file), root),
-    execute: ({ file }) => (file === undefined ? describeSkill(skill) : readInside(skill, String(file))),
-  });
-}
 
 async function describeSkill(skill: Skill): Promise<string> {
   const [text, files] = await Promise.all([skillText(skill), skillFiles(skill)]);
@@ -136,7 +134,11 @@ function findSkills(folder: string): FoundSkills {
   try {
     entries = readdirSync(folder, { withFileTypes: true });
   } catch (error) {
-    return { skills: [], faults: [], problem: `folder names ${resolve(folder)}, ${whyNot(error)}` };
+    const { code } = error as NodeJS.ErrnoException;
+    let why = `which cannot be read (${code ?? errorMessage(error)})`;
+    if (code === 'ENOENT') why = 'which is not there';
+    if (code === 'ENOTDIR') why = 'which is not a folder';
+    return { skills: [], faults: [], problem: `folder names ${resolve(folder)}, ${why}` };
   }
   const skills: Skill[] = [];
   const faults: AuthorFault[] = [];
@@ -149,14 +151,6 @@ function findSkills(folder: string): FoundSkills {
     else faults.push(...read.faults);
   }
   return { skills, faults };
-}
-
-function whyNot(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return 'which is not there';
-  return code === 'ENOTDIR'
-    ? 'which is not a folder'
-    : `which cannot be read (${code ?? errorMessage(error)})`;
 }
 
 /** `undefined` if the folder has no `SKILL.md`: not every folder is a skill. */

@@ -30,7 +30,6 @@ import { SealedState } from '../sealed-state.js';
 import { ANSWER_MS } from './ask-client.js';
 import { createGuard, refuseRequest } from './host-guard.js';
 import { Notifications, subscriptionOf } from './notifications.js';
-import { ProtectedResource } from './oauth.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
 import {
   checkServer,
@@ -40,6 +39,7 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
+import { ProtectedResource } from './protected-resource.js';
 import { principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';

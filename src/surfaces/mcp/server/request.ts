@@ -17,8 +17,8 @@ import { checkOptions } from '../../../core/errors/author-fault.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
-import type { ProtectedResource } from './oauth.js';
 import type { McpCaller, McpServerOptions } from './options.js';
+import type { ProtectedResource } from './protected-resource.js';
 import type { ToolLists } from './tool-lists.js';
 
 /** Shared by the servers of all connections. */
