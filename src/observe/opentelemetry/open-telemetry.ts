@@ -371,14 +371,26 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     recorder: Recorder,
     private readonly call: TracedCall,
   ) {
-    const { name, tool, mcp, startedBy, redaction } = call;
+    const { id, name, tool, attempt, answered, mcp, startedBy, redaction } = call;
     // Span names must not contain names that a model invented.
     const target = tool === undefined ? '' : ` ${name}`;
     const arrival = mcp && arrivalOf(recorder, mcp);
     super(recorder, {
       name: mcp === undefined ? `execute_tool${target}` : `${mcp.method}${target}`,
       kind: mcp === undefined ? recorder.api.SpanKind.INTERNAL : recorder.api.SpanKind.SERVER,
-      attributes: callAttributes(call),
+      attributes: given({
+        [GEN_AI.operation]: 'execute_tool',
+        [GEN_AI.tool]: name,
+        ...(mcp === undefined
+          ? {
+              [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
+              [GEN_AI.toolDescription]: tool?.description,
+              [GEN_AI.callId]: id,
+            }
+          : mcpAttributes(mcp)),
+        [OWN.attempt]: attempt > 1 ? attempt : undefined,
+        [OWN.answered]: answered?.length ? answered : undefined,
+      }),
       parent: arrival?.parent,
       links: [...(arrival?.links ?? []), ...linkTo(recorder, startedBy, 'started_by')],
     });
@@ -399,18 +411,16 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
     const failure = isUnknown ? undefined : this.#failureOf(end);
     // Calls that are suspended or run in the background are measured where they are executed.
-    if (status !== 'suspended' && status !== 'started') this.#measure(seconds, failure);
+    if (status !== 'suspended' && status !== 'started') {
+      const about = this.measureTool(tool?.name ?? 'unknown', seconds, failure);
+      if (mcp !== undefined) {
+        const { method, protocolVersion, transport } = mcp;
+        const facts = mcpAttributes({ method, protocolVersion, transport });
+        this.recorder.instruments.mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
+      }
+    }
     if (this.span.isRecording()) this.#describe(end);
     return failure;
-  }
-
-  #measure(seconds: number, failure: SpanFailure | undefined): void {
-    const { tool, mcp } = this.call;
-    const about = this.measureTool(tool?.name ?? 'unknown', seconds, failure);
-    if (mcp === undefined) return;
-    const { method, protocolVersion, transport } = mcp;
-    const facts = mcpAttributes({ method, protocolVersion, transport });
-    this.recorder.instruments.mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
   }
 
   #describe({ status, result, arguments: args, repairs, removed, waits, taskId, cost }: TracedCallEnd): void {
@@ -449,22 +459,6 @@ const INVALID_PARAMS = '-32602';
 /** Only the path of a repair: the rest may contain values. */
 function placeOf(repair: string): string {
   return /^[^:]{0,120}/.exec(repair)?.[0] ?? '';
-}
-
-function callAttributes({ id, name, tool, attempt, answered, mcp }: TracedCall): Attributes {
-  return given({
-    [GEN_AI.operation]: 'execute_tool',
-    [GEN_AI.tool]: name,
-    ...(mcp === undefined
-      ? {
-          [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
-          [GEN_AI.toolDescription]: tool?.description,
-          [GEN_AI.callId]: id,
-        }
-      : mcpAttributes(mcp)),
-    [OWN.attempt]: attempt > 1 ? attempt : undefined,
-    [OWN.answered]: answered?.length ? answered : undefined,
-  });
 }
 
 /** The error type of a failed call; undefined for other calls. */
@@ -549,7 +543,10 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
   }
 
   protected settle({ error, isToolError }: TracedMessageEnd, seconds: number): SpanFailure | undefined {
-    const type = error === undefined ? undefined : typeOfMcpError(error);
+    const { code } = (error ?? {}) as { readonly code?: unknown };
+    // JSON-RPC codes are numbers.
+    const errorType = typeof code === 'number' ? String(code) : typeOfError(error);
+    const type = error === undefined ? undefined : errorType;
     const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
     if (error !== undefined && /^-\d+$/.test(type ?? '')) this.span.setAttribute(MCP.statusCode, type ?? '');
     const { mcpClientDuration, mcpServerDuration } = this.recorder.instruments;
@@ -563,12 +560,6 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
 
 function toolAttributes(tool: string | undefined): Attributes {
   return tool === undefined ? {} : { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: tool };
-}
-
-/** JSON-RPC codes are numbers. */
-function typeOfMcpError(error: unknown): string {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  return typeof code === 'number' ? String(code) : typeOfError(error);
 }
 
 /** The parent of a message is the trace context that it carries; the span of its transport is only linked. */
@@ -674,8 +665,20 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     if (this.#firstPart !== undefined) this.span.setAttribute(GEN_AI.firstChunk, this.#firstPart);
     if (end.how === 'replied') {
       this.#reply = end.response;
-      this.span.setAttributes(responseAttributes(end.response));
-      this.span.setAttributes(given({ [OWN.requestCost]: end.cost }));
+      const { finishReason, rawFinishReason, usage, origin } = end.response;
+      this.span.setAttributes(
+        given({
+          [GEN_AI.responseId]: origin?.id,
+          [GEN_AI.responseModel]: origin?.model,
+          [GEN_AI.finishReasons]: [rawFinishReason ?? WORDS[finishReason] ?? finishReason],
+          [GEN_AI.inputTokens]: usage?.inputTokens,
+          [GEN_AI.outputTokens]: usage?.outputTokens,
+          [GEN_AI.cacheRead]: usage?.cacheReadTokens,
+          [GEN_AI.cacheWrite]: usage?.cacheWriteTokens,
+          [GEN_AI.reasoning]: usage?.reasoningTokens,
+          [OWN.requestCost]: end.cost,
+        }),
+      );
     } else this.span.setAttribute(GEN_AI.finishReasons, ['error']);
     this.span.setAttributes(this.contents ?? {});
   }
@@ -714,6 +717,8 @@ function requestAttributes(
   const number = (...names: readonly string[]) => firstOf(options, names, isNumber);
   const choices = number('n');
   const { stop = options.stop_sequences ?? options.stopSequences } = options;
+  const isList = Array.isArray(stop) && stop.every(isText);
+  const stops: readonly string[] | undefined = typeof stop === 'string' ? [stop] : isList ? stop : undefined;
   return given({
     [GEN_AI.stream]: isStreamed || undefined,
     [GEN_AI.conversation]: metadata?.conversationId,
@@ -726,7 +731,7 @@ function requestAttributes(
     [GEN_AI.frequencyPenalty]: number('frequency_penalty', 'frequencyPenalty'),
     [GEN_AI.presencePenalty]: number('presence_penalty', 'presencePenalty'),
     [GEN_AI.choices]: choices === 1 ? undefined : choices,
-    [GEN_AI.stopSequences]: typeof stop === 'string' ? [stop] : isTexts(stop) ? stop : undefined,
+    [GEN_AI.stopSequences]: stops,
     [GEN_AI.reasoningLevel]: reasoningLevel(options),
     [GEN_AI.previousResponse]: firstOf(options, ['previous_response_id'], isText),
   });
@@ -752,23 +757,6 @@ function isNumber(value: unknown): value is number {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
-}
-
-function isTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every(isText);
-}
-
-function responseAttributes({ finishReason, rawFinishReason, usage, origin }: LLMResponse): Attributes {
-  return given({
-    [GEN_AI.responseId]: origin?.id,
-    [GEN_AI.responseModel]: origin?.model,
-    [GEN_AI.finishReasons]: [rawFinishReason ?? WORDS[finishReason] ?? finishReason],
-    [GEN_AI.inputTokens]: usage?.inputTokens,
-    [GEN_AI.outputTokens]: usage?.outputTokens,
-    [GEN_AI.cacheRead]: usage?.cacheReadTokens,
-    [GEN_AI.cacheWrite]: usage?.cacheWriteTokens,
-    [GEN_AI.reasoning]: usage?.reasoningTokens,
-  });
 }
 
 /** Names of finish reasons in the conventions, where they differ. */
@@ -839,13 +827,6 @@ const REGISTERED = Symbol.for('opentelemetry.js.api.1');
 /** Every so many times, the API is asked anyway, in case it stores them elsewhere. */
 const ASK_EVERY = 256;
 
-function isUnregistered(): boolean {
-  const registered = (globalThis as { readonly [REGISTERED]?: { trace?: object; metrics?: object } })[
-    REGISTERED
-  ];
-  return registered === undefined || (registered.trace === undefined && registered.metrics === undefined);
-}
-
 class OpenTelemetry implements Telemetry {
   readonly #api = loadApi();
   readonly #content: RecordedContent;
@@ -863,7 +844,11 @@ class OpenTelemetry implements Telemetry {
   get isOn(): boolean {
     const { tracerProvider, meterProvider } = this.options;
     if (tracerProvider !== undefined || meterProvider !== undefined) return true;
-    if (isUnregistered() && this.#asked++ % ASK_EVERY !== 0) return false;
+    const registered = (globalThis as { readonly [REGISTERED]?: { trace?: object; metrics?: object } })[
+      REGISTERED
+    ];
+    const isUnregistered = registered?.trace === undefined && registered?.metrics === undefined;
+    if (isUnregistered && this.#asked++ % ASK_EVERY !== 0) return false;
     const tracers = this.#api.trace.getTracerProvider();
     if (!(tracers instanceof this.#api.ProxyTracerProvider) || tracers.getDelegate() !== this.#noTracers)
       return true;

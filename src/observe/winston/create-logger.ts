@@ -46,7 +46,9 @@ const OPTIONS = optionTable<LoggerOptions>('createLogger', {
 export function createLogger(options: LoggerOptions = {}): winston.Logger {
   checkOptions(options, OPTIONS);
   const { json = false, file, stream = process.stderr } = options;
-  const { level, unknown } = chooseLevel(options.level);
+  const wanted = options.level ?? process.env.LOG_LEVEL?.trim().toLowerCase();
+  const isKnown = OPTIONS.rules.get('level')?.accepts(wanted) ?? false;
+  const level = isKnown ? (wanted as LogLevel) : 'info';
   const logger: winston.Logger = winston.createLogger({
     level: level === 'silent' ? 'error' : level,
     silent: level === 'silent',
@@ -61,16 +63,8 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
   });
   // Without a listener, an `error` event would end the process because of a full disk or an unwritable file.
   logger.on('error', (error) => stream.write(`cannot log: ${error.message}\n`));
-  if (unknown !== undefined) logger.warn('LOG_LEVEL is unknown, so info is used', { LOG_LEVEL: unknown });
+  if (wanted && !isKnown) logger.warn('LOG_LEVEL is unknown, so info is used', { LOG_LEVEL: wanted });
   return logger;
-}
-
-function chooseLevel(wanted: LogLevel | undefined): { level: LogLevel; unknown?: string } {
-  const named = wanted ?? process.env.LOG_LEVEL?.trim().toLowerCase();
-  if (!named) return { level: 'info' };
-  return OPTIONS.rules.get('level')?.accepts(named)
-    ? { level: named as LogLevel }
-    : { level: 'info', unknown: named };
 }
 
 // winston stores the caller's fields under this symbol (package triple-beam).
@@ -187,12 +181,7 @@ function textLine({ level, message, fields }: LogEntry, style: LineStyle): strin
   const line = [style.time, level.padEnd(5), visibleLine(message), ...pairs].join(' ');
   if (!style.stacks) return line;
   const errors = given.map(([, value]) => value).filter((value) => value instanceof Error);
-  return [line, ...errors.flatMap((error) => indentedStack(error))].join('\n');
-}
-
-/** The stack traces of an error and its causes, as Node shows them. */
-function indentedStack(error: Error): readonly string[] {
-  return visibleText(inspect(error, { depth: 3 }))
-    .split('\n')
-    .map((line) => `  ${line}`);
+  // As Node shows an error and its causes.
+  const stacks = errors.flatMap((error) => visibleText(inspect(error, { depth: 3 })).split('\n'));
+  return [line, ...stacks.map((text) => `  ${text}`)].join('\n');
 }

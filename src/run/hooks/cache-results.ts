@@ -67,7 +67,17 @@ export function cacheResults(options: CacheResultsOptions): Hooks {
   checkOptions(options, OPTIONS);
   const { store, lifetimeMs = LIFETIME_MS, owner = (scope: CallScope) => scope.owner } = options;
   const { cache } = store;
-  const keyFor = (call: HookedCall): string | undefined => keyOf(call, owner(call.scope));
+  /** Everything that the result depends on; `undefined` if it must not be cached. */
+  const keyFor = ({ tool, arguments: args, scope }: HookedCall): string | undefined => {
+    const owned = owner(scope);
+    if (tool === undefined || args === undefined || tool.cache === false) return undefined;
+    if (tool.annotations?.readOnly !== true || tool.background || tool.execution === 'client')
+      return undefined;
+    const { shared = false } = cachingOf(tool);
+    const whose = shared ? undefined : plainJson(owned);
+    if (!shared && (whose === undefined || whose === null)) return undefined;
+    return jsonDigest([shared ? 'shared' : 'owner', whose, tool.name, fingerprintOf(tool), args]);
+  };
   return {
     name: 'cache-results',
     beforeRun: async (call) => {
@@ -99,15 +109,4 @@ export function cacheResults(options: CacheResultsOptions): Hooks {
 
 function cachingOf(tool: ToolDefinition | undefined) {
   return typeof tool?.cache === 'object' ? tool.cache : {};
-}
-
-/** Everything that the result depends on; `undefined` if it must not be cached. */
-function keyOf({ tool, arguments: args }: HookedCall, owner: unknown): string | undefined {
-  if (tool === undefined || args === undefined || tool.cache === false) return undefined;
-  if (tool.annotations?.readOnly !== true || tool.background || tool.execution === 'client') return undefined;
-  const { shared = false } = cachingOf(tool);
-  const whose = shared ? undefined : plainJson(owner);
-  if (!shared && (whose === undefined || whose === null)) return undefined;
-  const facts = [shared ? 'shared' : 'owner', whose, tool.name, fingerprintOf(tool), args];
-  return jsonDigest(facts);
 }

@@ -59,7 +59,8 @@ export function rateLimit(options: RateLimitOptions): Hooks {
       const { name, scope } = call;
       if (tools?.(call) === false) return undefined;
       const time = now();
-      if (times.size > MANY_KEYS) forgetBefore(times, time - perMs);
+      if (times.size > MANY_KEYS)
+        for (const [known, at] of times) if ((at.at(-1) ?? 0) <= time - perMs) times.delete(known);
       const whose = canonicalJson([name, plainJson(key(scope)) ?? null]);
       const recent = (times.get(whose) ?? []).filter((at) => at > time - perMs);
       times.set(whose, recent);
@@ -72,8 +73,4 @@ export function rateLimit(options: RateLimitOptions): Hooks {
       return { refuse: `it was called ${calls} times within ${perMs} ms; call it again in ${waitMs} ms` };
     },
   };
-}
-
-function forgetBefore(times: Map<string, number[]>, limit: number): void {
-  for (const [whose, recent] of times) if ((recent.at(-1) ?? 0) <= limit) times.delete(whose);
 }

@@ -79,10 +79,14 @@ async function enter(
   now: number,
   { schedules, conversations, logger }: ScheduleRunnerParts,
 ): Promise<boolean> {
-  const { id, conversationId, dueAt, owner, timing } = schedule;
+  const { id, conversationId, dueAt, owner, text, timing } = schedule;
   try {
-    if (timing.kind === 'once' || !(await isWaiting(schedule, conversations))) {
-      const content = withoutUndefined({ kind: 'prompt' as const, content: promptOf(schedule), owner });
+    // If its last prompt still waits, the inbox of a suspended conversation would fill with prompts of one schedule.
+    const kept = timing.kind === 'once' ? undefined : await conversations.read(conversationId);
+    if (!kept?.inbox.some(({ key }) => key.startsWith(prefixOf(id)))) {
+      // The model learns that the message does not come from the user at this moment.
+      const prompt = `[System: schedule:${id}, due ${new Date(dueAt).toISOString()}] ${text}`;
+      const content = withoutUndefined({ kind: 'prompt' as const, content: prompt, owner });
       await conversations.enter({ conversationId, key: timeOf(schedule), content });
     }
     const next = nextDue(schedule, now);
@@ -95,15 +99,6 @@ async function enter(
     logFailure(logger, { what, error, at: { scheduleId: id, conversationId } });
     return false;
   }
-}
-
-/**
- * Whether its last prompt still waits. Otherwise the inbox of a suspended conversation would fill with prompts of one
- * schedule.
- */
-async function isWaiting({ id, conversationId }: Schedule, conversations: ConversationLog): Promise<boolean> {
-  const kept = await conversations.read(conversationId);
-  return kept?.inbox.some(({ key }) => key.startsWith(prefixOf(id))) ?? false;
 }
 
 /** The key of a prompt: its schedule and due time. */
@@ -126,11 +121,6 @@ export function enteredTime(id: string, kept: KeptConversation | undefined): num
   ];
   const last = keys.findLast((key) => key?.startsWith(prefixOf(id)));
   return last === undefined ? undefined : Number(last.slice(prefixOf(id).length));
-}
-
-/** Adds a note for the model that the message does not come from the user at this moment. */
-function promptOf({ id, text, dueAt }: Schedule): string {
-  return `[System: schedule:${id}, due ${new Date(dueAt).toISOString()}] ${text}`;
 }
 
 /** A cron expression and its time zone. */

@@ -1,5 +1,4 @@
-import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
-import type { TextCursor } from './text-cursor.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 
 /**
  * A tool in any form that a parser accepts: its name, the tool itself, its schema for providers, or similar objects.
@@ -32,19 +31,13 @@ export interface KnownTools {
   parameter(tool: string, name: string): JsonSchema | undefined;
 }
 
-/** How calls of unknown tools are handled. */
-export interface UnknownTools {
-  /** As text, the default; or as calls, if they are between marks that only calls have. */
-  readonly unknown?: 'text' | 'call';
-}
+/** How calls of unknown tools are handled: as text; or as calls, if they are between marks that only calls have. */
+export type UnknownTools = 'text' | 'call';
 
 const PLAUSIBLE = /^[\w.:-]{1,64}$/;
 
 /** Looks up names in the given tools; a registry is read again each time that this is called. */
-export function knownTools(
-  source: KnownToolSource | undefined,
-  { unknown = 'text' }: UnknownTools = {},
-): KnownTools {
+export function knownTools(source: KnownToolSource | undefined, unknown: UnknownTools = 'text'): KnownTools {
   if (source === undefined) {
     const has = (name: string) => name.trim() !== '';
     return {
@@ -69,56 +62,19 @@ export function knownTools(
     reportsUnknown,
     has: (name) => schemas.has(name),
     mayBe: (name) => schemas.has(name) || (reportsUnknown && PLAUSIBLE.test(name)),
-    takes: (tool, name) => parameter(tool, name) !== undefined || hasNoProperties(schemas.get(tool)?.()),
+    takes: (tool, name) =>
+      parameter(tool, name) !== undefined ||
+      Object.keys(schemas.get(tool)?.()?.properties ?? {}).length === 0,
     parameter,
   };
 }
 
-function hasNoProperties(schema: JsonSchema | undefined): boolean {
-  return Object.keys(schema?.properties ?? {}).length === 0;
-}
-
-type SchemaReader = () => JsonSchema | undefined;
-
-function entriesOf(source: KnownToolSource): [string, SchemaReader][] {
+/** The names of tools with functions that return their schemas. */
+function entriesOf(source: KnownToolSource): [string, () => JsonSchema | undefined][] {
   if ('list' in source) return source.list().map((name) => [name, () => source.get?.(name)?.parameters]);
   return source.map((tool) => {
     if (typeof tool === 'string') return [tool, () => undefined];
     const { name, parameters } = 'function' in tool ? tool.function : tool;
     return [name, () => parameters];
   });
-}
-
-/** The context of a format's reading, in addition to the text. */
-interface FormatContext {
-  readonly tools: KnownTools;
-  /** The found opener, and its start. */
-  readonly opener: string;
-  readonly start: number;
-}
-
-/** A format in which models write calls. `ALL_FORMATS` of the scanner lists them. */
-export interface TextCallFormat {
-  /** The start of such a call; the format is tried only there. `''` is the beginning of a message. */
-  readonly openers: readonly string[];
-  /**
-   * Other texts of the same form: `data` is JSON of any kind, `prose` includes code and examples, so that quotation
-   * marks and code fences make it text. Absent if only calls have such marks.
-   */
-  readonly looksLike?: 'data' | 'prose';
-  /**
-   * Reads the text after the opener, and leaves the cursor after the call. Returns `undefined` if it is not a call
-   * (the cursor's `ranOut` states whether more text could make it one). The result must not depend on later text: a
-   * prefix of a text must not contain a call that the whole text does not.
-   */
-  read(cursor: TextCursor, context: FormatContext): readonly DraftCall[] | undefined;
-}
-
-/** A call that was found in text, before it has an id. */
-export interface DraftCall {
-  readonly name: string;
-  /** An object, or the raw text if it is not a strict JSON object: the read step repairs it and records the repair. */
-  readonly arguments: JsonObject | string;
-  /** The id that the model wrote, if any. */
-  readonly id?: string;
 }

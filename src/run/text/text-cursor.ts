@@ -88,12 +88,6 @@ export class TextCursor extends Cursor {
   }
 }
 
-/** A found literal, and its start. */
-export interface FoundLiteral {
-  readonly literal: string;
-  readonly start: number;
-}
-
 /** Finds the positions where one of many literals starts, or may start. Built for the first text. */
 export class LiteralIndex {
   #built: Literals | undefined;
@@ -101,12 +95,20 @@ export class LiteralIndex {
   constructor(private readonly all: Iterable<string>) {}
 
   get #literals(): Literals {
-    this.#built ??= literalsOf(this.all);
+    if (this.#built === undefined) {
+      // If one literal is the beginning of another, the longer wins.
+      const literals = [...new Set(this.all)].sort((a, b) => b.length - a.length);
+      const beginnings = new Set<string>();
+      for (const literal of literals)
+        for (let end = 1; end < literal.length; end += 1) beginnings.add(literal.slice(0, end));
+      const pattern = new RegExp(literals.map(escapePattern).join('|'), 'g');
+      this.#built = { pattern, beginnings, longest: literals[0]?.length ?? 0 };
+    }
     return this.#built;
   }
 
   /** The next literal at or after a position. */
-  next(text: string, from: number): FoundLiteral | undefined {
+  next(text: string, from: number): { readonly literal: string; readonly start: number } | undefined {
     const { pattern } = this.#literals;
     pattern.lastIndex = from;
     const match = pattern.exec(text);
@@ -134,20 +136,6 @@ interface Literals {
   readonly pattern: RegExp;
   readonly beginnings: ReadonlySet<string>;
   readonly longest: number;
-}
-
-/** If one literal is the beginning of another, the longer wins. */
-function literalsOf(all: Iterable<string>): Literals {
-  const literals = [...new Set(all)].sort((a, b) => b.length - a.length);
-  return {
-    pattern: new RegExp(literals.map(escapePattern).join('|'), 'g'),
-    beginnings: new Set(literals.flatMap((literal) => beginningsOf(literal))),
-    longest: literals[0]?.length ?? 0,
-  };
-}
-
-function beginningsOf(literal: string): string[] {
-  return Array.from({ length: literal.length - 1 }, (_, index) => literal.slice(0, index + 1));
 }
 
 /** The extent of a strict JSON object or array. */

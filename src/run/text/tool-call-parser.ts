@@ -5,24 +5,15 @@ import { readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { either, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
 import { withoutHalf } from '../call/result-text.js';
-import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
-import { LITERAL_CALLS } from './formats/literal-calls.js';
-import { TAG_FORMATS } from './formats/tag-formats.js';
-import {
-  type DraftCall,
-  type KnownToolSource,
-  type KnownTools,
-  knownTools,
-  type TextCallFormat,
-  type UnknownTools,
-} from './known-tools.js';
+import { ALL_FORMATS, type DraftCall } from './call-formats.js';
+import { type KnownToolSource, type KnownTools, knownTools, type UnknownTools } from './known-tools.js';
 import {
   REASONING_CLOSERS,
   REASONING_MARKS,
   REASONING_OPENERS,
   type ReasoningMark,
 } from './reasoning-marks.js';
-import { type FoundLiteral, LiteralIndex, TextCursor } from './text-cursor.js';
+import { LiteralIndex, TextCursor } from './text-cursor.js';
 
 /** The calls and text of a parsed text. */
 export interface ParsedText {
@@ -107,14 +98,6 @@ function objectOf(value: unknown, keys: readonly string[]): JsonObject | undefin
   return isRecord(value) && Object.keys(value).every((key) => keys.includes(key)) ? value : undefined;
 }
 
-/** Every format; formats with the same opener are tried in this order. */
-const ALL_FORMATS: readonly TextCallFormat[] = [
-  ...MARKED_JSON,
-  ...TAG_FORMATS,
-  ...LITERAL_CALLS,
-  ...PLAIN_JSON,
-];
-
 /** A part of the scanned text: plain text, or calls. */
 export type ScannedPiece =
   | { readonly kind: 'text'; readonly text: string }
@@ -151,7 +134,11 @@ class ContextReader {
 
   /** Adds text that is not empty and that does not cut a fence in two. */
   addText(text: string): void {
-    for (const [mark] of text.matchAll(MARKS)) this.#addMark(mark);
+    for (const [mark] of text.matchAll(MARKS)) {
+      if (mark === FENCE) this.now.isFenced = !this.now.isFenced;
+      if (mark === FENCE || mark === '\n' || mark === this.now.quotation) this.now.quotation = undefined;
+      else if (!this.now.isFenced) this.now.quotation ??= QUOTE_CLOSERS.get(mark);
+    }
     const blank = text.slice(text.trimEnd().length);
     this.now.startsLine = blank.includes('\n') || (this.now.startsLine && blank.length === text.length);
     // Two and more are a fence.
@@ -163,12 +150,6 @@ class ContextReader {
     if (written.startsWith(FENCE)) this.now.isFenced = !written.endsWith(FENCE);
     this.now.startsLine = false;
     this.now.quote = undefined;
-  }
-
-  #addMark(mark: string): void {
-    if (mark === FENCE) this.now.isFenced = !this.now.isFenced;
-    if (mark === FENCE || mark === '\n' || mark === this.now.quotation) this.now.quotation = undefined;
-    else if (!this.now.isFenced) this.now.quotation ??= QUOTE_CLOSERS.get(mark);
   }
 }
 
@@ -182,7 +163,12 @@ interface KeptPiece {
 /** The facts that make calls an example, depending on the following text. */
 interface CallPlace extends CallContextText, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
 
-const FORMATS = formatsByOpener(ALL_FORMATS);
+/** The formats by opener, in order. */
+const FORMATS = new Map(
+  ALL_FORMATS.flatMap(({ openers }) =>
+    openers.map((opener) => [opener, ALL_FORMATS.filter((format) => format.openers.includes(opener))]),
+  ),
+);
 const LITERALS = new LiteralIndex(
   [...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].filter((literal) => literal !== ''),
 );
@@ -211,7 +197,11 @@ export class CallScanner {
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
 
-  constructor(private readonly tools: KnownTools) {}
+  readonly #tools: KnownTools;
+
+  constructor(tools: KnownToolSource | undefined, unknown?: UnknownTools) {
+    this.#tools = knownTools(tools, unknown);
+  }
 
   /** Adds text; returns the pieces that are now decided. */
   push(text: string): readonly ScannedPiece[] {
@@ -266,8 +256,8 @@ export class CallScanner {
         this.#reasoning = mark;
         decided = start;
       } else if (!isOver) {
-        const context = { tools: this.tools, isFirst: start === firstAt, isFinal };
-        const reading = readCallAt(text, found, context);
+        const isFirst = start === firstAt;
+        const reading = readCallAt(text, found, { tools: this.#tools, isFirst, isFinal });
         if (reading.kind === 'open' && !isFinal) {
           this.#holdBack(decided, start);
           return;
@@ -276,7 +266,12 @@ export class CallScanner {
         if (reading.kind !== 'open') at = reading.end;
         if (reading.kind !== 'calls') continue;
         this.#addAnswer(text.slice(decided, start));
-        this.#addCalls(reading, text.slice(start, at));
+        const written = text.slice(start, at);
+        const { calls, looksLikeProse, mustEnd } = reading;
+        const place = { ...this.#context.now, looksLikeProse, mustEnd };
+        this.#kept.push({ piece: { kind: 'calls', calls }, written, place });
+        this.#context.addCalls(written);
+        this.#isBlankSoFar = false;
         decided = at;
       }
     }
@@ -316,13 +311,6 @@ export class CallScanner {
     this.#scanFrom = this.#held.length < OFTEN_UP_TO ? 0 : this.#held.length * GROWTH;
   }
 
-  #addCalls({ calls, looksLikeProse, mustEnd }: CallsReading, written: string): void {
-    const place = { ...this.#context.now, looksLikeProse, mustEnd };
-    this.#kept.push({ piece: { kind: 'calls', calls }, written, place });
-    this.#context.addCalls(written);
-    this.#isBlankSoFar = false;
-  }
-
   #addAnswer(text: string): void {
     this.#isBlankSoFar &&= text.trim() === '';
     this.#addText(text);
@@ -348,26 +336,20 @@ function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
     }
     const isQuoted = place.quote !== undefined && behind.startsWith(place.quote);
     isFollowed ||= !ONLY_MARKS.test(isQuoted ? behind.slice(1) : behind);
+    const { mustEnd, startsLine, isFenced, quotation } = place;
     // A model that calls a tool stops there.
+    const mayBeFollowed =
+      mustEnd === undefined || (mustEnd === 'line' && startsLine && END_OF_LINE.test(behind));
+    const [line = ''] = behind.split('\n', 1);
+    // In a code fence, in a quotation on their line, or the text of a Markdown link.
+    const isCited =
+      isFenced || behind.startsWith('(') || (quotation !== undefined && line.includes(quotation));
     const isExample =
-      (isFollowed && (isQuoted || !endsAsItMust(place, behind))) ||
-      (place.looksLikeProse && (isQuoted || isCited(place, behind)));
+      (isFollowed && (isQuoted || !mayBeFollowed)) || (place.looksLikeProse && (isQuoted || isCited));
     behind = '';
     return isExample ? { kind: 'text', text: written } : piece;
   });
   return pieces.reverse();
-}
-
-/** Whether calls with following text may still be meant. */
-function endsAsItMust({ mustEnd, startsLine }: CallPlace, behind: string): boolean {
-  return mustEnd === undefined || (mustEnd === 'line' && startsLine && END_OF_LINE.test(behind));
-}
-
-/** Whether calls are in a code fence, in a quotation on their line, or the text of a Markdown link. */
-function isCited({ isFenced, quotation }: CallPlace, behind: string): boolean {
-  if (isFenced || behind.startsWith('(')) return true;
-  const [line = ''] = behind.split('\n', 1);
-  return quotation !== undefined && line.includes(quotation);
 }
 
 /**
@@ -379,7 +361,8 @@ export function numberDrafts(
   taken: Iterable<string> = [],
 ): readonly ToolCall[] {
   const used = new Set(taken);
-  let last = highestNumber(used);
+  let last = 0;
+  for (const id of used) last = Math.max(last, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
   const kept = drafts.map(({ id }) => {
     if (id === undefined || used.has(id)) return undefined;
     used.add(id);
@@ -397,26 +380,13 @@ export function numberDrafts(
   }));
 }
 
-function highestNumber(ids: Iterable<string>): number {
-  let highest = 0;
-  for (const id of ids) highest = Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
-  return highest;
-}
-
-/** The calls and text of a scanned text. */
-interface ScannedText {
-  readonly calls: readonly DraftCall[];
-  /** The text before the first call, untrimmed; the whole text if it has no call. */
-  readonly textBefore: string;
-}
-
-/** Finds the calls of known tools in a text; without tools, of any name. */
+/** Finds the calls of known tools in a text, without tools of any name, and the text before the first call. */
 export function scanText(
   text: string,
   tools: KnownToolSource | undefined,
-  unknown: UnknownTools = {},
-): ScannedText {
-  const scanner = new CallScanner(knownTools(tools, unknown));
+  { unknown }: { readonly unknown?: UnknownTools } = {},
+): { readonly calls: readonly DraftCall[]; readonly textBefore: string } {
+  const scanner = new CallScanner(tools, unknown);
   const calls: DraftCall[] = [];
   let textBefore = '';
   for (const piece of [...scanner.push(text), ...scanner.end()]) {
@@ -443,30 +413,16 @@ interface CallsReading {
   readonly mustEnd: 'message' | 'line' | undefined;
 }
 
-/** The context of a reading. */
-interface CallReadingContext {
-  readonly tools: KnownTools;
-  /** Only white space and reasoning come before it. */
-  readonly isFirst: boolean;
-  /** The text is complete. */
-  readonly isFinal: boolean;
-}
-
-/** The formats by opener, in order. */
-function formatsByOpener(formats: readonly TextCallFormat[]): ReadonlyMap<string, readonly TextCallFormat[]> {
-  const byLiteral = new Map<string, TextCallFormat[]>();
-  for (const format of formats) {
-    for (const literal of format.openers) byLiteral.set(literal, [...(byLiteral.get(literal) ?? []), format]);
-  }
-  return byLiteral;
-}
-
-/** Tries the formats with an opener, one after the other. */
+/**
+ * Tries the formats with an opener, one after the other. `isFirst`: only white space and reasoning come before it;
+ * `isFinal`: the text is complete.
+ */
 function readCallAt(
   text: string,
-  { start, literal }: FoundLiteral,
-  { tools, isFirst, isFinal }: CallReadingContext,
+  { start, literal }: { readonly start: number; readonly literal: string },
+  context: { readonly tools: KnownTools; readonly isFirst: boolean; readonly isFinal: boolean },
 ): CallReading {
+  const { tools, isFirst, isFinal } = context;
   let reached = start + literal.length;
   let unknown: CallsReading | undefined;
   for (const format of FORMATS.get(literal) ?? []) {

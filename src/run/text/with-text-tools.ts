@@ -1,5 +1,4 @@
 import {
-  type AssistantMessage,
   type LLMProvider,
   type LLMRequest,
   type LLMResponse,
@@ -7,13 +6,12 @@ import {
   type Message,
   type MessageToolCall,
   PROVIDER,
-  type ToolMessage,
   type ToolSchema,
 } from '../../core/contract/llm-provider.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { parsedJson } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
-import { type DraftCall, knownTools } from './known-tools.js';
+import type { DraftCall } from './call-formats.js';
 import { CallScanner, numberDrafts, type ScannedPiece } from './tool-call-parser.js';
 
 /** Options of {@link withTextTools}. */
@@ -116,7 +114,7 @@ class TextReply {
 
   constructor(private readonly request: LLMRequest) {
     // Without offered tools, there are no calls; a call of an unknown tool is answered, so that the model can correct it.
-    this.#scanner = new CallScanner(knownTools(request.tools ?? [], { unknown: 'call' }));
+    this.#scanner = new CallScanner(request.tools ?? [], 'call');
   }
 
   /** Adds a part of the reply; returns the text that can be shown now, `''` if there is none. */
@@ -152,27 +150,21 @@ class TextReply {
     // Collected separately: removing it from the content would copy the content for every piece.
     let shown = '';
     for (const piece of pieces) {
-      if (piece.kind === 'calls') this.#addCalls(piece.calls, shown);
-      else shown += this.#show(piece.text);
+      if (piece.kind === 'calls') {
+        this.#drafts.push(...piece.calls);
+        if (this.#content === '' && shown === '') this.#space = '';
+        continue;
+      }
+      const { text } = piece;
+      const trimmed = text.trimEnd();
+      if (trimmed === '') this.#space += text;
+      else {
+        shown += this.#space + trimmed;
+        this.#space = text.slice(trimmed.length);
+      }
     }
     this.#content += shown;
     return shown;
-  }
-
-  #show(text: string): string {
-    const trimmed = text.trimEnd();
-    if (trimmed === '') {
-      this.#space += text;
-      return '';
-    }
-    const shown = this.#space + trimmed;
-    this.#space = text.slice(trimmed.length);
-    return shown;
-  }
-
-  #addCalls(calls: readonly DraftCall[], shown: string): void {
-    this.#drafts.push(...calls);
-    if (this.#content === '' && shown === '') this.#space = '';
   }
 }
 
@@ -184,45 +176,41 @@ function rewriteHistory(messages: readonly Message[]): readonly Message[] {
   const names = new Map<string, string>();
   const rewritten: Message[] = [];
   let responses: string[] = [];
+  // One message for all results of a turn: many chat templates require alternating user and assistant messages.
+  const flush = (): void => {
+    if (responses.length > 0) rewritten.push({ role: 'user', content: responses.join('\n') });
+    responses = [];
+  };
   for (const message of messages) {
+    const { content } = message;
     if (message.role === 'tool') {
-      responses.push(responseText(message, names.get(message.tool_call_id)));
+      const name = names.get(message.tool_call_id);
+      const json = JSON.stringify(name === undefined ? { content } : { name, content });
+      // JSON allows `<\/`, so that a result cannot close its own tag and imitate the user.
+      responses.push(`<tool_response>\n${json.replaceAll('</', '<\\/')}\n</tool_response>`);
       continue;
     }
-    rewritten.push(...responseMessages(responses));
-    responses = [];
-    if (message.role !== 'assistant') rewritten.push(message);
-    else rewritten.push(withCallsAsText(message));
-    for (const call of callsOf(message)) names.set(call.id, call.function.name);
+    flush();
+    const calls = callsOf(message);
+    if (message.role !== 'assistant' || calls.length === 0) rewritten.push(message);
+    else {
+      const { tool_calls: _, ...rest } = message;
+      const text = message.content?.trim() ? [message.content] : [];
+      rewritten.push({ ...rest, content: [...text, ...calls.map(callText)].join('\n') });
+    }
+    for (const call of calls) names.set(call.id, call.function.name);
   }
-  return [...rewritten, ...responseMessages(responses)];
+  flush();
+  return rewritten;
 }
 
 function callsOf(message: Message): readonly MessageToolCall[] {
   return (message.role === 'assistant' && message.tool_calls) || [];
 }
 
-/** One message for all results of a turn: many chat templates require alternating user and assistant messages. */
-function responseMessages(responses: readonly string[]): readonly Message[] {
-  return responses.length === 0 ? [] : [{ role: 'user', content: responses.join('\n') }];
-}
-
-function withCallsAsText(message: AssistantMessage): AssistantMessage {
-  const { tool_calls: calls = [], ...rest } = message;
-  if (calls.length === 0) return message;
-  const text = message.content?.trim() ? [message.content] : [];
-  return { ...rest, content: [...text, ...calls.map(callText)].join('\n') };
-}
-
 function callText({ function: { name, arguments: args } }: MessageToolCall): string {
   const json = parsedJson(args) !== undefined ? args : JSON.stringify(args);
   return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${json}}\n</tool_call>`;
-}
-
-function responseText({ content }: ToolMessage, name: string | undefined): string {
-  const json = JSON.stringify(name === undefined ? { content } : { name, content });
-  // JSON allows `<\/`, so that a result cannot close its own tag and imitate the user.
-  return `<tool_response>\n${json.replaceAll('</', '<\\/')}\n</tool_response>`;
 }
 
 /**
