@@ -83,20 +83,15 @@ export function undescribed(where: string, fix: string): AuthorFault {
 
 /** Numbers mistakes in a text for people. */
 function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
-  return `${counted(faults.length, 'mistake')} in ${place}:${faults
-    .map((fault, index) => `\n\n${index + 1}. ${describeOne(fault, faults[index - 1])}`)
-    .join('')}`;
-}
-
-function describeOne(
-  { where, parameter, problem, causes = [], fix }: AuthorFault,
-  before: AuthorFault | undefined,
-): string {
-  const head = `${parameter ? `${where}, parameter ${parameter}` : where}: ${problem}.`;
-  const list = causes.map((cause) => `\n   - ${cause}`).join('');
-  const isSame = fix === before?.fix && String(causes) === String(before.causes);
-  if (list && isSame) return `${head} Causes and fix: see above.`;
-  return `${head}${list && `\n   Possible causes:${list}`}\n   Write instead: ${fix}`;
+  const described = faults.map(({ where, parameter, problem, causes = [], fix }, index) => {
+    const before = faults[index - 1];
+    const head = `${index + 1}. ${parameter ? `${where}, parameter ${parameter}` : where}: ${problem}.`;
+    const list = causes.map((cause) => `\n   - ${cause}`).join('');
+    const isSame = fix === before?.fix && String(causes) === String(before.causes);
+    if (list && isSame) return `${head} Causes and fix: see above.`;
+    return `${head}${list && `\n   Possible causes:${list}`}\n   Write instead: ${fix}`;
+  });
+  return [`${counted(faults.length, 'mistake')} in ${place}:`, ...described].join('\n\n');
 }
 
 /** An invalid option and the function that it was passed to. */

@@ -21,16 +21,6 @@ export function withFileLock<T>(file: string, work: (isHeld: () => boolean) => T
 function withLock<T>(lock: string, work: (isHeld: () => boolean) => T): T {
   // Unique, because of its token.
   const own = JSON.stringify({ pid: process.pid, host: hostname(), token: nodeCrypto().randomUUID() });
-  takeLock(lock, own);
-  const isHeld = (): boolean => textOf(lock) === own;
-  try {
-    return work(isHeld);
-  } finally {
-    if (isHeld()) rmSync(lock, { force: true });
-  }
-}
-
-function takeLock(lock: string, own: string): void {
   const begun = performance.now();
   let seen: string | undefined;
   let since = begun;
@@ -46,6 +36,12 @@ function takeLock(lock: string, own: string): void {
       withLock(`${lock}.break`, () => textOf(lock) === holder && rmSync(lock, { force: true }));
     // Blocks the thread: nothing else may use the file meanwhile.
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1 + Math.random() * 8);
+  }
+  const isHeld = (): boolean => textOf(lock) === own;
+  try {
+    return work(isHeld);
+  } finally {
+    if (isHeld()) rmSync(lock, { force: true });
   }
 }
 

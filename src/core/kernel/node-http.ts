@@ -28,8 +28,24 @@ export type NodeHandler = (
 ) => void;
 
 /** Mounts a Fetch API handler in Node's `http`. The handler sees the full path, also below a mount point. */
-export function nodeListener(handler: WebHandler): NodeHandler {
-  return (request, response) => void respond(request, response, (signal) => answer(handler, request, signal));
+export function nodeListener(handler: (request: Request) => Promise<Response>): NodeHandler {
+  return (incoming, response) =>
+    void respond(incoming, response, async (signal) => {
+      if (rawRequestOf(incoming).readableDidRead && incoming.body === undefined)
+        return Response.json({ error: BODY_READ_BEFORE }, { status: 500 });
+      let request: Request;
+      try {
+        request = toRequest(incoming, signal);
+      } catch {
+        // Requests that the Fetch API cannot represent: a target that is not a path, a method such as TRACE.
+        const error = {
+          code: 'invalid_request',
+          message: 'the request has no usable method, path or body',
+        };
+        return Response.json({ error }, { status: 400 });
+      }
+      return handler(request);
+    });
 }
 
 /** Answers a request of Node's `http`. The signal is aborted when the client leaves. Never rejects. */
@@ -50,29 +66,6 @@ export async function respond(
   } catch {
     outgoing.destroy();
   }
-}
-
-type WebHandler = (request: Request) => Promise<Response>;
-
-async function answer(
-  handler: WebHandler,
-  incoming: NodeRequest | WrappedRequest,
-  signal: AbortSignal,
-): Promise<Response> {
-  if (rawRequestOf(incoming).readableDidRead && incoming.body === undefined)
-    return Response.json({ error: BODY_READ_BEFORE }, { status: 500 });
-  let request: Request;
-  try {
-    request = toRequest(incoming, signal);
-  } catch {
-    // Requests that the Fetch API cannot represent: a target that is not a path, a method such as TRACE.
-    const error = {
-      code: 'invalid_request',
-      message: 'the request has no usable method, path or body',
-    };
-    return Response.json({ error }, { status: 400 });
-  }
-  return handler(request);
 }
 
 const BODY_READ_BEFORE = {

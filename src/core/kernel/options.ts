@@ -66,24 +66,23 @@ export function objectOf<Options>(
   { fix, meant }: { readonly fix: string; readonly meant?: Readonly<Record<string, string>> },
 ): OptionRule {
   const table = optionTable<Options>('', rules, meant);
-  return {
-    accepts: (value) => areRight(value, table),
-    fix,
-    schema: schemaOf(table),
-    explain: (value, option) => (isRecord(value) ? faultsIn(value, table, `${option}.`) : NO_FAULTS),
-  };
-}
-
-/** Omits options that JSON Schema cannot express. If such an option is required, there is no schema. */
-function schemaOf({ rules, required }: OptionTable): Fields | undefined {
-  const said = Array.from(rules).flatMap(([name, { schema }]) => (schema ? [[name, schema] as const] : []));
+  const { required } = table;
+  // Omits options that JSON Schema cannot express. If such an option is required, there is no schema.
+  const said = Array.from(table.rules).flatMap(([name, { schema }]) =>
+    schema ? [[name, schema] as const] : [],
+  );
   const properties = Object.fromEntries(said);
-  if (required.some((name) => !Object.hasOwn(properties, name))) return undefined;
-  return {
+  const schema = {
     type: 'object',
     properties,
     ...(required.length > 0 ? { required } : {}),
     additionalProperties: false,
+  };
+  return {
+    accepts: (value) => areRight(value, table),
+    fix,
+    schema: required.every((name) => Object.hasOwn(properties, name)) ? schema : undefined,
+    explain: (value, option) => (isRecord(value) ? faultsIn(value, table, `${option}.`) : NO_FAULTS),
   };
 }
 
