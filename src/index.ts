@@ -350,11 +350,11 @@ export type {
   TurnOptions,
 } from './run/conversation/options.js';
 export type { ConversationView } from './run/conversation/stored-turns.js';
-export type { JobCompletion } from './run/jobs/job-doer.js';
 export { MemoryJobEngine } from './run/jobs/memory-job-engine.js';
 export {
   type CancelJobOptions,
   cancelJob,
+  type JobCompletion,
   type JobRunner,
   type RunJobsOptions,
   runJobs,
@@ -400,11 +400,12 @@ export {
 export {
   type ParsedText,
   parseToolRequest,
+  type TextToolsOptions,
   ToolCallParser,
   type ToolCallParserOptions,
   type ToolRequest,
-} from './run/text/tool-call-parser.js';
-export { type TextToolsOptions, withTextTools } from './run/text/with-text-tools.js';
+  withTextTools,
+} from './run/text/text-tool-calls.js';
 export {
   type AgentTool,
   type ArgumentsOf,

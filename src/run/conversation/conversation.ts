@@ -14,6 +14,7 @@ import {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
 import { omitFields, plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import {
   BOOLEAN,
   FILLED_TEXT,
@@ -50,7 +51,6 @@ import {
   type ConversationEvent,
   type ConversationListener,
   callOfContext,
-  EventHub,
   nothingAsked,
   type Turn,
   type TurnOrigin,
@@ -106,7 +106,10 @@ export class Conversation {
   /** Also the `conversationId` of tool contexts. */
   readonly id: string;
   #config: ConversationConfig & { readonly tools: ToolRegistry };
-  readonly #events: EventHub;
+  readonly #listeners = new Listeners<ConversationEvent>();
+  /** Events to emit, in order; listeners may cause more of them. */
+  readonly #unsent: ConversationEvent[] = [];
+  #isEmitting = false;
   readonly #taskQueue: TaskQueue;
   /** In order of arrival. */
   readonly #inbox = new Set<InboxEntry>();
@@ -138,7 +141,6 @@ export class Conversation {
     this.#config = { ...config, tools };
     this.#history = new HistoryView([...messages]);
     this.#taskQueue = config.tasks ?? tools.tasks;
-    this.#events = new EventHub((error) => this.#logFailure('A listener of a conversation threw', error));
   }
 
   /**
@@ -351,7 +353,7 @@ export class Conversation {
    */
   subscribe(listener: ConversationListener): () => void {
     checkArguments({ of: 'Conversation.subscribe', given: { listener }, rules: { listener: FUNCTION } });
-    return this.#events.subscribe(listener);
+    return this.#listeners.add(listener);
   }
 
   /**
@@ -503,7 +505,7 @@ export class Conversation {
     setImmediate(() => {
       this.#isHeld = false;
       if (this.#closed) return this.#notifyIdle();
-      for (const event of [...lost, ...refused]) this.#events.emit(event);
+      for (const event of [...lost, ...refused]) this.#emit(event);
       // An answer or an abort has replaced a suspended turn that it continues.
       if (restored !== undefined && restored === this.#turn && !this.#suspended) this.#start(restored);
       else this.#work();
@@ -554,12 +556,12 @@ export class Conversation {
     turn.isRunning = true;
     this.#unsubscribeTasks ??= this.#taskQueue.subscribe((event) => {
       if (event.task.conversationId !== this.id) return;
-      this.#events.emit(event);
+      this.#emit(event);
       if (event.type !== 'task-end') return;
       this.#restTasks();
       this.#notifyIdle();
     });
-    this.#events.emit({ type: 'turn-start', turn: turn.start.turn });
+    this.#emit({ type: 'turn-start', turn: turn.start.turn });
     void this.#take(turn);
   }
 
@@ -575,7 +577,7 @@ export class Conversation {
       // Progress of work that outlives its call is reported as `task-progress`.
       if (event.type === 'call-progress' && !running.has(event.callId)) return;
       if (event.type === 'run-end') turn.end(event.result);
-      this.#events.emit(event);
+      this.#emit(event);
       if (event.type !== 'call-end') return;
       const { callId, tool, result, record } = event;
       this.#emitUserMessage(result, { tool, callId, taskId: record.taskId });
@@ -585,7 +587,7 @@ export class Conversation {
       signal: turn.stop.signal,
       onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
     };
-    const deps = { scope, sink, hasReader: () => this.#events.hasListeners, onStep: turn.onStep };
+    const deps = { scope, sink, hasReader: () => this.#listeners.size > 0, onStep: turn.onStep };
     try {
       const result = await drive(turn, config, deps);
       turn.end(result);
@@ -607,7 +609,7 @@ export class Conversation {
   #leave(turn: MemoryTurn, end: { readonly result: ToolLoopResult } | { readonly error: unknown }): void {
     turn.leave();
     if (turn.suspended === undefined) this.#endTurn();
-    this.#events.emit({ type: 'turn-end', turn: turn.start.turn, ...end });
+    this.#emit({ type: 'turn-end', turn: turn.start.turn, ...end });
   }
 
   /** Closes the open turn, though its run may not have ended. */
@@ -641,13 +643,23 @@ export class Conversation {
 
   /** Emits `forUser` of a result, unless it is silent or empty. */
   #emitUserMessage({ forUser, silent }: ToolResult, call: CompletedCall): void {
-    if (forUser && !silent) this.#events.emit(userMessage(forUser, call));
+    if (forUser && !silent) this.#emit(userMessage(forUser, call));
   }
 
   /** The signal of a scope ends a turn, but not the work that the turn starts. */
   #scopeOf(outer: CallScope | undefined, scope?: CallScope): CallScope {
     const { signal: _, ...merged } = { ...outer, ...scope };
     return { ...merged, conversationId: this.id };
+  }
+
+  /** Every listener receives all events in the same order: those that a listener causes come after the current one. */
+  #emit(event: ConversationEvent): void {
+    this.#unsent.push(event);
+    if (this.#isEmitting) return;
+    this.#isEmitting = true;
+    for (let next = this.#unsent.shift(); next !== undefined; next = this.#unsent.shift())
+      this.#listeners.notify(next, (error) => this.#logFailure('A listener of a conversation threw', error));
+    this.#isEmitting = false;
   }
 
   #notifyIdle(): void {

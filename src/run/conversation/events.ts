@@ -7,7 +7,6 @@ import type { TaskEvent, ToolContext } from '../../core/contract/tool-context.js
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
-import { Listeners } from '../../core/kernel/listeners.js';
 import type { CompletedCall } from '../call/job-dispatch.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
@@ -68,37 +67,6 @@ export type ConversationEvent =
 
 /** Receives the events of a conversation. Errors and return values have no effect. */
 export type ConversationListener = (event: ConversationEvent) => unknown;
-
-/**
- * Emits every event to every listener, in the same order: events that a listener causes are emitted after the current
- * one.
- */
-export class EventHub {
-  readonly #listeners = new Listeners<ConversationEvent>();
-  readonly #waiting: ConversationEvent[] = [];
-  #isEmitting = false;
-
-  /** `onError` receives errors of listeners. */
-  constructor(private readonly onError: (error: unknown) => void) {}
-
-  get hasListeners(): boolean {
-    return this.#listeners.size > 0;
-  }
-
-  /** A listener that subscribes twice is called twice. */
-  subscribe(listener: ConversationListener): () => void {
-    return this.#listeners.add(listener);
-  }
-
-  emit(event: ConversationEvent): void {
-    this.#waiting.push(event);
-    if (this.#isEmitting) return;
-    this.#isEmitting = true;
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
-      this.#listeners.notify(next, this.onError);
-    this.#isEmitting = false;
-  }
-}
 
 /** The call of a context. */
 export function callOfContext(context: ToolContext | undefined): CompletedCall {

@@ -18,7 +18,7 @@ import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isPlainObject, isRecord, plainJson } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import { parseToolRequest, scanText } from '../text/tool-call-parser.js';
+import { parseToolRequest, scanText } from '../text/text-tool-calls.js';
 
 /** A reply, or why there is none. */
 export type Reply =

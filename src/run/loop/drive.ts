@@ -9,7 +9,7 @@ import { logFailure } from '../call/failure-log.js';
 import type { InvokeOptions } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
-import { TEXT_TOOLS } from '../text/with-text-tools.js';
+import { TEXT_TOOLS } from '../text/text-tool-calls.js';
 import { answerCalls } from './answer-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant } from './budget-question.js';

@@ -3,9 +3,23 @@ import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord, jsonType } from '../../core/kernel/json.js';
 import { readRelaxedJson } from '../../tools/checking/relaxed-json.js';
-import type { KnownTools } from './known-tools.js';
 import { REASONING_CLOSERS, REASONING_OPENERS } from './reasoning-marks.js';
 import { jsonSpan, type ReadJson, type TextCursor } from './text-cursor.js';
+
+/** The names of tools, and the schemas of their arguments. */
+export interface KnownTools {
+  /** Every name counts as a tool, because no tools were given. */
+  readonly any: boolean;
+  /** Calls of other tools are reported too, between marks that only calls have. */
+  readonly reportsUnknown: boolean;
+  has(name: string): boolean;
+  /** Whether a call of this name should be read further. */
+  mayBe(name: string): boolean;
+  /** Whether a tool may have a parameter of this name: any, if its schema is unknown. */
+  takes(tool: string, name: string): boolean;
+  /** Schema of a parameter, if it is known. */
+  parameter(tool: string, name: string): JsonSchema | undefined;
+}
 
 /** A format in which models write calls. */
 interface TextCallFormat {

@@ -1,5 +1,5 @@
 /** The marks around a model's reasoning. Text between them is never a call. */
-export interface ReasoningMark {
+interface ReasoningMark {
   readonly opens: readonly string[];
   readonly closes: readonly string[];
   /** Plain words, which may occur in any text: they count only at the beginning of a message. */

@@ -1,4 +1,3 @@
-import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
 import { Cursor, readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
 
@@ -86,56 +85,6 @@ export class TextCursor extends Cursor {
     this.closers(literals);
     return [call];
   }
-}
-
-/** Finds the positions where one of many literals starts, or may start. Built for the first text. */
-export class LiteralIndex {
-  #built: Literals | undefined;
-
-  constructor(private readonly all: Iterable<string>) {}
-
-  get #literals(): Literals {
-    if (this.#built === undefined) {
-      // If one literal is the beginning of another, the longer wins.
-      const literals = [...new Set(this.all)].sort((a, b) => b.length - a.length);
-      const beginnings = new Set<string>();
-      for (const literal of literals)
-        for (let end = 1; end < literal.length; end += 1) beginnings.add(literal.slice(0, end));
-      const pattern = new RegExp(literals.map(escapePattern).join('|'), 'g');
-      this.#built = { pattern, beginnings, longest: literals[0]?.length ?? 0 };
-    }
-    return this.#built;
-  }
-
-  /** The next literal at or after a position. */
-  next(text: string, from: number): { readonly literal: string; readonly start: number } | undefined {
-    const { pattern } = this.#literals;
-    pattern.lastIndex = from;
-    const match = pattern.exec(text);
-    return match === null ? undefined : { literal: match[0], start: match.index };
-  }
-
-  /** Whether the text from `start` on is only the beginning of a longer literal. */
-  endsInside(text: string, start: number): boolean {
-    const { longest, beginnings } = this.#literals;
-    return text.length - start < longest && beginnings.has(text.slice(start));
-  }
-
-  /**
-   * The position at which the end of the text may be the beginning of a literal; the text's length if there is none.
-   */
-  tailStart(text: string, from: number): number {
-    let start = Math.max(from, text.length - this.#literals.longest);
-    while (start < text.length && !this.endsInside(text, start)) start += 1;
-    return start;
-  }
-}
-
-/** One pattern for all literals, so that a text is searched once. */
-interface Literals {
-  readonly pattern: RegExp;
-  readonly beginnings: ReadonlySet<string>;
-  readonly longest: number;
 }
 
 /** The extent of a strict JSON object or array. */

@@ -1,7 +1,7 @@
 import type { ToolSchema } from '../../core/contract/llm-provider.js';
 import { checkArguments } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
-import type { ToolRequest } from '../../run/text/tool-call-parser.js';
+import type { ToolRequest } from '../../run/text/text-tool-calls.js';
 
 /**
  * A message from a satellite: text of the user, or a tool's result. A result is passed to the model unchanged, and only

@@ -35,7 +35,7 @@ import { safeLog } from '../../../run/call/log.js';
 import { answerText } from '../../../run/call/result-text.js';
 import { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { LoopEvent } from '../../../run/loop/events.js';
-import type { ToolRequest } from '../../../run/text/tool-call-parser.js';
+import type { ToolRequest } from '../../../run/text/text-tool-calls.js';
 import {
   type ChatErrorCode,
   type ChatMessage,

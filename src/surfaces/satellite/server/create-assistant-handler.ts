@@ -40,7 +40,7 @@ import { safeLog } from '../../../run/call/log.js';
 import { SentMessages } from '../../../run/loop/messages.js';
 import { askRecorded } from '../../../run/loop/request.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
-import { parseToolRequest, type ToolRequest } from '../../../run/text/tool-call-parser.js';
+import { parseToolRequest, type ToolRequest } from '../../../run/text/text-tool-calls.js';
 import {
   type ChatError,
   type ChatErrorCode,

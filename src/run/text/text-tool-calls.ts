@@ -1,19 +1,45 @@
-import type { JsonObject } from '../../core/contract/json-schema.js';
-import type { ToolCall } from '../../core/contract/llm-provider.js';
-import { checkOptions } from '../../core/errors/author-fault.js';
-import { readExactJson } from '../../core/kernel/exact-json.js';
-import { isRecord } from '../../core/kernel/json.js';
-import { either, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
-import { withoutHalf } from '../call/result-text.js';
-import { ALL_FORMATS, type DraftCall } from './call-formats.js';
-import { type KnownToolSource, type KnownTools, knownTools, type UnknownTools } from './known-tools.js';
+import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import {
-  REASONING_CLOSERS,
-  REASONING_MARKS,
-  REASONING_OPENERS,
-  type ReasoningMark,
-} from './reasoning-marks.js';
-import { LiteralIndex, TextCursor } from './text-cursor.js';
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  type Message,
+  type MessageToolCall,
+  PROVIDER,
+  type ToolCall,
+  type ToolSchema,
+} from '../../core/contract/llm-provider.js';
+import {
+  checkOptions,
+  type InvalidOption,
+  invalidOptions,
+  refuseOptions,
+} from '../../core/errors/author-fault.js';
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { either, FUNCTION, LIST, optionTable, withMethods } from '../../core/kernel/options.js';
+import { withoutHalf } from '../call/result-text.js';
+import { ALL_FORMATS, type DraftCall, type KnownTools } from './call-formats.js';
+import { REASONING_CLOSERS, REASONING_MARKS, REASONING_OPENERS } from './reasoning-marks.js';
+import { TextCursor } from './text-cursor.js';
+
+/**
+ * A tool in any form that a parser accepts: its name, the tool itself, its schema for providers, or similar objects.
+ */
+type KnownTool =
+  | string
+  | { readonly name: string; readonly parameters?: JsonSchema }
+  | { readonly function: { readonly name: string; readonly parameters?: JsonSchema } };
+
+/** The tools that a parser accepts: a list, or a registry (anything with `list()`, and `get(name)` for types). */
+type KnownToolSource =
+  | readonly KnownTool[]
+  | {
+      list(): readonly string[];
+      get?(name: string): { readonly parameters?: JsonSchema } | undefined;
+    };
 
 /** The calls and text of a parsed text. */
 export interface ParsedText {
@@ -31,7 +57,7 @@ export interface ToolCallParserOptions {
   readonly tools?: KnownToolSource;
 }
 
-const OPTIONS = optionTable<ToolCallParserOptions>('ToolCallParser', {
+const PARSER_OPTIONS = optionTable<ToolCallParserOptions>('ToolCallParser', {
   tools: { ...either(LIST, withMethods(['list'], '')), fix: "a ToolRegistry, or ['add', …]" },
 });
 
@@ -51,7 +77,7 @@ export class ToolCallParser {
   readonly #tools: KnownToolSource | undefined;
 
   constructor(options: ToolCallParserOptions = {}) {
-    checkOptions(options, OPTIONS);
+    checkOptions(options, PARSER_OPTIONS);
     this.#tools = options.tools;
   }
 
@@ -98,8 +124,103 @@ function objectOf(value: unknown, keys: readonly string[]): JsonObject | undefin
   return isRecord(value) && Object.keys(value).every((key) => keys.includes(key)) ? value : undefined;
 }
 
+const PLAUSIBLE = /^[\w.:-]{1,64}$/;
+
+/** How calls of unknown tools are handled: as text; or as calls, if they are between marks that only calls have. */
+type UnknownTools = 'text' | 'call';
+
+/** The given tools; a registry is read again for each instance. */
+class ToolNames implements KnownTools {
+  readonly any: boolean;
+  readonly reportsUnknown: boolean;
+  /** A Map, because names come from a model: `constructor` is found only if it is a tool. */
+  readonly #schemas = new Map<string, () => JsonSchema | undefined>();
+
+  constructor(source: KnownToolSource | undefined, unknown: UnknownTools = 'text') {
+    this.any = source === undefined;
+    if (source !== undefined && 'list' in source)
+      for (const name of source.list()) this.#schemas.set(name, () => source.get?.(name)?.parameters);
+    else
+      for (const tool of source ?? []) {
+        const named = typeof tool === 'string' ? { name: tool } : tool;
+        const { name, parameters } = 'function' in named ? named.function : named;
+        this.#schemas.set(name, () => parameters);
+      }
+    // Without offered tools, there are no calls.
+    this.reportsUnknown = unknown === 'call' && this.#schemas.size > 0;
+  }
+
+  has(name: string): boolean {
+    return this.any ? name.trim() !== '' : this.#schemas.has(name);
+  }
+
+  mayBe(name: string): boolean {
+    return this.has(name) || (this.reportsUnknown && PLAUSIBLE.test(name));
+  }
+
+  takes(tool: string, name: string): boolean {
+    const properties = this.#schemas.get(tool)?.()?.properties ?? {};
+    return Object.hasOwn(properties, name) || Object.keys(properties).length === 0;
+  }
+
+  parameter(tool: string, name: string): JsonSchema | undefined {
+    const properties = this.#schemas.get(tool)?.()?.properties ?? {};
+    return Object.hasOwn(properties, name) ? properties[name] : undefined;
+  }
+}
+
+/** Finds the positions where one of many literals starts, or may start. Built for the first text. */
+class LiteralIndex {
+  #built: Literals | undefined;
+
+  constructor(private readonly all: Iterable<string>) {}
+
+  get #literals(): Literals {
+    if (this.#built === undefined) {
+      // If one literal is the beginning of another, the longer wins.
+      const literals = [...new Set(this.all)].sort((a, b) => b.length - a.length);
+      const beginnings = new Set<string>();
+      for (const literal of literals)
+        for (let end = 1; end < literal.length; end += 1) beginnings.add(literal.slice(0, end));
+      const pattern = new RegExp(literals.map(escapePattern).join('|'), 'g');
+      this.#built = { pattern, beginnings, longest: literals[0]?.length ?? 0 };
+    }
+    return this.#built;
+  }
+
+  /** The next literal at or after a position. */
+  next(text: string, from: number): { readonly literal: string; readonly start: number } | undefined {
+    const { pattern } = this.#literals;
+    pattern.lastIndex = from;
+    const match = pattern.exec(text);
+    return match === null ? undefined : { literal: match[0], start: match.index };
+  }
+
+  /** Whether the text from `start` on is only the beginning of a longer literal. */
+  endsInside(text: string, start: number): boolean {
+    const { longest, beginnings } = this.#literals;
+    return text.length - start < longest && beginnings.has(text.slice(start));
+  }
+
+  /**
+   * The position at which the end of the text may be the beginning of a literal; the text's length if there is none.
+   */
+  tailStart(text: string, from: number): number {
+    let start = Math.max(from, text.length - this.#literals.longest);
+    while (start < text.length && !this.endsInside(text, start)) start += 1;
+    return start;
+  }
+}
+
+/** One pattern for all literals, so that a text is searched once. */
+interface Literals {
+  readonly pattern: RegExp;
+  readonly beginnings: ReadonlySet<string>;
+  readonly longest: number;
+}
+
 /** A part of the scanned text: plain text, or calls. */
-export type ScannedPiece =
+type ScannedPiece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
 
@@ -186,13 +307,13 @@ const GROWTH = 1.125;
  * Text inside reasoning is never a call. If its opening mark was part of the prompt, only the closing mark shows that
  * all earlier text was reasoning: from the first call on, nothing is returned before the text ends.
  */
-export class CallScanner {
+class CallScanner {
   #held = '';
   #half = '';
   #scanFrom = 0;
   /** Only white space and reasoning so far. */
   #isBlankSoFar = true;
-  #reasoning: ReasoningMark | undefined;
+  #reasoning: (typeof REASONING_MARKS)[number] | undefined;
   #context = new ContextReader();
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
@@ -200,7 +321,7 @@ export class CallScanner {
   readonly #tools: KnownTools;
 
   constructor(tools: KnownToolSource | undefined, unknown?: UnknownTools) {
-    this.#tools = knownTools(tools, unknown);
+    this.#tools = new ToolNames(tools, unknown);
   }
 
   /** Adds text; returns the pieces that are now decided. */
@@ -356,10 +477,7 @@ function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
  * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, …, continuing after the highest
  * number among existing ids.
  */
-export function numberDrafts(
-  drafts: readonly DraftCall[],
-  taken: Iterable<string> = [],
-): readonly ToolCall[] {
+function numberDrafts(drafts: readonly DraftCall[], taken: Iterable<string> = []): readonly ToolCall[] {
   const used = new Set(taken);
   let last = 0;
   for (const id of used) last = Math.max(last, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
@@ -444,3 +562,250 @@ function readCallAt(
   }
   return unknown ?? { kind: 'none', end: reached };
 }
+
+/** Options of {@link withTextTools}. */
+export interface TextToolsOptions {
+  /** Writes the instructions; default: English, with the tools as JSON and calls in the Hermes form. */
+  readonly instructions?: (tools: readonly ToolSchema[]) => string;
+}
+
+const TEXT_TOOLS_OPTIONS = optionTable<TextToolsOptions>('withTextTools', { instructions: FUNCTION });
+
+const NO_PROVIDER: InvalidOption = {
+  where: 'withTextTools',
+  option: 'provider',
+  problem: 'the first argument is not a provider',
+  fix: 'withTextTools(new OpenAIProvider({ baseURL }))',
+};
+
+/**
+ * Adds tools to a model without native tool calling: they are described in the prompt, calls are read from the text
+ * of the answer, and calls and results of the history are written as text. The wrapped provider receives plain
+ * messages and no tools; the wrapper behaves like a provider with native calling. It streams if the wrapped provider
+ * does: text is passed on immediately, unless it may be the beginning of a call.
+ *
+ * @example
+ * ```ts
+ * const local = withTextTools(new OpenAIProvider({ baseURL: 'http://localhost:8080/v1' }));
+ * const run = await runToolLoop({ provider: local, model: 'qwen2.5', tools }, messages);
+ * ```
+ */
+export function withTextTools(provider: LLMProvider, options: TextToolsOptions = {}): LLMProvider {
+  refuseOptions([
+    ...(PROVIDER.accepts(provider) ? [] : [NO_PROVIDER]),
+    ...invalidOptions(options, TEXT_TOOLS_OPTIONS),
+  ]);
+  const wrapped: LLMProvider & { readonly [TEXT_TOOLS]: true } = {
+    [TEXT_TOOLS]: true,
+    ...(provider.itemKey ? { itemKey: provider.itemKey.bind(provider) } : {}),
+    ...(provider.identity ? { identity: provider.identity.bind(provider) } : {}),
+    async chat(request) {
+      const response = await provider.chat(toTextRequest(request, options));
+      const reply = new TextReply(request);
+      reply.push(response.content ?? '');
+      reply.end();
+      return reply.toResponse(response);
+    },
+  };
+  if (provider.stream === undefined) return wrapped;
+  const stream = provider.stream.bind(provider);
+  return { ...wrapped, stream: (request) => streamReply(stream(toTextRequest(request, options)), request) };
+}
+
+async function* streamReply(
+  parts: AsyncIterable<LLMStreamPart>,
+  request: LLMRequest,
+): AsyncGenerator<LLMStreamPart> {
+  const reply = new TextReply(request);
+  for await (const part of parts) {
+    if (part.type === 'text-delta') {
+      yield* textDelta(reply.push(part.text));
+    } else if (part.type !== 'response') {
+      yield part;
+    } else {
+      // Some providers send no deltas, or not all of them.
+      const { content } = part.response;
+      if (content?.startsWith(reply.received))
+        yield* textDelta(reply.push(content.slice(reply.received.length)));
+      yield* textDelta(reply.end());
+      yield { type: 'response', response: reply.toResponse(part.response) };
+    }
+  }
+}
+
+function* textDelta(text: string): Generator<LLMStreamPart> {
+  if (text !== '') yield { type: 'text-delta', text };
+}
+
+function toTextRequest(
+  request: LLMRequest,
+  { instructions = toolInstructions }: TextToolsOptions,
+): LLMRequest {
+  const { tools = [], toolChoice: _1, parallelToolCalls: _2, messages, options, ...rest } = request;
+  // Servers refuse these in a request without native tools.
+  const { tool_choice: _3, parallel_tool_calls: _4, ...others } = options ?? {};
+  const history = rewriteHistory(messages);
+  return {
+    ...rest,
+    options: others,
+    messages: tools.length > 0 ? addInstructions(history, instructions(tools)) : history,
+  };
+}
+
+/**
+ * A reply that is being received: splits it into text for people and calls. Text around calls stays; white space
+ * before the first call and at the end is removed.
+ */
+class TextReply {
+  /** The model's reply, as far as it was received. */
+  received = '';
+  readonly #scanner: CallScanner;
+  readonly #drafts: DraftCall[] = [];
+  #content = '';
+  #space = '';
+
+  constructor(private readonly request: LLMRequest) {
+    // Without offered tools, there are no calls; a call of an unknown tool is answered, so that the model can correct it.
+    this.#scanner = new CallScanner(request.tools ?? [], 'call');
+  }
+
+  /** Adds a part of the reply; returns the text that can be shown now, `''` if there is none. */
+  push(text: string): string {
+    this.received += text;
+    return this.#take(this.#scanner.push(text));
+  }
+
+  /** Ends the reply; returns the rest of the text. */
+  end(): string {
+    const text = this.#take(this.#scanner.end());
+    if (this.#drafts.length > 0) return text;
+    this.#content += this.#space;
+    return text + this.#space;
+  }
+
+  /** The ended reply in the provider's form. Its own native calls, if any, come first. */
+  toResponse(response: LLMResponse): LLMResponse {
+    const native = response.toolCalls ?? [];
+    const taken = [...this.request.messages.flatMap(callsOf), ...native].map(({ id }) => id);
+    const calls = [...native, ...numberDrafts(this.#drafts, taken)];
+    // A reply that was cut off stays cut off: its calls must not run.
+    const isCalling = calls.length > 0 && response.finishReason === 'stop';
+    return {
+      ...response,
+      content: this.#content,
+      toolCalls: calls,
+      finishReason: isCalling ? 'tool_calls' : response.finishReason,
+    };
+  }
+
+  #take(pieces: readonly ScannedPiece[]): string {
+    // Collected separately: removing it from the content would copy the content for every piece.
+    let shown = '';
+    for (const piece of pieces) {
+      if (piece.kind === 'calls') {
+        this.#drafts.push(...piece.calls);
+        if (this.#content === '' && shown === '') this.#space = '';
+        continue;
+      }
+      const { text } = piece;
+      const trimmed = text.trimEnd();
+      if (trimmed === '') this.#space += text;
+      else {
+        shown += this.#space + trimmed;
+        this.#space = text.slice(trimmed.length);
+      }
+    }
+    this.#content += shown;
+    return shown;
+  }
+}
+
+/**
+ * Writes calls and their results as text for a model without native calling: calls as `<tool_call>` in the
+ * assistant's message, results as `<tool_response>` in one user message. Other messages do not change.
+ */
+function rewriteHistory(messages: readonly Message[]): readonly Message[] {
+  const names = new Map<string, string>();
+  const rewritten: Message[] = [];
+  let responses: string[] = [];
+  // One message for all results of a turn: many chat templates require alternating user and assistant messages.
+  const flush = (): void => {
+    if (responses.length > 0) rewritten.push({ role: 'user', content: responses.join('\n') });
+    responses = [];
+  };
+  for (const message of messages) {
+    const { content } = message;
+    if (message.role === 'tool') {
+      const name = names.get(message.tool_call_id);
+      const json = JSON.stringify(name === undefined ? { content } : { name, content });
+      // JSON allows `<\/`, so that a result cannot close its own tag and imitate the user.
+      responses.push(`<tool_response>\n${json.replaceAll('</', '<\\/')}\n</tool_response>`);
+      continue;
+    }
+    flush();
+    const calls = callsOf(message);
+    if (message.role !== 'assistant' || calls.length === 0) rewritten.push(message);
+    else {
+      const { tool_calls: _, ...rest } = message;
+      const text = message.content?.trim() ? [message.content] : [];
+      rewritten.push({ ...rest, content: [...text, ...calls.map(callText)].join('\n') });
+    }
+    for (const call of calls) names.set(call.id, call.function.name);
+  }
+  flush();
+  return rewritten;
+}
+
+function callsOf(message: Message): readonly MessageToolCall[] {
+  return (message.role === 'assistant' && message.tool_calls) || [];
+}
+
+function callText({ function: { name, arguments: args } }: MessageToolCall): string {
+  const json = parsedJson(args) !== undefined ? args : JSON.stringify(args);
+  return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${json}}\n</tool_call>`;
+}
+
+/**
+ * The instructions for a model without native calling: the Hermes form, which most open models have seen in training.
+ * The same tools give the same bytes, so that prompt caches stay valid.
+ */
+function toolInstructions(tools: readonly ToolSchema[]): string {
+  return [
+    '# Tools',
+    '',
+    'You can call the functions below. Each line is one function as JSON, with a JSON Schema of its arguments.',
+    '',
+    '<tools>',
+    ...tools.map(({ input: _, ...tool }) => JSON.stringify(tool)),
+    '</tools>',
+    '',
+    'To call a function, write one JSON object between <tool_call> tags, exactly like this:',
+    '',
+    '<tool_call>',
+    '{"name": "the_function", "arguments": {"key": "value"}}',
+    '</tool_call>',
+    '',
+    'Use only the names above and only arguments that fit the schema. For several calls write several',
+    '<tool_call> blocks. Then stop: the results come in the next message between <tool_response> tags. If no',
+    'function is needed, answer in plain text and write no <tool_call>.',
+  ].join('\n');
+}
+
+/**
+ * Adds instructions to the leading system message, or as a new one if there is none: many chat templates accept only
+ * one system message, and only at the start. Messages that already contain them do not change.
+ */
+function addInstructions(messages: readonly Message[], instructions: string): readonly Message[] {
+  const [first, ...others] = messages;
+  if (first?.role !== 'system' && first?.role !== 'developer') {
+    return [{ role: 'system', content: instructions }, ...messages];
+  }
+  if (first.content.includes(instructions)) return messages;
+  return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...others];
+}
+
+/**
+ * Marks a provider that reads calls from text, also for another copy of this package. Such models get fewer
+ * iterations.
+ */
+export const TEXT_TOOLS: unique symbol = Symbol.for('toolwright.TextTools');
