@@ -92,7 +92,7 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
 
 /** Stores create tables on first use, so an operator's store is checked before. */
 async function checkTables(place: PostgresOptions): Promise<void> {
-  const { Database } = await import('../../durable/postgres/database.js');
+  const { Database } = await import('../../durable/postgres/postgres-stores.js');
   const database = new Database(place);
   await database.check().finally(() => database.close());
 }

@@ -1,12 +1,11 @@
-export type {
-  PostgresClient,
-  PostgresOptions,
-  PostgresPool,
-  PostgresQuery,
-  PostgresRows,
-} from './database.js';
 export {
+  type PostgresClient,
+  type PostgresCloseOptions,
   PostgresConversationStore,
   type PostgresConversationStoreOptions,
-} from './postgres-conversation-store.js';
-export { type PostgresCloseOptions, PostgresRunStore } from './postgres-run-store.js';
+  type PostgresOptions,
+  type PostgresPool,
+  type PostgresQuery,
+  type PostgresRows,
+  PostgresRunStore,
+} from './postgres-stores.js';

@@ -57,13 +57,10 @@ export function isDone({ rows, isRepeated }: Outcome): boolean {
   return rows.length > 0 || isRepeated;
 }
 
-/** The result of a write; it returns a row if it took effect. */
-export type WriteOutcome = Pick<Outcome, 'rows' | 'isRepeated'>;
-
 /** The row of a write. A repeated one finds nothing to do if its first execution did the work: `check` looks for it. */
 export async function writtenRow(
-  { rows, isRepeated }: WriteOutcome,
-  check: () => Promise<WriteOutcome>,
+  { rows, isRepeated }: Pick<Outcome, 'rows' | 'isRepeated'>,
+  check: () => Promise<Pick<Outcome, 'rows'>>,
 ): Promise<Row | undefined> {
   return rows.length > 0 || !isRepeated ? rows[0] : (await check()).rows[0];
 }

@@ -3,6 +3,7 @@ import type { JobStatus, JobStore, StoredJob } from '../../core/contract/job-sto
 import { jobPage, readJobQuery } from '../../core/errors/list-pages.js';
 import { checkAge } from '../../core/errors/store-checks.js';
 import {
+  type Outcome,
   pageStatements,
   type Row,
   type RunStatement,
@@ -11,7 +12,6 @@ import {
   type SqlDriver,
   type Statement,
   statements,
-  type WriteOutcome,
   wholeMs,
   writtenRow,
 } from './driver.js';
@@ -149,6 +149,9 @@ function storedJob(row: Row): StoredJob {
     ...(row.result !== null && { result: JSON.parse(String(row.result)) }),
   };
 }
+
+/** The outcome of a write; it has a row if the write took effect. */
+type WriteOutcome = Pick<Outcome, 'rows' | 'isRepeated'>;
 
 /** A waiting write. */
 interface Write {

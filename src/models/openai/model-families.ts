@@ -2,6 +2,11 @@
 const PREFIX = /^(?:.*\/|ft:)+/;
 /** Variants in a name: `:free`, `:8b`, `@20250219`. */
 const VARIANT = /[:@].*$/;
+/** A model's name in lower case, without the hosting service or the owner of a fine-tuned model. */
+export function modelName(model: string): string {
+  return model.toLowerCase().replace(PREFIX, '');
+}
+
 /** The words and the first number that is not a date. */
 const FAMILY = /^[a-z][-_. a-z]*?(?:\d{1,3}(?!\d)|$)/;
 
@@ -12,28 +17,6 @@ const FAMILY = /^[a-z][-_. a-z]*?(?:\d{1,3}(?!\d)|$)/;
  * is its own family.
  */
 export function modelFamily(model: string): string {
-  const name = model.toLowerCase().replace(PREFIX, '').replace(VARIANT, '');
+  const name = modelName(model).replace(VARIANT, '');
   return FAMILY.exec(name)?.[0] ?? name.replace(/[-_]\d{4,}.*$/, '');
-}
-
-/** The key for data of a reply that its API and model family require back: `openai.chat/gpt-5`. */
-export function familyKey(api: 'chat' | 'responses', model: string): string {
-  return `openai.${api}/${modelFamily(model)}`;
-}
-
-/**
- * Whether a model accepts tool definitions in the answer to a search: models of OpenAI from GPT-5.4 on.
- * https://developers.openai.com/api/docs/guides/tools-tool-search
- */
-export function takesFoundTools(model: string): boolean {
-  const [, major, minor = '0'] = /^gpt-(\d+)(?:\.(\d+))?/.exec(model.toLowerCase().replace(PREFIX, '')) ?? [];
-  return Number(major) > 5 || (Number(major) === 5 && Number(minor) >= 4);
-}
-
-/** Models of OpenAI without response schemas. https://platform.openai.com/docs/guides/structured-outputs */
-const WITHOUT_FORMAT = /^(gpt-3|gpt-4($|-)|gpt-4o-2024-05|chatgpt-|o1-(mini|preview)|davinci|babbage)/;
-
-/** Whether a model at OpenAI supports a response schema. */
-export function knowsResponseFormat(model: string): boolean {
-  return !WITHOUT_FORMAT.test(model.toLowerCase().replace(PREFIX, ''));
 }

@@ -31,10 +31,13 @@ import { describeFailure, excerptOf, isPassing, placeOf } from '../wire/describe
 import { readServerEvents } from '../wire/server-events.js';
 import { jsonRecord, jsonText, type WireRecord } from '../wire/wire-json.js';
 import { ChatReply, toChatBody } from './chat-completions.js';
-import { familyKey, knowsResponseFormat, takesFoundTools } from './model-families.js';
+import { modelFamily, modelName } from './model-families.js';
 import { ResponsesReply, toResponsesBody } from './responses.js';
 
 type Api = 'chat' | 'responses';
+
+/** Models of OpenAI without response schemas. https://platform.openai.com/docs/guides/structured-outputs */
+const WITHOUT_FORMAT = /^(gpt-3|gpt-4($|-)|gpt-4o-2024-05|chatgpt-|o1-(mini|preview)|davinci|babbage)/;
 
 /** Request fields that are omitted after a server refused them, with the words of its refusal. */
 const REFUSABLE: Readonly<Record<string, RegExp>> = {
@@ -83,7 +86,7 @@ export class OpenAIProvider implements LLMProvider {
 
   /** Only the same model family at the same API understands the items. */
   itemKey(model: string): string {
-    return familyKey(this.#api, model);
+    return `openai.${this.#api}/${modelFamily(model)}`;
   }
 
   /** Determined by the address of the server. */
@@ -94,7 +97,8 @@ export class OpenAIProvider implements LLMProvider {
 
   /** The option `responseFormat`; without it, `true` for models of OpenAI at OpenAI, except the oldest. */
   supportsResponseFormat(model: string): boolean {
-    return this.#knows.responseFormat ?? (isOpenAI(this.#client.baseURL) && knowsResponseFormat(model));
+    const { responseFormat } = this.#knows;
+    return responseFormat ?? (isOpenAI(this.#client.baseURL) && !WITHOUT_FORMAT.test(modelName(model)));
   }
 
   /**
@@ -102,7 +106,10 @@ export class OpenAIProvider implements LLMProvider {
    * API.
    */
   takesFoundTools(model: string): boolean {
-    const isKnown = this.#knows.toolSearch ?? (isOpenAI(this.#client.baseURL) && takesFoundTools(model));
+    // https://developers.openai.com/api/docs/guides/tools-tool-search
+    const [, major, minor = '0'] = /^gpt-(\d+)(?:\.(\d+))?/.exec(modelName(model)) ?? [];
+    const isNew = Number(major) > 5 || (Number(major) === 5 && Number(minor) >= 4);
+    const isKnown = this.#knows.toolSearch ?? (isOpenAI(this.#client.baseURL) && isNew);
     return this.#api === 'responses' && isKnown;
   }
 

@@ -36,7 +36,7 @@ import type { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { BOOLEAN, either, objectOf, optionTable, withMethods } from '../../core/kernel/options.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { type Api, loadApi } from './load-api.cjs';
+import { loadApi } from './load-api.cjs';
 
 /**
  * Attribute names of the GenAI and MCP conventions. They are written out because they have moved to another repository
@@ -127,7 +127,7 @@ const OWN = {
 
 /** What a span needs to record itself. */
 interface Recorder {
-  readonly api: Api;
+  readonly api: ReturnType<typeof loadApi>;
   readonly tracer: Tracer;
   readonly instruments: Instruments;
   readonly content: RecordedContent;

@@ -1,15 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { ConversationNews } from '../../core/contract/conversation-log.js';
+import type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+  StoredMessage,
+} from '../../core/contract/conversation-store.js';
 import type { SqlTransaction } from '../../core/contract/job-engine.js';
+import type { FinishReason } from '../../core/contract/llm-provider.js';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { OnFirstUse } from '../../core/kernel/async.js';
+import { closeWithin, OnFirstUse } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { Listeners } from '../../core/kernel/listeners.js';
 import {
   MILLISECONDS,
   type OptionRule,
   type OptionTable,
+  optionTable,
   PAUSE,
   type RulesOf,
   withMethods,
@@ -23,9 +31,13 @@ import {
   type RunStatement,
   type SqlDriver,
   type Statement,
+  statements,
   type Transaction,
   writeStep,
+  writtenRow,
 } from '../sql/driver.js';
+import { sqlJobs } from '../sql/jobs.js';
+import { SqlRunStore } from '../sql/run-store.js';
 import { tables } from '../sql/tables.js';
 
 const FIRST_LISTENING_PAUSE_MS = 50;
@@ -349,7 +361,7 @@ const SCHEMA: OptionRule = {
   fix: "'toolwright': up to 40 small letters, digits and underscores",
 };
 
-export const POSTGRES_RULES: RulesOf<PostgresOptions> = {
+const POSTGRES_RULES: RulesOf<PostgresOptions> = {
   pool: withMethods(['query', 'connect'], 'new pg.Pool({ … })'),
   connectionString: serverAddress('postgres', "'postgres://user@host:5432/database'"),
   schema: SCHEMA,
@@ -362,7 +374,7 @@ export const POSTGRES_RULES: RulesOf<PostgresOptions> = {
  *
  * @throws InvalidOptionsError (521) naming everything that is wrong.
  */
-export function checkPostgresOptions(given: PostgresOptions, table: OptionTable): void {
+function checkPostgresOptions(given: PostgresOptions, table: OptionTable): void {
   checkOptions(given, table);
   if ((given.pool === undefined) !== (given.connectionString === undefined)) return;
   const problem =
@@ -557,5 +569,196 @@ export class Database implements SqlDriver {
       await delay(pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     }
+  }
+}
+
+const RUN_STORE_OPTIONS = optionTable<PostgresOptions>('PostgresRunStore', POSTGRES_RULES);
+
+/** Options of {@link PostgresRunStore.close}. */
+export interface PostgresCloseOptions {
+  /** Milliseconds after which the connections are cut. Default: `close` waits for all statements. */
+  readonly timeoutMs?: number;
+}
+
+const CLOSE_OPTIONS = optionTable<PostgresCloseOptions>('PostgresRunStore.close', { timeoutMs: PAUSE });
+
+/**
+ * Stores runs in PostgreSQL (13 or newer), for any number of processes and machines. Leases end by the server's clock.
+ * The tables are created and brought up to date on first use, or by `migrate`.
+ *
+ * Without a connection, methods retry for `reconnectMs`. A statement may be sent twice, but takes effect once. Other
+ * errors are those of `pg`.
+ *
+ * @example
+ * ```ts
+ * const store = new PostgresRunStore({ connectionString: 'postgres://app@127.0.0.1:5432/shop' });
+ * const run = await runToolLoop({ provider, model, tools, store }, messages);
+ * await store.close();
+ * ```
+ */
+export class PostgresRunStore extends SqlRunStore implements AsyncDisposable {
+  readonly #database: Database;
+
+  /** @throws InvalidOptionsError (521) for wrong options. Connection errors reject the first method. */
+  constructor(options: PostgresOptions) {
+    checkPostgresOptions(options, RUN_STORE_OPTIONS);
+    const database = new Database(options);
+    super(database, { jobs: { ...sqlJobs(database), isKeptIn: (given) => isKeptIn(database, given) } });
+    this.#database = database;
+  }
+
+  /**
+   * Creates the tables or brings them up to date. Safe when several processes do so at the same time.
+   *
+   * @throws Error for tables that a newer version of this package made; the error of `pg` if it lacks the rights.
+   */
+  migrate(): Promise<void> {
+    return this.#database.migrate();
+  }
+
+  /**
+   * Ends the store's own pool; a pool of the application stays open. All other methods throw afterwards. With
+   * `timeoutMs`, connections that are then still in use are cut.
+   */
+  async close(options: PostgresCloseOptions = {}): Promise<void> {
+    checkOptions(options, CLOSE_OPTIONS);
+    await closeWithin(this.#database.close(), options, () => this.#database.cut());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Identifies the database server, whatever address was used to connect. */
+const PLACE = `
+  SELECT concat(system_identifier, ' ', oid) AS place FROM pg_control_system(), pg_database
+  WHERE datname = current_database()`;
+
+const PLACE_SQL = statements('job', { place: PLACE });
+
+/** The code of `insufficient_privilege`. */
+const NOT_ALLOWED = '42501';
+
+/** Whether a transaction of the application is one of this database: its jobs can then be completed in it. */
+async function isKeptIn(database: Database, given: SqlTransaction): Promise<boolean> {
+  try {
+    const [own, other] = await Promise.all([database.run(PLACE_SQL.place, []), given.query(PLACE)]);
+    return own.rows[0]?.place === (other.rows[0] as { readonly place?: unknown } | undefined)?.place;
+  } catch (error) {
+    // The role may not read this; if the databases differ, the first commit fails and reports it.
+    if ((error as { readonly code?: unknown }).code === NOT_ALLOWED) return true;
+    throw error;
+  }
+}
+
+/** Options of a {@link PostgresConversationStore}. */
+export interface PostgresConversationStoreOptions extends PostgresOptions {
+  /** Milliseconds after its last turn until a conversation expires (default: a day); `Infinity`: never. */
+  readonly expiresAfterMs?: number;
+}
+
+const CONVERSATION_STORE_OPTIONS = optionTable<PostgresConversationStoreOptions>(
+  'PostgresConversationStore',
+  {
+    ...POSTGRES_RULES,
+    expiresAfterMs: MILLISECONDS,
+  },
+);
+
+const DAY = 86_400_000;
+
+const ADD_TURN = `
+  INSERT INTO :conversation_turns (conversation_id, turn_id, messages) SELECT id, $2, $4 FROM done RETURNING seq`;
+
+/** `$1` is the conversation, `$2` the turn. */
+const CHAT_SQL = statements('chat', {
+  load: `
+    SELECT turn_id, finish_reason, owner, (
+      SELECT string_agg(messages, ',' ORDER BY seq) FROM :conversation_turns WHERE conversation_id = $1
+    ) AS messages
+    FROM :conversations WHERE id = $1 AND used_at > {now} - $2`,
+  // Removes a few expired conversations per new one, and more than it adds.
+  drop_expired: `
+    DELETE FROM :conversations WHERE id = ANY(ARRAY(
+      SELECT id FROM :conversations WHERE used_at <= {at} - $2
+      ORDER BY used_at LIMIT 10 FOR UPDATE SKIP LOCKED
+    )) OR (id = $1 AND used_at <= {now} - $2)`,
+  begin: `
+    WITH done AS (
+      INSERT INTO :conversations (id, turn_id, finish_reason, owner, used_at) VALUES ($1, $2, $3, $5, {now})
+      ON CONFLICT DO NOTHING RETURNING id
+    ) ${ADD_TURN}`,
+  add: `
+    WITH done AS (
+      UPDATE :conversations SET turn_id = $2, finish_reason = $3, used_at = {now}
+      WHERE id = $1 AND turn_id = $5 AND used_at > {now} - $6 RETURNING id
+    ) ${ADD_TURN}`,
+  has_turn: 'SELECT seq FROM :conversation_turns WHERE conversation_id = $1 AND turn_id = $2',
+});
+
+/**
+ * Stores the conversations of assistants in PostgreSQL, for any number of processes and machines. A turn is one
+ * statement. Conversations expire by the server's clock; their number is not limited.
+ *
+ * @example
+ * ```ts
+ * const store = new PostgresConversationStore({ connectionString: 'postgres://app@127.0.0.1:5432/shop' });
+ * const handler = createAssistantHandler({ provider, model, store });
+ * ```
+ */
+export class PostgresConversationStore implements ConversationStore, AsyncDisposable {
+  readonly #database: Database;
+  readonly #expiresAfterMs: number;
+
+  /** @throws InvalidOptionsError (521) for wrong options. Connection errors reject the first method. */
+  constructor(options: PostgresConversationStoreOptions) {
+    checkPostgresOptions(options, CONVERSATION_STORE_OPTIONS);
+    const { expiresAfterMs = DAY, ...place } = options;
+    this.#database = new Database(place);
+    this.#expiresAfterMs = Math.ceil(Math.min(expiresAfterMs, Number.MAX_SAFE_INTEGER));
+  }
+
+  /**
+   * Creates the tables or brings them up to date. Safe when several processes do so at the same time.
+   *
+   * @throws Error for tables that a newer version of this package made; the error of `pg` if it lacks the rights.
+   */
+  migrate(): Promise<void> {
+    return this.#database.migrate();
+  }
+
+  async load(conversationId: string): Promise<StoredConversation | undefined> {
+    const { rows } = await this.#database.run(CHAT_SQL.load, [conversationId, this.#expiresAfterMs]);
+    const [row] = rows;
+    if (row === undefined) return undefined;
+    const turns: StoredMessage[][] = JSON.parse(`[${row.messages}]`);
+    return {
+      turnId: String(row.turn_id),
+      ...(row.owner !== null && { owner: JSON.parse(String(row.owner)) }),
+      messages: turns.flat(),
+      finishReason: row.finish_reason as FinishReason,
+    };
+  }
+
+  async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
+    const { id, after, finishReason, messages, owner } = turn;
+    const age = this.#expiresAfterMs;
+    const values = [conversationId, id, finishReason, JSON.stringify(messages)];
+    if (after === undefined) await this.#database.run(CHAT_SQL.drop_expired, [conversationId, age]);
+    const written = await (after === undefined
+      ? this.#database.run(CHAT_SQL.begin, [...values, owner === undefined ? null : JSON.stringify(owner)])
+      : this.#database.run(CHAT_SQL.add, [...values, after, age]));
+    const check = () => this.#database.run(CHAT_SQL.has_turn, [conversationId, id]);
+    return (await writtenRow(written, check)) !== undefined;
+  }
+
+  /** Ends the store's own pool. A pool of the application stays open. */
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }
