@@ -38,92 +38,11 @@ import { BOOLEAN, either, objectOf, optionTable, withMethods } from '../../core/
 import { ContentWriter, type RecordedContent } from './content.js';
 import { loadApi } from './load-api.cjs';
 
-/**
- * Attribute names of the GenAI and MCP conventions. They are written out because they have moved to another repository
- * (open-telemetry/semantic-conventions-genai, in development), which publishes no constants yet.
+/*
+ * Attributes have the names of the GenAI and MCP conventions, which are written out because they have moved to another
+ * repository (open-telemetry/semantic-conventions-genai, in development), which publishes no constants yet. Attributes
+ * without a name there begin with `toolwright.`.
  */
-const GEN_AI = {
-  operation: 'gen_ai.operation.name',
-  provider: 'gen_ai.provider.name',
-  conversation: 'gen_ai.conversation.id',
-  agent: 'gen_ai.agent.name',
-  outputType: 'gen_ai.output.type',
-  requestModel: 'gen_ai.request.model',
-  stream: 'gen_ai.request.stream',
-  maxTokens: 'gen_ai.request.max_tokens',
-  temperature: 'gen_ai.request.temperature',
-  topP: 'gen_ai.request.top_p',
-  topK: 'gen_ai.request.top_k',
-  seed: 'gen_ai.request.seed',
-  stopSequences: 'gen_ai.request.stop_sequences',
-  frequencyPenalty: 'gen_ai.request.frequency_penalty',
-  presencePenalty: 'gen_ai.request.presence_penalty',
-  choices: 'gen_ai.request.choice.count',
-  reasoningLevel: 'gen_ai.request.reasoning.level',
-  previousResponse: 'gen_ai.request.previous_response.id',
-  finishReasons: 'gen_ai.response.finish_reasons',
-  responseId: 'gen_ai.response.id',
-  responseModel: 'gen_ai.response.model',
-  firstChunk: 'gen_ai.response.time_to_first_chunk',
-  inputTokens: 'gen_ai.usage.input_tokens',
-  outputTokens: 'gen_ai.usage.output_tokens',
-  cacheRead: 'gen_ai.usage.cache_read.input_tokens',
-  cacheWrite: 'gen_ai.usage.cache_write.input_tokens',
-  reasoning: 'gen_ai.usage.reasoning.output_tokens',
-  modality: 'gen_ai.token.modality',
-  inputMessages: 'gen_ai.input.messages',
-  outputMessages: 'gen_ai.output.messages',
-  toolDefinitions: 'gen_ai.tool.definitions',
-  tool: 'gen_ai.tool.name',
-  toolType: 'gen_ai.tool.type',
-  toolDescription: 'gen_ai.tool.description',
-  callId: 'gen_ai.tool.call.id',
-  callArguments: 'gen_ai.tool.call.arguments',
-  callResult: 'gen_ai.tool.call.result',
-} as const;
-
-/** Span events; they contain contents only if those are recorded. */
-const EXCEPTION = {
-  request: 'gen_ai.client.operation.exception',
-  call: 'gen_ai.execute_tool.exception',
-  type: 'exception.type',
-  message: 'exception.message',
-} as const;
-
-const COMMON = {
-  errorType: 'error.type',
-  serverAddress: 'server.address',
-  serverPort: 'server.port',
-} as const;
-
-/** Attributes without a name in the conventions. */
-const OWN = {
-  runId: 'toolwright.run.id',
-  runStatus: 'toolwright.run.status',
-  runWaits: 'toolwright.run.waits_for',
-  /** Seconds between the run's suspension and its resumption. */
-  runWaited: 'toolwright.run.waited',
-  /** At the prices of its budget. */
-  runCost: 'toolwright.run.cost',
-  requestCost: 'toolwright.request.cost',
-  callCost: 'toolwright.call.cost',
-  callStatus: 'toolwright.call.status',
-  attempt: 'toolwright.call.attempt',
-  repairs: 'toolwright.call.repairs',
-  removed: 'toolwright.call.removed_arguments',
-  waits: 'toolwright.call.waits_for',
-  answered: 'toolwright.call.waited_for',
-  taskId: 'toolwright.task.id',
-  /** The relation of a link. */
-  link: 'toolwright.link',
-  retry: 'toolwright.request.retry',
-  retryDelay: 'toolwright.request.retry.delay',
-  replay: 'toolwright.call.replay',
-  replayOf: 'toolwright.call.replay.of',
-  replayKey: 'toolwright.call.replay.key',
-  settled: 'toolwright.run.settled_before',
-  settledCalls: 'toolwright.run.settled_before.call_ids',
-} as const;
 
 /** What a span needs to record itself. */
 interface Recorder {
@@ -194,16 +113,21 @@ abstract class OpenSpan<End> implements Trace<End> {
     if (!this.span.isRecording()) return;
     switch (event.type) {
       case 'request-retry':
-        this.span.addEvent(OWN.retry, {
-          [OWN.retryDelay]: event.delayMs / 1000,
-          [COMMON.errorType]: typeOfError(event.error),
+        this.span.addEvent('toolwright.request.retry', {
+          'toolwright.request.retry.delay': event.delayMs / 1000,
+          'error.type': typeOfError(event.error),
         });
         return;
       case 'replay':
-        this.span.addEvent(OWN.replay, { [OWN.replayOf]: event.of, [OWN.replayKey]: event.key });
+        this.span.addEvent('toolwright.call.replay', {
+          'toolwright.call.replay.of': event.of,
+          'toolwright.call.replay.key': event.key,
+        });
         return;
       case 'settled-before':
-        this.span.addEvent(OWN.settled, { [OWN.settledCalls]: [...event.callIds] });
+        this.span.addEvent('toolwright.run.settled_before', {
+          'toolwright.run.settled_before.call_ids': [...event.callIds],
+        });
     }
   }
 
@@ -213,9 +137,9 @@ abstract class OpenSpan<End> implements Trace<End> {
     const failure = this.settle(end, this.seconds);
     if (failure !== undefined && this.span.isRecording()) {
       const { type, message, event } = failure;
-      this.span.setAttribute(COMMON.errorType, type);
+      this.span.setAttribute('error.type', type);
       if (event !== undefined)
-        this.span.addEvent(event, given({ [EXCEPTION.type]: type, [EXCEPTION.message]: message }));
+        this.span.addEvent(event, given({ 'exception.type': type, 'exception.message': message }));
       this.span.setStatus({ code: this.recorder.api.SpanStatusCode.ERROR, ...(message && { message }) });
     }
     this.span.end();
@@ -228,9 +152,9 @@ abstract class OpenSpan<End> implements Trace<End> {
 
   /** Measures an execution of a tool; returns the attributes of the measurement. */
   protected measureTool(tool: string, seconds: number, failure: SpanFailure | undefined): Attributes {
-    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: tool, ...errorOf(failure) };
+    const about = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool, ...errorOf(failure) };
     const { toolDuration } = this.recorder.instruments;
-    toolDuration.record(seconds, { ...about, [GEN_AI.toolType]: 'function' }, this.context);
+    toolDuration.record(seconds, { ...about, 'gen_ai.tool.type': 'function' }, this.context);
     return about;
   }
 
@@ -240,7 +164,7 @@ abstract class OpenSpan<End> implements Trace<End> {
 
 /** The attribute of a measurement that failed. */
 function errorOf(failure: SpanFailure | undefined): Attributes {
-  return failure === undefined ? {} : { [COMMON.errorType]: failure.type };
+  return failure === undefined ? {} : { 'error.type': failure.type };
 }
 
 /** A link to work in another trace; empty if the trace context is invalid. */
@@ -255,7 +179,7 @@ function linkTo({ api }: Recorder, place: TracePlace | undefined, what: string):
     isRemote: true,
     ...(place?.tracestate && { traceState: api.createTraceState(place.tracestate) }),
   };
-  return api.isSpanContextValid(context) ? [{ context, attributes: { [OWN.link]: what } }] : [];
+  return api.isSpanContextValid(context) ? [{ context, attributes: { 'toolwright.link': what } }] : [];
 }
 
 /** The `error.type` of an error: a status, a code, or the name of its class. */
@@ -379,17 +303,17 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
       name: mcp === undefined ? `execute_tool${target}` : `${mcp.method}${target}`,
       kind: mcp === undefined ? recorder.api.SpanKind.INTERNAL : recorder.api.SpanKind.SERVER,
       attributes: given({
-        [GEN_AI.operation]: 'execute_tool',
-        [GEN_AI.tool]: name,
+        'gen_ai.operation.name': 'execute_tool',
+        'gen_ai.tool.name': name,
         ...(mcp === undefined
           ? {
-              [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
-              [GEN_AI.toolDescription]: tool?.description,
-              [GEN_AI.callId]: id,
+              'gen_ai.tool.type': tool === undefined ? undefined : 'function',
+              'gen_ai.tool.description': tool?.description,
+              'gen_ai.tool.call.id': id,
             }
           : mcpAttributes(mcp)),
-        [OWN.attempt]: attempt > 1 ? attempt : undefined,
-        [OWN.answered]: answered?.length ? answered : undefined,
+        'toolwright.call.attempt': attempt > 1 ? attempt : undefined,
+        'toolwright.call.waited_for': answered?.length ? answered : undefined,
       }),
       parent: arrival?.parent,
       links: [...(arrival?.links ?? []), ...linkTo(recorder, startedBy, 'started_by')],
@@ -405,10 +329,10 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     const { status, cost } = end;
     const { tool, mcp } = this.call;
     if (cost && tool !== undefined)
-      this.recorder.instruments.toolCost.add(cost, { [GEN_AI.tool]: tool.name }, this.context);
+      this.recorder.instruments.toolCost.add(cost, { 'gen_ai.tool.name': tool.name }, this.context);
     const isUnknown = mcp !== undefined && tool === undefined;
     // An unknown tool is the caller's error, not the MCP server's.
-    if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
+    if (isUnknown) this.span.setAttribute('rpc.response.status_code', INVALID_PARAMS);
     const failure = isUnknown ? undefined : this.#failureOf(end);
     // Calls that are suspended or run in the background are measured where they are executed.
     if (status !== 'suspended' && status !== 'started') {
@@ -426,27 +350,27 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
   #describe({ status, result, arguments: args, repairs, removed, waits, taskId, cost }: TracedCallEnd): void {
     this.span.setAttributes(
       given({
-        [OWN.callStatus]: status,
-        [OWN.repairs]: repairs.length === 0 ? undefined : repairs.map(placeOf),
-        [OWN.removed]: removed.length === 0 ? undefined : removed,
-        [OWN.waits]: waits,
-        [OWN.taskId]: taskId,
-        [OWN.callCost]: cost,
+        'toolwright.call.status': status,
+        'toolwright.call.repairs': repairs.length === 0 ? undefined : repairs.map(placeOf),
+        'toolwright.call.removed_arguments': removed.length === 0 ? undefined : removed,
+        'toolwright.call.waits_for': waits,
+        'toolwright.task.id': taskId,
+        'toolwright.call.cost': cost,
       }),
     );
     const writer = this.#writer;
     const { content } = this.recorder;
     if (writer === undefined) return;
     if (content.arguments && args !== undefined)
-      this.span.setAttribute(GEN_AI.callArguments, writer.arguments(args));
+      this.span.setAttribute('gen_ai.tool.call.arguments', writer.arguments(args));
     if (content.results && status !== 'suspended')
-      this.span.setAttribute(GEN_AI.callResult, writer.result(result));
+      this.span.setAttribute('gen_ai.tool.call.result', writer.result(result));
   }
 
   #failureOf({ status, result }: TracedCallEnd): SpanFailure | undefined {
     const type = failureType({ status, result }, this.call.mcp !== undefined);
     if (type === undefined) return undefined;
-    const event = status === 'error' ? EXCEPTION.call : undefined;
+    const event = status === 'error' ? 'gen_ai.execute_tool.exception' : undefined;
     // The text for the model may repeat arguments, so it is recorded only with results.
     const message = this.recorder.content.results ? this.#writer?.text(result.forLLM) : undefined;
     return { type, event, message };
@@ -496,7 +420,7 @@ class TaskSpan extends OpenSpan<ToolResult> {
     super(recorder, {
       name: `run_task ${tool}`,
       kind: api.SpanKind.INTERNAL,
-      attributes: { [OWN.taskId]: taskId, [GEN_AI.tool]: tool, [GEN_AI.callId]: callId },
+      attributes: { 'toolwright.task.id': taskId, 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId },
       parent: api.trace.deleteSpan(api.context.active()),
       links: linkTo(recorder, startedBy, 'started_by'),
     });
@@ -514,13 +438,13 @@ class TaskSpan extends OpenSpan<ToolResult> {
 function mcpAttributes(facts: McpFacts): Attributes {
   const { method, protocolVersion, sessionId, requestId, transport, address, port } = facts;
   return given({
-    [MCP.method]: method,
-    [MCP.protocolVersion]: protocolVersion,
-    [MCP.session]: sessionId,
-    [MCP.requestId]: requestId,
-    [MCP.transport]: transport,
-    [COMMON.serverAddress]: address,
-    [COMMON.serverPort]: port,
+    'mcp.method.name': method,
+    'mcp.protocol.version': protocolVersion,
+    'mcp.session.id': sessionId,
+    'jsonrpc.request.id': requestId,
+    'network.transport': transport,
+    'server.address': address,
+    'server.port': port,
   });
 }
 
@@ -548,7 +472,8 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
     const errorType = typeof code === 'number' ? String(code) : typeOfError(error);
     const type = error === undefined ? undefined : errorType;
     const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
-    if (error !== undefined && /^-\d+$/.test(type ?? '')) this.span.setAttribute(MCP.statusCode, type ?? '');
+    if (error !== undefined && /^-\d+$/.test(type ?? ''))
+      this.span.setAttribute('rpc.response.status_code', type ?? '');
     const { mcpClientDuration, mcpServerDuration } = this.recorder.instruments;
     const { side, tool, method, protocolVersion, transport, address, port } = this.message;
     const facts = mcpAttributes({ method, protocolVersion, transport, address, port });
@@ -559,7 +484,7 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
 }
 
 function toolAttributes(tool: string | undefined): Attributes {
-  return tool === undefined ? {} : { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: tool };
+  return tool === undefined ? {} : { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool };
 }
 
 /** The parent of a message is the trace context that it carries; the span of its transport is only linked. */
@@ -574,17 +499,8 @@ function arrivalOf(
   const sent = api.trace.getSpanContext(parent);
   const isOther = around !== undefined && sent !== undefined && around.spanId !== sent.spanId;
   if (!isOther || !api.isSpanContextValid(around)) return { parent, links: [] };
-  return { parent, links: [{ context: around, attributes: { [OWN.link]: 'transport' } }] };
+  return { parent, links: [{ context: around, attributes: { 'toolwright.link': 'transport' } }] };
 }
-
-const MCP = {
-  method: 'mcp.method.name',
-  protocolVersion: 'mcp.protocol.version',
-  session: 'mcp.session.id',
-  requestId: 'jsonrpc.request.id',
-  statusCode: 'rpc.response.status_code',
-  transport: 'network.transport',
-} as const;
 
 /** Contents of a request and its reply, as attributes. */
 type RequestContents = Readonly<Record<string, string>>;
@@ -608,11 +524,11 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     const { model } = request;
     const identity = provider.identity?.(model);
     const about = given({
-      [GEN_AI.operation]: 'chat',
-      [GEN_AI.provider]: identity?.name ?? 'unknown',
-      [GEN_AI.requestModel]: model,
-      [COMMON.serverAddress]: identity?.address,
-      [COMMON.serverPort]: identity?.port,
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': identity?.name ?? 'unknown',
+      'gen_ai.request.model': model,
+      'server.address': identity?.address,
+      'server.port': identity?.port,
     });
     super(recorder, { name: `chat ${model}`, kind: recorder.api.SpanKind.CLIENT, attributes: about, parent });
     this.#metricAttributes = about;
@@ -625,7 +541,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
   sent(request: LLMRequest): void {
     if (!this.span.isRecording()) return;
     const { maxOutputTokens } = request;
-    if (maxOutputTokens !== undefined) this.span.setAttribute(GEN_AI.maxTokens, maxOutputTokens);
+    if (maxOutputTokens !== undefined) this.span.setAttribute('gen_ai.request.max_tokens', maxOutputTokens);
     if (this.#writer !== undefined) this.#sent = request;
   }
 
@@ -634,9 +550,9 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     const writer = this.#writer;
     if (writer === undefined || messages === undefined) return undefined;
     return {
-      [GEN_AI.inputMessages]: writer.input(messages),
-      ...(tools.length > 0 && { [GEN_AI.toolDefinitions]: writer.definitions(tools) }),
-      ...(this.#reply && { [GEN_AI.outputMessages]: writer.output(this.#reply) }),
+      'gen_ai.input.messages': writer.input(messages),
+      ...(tools.length > 0 && { 'gen_ai.tool.definitions': writer.definitions(tools) }),
+      ...(this.#reply && { 'gen_ai.output.messages': writer.output(this.#reply) }),
     };
   }
 
@@ -662,24 +578,25 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
   }
 
   #describe(end: TracedRequestEnd): void {
-    if (this.#firstPart !== undefined) this.span.setAttribute(GEN_AI.firstChunk, this.#firstPart);
+    if (this.#firstPart !== undefined)
+      this.span.setAttribute('gen_ai.response.time_to_first_chunk', this.#firstPart);
     if (end.how === 'replied') {
       this.#reply = end.response;
       const { finishReason, rawFinishReason, usage, origin } = end.response;
       this.span.setAttributes(
         given({
-          [GEN_AI.responseId]: origin?.id,
-          [GEN_AI.responseModel]: origin?.model,
-          [GEN_AI.finishReasons]: [rawFinishReason ?? WORDS[finishReason] ?? finishReason],
-          [GEN_AI.inputTokens]: usage?.inputTokens,
-          [GEN_AI.outputTokens]: usage?.outputTokens,
-          [GEN_AI.cacheRead]: usage?.cacheReadTokens,
-          [GEN_AI.cacheWrite]: usage?.cacheWriteTokens,
-          [GEN_AI.reasoning]: usage?.reasoningTokens,
-          [OWN.requestCost]: end.cost,
+          'gen_ai.response.id': origin?.id,
+          'gen_ai.response.model': origin?.model,
+          'gen_ai.response.finish_reasons': [rawFinishReason ?? WORDS[finishReason] ?? finishReason],
+          'gen_ai.usage.input_tokens': usage?.inputTokens,
+          'gen_ai.usage.output_tokens': usage?.outputTokens,
+          'gen_ai.usage.cache_read.input_tokens': usage?.cacheReadTokens,
+          'gen_ai.usage.cache_write.input_tokens': usage?.cacheWriteTokens,
+          'gen_ai.usage.reasoning.output_tokens': usage?.reasoningTokens,
+          'toolwright.request.cost': end.cost,
         }),
       );
-    } else this.span.setAttribute(GEN_AI.finishReasons, ['error']);
+    } else this.span.setAttribute('gen_ai.response.finish_reasons', ['error']);
     this.span.setAttributes(this.contents ?? {});
   }
 
@@ -689,7 +606,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     if (cost) instruments.inferenceCost.add(cost, about, this.context);
     if (usage === undefined) return;
     // Providers report tokens of all modalities as one number.
-    const counted = { ...about, [GEN_AI.modality]: 'unknown' };
+    const counted = { ...about, 'gen_ai.token.modality': 'unknown' };
     const count = (counter: Counter, tokens: number | undefined) =>
       tokens ? counter.add(tokens, counted, this.context) : undefined;
     count(instruments.inputTokens, usage.inputTokens);
@@ -706,7 +623,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
 function failureOf(end: TracedRequestEnd): SpanFailure | undefined {
   if (end.how === 'replied') return undefined;
   if (end.how === 'aborted') return { type: 'aborted' };
-  return { type: typeOfError(end.error), event: EXCEPTION.request };
+  return { type: typeOfError(end.error), event: 'gen_ai.client.operation.exception' };
 }
 
 /** Attributes of a request; options have the names that most providers use. */
@@ -720,20 +637,25 @@ function requestAttributes(
   const isList = Array.isArray(stop) && stop.every(isText);
   const stops: readonly string[] | undefined = typeof stop === 'string' ? [stop] : isList ? stop : undefined;
   return given({
-    [GEN_AI.stream]: isStreamed || undefined,
-    [GEN_AI.conversation]: metadata?.conversationId,
-    [GEN_AI.outputType]: responseFormat?.type,
-    [GEN_AI.maxTokens]: number('max_tokens', 'max_completion_tokens', 'max_output_tokens', 'maxOutputTokens'),
-    [GEN_AI.temperature]: number('temperature'),
-    [GEN_AI.topP]: number('top_p', 'topP'),
-    [GEN_AI.topK]: number('top_k', 'topK'),
-    [GEN_AI.seed]: number('seed'),
-    [GEN_AI.frequencyPenalty]: number('frequency_penalty', 'frequencyPenalty'),
-    [GEN_AI.presencePenalty]: number('presence_penalty', 'presencePenalty'),
-    [GEN_AI.choices]: choices === 1 ? undefined : choices,
-    [GEN_AI.stopSequences]: stops,
-    [GEN_AI.reasoningLevel]: reasoningLevel(options),
-    [GEN_AI.previousResponse]: firstOf(options, ['previous_response_id'], isText),
+    'gen_ai.request.stream': isStreamed || undefined,
+    'gen_ai.conversation.id': metadata?.conversationId,
+    'gen_ai.output.type': responseFormat?.type,
+    'gen_ai.request.max_tokens': number(
+      'max_tokens',
+      'max_completion_tokens',
+      'max_output_tokens',
+      'maxOutputTokens',
+    ),
+    'gen_ai.request.temperature': number('temperature'),
+    'gen_ai.request.top_p': number('top_p', 'topP'),
+    'gen_ai.request.top_k': number('top_k', 'topK'),
+    'gen_ai.request.seed': number('seed'),
+    'gen_ai.request.frequency_penalty': number('frequency_penalty', 'frequencyPenalty'),
+    'gen_ai.request.presence_penalty': number('presence_penalty', 'presencePenalty'),
+    'gen_ai.request.choice.count': choices === 1 ? undefined : choices,
+    'gen_ai.request.stop_sequences': stops,
+    'gen_ai.request.reasoning.level': reasoningLevel(options),
+    'gen_ai.request.previous_response.id': firstOf(options, ['previous_response_id'], isText),
   });
 }
 
@@ -902,12 +824,14 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
       name: agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`,
       kind: recorder.api.SpanKind.INTERNAL,
       attributes: given({
-        [GEN_AI.operation]: 'invoke_agent',
-        [GEN_AI.agent]: agent,
-        [GEN_AI.requestModel]: model,
-        [GEN_AI.conversation]: conversationId,
-        [OWN.runId]: runId,
-        [OWN.runWaited]: before?.at === undefined ? undefined : Math.max(0, Date.now() - before.at) / 1000,
+        'gen_ai.operation.name': 'invoke_agent',
+        'gen_ai.agent.name': agent,
+        'gen_ai.request.model': model,
+        'gen_ai.conversation.id': conversationId,
+        'toolwright.run.id': runId,
+        // Seconds between the suspension and this resumption.
+        'toolwright.run.waited':
+          before?.at === undefined ? undefined : Math.max(0, Date.now() - before.at) / 1000,
       }),
       links: linkTo(recorder, before, 'goes_on_from'),
     });
@@ -922,7 +846,7 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
     const { error, requests, calls, cost } = end;
     const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
     const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;
-    const about = given({ [GEN_AI.agent]: this.run.agent });
+    const about = given({ 'gen_ai.agent.name': this.run.agent });
     agentDuration.record(seconds, { ...about, ...errorOf(failure) }, this.context);
     agentRequests.record(requests, about, this.context);
     agentCalls.record(calls, about, this.context);
@@ -934,15 +858,16 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
   #describe({ status, usage, waits, cost }: TracedRunEnd): void {
     this.span.setAttributes(
       given({
-        [OWN.runStatus]: status,
-        [OWN.runCost]: cost,
-        [OWN.runWaits]: waits,
-        [GEN_AI.inputTokens]: usage.inputTokens,
-        [GEN_AI.outputTokens]: usage.outputTokens,
+        'toolwright.run.status': status,
+        // At the prices of its budget.
+        'toolwright.run.cost': cost,
+        'toolwright.run.waits_for': waits,
+        'gen_ai.usage.input_tokens': usage.inputTokens,
+        'gen_ai.usage.output_tokens': usage.outputTokens,
       }),
     );
     // From the last request, because hooks may have hidden parts of the history.
-    const { [GEN_AI.toolDefinitions]: _, ...said } = this.#last?.contents ?? {};
+    const { 'gen_ai.tool.definitions': _, ...said } = this.#last?.contents ?? {};
     this.span.setAttributes(said);
   }
 }
