@@ -94,25 +94,19 @@ export async function applyRetention(
   { runs, jobs, conversations, idle }: AgedParts,
 ): Promise<RetentionReport> {
   checkOptions(ages, AGES);
-  const byAge = async (age: number | undefined, remove: AgedParts['runs']): Promise<number> =>
-    age === undefined ? 0 : remove(age);
-  return {
-    // First, because this also removes their runs, jobs and events.
-    conversations: await byAge(ages.conversations, (age) =>
-      eraseIdle(conversations, (limit) => idle(age, limit)),
-    ),
-    runs: await byAge(ages.runs, runs),
-    jobs: await byAge(ages.jobs, jobs),
-    events: await byAge(ages.events, (age) => conversations.removeEventsOlderThan(age)),
-  };
+  const removed = { conversations: 0, runs: 0, jobs: 0, events: 0 };
+  // First, because this also removes their runs, jobs and events.
+  if (ages.conversations !== undefined)
+    removed.conversations = await eraseIdle(conversations, idle, ages.conversations);
+  if (ages.runs !== undefined) removed.runs = await runs(ages.runs);
+  if (ages.jobs !== undefined) removed.jobs = await jobs(ages.jobs);
+  if (ages.events !== undefined) removed.events = await conversations.removeEventsOlderThan(ages.events);
+  return removed;
 }
 
-async function eraseIdle(
-  log: ConversationLog,
-  idle: (limit: number) => readonly string[] | Promise<readonly string[]>,
-): Promise<number> {
+async function eraseIdle(log: ConversationLog, idle: AgedParts['idle'], ageMs: number): Promise<number> {
   for (let removed = 0; ; ) {
-    const ids = await idle(BATCH);
+    const ids = await idle(ageMs, BATCH);
     let erased = 0;
     for (const conversationId of ids) {
       const hold = { conversationId, claim: crypto.randomUUID() };

@@ -482,18 +482,18 @@ export class MemoryRunStore
   }
 
   renew(lease: RunLease): boolean {
-    return this.#write(lease, (kept) => {
-      kept.leaseEnd = this.#now() + lease.leaseMs;
-    });
+    const kept = this.#heldBy(lease);
+    if (kept !== undefined) kept.leaseEnd = this.#now() + lease.leaseMs;
+    return kept !== undefined;
   }
 
   release(claim: RunClaim, state?: RunState): boolean {
     const content = state && this.#content('suspended', state);
-    return this.#write(claim, (kept) => Object.assign(kept, content, FREED));
+    return this.#change(claim, { ...content, ...FREED });
   }
 
   remove(claim: RunClaim): boolean {
-    return this.#write(claim, () => this.#runs.delete(claim.runId));
+    return this.#heldBy(claim) !== undefined && this.#runs.delete(claim.runId);
   }
 
   /** Throws `RunClaimed` (517) if a run with this id exists. */
@@ -505,20 +505,18 @@ export class MemoryRunStore
 
   append(claim: RunClaim, entries: readonly RunEntry[]): boolean {
     const text = JSON.stringify(entries);
-    return this.#write(claim, (kept) => kept.entries.push(text));
+    const kept = this.#heldBy(claim);
+    kept?.entries.push(text);
+    return kept !== undefined;
   }
 
   checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): boolean {
-    const content = this.#content('running', checkpoint);
-    return this.#write(claim, (kept) => Object.assign(kept, content));
+    return this.#change(claim, this.#content('running', checkpoint));
   }
 
   end(claim: RunClaim, entries: readonly RunEntry[]): boolean {
-    const text = JSON.stringify(entries);
-    return this.#write(claim, (kept) => {
-      kept.entries.push(text);
-      Object.assign(kept, { status: 'ended', changedAt: this.#now() }, FREED);
-    });
+    if (!this.append(claim, entries)) return false;
+    return this.#change(claim, { status: 'ended', changedAt: this.#now(), ...FREED });
   }
 
   claimLost(lease: Omit<RunLease, 'runId'>): TakenRun {
@@ -656,11 +654,16 @@ export class MemoryRunStore
   }
 
   /** Changes a run for the holder of a claim; false if the claim no longer holds. */
-  #write({ runId, claim }: RunClaim, change: (run: HeldRun) => unknown): boolean {
+  #change(claim: RunClaim, changes: Partial<HeldRun>): boolean {
+    const kept = this.#heldBy(claim);
+    if (kept !== undefined) Object.assign(kept, changes);
+    return kept !== undefined;
+  }
+
+  /** The run of a claim; `undefined` if the claim no longer holds. */
+  #heldBy({ runId, claim }: RunClaim): HeldRun | undefined {
     const kept = this.#runs.get(runId);
-    if (kept === undefined || kept.claim !== claim) return false;
-    change(kept);
-    return true;
+    return kept?.claim === claim ? kept : undefined;
   }
 }
 

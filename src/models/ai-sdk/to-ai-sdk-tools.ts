@@ -1,11 +1,5 @@
 import type { JSONValue, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import {
-  type CallScope,
-  type CallStatus,
-  type PolicyRequest,
-  SCOPE,
-  type ToolPolicy,
-} from '../../core/contract/call.js';
+import { type CallScope, type CallStatus, SCOPE, type ToolPolicy } from '../../core/contract/call.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Logger } from '../../core/contract/ports.js';
 import type { Content } from '../../core/contract/tool-result.js';
@@ -248,7 +242,16 @@ class AiSdkCalls {
       const asks = isRecord(decision) && 'ask' in decision && decision.ask === true;
       const allows =
         decision === true || (isRecord(decision) && 'allow' in decision && decision.allow === true);
-      isNeeded = asks || (allows && (await wantsApproval(request)));
+      isNeeded = asks;
+      if (asks || !allows) return false;
+      const need = approvalNeed(request.tool.approval);
+      try {
+        isNeeded =
+          typeof need === 'function' ? (await need(request.arguments, request.context)) !== false : need;
+      } catch {
+        // As in the call itself.
+        isNeeded = true;
+      }
       return false;
     };
     await this.registry.invoke(requestOf(call), await this.#scopeOf(call), {
@@ -312,17 +315,6 @@ class AiSdkCalls {
 /** A method may change its arguments, but the AI SDK stores them in its messages. */
 function requestOf({ toolCallId, tool, input }: Calling) {
   return { id: toolCallId, name: tool, arguments: copyOfJson(input) };
-}
-
-/** If it throws, an approval is required, as in the call itself. */
-async function wantsApproval({ tool, arguments: args, context }: PolicyRequest): Promise<boolean> {
-  const need = approvalNeed(tool.approval);
-  if (typeof need !== 'function') return need;
-  try {
-    return (await need(args, context)) !== false;
-  } catch {
-    return true;
-  }
 }
 
 /** Checking whether an approval is needed is not logged as a call. */

@@ -274,26 +274,24 @@ type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
  */
 async function userParts({ content }: UserMessage, model: LanguageModelV4): Promise<UserPart[]> {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
-  const read = content.map((part) => userPart(part, model));
-  const parts = read.filter((part) => part.type !== 'text' || part.text !== '');
+  const parts: UserPart[] = [];
+  for (const part of content as readonly unknown[]) {
+    const given = isRecord(part) ? part : {};
+    const read = READERS[String(given.type)]?.(given, model);
+    if (read === undefined) {
+      const problem = isRecord(part)
+        ? `a part of the type '${String(given.type)}'`
+        : `a part that is ${typeof part}`;
+      throw new TypeError(
+        `A user message has ${problem}, which cannot be sent to ${nameOf(model)}; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }`,
+      );
+    }
+    if (read.type === 'text' && read.text === '') continue;
+    const options = given.providerOptions as SharedV4ProviderOptions;
+    parts.push(isRecord(options) ? { ...read, providerOptions: options } : read);
+  }
   for (const part of parts) if (part.type === 'file') await checkAddress(part, model);
   return parts;
-}
-
-function userPart(part: unknown, model: LanguageModelV4): UserPart {
-  const given = isRecord(part) ? part : {};
-  const read = READERS[String(given.type)]?.(given, model);
-  if (read === undefined) {
-    const problem = isRecord(part)
-      ? `a part of the type '${String(given.type)}'`
-      : `a part that is ${typeof part}`;
-    throw new TypeError(
-      `A user message has ${problem}, which cannot be sent to ${nameOf(model)}; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }`,
-    );
-  }
-  return isRecord(given.providerOptions)
-    ? { ...read, providerOptions: given.providerOptions as SharedV4ProviderOptions }
-    : read;
 }
 
 type Given = Readonly<Record<string, unknown>>;

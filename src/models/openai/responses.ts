@@ -185,7 +185,7 @@ export class ResponsesReply {
     const record = jsonRecord(item);
     this.#items.push(record);
     const thought = this.#itemThought === '' ? this.#addThought(reasoningOf([record])) : [];
-    const text = this.#itemText === '' ? this.#addText(saidIn([record])) : [];
+    const text = this.#itemText === '' ? this.#addText(contentOf([record], 'text')) : [];
     this.#itemThought = '';
     this.#itemText = '';
     this.#isApart = true;
@@ -512,15 +512,11 @@ function callItems(output: readonly WireRecord[]): readonly WireRecord[] {
 
 /** The text of all messages; without text, the model's refusal. */
 function textOf(output: readonly WireRecord[]): string {
-  return saidIn(output) || contentOf(output, 'refusal', 'refusal');
+  return contentOf(output, 'text') || contentOf(output, 'refusal');
 }
 
-/** The text of all messages without refusals. */
-function saidIn(output: readonly WireRecord[]): string {
-  return contentOf(output, 'output_text', 'text');
-}
-
-function contentOf(output: readonly WireRecord[], type: string, field: 'text' | 'refusal'): string {
+function contentOf(output: readonly WireRecord[], field: 'text' | 'refusal'): string {
+  const type = field === 'text' ? 'output_text' : field;
   return output
     .filter((item) => item.type === 'message')
     .flatMap(({ content }) => jsonList(content).map(jsonRecord))

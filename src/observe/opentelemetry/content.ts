@@ -1,4 +1,4 @@
-import type { LLMResponse, Message, ToolSchema } from '../../core/contract/llm-provider.js';
+import type { LLMResponse, Message } from '../../core/contract/llm-provider.js';
 import type { TraceRedaction } from '../../core/contract/telemetry.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
@@ -39,11 +39,6 @@ export class ContentWriter {
       ...toolCalls.map(({ id, name, arguments: args }) => this.#call(id, name, args)),
     ];
     return JSON.stringify([{ role: 'assistant', parts }]);
-  }
-
-  /** `gen_ai.tool.definitions`: names only, to keep the attribute small. */
-  definitions(tools: readonly ToolSchema[]): string {
-    return JSON.stringify(tools.map(({ function: { name } }) => ({ type: 'function', name })));
   }
 
   /** As an object, which the conventions require. */

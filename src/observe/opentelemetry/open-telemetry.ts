@@ -549,9 +549,11 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     const { messages, tools = [] } = this.#sent ?? {};
     const writer = this.#writer;
     if (writer === undefined || messages === undefined) return undefined;
+    // Names only, to keep the attribute small.
+    const names = tools.map(({ function: { name } }) => ({ type: 'function', name }));
     return {
       'gen_ai.input.messages': writer.input(messages),
-      ...(tools.length > 0 && { 'gen_ai.tool.definitions': writer.definitions(tools) }),
+      ...(tools.length > 0 && { 'gen_ai.tool.definitions': JSON.stringify(names) }),
       ...(this.#reply && { 'gen_ai.output.messages': writer.output(this.#reply) }),
     };
   }

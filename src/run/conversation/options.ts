@@ -45,17 +45,17 @@ export interface IdleOptions {
 
 /** The rule for the content of a prompt. */
 export const CONTENT: OptionRule = {
-  accepts: (value) =>
-    FILLED_TEXT.accepts(value) || (Array.isArray(value) && value.every(isPart) && value.some(saysSomething)),
+  accepts: (value) => {
+    if (!Array.isArray(value)) return FILLED_TEXT.accepts(value);
+    let saysSomething = false;
+    for (const part of value) {
+      if (!isRecord(part) || typeof part.type !== 'string') return false;
+      // Providers accept parts of unknown types, but a part with only a type is never valid.
+      const isValid = part.type === 'text' ? typeof part.text === 'string' : Object.keys(part).length > 1;
+      if (!isValid) return false;
+      saysSomething ||= part.type !== 'text' || FILLED_TEXT.accepts(part.text);
+    }
+    return saysSomething;
+  },
   fix: "a text that is not empty, or a list of parts that say something: [{ type: 'text', text: 'Hi' }]",
 };
-
-/** Providers accept parts of unknown types, but a part with only a type is never valid. */
-function isPart(part: unknown): boolean {
-  if (!isRecord(part) || typeof part.type !== 'string') return false;
-  return part.type === 'text' ? typeof part.text === 'string' : Object.keys(part).length > 1;
-}
-
-function saysSomething(part: { readonly type: string; readonly text?: string }): boolean {
-  return part.type !== 'text' || FILLED_TEXT.accepts(part.text);
-}

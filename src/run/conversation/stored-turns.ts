@@ -102,8 +102,19 @@ export class StoredTurns {
         if (entry === undefined) return;
         this.#run = undefined;
         this.#failed = undefined;
-        if (isAnswers(entry)) await this.#refuse(entry, nothingAsked());
-        else await this.#begin(entry);
+        if (isAnswers(entry)) {
+          await this.#refuse(entry, nothingAsked());
+          continue;
+        }
+        const { conversationId, turns, lastEvent } = this.lease.conversation;
+        const number = turns + 1;
+        const place = { runId: `${conversationId}.${number}`, firstEvent: lastEvent + 1 };
+        const begun: OpenTurn = { number, entry, ...place, isNamed: true };
+        const events: KeptEvent[] = [{ type: 'turn-start', turn: turnJson(begun) }];
+        const { content } = entry;
+        if (content.kind === 'completion' && content.forUser)
+          events.push(userMessage(content.forUser, content));
+        await this.lease.commit({ turn: begun, done: [entry.position], events });
         continue;
       }
       const readiness = await this.#inspect(turn);
@@ -117,17 +128,6 @@ export class StoredTurns {
         await this.#fail(turn, error);
       }
     }
-  }
-
-  async #begin(entry: InboxEntry): Promise<void> {
-    const { position, content } = entry;
-    const { conversationId, turns, lastEvent } = this.lease.conversation;
-    const number = turns + 1;
-    const place = { runId: `${conversationId}.${number}`, firstEvent: lastEvent + 1 };
-    const turn: OpenTurn = { number, entry, ...place, isNamed: true };
-    const events: KeptEvent[] = [{ type: 'turn-start', turn: turnJson(turn) }];
-    if (content.kind === 'completion' && content.forUser) events.push(userMessage(content.forUser, content));
-    await this.lease.commit({ turn, done: [position], events });
   }
 
   /** Whether the open turn can run now. Also reports events that a crashed process had stored but not reported. */

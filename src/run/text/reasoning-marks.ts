@@ -25,14 +25,13 @@ const TAGS = [
   'think:opensource',
 ];
 
-/** Small models vary the case. */
-function spellings(tag: string): readonly string[] {
-  return [tag, `${tag.slice(0, 1).toUpperCase()}${tag.slice(1)}`, tag.toUpperCase()];
-}
-
 /** All marks; families that are not named use one of the tags. */
 export const REASONING_MARKS: readonly ReasoningMark[] = [
-  ...TAGS.flatMap(spellings).map((tag) => ({ opens: [`<${tag}>`], closes: [`</${tag}>`] })),
+  ...TAGS.flatMap((tag) => {
+    // Small models vary the case.
+    const spellings = [tag, `${tag.slice(0, 1).toUpperCase()}${tag.slice(1)}`, tag.toUpperCase()];
+    return spellings.map((spelling) => ({ opens: [`<${spelling}>`], closes: [`</${spelling}>`] }));
+  }),
   // Magistral.
   { opens: ['[THINK]'], closes: ['[/THINK]'] },
   // Kimi VL, Kimi K3.

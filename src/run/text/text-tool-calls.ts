@@ -747,8 +747,13 @@ function rewriteHistory(messages: readonly Message[]): readonly Message[] {
     if (message.role !== 'assistant' || calls.length === 0) rewritten.push(message);
     else {
       const { tool_calls: _, ...rest } = message;
-      const text = message.content?.trim() ? [message.content] : [];
-      rewritten.push({ ...rest, content: [...text, ...calls.map(callText)].join('\n') });
+      const lines = message.content?.trim() ? [message.content] : [];
+      for (const { function: called } of calls) {
+        const { name, arguments: args } = called;
+        const json = parsedJson(args) !== undefined ? args : JSON.stringify(args);
+        lines.push(`<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${json}}\n</tool_call>`);
+      }
+      rewritten.push({ ...rest, content: lines.join('\n') });
     }
     for (const call of calls) names.set(call.id, call.function.name);
   }
@@ -758,11 +763,6 @@ function rewriteHistory(messages: readonly Message[]): readonly Message[] {
 
 function callsOf(message: Message): readonly MessageToolCall[] {
   return (message.role === 'assistant' && message.tool_calls) || [];
-}
-
-function callText({ function: { name, arguments: args } }: MessageToolCall): string {
-  const json = parsedJson(args) !== undefined ? args : JSON.stringify(args);
-  return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${json}}\n</tool_call>`;
 }
 
 /**
