@@ -15,12 +15,7 @@ export function provided(name: string): unknown {
 
 /** Throws the error of `require` if the package is neither provided nor installed. */
 export function loadPackage(name: string): unknown {
-  if (copies.has(name)) return copies.get(name);
-  const own = ownRequire();
-  if (own !== undefined) return own(name);
-  // In a bundle, it loads from the folder of the program.
-  const { createRequire } = process.getBuiltinModule('node:module');
-  return createRequire(process.argv[1] ?? `${process.cwd()}/`)(name);
+  return copies.has(name) ? copies.get(name) : requireOf()(name);
 }
 
 /** Whether a bundler included this file in another one, for which Node has no module. */
@@ -39,4 +34,12 @@ export function loadedModules(): NodeJS.Dict<{ readonly exports: unknown }> {
 function ownRequire(): ((name: string) => unknown) | undefined {
   const own: unknown = typeof module === 'object' ? Reflect.get(module, 'require') : undefined;
   return typeof own === 'function' ? (name) => Reflect.apply(own, module, [name]) : undefined;
+}
+
+/** In a bundle, it loads from the folder of the program. */
+function requireOf(): (name: string) => unknown {
+  const own = ownRequire();
+  if (own !== undefined) return own;
+  const { createRequire } = process.getBuiltinModule('node:module');
+  return createRequire(process.argv[1] ?? `${process.cwd()}/`);
 }
