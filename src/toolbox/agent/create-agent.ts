@@ -178,7 +178,20 @@ interface ToolboxDeps {
  * @throws InvalidOptionsError (521), ToolDeclarationError (502), and system errors about a folder.
  */
 async function openToolbox(toolbox: Toolbox, around: ToolboxDeps): Promise<ToolRegistry> {
-  if (toolbox instanceof ToolRegistry) return plainRegistry(toolbox);
+  if (toolbox instanceof ToolRegistry) {
+    // Merging takes only the tools of a registry, which would lose its policies and hooks.
+    const lost = (what: string, option: string): InvalidOption => ({
+      where: 'toolbox',
+      option: '',
+      problem: `the registry has ${what} of its own, which would not be heard`,
+      fix: `${option}: … of createAgent, and a registry without`,
+    });
+    refuseOptions([
+      ...(toolbox.policies.length > 0 ? [lost('a policy', 'policy')] : []),
+      ...(toolbox.hooks.length > 0 ? [lost('hooks', 'hooks')] : []),
+    ]);
+    return toolbox;
+  }
   const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
   refuseOptions(faults.map((fault) => ({ ...fault, where: 'toolbox', option: '' })));
   const named = readNamed(toolbox, 'toolbox', TOOLBOX_NAMES);
@@ -186,21 +199,6 @@ async function openToolbox(toolbox: Toolbox, around: ToolboxDeps): Promise<ToolR
   if (named === undefined) return registry.register(...ownTools(toolbox, around));
   const open = OPENERS[named.name as keyof ToolboxSettings];
   return registry.register(...(await open(named.settings as never, around)));
-}
-
-/** Merging takes only the tools of a registry. One with policies or hooks is refused: its tools would lose them. */
-function plainRegistry(registry: ToolRegistry): ToolRegistry {
-  const lost = (what: string, option: string): InvalidOption => ({
-    where: 'toolbox',
-    option: '',
-    problem: `the registry has ${what} of its own, which would not be heard`,
-    fix: `${option}: … of createAgent, and a registry without`,
-  });
-  refuseOptions([
-    ...(registry.policies.length > 0 ? [lost('a policy', 'policy')] : []),
-    ...(registry.hooks.length > 0 ? [lost('hooks', 'hooks')] : []),
-  ]);
-  return registry;
 }
 
 function ownTools(toolbox: Toolbox, { container, logger }: ToolboxDeps): readonly RegisteredTool[] {
@@ -241,12 +239,16 @@ async function openToolboxes(
     if (open === undefined) continue;
     const names = open.list();
     const others = Map.groupBy(names, (name) => places.get(name));
-    for (const [other, again] of others)
-      if (other !== undefined)
-        faults.add(at, {
-          problem: twice(at, other, again),
-          fix: '@Toolset({ prefix }) for one of them, or one of them left out',
-        });
+    for (const [other, again] of others) {
+      if (other === undefined) continue;
+      const shown = again.slice(0, MOST_NAMED).map((name) => `'${name}'`);
+      const rest = again.length > MOST_NAMED ? ', …' : '';
+      const problem =
+        again.length === 1
+          ? `${at} has a tool ${shown[0]}, which ${other} has, too`
+          : `${at} has ${again.length} tools that ${other} has, too: ${shown.join(', ')}${rest}`;
+      faults.add(at, { problem, fix: '@Toolset({ prefix }) for one of them, or one of them left out' });
+    }
     for (const name of names) places.set(name, at);
     tools.merge(open);
   }
@@ -254,13 +256,6 @@ async function openToolboxes(
 }
 
 const MOST_NAMED = 3;
-
-function twice(at: string, other: string, names: readonly string[]): string {
-  const shown = names.slice(0, MOST_NAMED).map((name) => `'${name}'`);
-  if (names.length === 1) return `${at} has a tool ${shown[0]}, which ${other} has, too`;
-  const rest = names.length > MOST_NAMED ? ', …' : '';
-  return `${at} has ${names.length} tools that ${other} has, too: ${shown.join(', ')}${rest}`;
-}
 
 interface PlacedToolbox {
   readonly at: string;
@@ -313,7 +308,9 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   async skills({ folder: named, ...settings }, { folder, base }) {
     const { skillTools } = await import('../skills/index.js');
     const root = placeIn(base, settings.root) ?? folder;
-    return skillTools({ ...settings, root, folder: foldersIn(base, named) });
+    const place = (one: string) => placeIn(base, one) ?? one;
+    const folders = Array.isArray(named) ? named.map(place) : place(named as string);
+    return skillTools({ ...settings, root, folder: folders });
   },
   async openapi({ document, ...settings }, { base }) {
     const { toolsFromOpenApi } = await import('../openapi/index.js');
@@ -448,11 +445,6 @@ function placeIn(base: string, path: string | undefined): string | undefined {
   return typeof path === 'string' && path !== '' ? resolve(base, path) : path;
 }
 
-function foldersIn(base: string, folder: string | readonly string[]): string | readonly string[] {
-  const place = (one: string) => placeIn(base, one) ?? one;
-  return Array.isArray(folder) ? folder.map(place) : place(folder as string);
-}
-
 /**
  * Creates an agent from code, from a file, or from both: a model, toolboxes with permissions, a store, and other
  * options of its runs. Named parts are imported on demand. {@link Agent.close} closes what this function opened.
@@ -473,12 +465,45 @@ function foldersIn(base: string, folder: string | readonly string[]): string | r
  * ```
  */
 export async function createAgent(options: AgentOptions | ConfiguredAgentOptions): Promise<Agent> {
-  const draft = { ...readAgentOptions(options), opened: [] };
+  const draft: AgentDraft = { ...readAgentOptions(options), opened: [] };
+  const { faults, opened, valid } = draft;
   try {
-    return await putTogether(draft);
+    const open = async <Part>(option: 'provider' | 'telemetry', kind: PartKind<Part>) => {
+      const part = draft.options[option];
+      // What is missing or `null` has been reported already.
+      return part ? faults.of(option, () => openPart(option, part, kind), part) : undefined;
+    };
+    const provider = await open('provider', PROVIDERS);
+    const permissions = await openPermissions(draft);
+    const telemetry = await open('telemetry', TELEMETRIES);
+    const store = await addStore(draft);
+    addBudgetFaults(draft, store);
+    // Runs have this policy, too, because agents within a call use the policy of the run.
+    const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, draft.options.policy);
+    const engine = valid('engine');
+    const registry = new ToolRegistry({
+      // Hooks apply to calls of the registry and of jobs, too, not only to those of runs.
+      ...withoutUndefined({ logger: valid('logger'), hooks: valid('hooks'), telemetry }),
+      // Background work becomes a job in every kind of call.
+      ...(engine && keepsJobs(store) && { engine, store }),
+      policy: policy ?? (() => false),
+    });
+    await addToolboxes(registry, draft, { provider, policy, permissions, store });
+    const mcp = await addMcpTools(registry, draft, store);
+    faults.throwAll();
+    return new Agent({
+      options: { ...draft.options, ...(policy && { policy }) },
+      provider: provider as LLMProvider,
+      permissions: permissions as Permissions,
+      registry,
+      ...(store && { store }),
+      ...(telemetry && { telemetry }),
+      mcp,
+      close: () => closeAll(opened),
+    });
   } catch (error) {
     // The faults of the options matter more than a failure to close.
-    await closeAll(draft.opened).catch(() => {});
+    await closeAll(opened).catch(() => {});
     throw error;
   }
 }
@@ -498,43 +523,6 @@ async function closeAll(closers: Closers): Promise<void> {
       failures.push(error);
     }
   if (failures.length > 0) throw failures[0];
-}
-
-async function putTogether(draft: AgentDraft): Promise<Agent> {
-  const { faults, options, opened, valid } = draft;
-  const open = async <Part>(option: 'provider' | 'telemetry', kind: PartKind<Part>) => {
-    const given = options[option];
-    // What is missing or `null` has been reported already.
-    return given ? faults.of(option, () => openPart(option, given, kind), given) : undefined;
-  };
-  const provider = await open('provider', PROVIDERS);
-  const permissions = await openPermissions(draft);
-  const telemetry = await open('telemetry', TELEMETRIES);
-  const store = await addStore(draft);
-  addBudgetFaults(draft, store);
-  // Runs have this policy, too, because agents within a call use the policy of the run.
-  const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, options.policy);
-  const engine = valid('engine');
-  const registry = new ToolRegistry({
-    // Hooks apply to calls of the registry and of jobs, too, not only to those of runs.
-    ...withoutUndefined({ logger: valid('logger'), hooks: valid('hooks'), telemetry }),
-    // Background work becomes a job in every kind of call.
-    ...(engine && keepsJobs(store) && { engine, store }),
-    policy: policy ?? (() => false),
-  });
-  await addToolboxes(registry, draft, { provider, policy, permissions, store });
-  const mcp = await addMcpTools(registry, draft, store);
-  faults.throwAll();
-  return new Agent({
-    options: { ...options, ...(policy && { policy }) },
-    provider: provider as LLMProvider,
-    permissions: permissions as Permissions,
-    registry,
-    ...(store && { store }),
-    ...(telemetry && { telemetry }),
-    mcp,
-    close: () => closeAll(opened),
-  });
 }
 
 async function openPermissions({
@@ -564,9 +552,11 @@ async function openPermissions({
     permissions: folderPermissions,
   });
   if (made === undefined || ofFolder === undefined) return undefined;
+  const { mode: ownMode = 'ask' } = own;
+  const isStricter = mode !== undefined && STRICTNESS.indexOf(mode) > STRICTNESS.indexOf(ownMode);
   return new Permissions({
     ...own,
-    mode: stricterMode(own.mode, mode),
+    mode: isStricter ? mode : ownMode,
     folderRules: [...(own.folderRules ?? []), ...rules],
   });
 }
@@ -614,18 +604,17 @@ async function addStore({
     return undefined;
   }
   const stores = storesIn(baseOf('store'), opened);
-  const store = await faults.of('store', () => openPart('store', withPath(given, faults), stores), given);
+  // If the path is missing, `:memory:` serves to report the other mistakes without creating a file.
+  const isPathless = faults.has('store.sqlite.path') && isRecord(given) && 'sqlite' in given;
+  const usable = isPathless
+    ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } }
+    : given;
+  const store = await faults.of('store', () => openPart('store', usable, stores), given);
   if (engine !== undefined && store !== undefined && !keepsJobs(store)) {
     const problem = 'store keeps no jobs, and those of engine are to be kept';
     faults.add('store', { problem, fix: STORE_FIX });
   }
   return store;
-}
-
-/** If the path is missing, uses `:memory:` to report the other mistakes without creating a file. */
-function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions['faults']): typeof given {
-  const isOpen = faults.has('store.sqlite.path') && isRecord(given) && 'sqlite' in given;
-  return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
 }
 
 function addBudgetFaults({ options, faults }: ReadOptions, store: ConversationsStore | undefined): void {
@@ -718,7 +707,3 @@ async function clientOf(
 }
 
 const STRICTNESS: readonly PermissionMode[] = ['auto', 'ask', 'read-only'];
-
-function stricterMode(one: PermissionMode = 'ask', other: PermissionMode = one): PermissionMode {
-  return STRICTNESS.indexOf(other) > STRICTNESS.indexOf(one) ? other : one;
-}

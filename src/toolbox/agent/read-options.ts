@@ -176,16 +176,15 @@ function parse(
   if (!file.ok) throw refused(file.problem, pathFix);
   const { text } = file;
   const value = parsedJson(text);
-  if (value === undefined) throw refused(`it is not JSON: line ${lineOfFault(text)} is wrong`, content);
+  if (value === undefined) {
+    // Where the text stops being valid JSON. The parser's own message would show the file's content.
+    const lines = text.split('\n');
+    const wrong = lines.findIndex((_, index) => !mayGoOn(`${lines.slice(0, index + 1).join('\n')}\n`));
+    const line = wrong === -1 ? lines.length : wrong + 1;
+    throw refused(`it is not JSON: line ${line} is wrong`, content);
+  }
   if (!isRecord(value)) throw refused('it is not a JSON object', content);
   return value;
-}
-
-/** The line where the text stops being valid JSON. The parser's own message would show the file's content. */
-function lineOfFault(text: string): number {
-  const lines = text.split('\n');
-  const wrong = lines.findIndex((_, index) => !mayGoOn(`${lines.slice(0, index + 1).join('\n')}\n`));
-  return wrong === -1 ? lines.length : wrong + 1;
 }
 
 function mayGoOn(text: string): boolean {
@@ -213,32 +212,28 @@ class FileValues {
   ) {}
 
   read(value: unknown, at: string, texts: Texts): unknown {
-    if (typeof value === 'string') return this.#text(value, at, texts);
+    if (typeof value === 'string') {
+      const isSecret = texts === 'secret' || (texts === 'plain' && KNOWN_SECRETS.mask(value) !== value);
+      const fix = '{ "env": "NAME" }, the name of a variable';
+      if (isSecret && value !== '') this.#add(at, `${at} is a secret that stands in the file`, fix);
+      return value;
+    }
     if (Array.isArray(value)) return value.map((one, index) => this.read(one, `${at}[${index}]`, texts));
     if (!isRecord(value)) return value;
     const [key, second] = Object.keys(value);
-    if (key === 'env' && second === undefined && typeof value.env === 'string')
-      return this.#variable(value.env, at);
+    if (key === 'env' && second === undefined && typeof value.env === 'string') {
+      const { env } = value;
+      const found = process.env[env];
+      if (found !== undefined && found !== '') return found;
+      this.#add(at, `${at} is the variable ${env}, which is not set`, `${env}=… in the environment`);
+      return 'unset';
+    }
     return Object.fromEntries(
       Object.entries(value).map(([name, inner]) => {
         const within = texts === 'plain' && KNOWN_SECRETS.hides(name) ? 'secret' : texts;
         return [name, this.read(inner, `${at}.${name}`, within)];
       }),
     );
-  }
-
-  #text(text: string, at: string, texts: Texts): string {
-    const isSecret = texts === 'secret' || (texts === 'plain' && KNOWN_SECRETS.mask(text) !== text);
-    if (isSecret && text !== '')
-      this.#add(at, `${at} is a secret that stands in the file`, `{ "env": "NAME" }, the name of a variable`);
-    return text;
-  }
-
-  #variable(name: string, at: string): string | undefined {
-    const value = process.env[name];
-    if (value !== undefined && value !== '') return value;
-    this.#add(at, `${at} is the variable ${name}, which is not set`, `${name}=… in the environment`);
-    return 'unset';
   }
 
   #add(option: string, problem: string, fix: string): void {
@@ -284,7 +279,14 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
   for (const fault of [...fileFaults, ...(file?.faults ?? [])]) faults.report(fault);
   // An option that is undefined in code is taken from the file; if the file lacks it, undefined may break its rule.
   const options = { ...given, ...file?.options, ...own } as unknown as AgentOptions;
-  for (const { option, ...fault } of invalidOptions(withoutMissing(options, fileFaults), AGENT_OPTIONS))
+  // If a file cannot be read, nothing else is reported as missing.
+  const isWhole = fileFaults.length === 0;
+  const placeholders = {
+    provider: options.provider ?? 'offline',
+    model: options.model ?? 'unknown',
+  } as const;
+  const checked = isWhole ? options : { ...options, ...placeholders };
+  for (const { option, ...fault } of invalidOptions(checked, AGENT_OPTIONS))
     if (!faults.has(option)) faults.add(option, fault);
   return {
     options,
@@ -297,12 +299,6 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
 
 function folderOf(given: unknown, base = '.'): string | undefined {
   return typeof given === 'string' ? resolve(base, given) : undefined;
-}
-
-/** If a file cannot be read, nothing else is reported as missing. */
-function withoutMissing(options: AgentOptions, fileFaults: readonly InvalidOption[]): AgentOptions {
-  if (fileFaults.length === 0) return options;
-  return { ...options, provider: options.provider ?? 'offline', model: options.model ?? 'unknown' };
 }
 
 function readFile<File>(
@@ -407,7 +403,11 @@ export class AgentFaults {
   }
 
   get error(): InvalidOptionsError | ToolDeclarationError | undefined {
-    const options = this.#options.map((fault) => (this.#isOfFile(fault) ? adviseForFile(fault) : fault));
+    const options = this.#options.map((fault) => {
+      const { where } = fault;
+      const isOfFile = this.files.some((path) => where === path || where.startsWith(`${path}, `));
+      return isOfFile ? adviseForFile(fault) : fault;
+    });
     const declarations = this.#declarations.map((fault) => ({ ...fault, option: '' }));
     if (options.length > 0) return new InvalidOptionsError([...options, ...declarations]);
     return declarations.length > 0 ? new ToolDeclarationError(this.#declarations) : undefined;
@@ -416,10 +416,6 @@ export class AgentFaults {
   throwAll(): void {
     const { error } = this;
     if (error !== undefined) throw error;
-  }
-
-  #isOfFile({ where }: InvalidOption): boolean {
-    return this.files.some((path) => where === path || where.startsWith(`${path}, `));
   }
 
   #collect(option: string, error: unknown, given: unknown): void {
@@ -461,15 +457,11 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
   const { path, fix: ofError } = isRecord(error) ? error : {};
   if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '') && typeof path === 'string')
     return { problem: `${option} names ${path}, which is not there`, fix: 'a path that is there' };
-  const fix = typeof ofError === 'string' ? `${option}: ${ofError}` : fixOf(option);
+  let fix = `another ${option}`;
+  if (option === 'store') fix = 'store: one that this process can open, in a folder that is there';
+  if (option.startsWith('mcp.')) fix = `${option}: a program that starts, or an address that answers`;
+  if (typeof ofError === 'string') fix = `${option}: ${ofError}`;
   return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix };
-}
-
-/** The fix for a part whose creation failed. */
-function fixOf(option: string): string {
-  if (option === 'store') return 'store: one that this process can open, in a folder that is there';
-  if (option.startsWith('mcp.')) return `${option}: a program that starts, or an address that answers`;
-  return `another ${option}`;
 }
 
 /** The system's error code: `ENOENT`. */

@@ -410,8 +410,15 @@ class ChatTransport {
       } catch (thrown) {
         listener.signal?.throwIfAborted();
         const error = toAssistantError(thrown);
-        if (attempt > this.#options.maxRetries || !isPassing(error)) throw error;
-        const delayMs = delayBefore(attempt, error);
+        const { code, status = 0, retryAfterMs = 0 } = error;
+        // The provider of a server has already been retried.
+        const isPassing =
+          ['unreachable', 'conflict', 'rate_limited'].includes(code) ||
+          (code !== 'provider_failed' && [429, 502, 503, 504].includes(status));
+        if (attempt > this.#options.maxRetries || !isPassing) throw error;
+        // Random, so that many satellites do not reconnect to a server at the same moment.
+        const growing = Math.min(250 * 2 ** (attempt - 1), 5000) * (0.5 + Math.random() / 2);
+        const delayMs = Math.min(Math.max(growing, retryAfterMs), LONGEST_DELAY_MS);
         listener.onRetry({ attempt, delayMs, error });
         await wait(delayMs, undefined, { signal: listener.signal });
       }
@@ -445,19 +452,6 @@ class ChatTransport {
       clearTimeout(timer);
     }
   }
-}
-
-/** Whether to retry: the server is unreachable, a gateway reports that, or there are too many requests. */
-function isPassing({ code, status = 0 }: AssistantError): boolean {
-  if (code === 'unreachable' || code === 'conflict' || code === 'rate_limited') return true;
-  // The server's provider has already been retried.
-  return code !== 'provider_failed' && [429, 502, 503, 504].includes(status);
-}
-
-function delayBefore(attempt: number, { retryAfterMs }: AssistantError): number {
-  // Random, so that many satellites do not reconnect to a server at the same moment.
-  const growing = Math.min(250 * 2 ** (attempt - 1), 5000) * (0.5 + Math.random() / 2);
-  return Math.min(Math.max(growing, retryAfterMs ?? 0), LONGEST_DELAY_MS);
 }
 
 function toAssistantError(thrown: unknown): AssistantError {
@@ -529,13 +523,9 @@ function checkReply(value: unknown): ChatResponse {
     isConversationId(reply.conversation_id) &&
     typeof reply.message?.content === 'string' &&
     typeof reply.finish_reason === 'string' &&
-    (!hasRequest || isToolRequest(request));
+    (!hasRequest || (typeof request.name === 'string' && isRecord(request.arguments)));
   if (isReply) return { ...(reply as ChatResponse), ...(hasRequest ? { tool_request: request } : {}) };
   throw new AssistantError('invalid_response', 'the assistant answered with something that is not a reply');
-}
-
-function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean {
-  return typeof name === 'string' && isRecord(args);
 }
 
 /**

@@ -68,7 +68,11 @@ export class MemoryConversationStore implements ConversationStore {
   }
 
   async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
-    this.#dropExpired();
+    for (const [id, entry] of this.#entries) {
+      // Later entries were used more recently, unless the clock was set back; `#find` checks again.
+      if (!this.#hasExpired(entry)) break;
+      this.#entries.delete(id);
+    }
     const before = this.#find(conversationId);
     if (before?.turnId !== turn.after) return false;
     const { owner } = before ?? turn;
@@ -88,14 +92,6 @@ export class MemoryConversationStore implements ConversationStore {
   #find(conversationId: string): Entry | undefined {
     const entry = this.#entries.get(conversationId);
     return entry !== undefined && this.#hasExpired(entry) ? undefined : entry;
-  }
-
-  #dropExpired(): void {
-    for (const [id, entry] of this.#entries) {
-      // Later entries were used more recently, unless the clock was set back; `#find` checks again.
-      if (!this.#hasExpired(entry)) break;
-      this.#entries.delete(id);
-    }
   }
 
   #hasExpired({ usedAt }: Entry): boolean {
@@ -177,7 +173,16 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     this.#database = openDatabase({ of: 'SqliteConversationStore', path, busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
       this.#database.exec('PRAGMA foreign_keys = ON');
-      inTransaction(this.#database, () => this.#migrate());
+      inTransaction(this.#database, () => {
+        const { user_version: version } = this.#database.prepare('PRAGMA user_version').get() as {
+          readonly user_version: number;
+        };
+        if (version > VERSION) throw new Error(`the conversations are of a newer version (${version})`);
+        if (version === 0) this.#database.exec(SCHEMA);
+        if (version === 1) this.#database.exec(ADD_OWNERS);
+        if (version === 1 || version === 2) this.#database.exec(ADD_EXTRAS);
+        if (version < VERSION) this.#database.exec(`PRAGMA user_version = ${VERSION}`);
+      });
     } catch (error) {
       this.#database.close();
       throw error;
@@ -204,9 +209,12 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
 
   async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
     return inTransaction(this.#database, () => {
-      const { now } = this.#limits;
+      const { now, maxConversations } = this.#limits;
       this.#run('DELETE FROM conversations WHERE used_at <= ?', this.#expiry());
-      if (this.#lastTurnId(conversationId) !== turn.after) return false;
+      const last = this.#database
+        .prepare('SELECT turn_id FROM turns WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1')
+        .get(conversationId) as Pick<TurnRow, 'turn_id'> | undefined;
+      if (last?.turn_id !== turn.after) return false;
       const owner = turn.owner === undefined ? null : JSON.stringify(turn.owner);
       this.#run(
         'INSERT OR IGNORE INTO conversations (id, last_seq, used_at, owner) VALUES (?, 0, ?, ?)',
@@ -232,7 +240,13 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
         now(),
         conversationId,
       );
-      if (turn.after === undefined) this.#dropOldest();
+      if (turn.after !== undefined) return true;
+      const { count } = this.#database.prepare('SELECT count(*) AS count FROM conversations').get() as {
+        readonly count: number;
+      };
+      const oldest = 'SELECT id FROM conversations ORDER BY last_seq LIMIT ?';
+      if (count > maxConversations)
+        this.#run(`DELETE FROM conversations WHERE id IN (${oldest})`, count - maxConversations);
       return true;
     });
   }
@@ -247,37 +261,9 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     this.close();
   }
 
-  #dropOldest(): void {
-    const { maxConversations } = this.#limits;
-    const { count } = this.#database.prepare('SELECT count(*) AS count FROM conversations').get() as {
-      readonly count: number;
-    };
-    if (count <= maxConversations) return;
-    const oldest = 'SELECT id FROM conversations ORDER BY last_seq LIMIT ?';
-    this.#run(`DELETE FROM conversations WHERE id IN (${oldest})`, count - maxConversations);
-  }
-
-  #lastTurnId(conversationId: string): string | undefined {
-    const row = this.#database
-      .prepare('SELECT turn_id FROM turns WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1')
-      .get(conversationId) as Pick<TurnRow, 'turn_id'> | undefined;
-    return row?.turn_id;
-  }
-
   /** Conversations that were last used at this time or earlier have expired. */
   #expiry(): number {
     return this.#limits.now() - this.#limits.expiresAfterMs;
-  }
-
-  #migrate(): void {
-    const { user_version: version } = this.#database.prepare('PRAGMA user_version').get() as {
-      readonly user_version: number;
-    };
-    if (version > VERSION) throw new Error(`the conversations are of a newer version (${version})`);
-    if (version === 0) this.#database.exec(SCHEMA);
-    if (version === 1) this.#database.exec(ADD_OWNERS);
-    if (version === 1 || version === 2) this.#database.exec(ADD_EXTRAS);
-    if (version < VERSION) this.#database.exec(`PRAGMA user_version = ${VERSION}`);
   }
 
   /** Returns the id of the inserted row, if it was an insert. */

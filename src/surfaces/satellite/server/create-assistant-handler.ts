@@ -4,13 +4,7 @@ import type {
   StoredConversation,
   StoredMessage,
 } from '../../../core/contract/conversation-store.js';
-import {
-  type LLMProvider,
-  type LLMResponse,
-  type Message,
-  MODEL,
-  PROVIDER,
-} from '../../../core/contract/llm-provider.js';
+import { type LLMProvider, type Message, MODEL, PROVIDER } from '../../../core/contract/llm-provider.js';
 import type { Logger } from '../../../core/contract/ports.js';
 import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
@@ -77,12 +71,6 @@ function ownConversation(
   throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
 }
 
-/** Drops provider items of a reply with calls: they may refer to calls that will never be answered. */
-function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
-  const items = toolCalls.length === 0 ? providerItems : undefined;
-  return withoutUndefined({ role: 'assistant', content, reasoning, providerItems: items });
-}
-
 /** The reply to a request that was sent again because its response was lost. */
 async function replayed(request: TurnRequest, conversation: StoredConversation): Promise<TurnReply> {
   const response = toChatResponse(request.conversationId, conversation);
@@ -90,7 +78,10 @@ async function replayed(request: TurnRequest, conversation: StoredConversation):
   return { turnId: conversation.turnId, response };
 }
 
-/** Drops results that nothing waits for, and marks the others as results. */
+/**
+ * Drops results that nothing waits for. The protocol has no role for the others, so they are user messages with a mark
+ * that distinguishes them from the user's text; the mark is removed from all other text, even within a result.
+ */
 function honoured(
   messages: readonly ChatMessage[],
   conversation: StoredConversation | undefined,
@@ -98,11 +89,12 @@ function honoured(
   const isPending = pendingRequest(conversation) !== undefined;
   return messages
     .filter(({ role }) => role === 'user' || isPending)
-    .map((message) => ({
-      role: 'user',
-      content:
-        message.role === 'user' ? unmarked(message.content) : markResult(message.name, message.content),
-    }));
+    .map((message): StoredMessage => {
+      const content = unmarked(message.content);
+      if (message.role === 'user') return { role: 'user', content };
+      const name = message.name.replace(/[^a-zA-Z0-9_.-]/g, '_').slice(0, LONGEST_NAME);
+      return { role: 'user', content: `[tool_result:${name}]\n${content}` };
+    });
 }
 
 /**
@@ -168,15 +160,6 @@ function toChatResponse(id: string, conversation: StoredConversation): ChatRespo
 }
 
 const LONGEST_NAME = 64;
-
-/**
- * A tool's result as the model reads it. The protocol has no role for results, so they are user messages with a mark
- * that distinguishes them from the user's text. `unmarked` removes the mark from all other text, even within a result.
- */
-function markResult(name: string, content: string): string {
-  const plain = name.replace(/[^a-zA-Z0-9_.-]/g, '_').slice(0, LONGEST_NAME);
-  return `[tool_result:${plain}]\n${unmarked(content)}`;
-}
 
 /** Matches invisible characters between the letters, which would hide a forged mark here, but not from the model. */
 const hidden = (word: string): string => [...word].join('\\p{Cf}*');
@@ -267,8 +250,8 @@ async function route(
   const path = pathname.startsWith(`${basePath}/`) ? pathname.slice(basePath.length) : '';
   const [, id] = /^\/v1\/chat(?:\/([^/]+))?$/.exec(path) ?? [undefined, null];
   if (id === null) throw new AssistantFault('not_found', 'there is nothing at this path');
-  const preflight = preflightResponse(request, cors);
-  if (preflight !== undefined) return preflight;
+  const isPreflight = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
+  if (cors !== undefined && isPreflight) return new Response(null, { status: 204, headers: ALLOWED });
   const method = id === undefined ? 'POST' : 'GET';
   if (request.method !== method)
     throw new AssistantFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
@@ -307,7 +290,16 @@ class ChatService {
   async post(request: Request): Promise<Response> {
     const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
     const body = readAssistantRequest(await readBody(request, maxBodyBytes));
-    const turn = await this.#turnRequest(request, body);
+    const { systemPrompt } = this.#options;
+    const turn: TurnRequest = {
+      conversationId: body.conversation_id ?? randomUUID(),
+      messages: body.messages,
+      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
+      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
+      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      owner: await this.#ownerOf(request),
+      signal: request.signal,
+    };
     const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
     if (!isStream) return jsonReply(await this.#inOrder(turn));
     return eventStreamResponse(
@@ -341,19 +333,6 @@ class ChatService {
     if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
     this.log.error('Request failed', { error: thrown });
     return new AssistantFault('internal_error', 'something went wrong here');
-  }
-
-  async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
-    const { systemPrompt } = this.#options;
-    return {
-      conversationId: body.conversation_id ?? randomUUID(),
-      messages: body.messages,
-      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
-      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
-      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
-      owner: await this.#ownerOf(request),
-      signal: request.signal,
-    };
   }
 
   async #ownerOf(request: Request): Promise<unknown> {
@@ -394,26 +373,27 @@ class ChatService {
       );
     const gate = request.onText && new TextGate(request.onText);
     const reply = await this.#ask({ ...request, gate }, messages);
-    const { content, finishReason } = reply;
+    const { content, reasoning, finishReason } = reply;
+    // Provider items of a reply with calls may refer to calls that will never be answered.
+    const providerItems = reply.toolCalls.length === 0 ? reply.providerItems : undefined;
+    const answer = withoutUndefined({ role: 'assistant', content, reasoning, providerItems } as const);
     const turn = {
       id: turnId,
       after: conversation?.turnId,
       ...withoutUndefined({ owner: request.owner }),
-      messages: [...added, storedReply(reply)],
+      messages: [...added, answer],
       finishReason,
     };
-    if (!(await this.#store.append(id, turn))) return this.#overtaken(request);
+    if (!(await this.#store.append(id, turn))) {
+      // Another process stored a turn first: the same request sent again, or another one.
+      const current = ownConversation(await this.#store.load(id), request.owner);
+      if (current !== undefined && current.turnId === request.turnId)
+        return replayed({ ...request, onText: undefined }, current);
+      throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
+    }
     const response = toChatResponse(id, { ...turn, turnId });
     if (response.tool_request === undefined) await gate?.end(content);
     return { turnId, response };
-  }
-
-  /** Another process stored a turn first: the same request sent again, or another one. */
-  async #overtaken(request: TurnRequest): Promise<TurnReply> {
-    const conversation = ownConversation(await this.#store.load(request.conversationId), request.owner);
-    if (conversation !== undefined && conversation.turnId === request.turnId)
-      return replayed({ ...request, onText: undefined }, conversation);
-    throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
   }
 
   async #ask(
@@ -565,13 +545,6 @@ function corsHeaders({ headers }: Request, cors: CorsOptions | undefined): Heade
     'access-control-allow-origin': cors.origins === '*' ? '*' : origin,
     'access-control-expose-headers': 'etag, retry-after',
   };
-}
-
-/** The response to a CORS preflight request; `undefined` for other requests. */
-function preflightResponse(request: Request, cors: CorsOptions | undefined): Response | undefined {
-  const isPreflight = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
-  if (cors === undefined || !isPreflight) return undefined;
-  return new Response(null, { status: 204, headers: ALLOWED });
 }
 
 /** Whether to serve a request; `retryAfterSeconds` becomes the header `Retry-After`. */
