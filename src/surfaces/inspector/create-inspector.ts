@@ -6,12 +6,15 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Answer, CallScope } from '../../core/contract/call.js';
+import type { McpApp, McpAppCsp } from '../../core/contract/declaration.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { RunStore } from '../../core/contract/run-state.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { type Fields, isRecord } from '../../core/kernel/json.js';
 import {
   bytesOf,
@@ -24,9 +27,11 @@ import { nodeHttp } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
 import { isLoopbackHost } from '../../core/kernel/server-address.js';
 import { connectionsOf } from '../../core/kernel/tool-connections.js';
+import { resultText } from '../../run/call/result-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
-import { AppDocuments, appData, callForApp, PRIVATE_HEADERS } from './app-views.js';
+import { appFaults, htmlOf } from '../mcp/server/apps.js';
+import { listedTool, structuredOutput, writeCallResult } from '../mcp/server/call-result.js';
 import { EventFeed } from './event-feed.js';
 import { type ChosenScope, checkInspector, type InspectorOptions } from './options.js';
 import { AnsweringPerson, type GoesOn, PendingBoard } from './pending-board.js';
@@ -53,7 +58,7 @@ import {
   storedRun,
 } from './shown-runs.js';
 import { listWarnings, toolCard, toolSummaries } from './tool-card.js';
-import { type TrialAnswer, TrialCalls, TrialChats } from './trials.js';
+import { type TrialAnswer, type TrialCall, TrialCalls, TrialChats } from './trials.js';
 import { type SeenCall, WatchedCalls } from './watched-calls.js';
 import { WatchedRuns } from './watched-runs.js';
 
@@ -288,6 +293,14 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** Headers of every response of the inspector. */
+const PRIVATE_HEADERS = {
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+};
+
 const SAFE_HEADERS: Readonly<Record<string, string>> = {
   ...PRIVATE_HEADERS,
   'content-security-policy': POLICY,
@@ -345,7 +358,7 @@ function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
 }
 
 /** The parts that requests of the page use. */
-export interface PageParts {
+interface PageParts {
   readonly registry: ToolRegistry;
   readonly options: InspectorOptions;
   readonly feed: EventFeed;
@@ -369,7 +382,7 @@ interface PageRequest {
 type PageCall = (parts: PageParts, request: PageRequest) => unknown;
 
 /** An invalid request, or something that does not exist. */
-export class PageFault extends Error {
+class PageFault extends Error {
   readonly status: 400 | 403 | 404 | 409;
 
   constructor(message: string, status: PageFault['status'] = 400) {
@@ -378,7 +391,7 @@ export class PageFault extends Error {
   }
 }
 
-export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
+const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'GET about': ({ options }) => ({
     hasModel: options.provider !== undefined && options.model !== undefined,
     model: options.model,
@@ -580,4 +593,103 @@ function callDetail(seen: SeenCall, { registry, trials }: PageParts): object {
       canAnswer: trials.isWaiting(seen.key),
     }),
   };
+}
+
+/** Views that the page may still load. */
+const MAX_DOCUMENTS = 50;
+
+interface AppDocument {
+  readonly html: string;
+  readonly policy: string;
+}
+
+/** The documents of MCP Apps that the page shows, each at an address that cannot be guessed. */
+class AppDocuments {
+  readonly #documents = new Map<string, AppDocument>();
+
+  /**
+   * Makes the view of a tool available to the page.
+   *
+   * @throws Error naming the mistakes in the view.
+   */
+  async open(tool: ToolDefinition & { readonly ui: McpApp }) {
+    const faults = appFaults(tool);
+    if (faults.length > 0)
+      throw new Error(faults.map(({ problem, fix }) => `${problem}. Write instead: ${fix}`).join('\n'));
+    const { permissions = {}, csp, prefersBorder } = tool.ui;
+    const id = randomBytes(24).toString('base64url');
+    this.#documents.set(id, { html: await htmlOf(tool.ui), policy: policyOf(csp) });
+    forgetOldest(this.#documents, MAX_DOCUMENTS);
+    const features = Object.keys(permissions).map((name) =>
+      name === 'clipboardWrite' ? 'clipboard-write' : name,
+    );
+    return {
+      address: `apps/${id}`,
+      allow: features.join('; '),
+      prefersBorder,
+      tool: listedTool(tool, false),
+    };
+  }
+
+  response(id: string): Response | undefined {
+    const document = this.#documents.get(id);
+    if (document === undefined) return undefined;
+    const headers = {
+      ...PRIVATE_HEADERS,
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': document.policy,
+    };
+    return new Response(document.html, { headers });
+  }
+}
+
+/**
+ * The policy of a view. `sandbox` gives it an origin of its own, so it needs no second frame between it and the page,
+ * and `'self'` would not be the view but the inspector.
+ */
+function policyOf({
+  connectDomains = [],
+  resourceDomains = [],
+  frameDomains = [],
+  baseUriDomains = [],
+}: McpAppCsp = {}): string {
+  const from = (directive: string, ...sources: readonly string[]) =>
+    `${directive} ${sources.length === 0 ? "'none'" : sources.join(' ')}`;
+  return [
+    "default-src 'none'",
+    from('script-src', "'unsafe-inline'", ...resourceDomains),
+    from('style-src', "'unsafe-inline'", ...resourceDomains),
+    from('img-src', 'data:', ...resourceDomains),
+    from('font-src', 'data:', ...resourceDomains),
+    from('media-src', 'data:', ...resourceDomains),
+    from('connect-src', ...connectDomains),
+    from('frame-src', ...frameDomains),
+    from('base-uri', ...baseUriDomains),
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+    'sandbox allow-scripts',
+  ].join('; ');
+}
+
+/** The arguments of a call that has ended, with its result or why it was aborted, as the tool's view receives them. */
+function appData(tool: ToolDefinition | undefined, { invocation }: SeenCall) {
+  if (tool?.ui === undefined || invocation === undefined || invocation.status === 'suspended')
+    return undefined;
+  const { record } = invocation;
+  if (record.status === 'aborted') return { input: record.arguments, cancelled: resultText(record.result) };
+  return { input: record.arguments, result: writeCallResult(record, structuredOutput(tool)) };
+}
+
+/** Makes a call for a view, as a host does; only tools that views may call. */
+async function callForApp(registry: ToolRegistry, trials: TrialCalls, call: TrialCall) {
+  const name = call.tool;
+  const tool = registry.offered(name);
+  const { visibility = ['app'] } = Object(tool?._meta?.ui) as { readonly visibility?: readonly string[] };
+  if (tool === undefined || !visibility.includes('app'))
+    throw new Error(`the view may not call '${name}': there is no such tool, or its visibility lacks 'app'`);
+  const { invocation } = await trials.make(call);
+  if (invocation === undefined) throw new Error(`the call of '${name}' has not ended`);
+  if (invocation.status !== 'suspended') return writeCallResult(invocation.record, structuredOutput(tool));
+  const text = `The call of '${name}' waits for an answer, which is given under Calls.`;
+  return { content: [{ type: 'text', text }], isError: true };
 }

@@ -6,7 +6,6 @@ import type { ToolResult } from '../../core/contract/tool-result.js';
 import {
   checkArguments,
   checkOptions,
-  type InvalidOption,
   InvalidOptionsError,
   refuseOptions,
 } from '../../core/errors/author-fault.js';
@@ -235,7 +234,15 @@ export class HandOffs {
     const stranger = { where: 'HandOffs', option: 'first', problem, fix: names };
     refuseOptions([
       ...(agents.find(first) === undefined ? [stranger] : []),
-      ...agents.names.flatMap((name) => registryFaults(agents, name)),
+      // A registry may have options such as hooks, which a copy with an additional tool would lose.
+      ...agents.names
+        .filter((name) => agents.find(name)?.tools instanceof ToolRegistry)
+        .map((name) => ({
+          where: `the agent '${name}'`,
+          option: 'tools',
+          problem: 'it hands conversations off, and its tools are a registry',
+          fix: 'tools: [tool, …]',
+        })),
     ]);
     this.#options = options;
     const prompt = (args: unknown): string =>
@@ -306,13 +313,6 @@ export class HandOffs {
     this.#tools.set(name, tools);
     return tools;
   }
-}
-
-/** A registry may have options such as hooks, which a copy with an additional tool would lose. */
-function registryFaults(agents: Agents, name: string): readonly InvalidOption[] {
-  if (!(agents.find(name)?.tools instanceof ToolRegistry)) return [];
-  const problem = 'it hands conversations off, and its tools are a registry';
-  return [{ where: `the agent '${name}'`, option: 'tools', problem, fix: 'tools: [tool, …]' }];
 }
 
 /** The tool with which an agent hands its conversation over to another agent. */

@@ -223,8 +223,12 @@ export class Agents {
     more: Partial<Pick<Parameters<typeof agentAsTool>[0], 'earlier' | 'prompt'>> = {},
   ): ToolDefinition {
     const { agents: _, tools: __, ...agent } = this.find(name) as NamedAgent;
-    const { maxDepth } = this.#options;
-    const budget = this.#budgetOf(agent.budget);
+    const { maxDepth, total, store } = this.#options;
+    let { budget } = agent;
+    if (total !== undefined && store !== undefined) {
+      const key = (scope: CallScope): string => `agents:${keyOfPlace(scope)}`;
+      budget = { ...budget, store, by: [...(budget?.by ?? []), { ...total, key }] };
+    }
     return agentAsTool({
       ...agent,
       ...more,
@@ -233,14 +237,6 @@ export class Agents {
       ...(maxDepth !== undefined && { maxDepth }),
       ...(budget !== undefined && { budget }),
     });
-  }
-
-  /** The budget of an agent's run, with the total of all agents. */
-  #budgetOf(own: Budget | undefined): Budget | undefined {
-    const { total, store } = this.#options;
-    if (total === undefined || store === undefined) return own;
-    const key = (scope: CallScope): string => `agents:${keyOfPlace(scope)}`;
-    return { ...own, store, by: [...(own?.by ?? []), { ...total, key }] };
   }
 
   #refusal(context: ToolContext): string | undefined {
@@ -397,41 +393,25 @@ function agentFaults(
     fix,
   });
   const faults = invalidOptions(agent, AGENT).map(({ option, problem, fix }) => fault(option, problem, fix));
+  // The checks below need valid options.
   if (faults.length > 0) return faults;
   const { agents: others = [], tools, model, budget } = agent;
   const prices = budget?.prices ?? PRICES;
   const isPriced = budget?.cost !== undefined || budget?.prices !== undefined || total?.cost !== undefined;
-  return [
-    ...(TOOL_NAME.test(name)
-      ? []
-      : [fault('', `its name is not allowed for a tool (${TOOL_NAME.source})`, "'research'")]),
-    ...strangersOf(name, others, agents).map(({ problem, fix }) => fault('agents', problem, fix)),
-    ...(others.length > 0 && tools instanceof ToolRegistry
-      ? [fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]')]
-      : []),
-    ...(isPriced && !hasPrice(prices, model)
-      ? [
-          fault(
-            'budget',
-            `there is no price for its model '${model}'`,
-            `prices: { ...PRICES, '${model}': … }`,
-          ),
-        ]
-      : []),
-  ];
-}
-
-/** Faults for names that an agent may ask but that are not other agents of the table. */
-function strangersOf(
-  name: string,
-  asked: readonly string[],
-  table: Readonly<Record<string, unknown>>,
-): readonly Pick<InvalidOption, 'problem' | 'fix'>[] {
-  const names = Object.keys(table).filter((other) => other !== name);
-  const fix = names.length > 0 ? `agents: ['${names.join("', '")}']` : 'no agents: the table has no other';
-  return asked
-    .filter((other) => !names.includes(other))
-    .map((other) => ({ problem: `it may ask '${other}', which is no other agent of the table`, fix }));
+  if (!TOOL_NAME.test(name))
+    faults.push(fault('', `its name is not allowed for a tool (${TOOL_NAME.source})`, "'research'"));
+  const names = Object.keys(agents).filter((other) => other !== name);
+  const known = names.length > 0 ? `agents: ['${names.join("', '")}']` : 'no agents: the table has no other';
+  for (const other of others)
+    if (!names.includes(other))
+      faults.push(fault('agents', `it may ask '${other}', which is no other agent of the table`, known));
+  if (others.length > 0 && tools instanceof ToolRegistry)
+    faults.push(fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]'));
+  if (isPriced && !hasPrice(prices, model)) {
+    const problem = `there is no price for its model '${model}'`;
+    faults.push(fault('budget', problem, `prices: { ...PRICES, '${model}': … }`));
+  }
+  return faults;
 }
 
 function hasPrice(prices: Parameters<typeof priceOf>[0], model: string): boolean {

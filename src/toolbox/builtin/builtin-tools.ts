@@ -125,12 +125,11 @@ export const getCurrentTimeTool: ToolDefinition = createCurrentTimeTool();
 function currentTime(instant: Date, timezone?: string): ToolResult {
   // Models send '' for an omitted argument.
   const zone = timezone?.trim() || undefined;
-  return new ToolResult({ forLLM: timeIn(instant, zone), details: { utcTimestamp: instant.getTime() } });
-}
-
-function timeIn(instant: Date, zone: string | undefined): string {
   try {
-    return zonedTime(instant, zone);
+    return new ToolResult({
+      forLLM: zonedTime(instant, zone),
+      details: { utcTimestamp: instant.getTime() },
+    });
   } catch (cause) {
     if (zone === undefined || !(cause instanceof RangeError)) throw cause;
     const utc = `${instant.toISOString().slice(0, 19)}Z`;
@@ -188,23 +187,19 @@ const DISABLED = Object.fromEntries(
  * unknown name, divides by zero, or has no finite value.
  */
 function evaluateExpression(expression: string): number {
-  const text = normalize(expression);
-  refuseUnsafe(text);
-  const value = evaluate(text);
-  if (typeof value !== 'number' || !Number.isFinite(value))
-    throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);
-  return value;
-}
-
-/** Replaces characters that models write instead of the plain operators. */
-function normalize(expression: string): string {
-  return expression
+  // Models write these characters instead of the plain operators.
+  const text = expression
     .replaceAll('**', '^')
     .replace(/[×·⋅]/gu, '*')
     .replaceAll('÷', '/')
     .replace(/[−–]/gu, '-')
     .replaceAll('π', 'pi')
     .trim();
+  refuseUnsafe(text);
+  const value = evaluate(text);
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);
+  return value;
 }
 
 function refuseUnsafe(text: string): void {
@@ -216,15 +211,6 @@ function refuseUnsafe(text: string): void {
     throw new Error(
       `The expression has '${foreign}', which is not allowed. Use numbers, + - * / % ^ and ( ).`,
     );
-  if (depthOf(text) > MAX_DEPTH)
-    throw new Error(`The expression is nested too deeply: at most ${MAX_DEPTH} levels of parentheses.`);
-  const known = [...Object.keys(MATH_CONSTANTS), ...Object.keys(MATH_FUNCTIONS)];
-  const unknown = text.match(NAMES)?.find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known.join(', ')}.`);
-}
-
-function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;
   for (const sign of text) {
@@ -232,7 +218,12 @@ function depthOf(text: string): number {
     else if (sign === ')') depth -= 1;
     deepest = Math.max(deepest, depth);
   }
-  return deepest;
+  if (deepest > MAX_DEPTH)
+    throw new Error(`The expression is nested too deeply: at most ${MAX_DEPTH} levels of parentheses.`);
+  const known = [...Object.keys(MATH_CONSTANTS), ...Object.keys(MATH_FUNCTIONS)];
+  const unknown = text.match(NAMES)?.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known.join(', ')}.`);
 }
 
 class DivisionByZero extends Error {
@@ -242,17 +233,7 @@ class DivisionByZero extends Error {
 }
 
 function evaluate(text: string): unknown {
-  try {
-    return createParser().evaluate(text);
-  } catch (error) {
-    if (error instanceof DivisionByZero) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`Cannot read the expression '${excerpt(text)}': ${reason}.`, { cause: error });
-  }
-}
-
-/** A new parser for each expression, because the library stores state in it. */
-function createParser(): Parser {
+  // A new parser for each expression, because the library stores state in it.
   const parser: Parser & { binaryOps?: Record<string, unknown> } = new Parser({
     allowMemberAccess: false,
     operators: DISABLED,
@@ -264,7 +245,13 @@ function createParser(): Parser {
     '/': (a: number, b: number) => a / nonZero(b),
     '%': (a: number, b: number) => a % nonZero(b),
   });
-  return parser;
+  try {
+    return parser.evaluate(text);
+  } catch (error) {
+    if (error instanceof DivisionByZero) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`Cannot read the expression '${excerpt(text)}': ${reason}.`, { cause: error });
+  }
 }
 
 function nonZero(divisor: number): number {

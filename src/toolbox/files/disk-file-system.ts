@@ -24,7 +24,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { promisify } from 'node:util';
-import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { KeyQueue } from '../../core/kernel/key-queue.js';
 import { optionTable, required } from '../../core/kernel/options.js';
 import { FOLDER, folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
@@ -68,17 +68,6 @@ const writeBytes = promisify(write);
 const syncFile = promisify(fsync);
 const closeFile = promisify(close);
 
-function notOpened(root: string, cause: unknown): InvalidOption {
-  const code = codeOf(cause);
-  const why = code === 'ENOTDIR' ? 'which is not a folder' : `which cannot be opened (${code ?? 'unknown'})`;
-  return {
-    where: 'DiskFileSystem',
-    option: 'root',
-    problem: `root names ${root}, ${code === 'ENOENT' ? 'which is not there' : why}`,
-    fix: 'root: the absolute path of a folder that is there',
-  };
-}
-
 /**
  * A folder on disk. On Linux, each step of a path is resolved in an open folder handle, and never through a link. Even
  * if another process swaps folders and links meanwhile, nothing outside is reached. On other systems, each step is
@@ -107,7 +96,14 @@ export class DiskFileSystem extends FileSystem {
       this.#root = realpathSync.native(options.root);
       new HeldFolder(this.#root, this.#access).close();
     } catch (cause) {
-      throw Object.assign(new InvalidOptionsError([notOpened(options.root, cause)]), { cause });
+      const code = codeOf(cause);
+      let why = `which cannot be opened (${code ?? 'unknown'})`;
+      if (code === 'ENOTDIR') why = 'which is not a folder';
+      if (code === 'ENOENT') why = 'which is not there';
+      const problem = `root names ${options.root}, ${why}`;
+      const fix = 'root: the absolute path of a folder that is there';
+      const fault = { where: 'DiskFileSystem', option: 'root', problem, fix };
+      throw Object.assign(new InvalidOptionsError([fault]), { cause });
     }
   }
 
@@ -155,7 +151,17 @@ export class DiskFileSystem extends FileSystem {
       if (info.kind !== 'file') throw wrongKind(known, info.kind, 'file');
       const file = openSync(at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       try {
-        return readOpen(file, { path: known, from, most });
+        // The open file cannot be replaced between the check and the read.
+        const stats = fstatSync(file, { bigint: true });
+        const kind = kindOf(stats);
+        if (kind !== 'file') throw wrongKind(known, kind, 'file');
+        const size = Number(stats.size);
+        const wanted = Math.max(0, Math.min(most, size - from));
+        // A file of this size does not fit into memory.
+        if (wanted > MOST_BYTES)
+          throw new FileSystemError('failed', `'${known}' is too large to be read at once: ${size} bytes.`);
+        const bytes = fill(file, new Uint8Array(wanted), from);
+        return { bytes, size, stamp: stampOf(stats) };
       } finally {
         closeSync(file);
       }
@@ -216,12 +222,29 @@ export class DiskFileSystem extends FileSystem {
     });
   }
 
+  /** Removes the contents of a folder without following links. */
   override remove(
     path: string,
     { withContents = false }: { readonly withContents?: boolean } = {},
   ): Promise<void> {
     const known = this.#belowRoot(path);
-    const remove = (folder: HeldFolder): void => removeFromDisk(placeIn(folder, known), withContents);
+    const name = posix.basename(known);
+    const remove = (folder: HeldFolder): void => {
+      const at = folder.at(name);
+      const there = statsAt(at);
+      if (there === undefined) throw missing(known);
+      if (there.kind !== 'folder') unlinkSync(at);
+      else {
+        if (withContents) removeContents(folder, name);
+        try {
+          rmdirSync(at);
+        } catch (error) {
+          if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error) ?? '')) throw error;
+          throw new FileSystemError('not-empty', `'${known}' is a folder with something in it.`);
+        }
+      }
+      folder.sync();
+    };
     return this.#changes.run(known, async () => this.#inFolder(posix.dirname(known), remove, known));
   }
 
@@ -283,7 +306,12 @@ function step(folder: HeldFolder, name: string, missingFolders: 'made' | 'report
   } catch (error) {
     if (missingFolders === 'reported' || codeOf(error) !== 'ENOENT') throw error;
   }
-  makeFolder(folder.at(name));
+  try {
+    mkdirSync(folder.at(name));
+  } catch (error) {
+    // Another process may have just created it.
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
   return folder.enter(name);
 }
 
@@ -318,15 +346,6 @@ class VisitedFolder implements WalkedFolder {
     } finally {
       if (file !== undefined) closeSync(file);
     }
-  }
-}
-
-/** Creates a folder, unless another process has just created it. */
-function makeFolder(path: string): void {
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 
@@ -402,7 +421,14 @@ async function writeToDisk(
       const { bytesWritten } = await writeBytes(file, bytes, done, bytes.length - done, null);
       done += bytesWritten;
     }
-    if (before !== undefined) restoreOwnerAndMode(file, before);
+    if (before !== undefined) {
+      try {
+        fchownSync(file, ...before.owner);
+      } catch {
+        // Only an administrator may give files away. Otherwise, the file belongs to the writer.
+      }
+      fchmodSync(file, before.mode);
+    }
     if (condition.mode !== undefined) fchmodSync(file, condition.mode);
     await syncFile(file);
     isOpen = false;
@@ -434,15 +460,6 @@ function refuseUnlessFits({ path }: HeldPlace, there: Stats | undefined, { repla
   } else if (there?.stamp !== replaces.stamp) throw changed(path);
 }
 
-function restoreOwnerAndMode(file: number, { mode, owner }: Stats): void {
-  try {
-    fchownSync(file, ...owner);
-  } catch {
-    // Only an administrator may give files away. Otherwise, the file belongs to the writer.
-  }
-  fchmodSync(file, mode);
-}
-
 /** Moves to a path where nothing exists. Where the system has hard links, a file moves without a race. */
 function moveOnDisk(from: HeldPlace, to: HeldPlace): void {
   const there = statsAt(from.at);
@@ -465,23 +482,6 @@ function linked(from: string, to: HeldPlace): boolean {
     if (codeOf(error) === 'EEXIST') throw alreadyThere(to.path);
     return false;
   }
-}
-
-/** Removes a file, a link, or a folder; removes the contents of a folder without following links. */
-function removeFromDisk({ folder, at, path }: HeldPlace, withContents: boolean): void {
-  const there = statsAt(at);
-  if (there === undefined) throw missing(path);
-  if (there.kind !== 'folder') unlinkSync(at);
-  else {
-    if (withContents) removeContents(folder, posix.basename(path));
-    try {
-      rmdirSync(at);
-    } catch (error) {
-      if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error) ?? '')) throw error;
-      throw new FileSystemError('not-empty', `'${path}' is a folder with something in it.`);
-    }
-  }
-  folder.sync();
 }
 
 function removeContents(folder: HeldFolder, name: string): void {
@@ -553,27 +553,6 @@ function kindOf(stats: Pick<BigIntStats, 'isFile' | 'isDirectory' | 'isSymbolicL
 
 /** Large enough for most files, so that a walk allocates memory once. */
 const SCRATCH_BYTES = 256 * 1024;
-
-/** A byte range of an open file, and its path for messages. */
-interface OpenRange {
-  readonly path: string;
-  readonly from: number;
-  readonly most: number;
-}
-
-/** Reads from an open file, so that it cannot be replaced between the check and the read. */
-function readOpen(file: number, { path, from, most }: OpenRange): FileBytes {
-  const stats = fstatSync(file, { bigint: true });
-  const kind = kindOf(stats);
-  if (kind !== 'file') throw wrongKind(path, kind, 'file');
-  const size = Number(stats.size);
-  const wanted = Math.max(0, Math.min(most, size - from));
-  // A file of this size does not fit into memory.
-  if (wanted > MOST_BYTES)
-    throw new FileSystemError('failed', `'${path}' is too large to be read at once: ${size} bytes.`);
-  const bytes = fill(file, new Uint8Array(wanted), from);
-  return { bytes, size, stamp: stampOf(stats) };
-}
 
 const MOST_BYTES = 512 * 1024 * 1024;
 

@@ -601,7 +601,7 @@ function editText(text: string, edits: readonly TextEdit[]): Edited {
   const replacements: Replacement[] = [];
   const problems: string[] = [];
   for (const [index, edit] of edits.entries()) {
-    const found = placesOf(text, inLineEndsOf(text, edit));
+    const found = placesOf(text, edit);
     if (found.ok) for (const one of found.places) replacements.push({ ...one, edit: index + 1 });
     else problems.push(`edit ${index + 1}: ${found.problem}`);
   }
@@ -614,57 +614,49 @@ function editText(text: string, edits: readonly TextEdit[]): Edited {
       );
   }
   if (problems.length > 0) return { ok: false, problems };
-  const edited = applied(text, replacements);
-  if (edited === text) return { ok: false, problems: ['the text would stay as it is'] };
-  return { ok: true, text: edited };
-}
-
-function applied(text: string, replacements: readonly Replacement[]): string {
   const parts: string[] = [];
   let end = 0;
   for (const replacement of replacements) {
     parts.push(text.slice(end, replacement.start), replacement.text);
     end = replacement.end;
   }
-  return parts.join('') + text.slice(end);
-}
-
-/** Models write `\n`; a text with only `\r\n` keeps its line endings. */
-function inLineEndsOf(text: string, edit: TextEdit): TextEdit {
-  const hasOther = /(?<!\r)\n/.test(text) || !text.includes('\r\n');
-  if (hasOther || edit.oldText.includes('\r\n')) return edit;
-  const ended = (part: string): string => part.replace(/\r?\n/g, '\r\n');
-  return { ...edit, oldText: ended(edit.oldText), newText: ended(edit.newText) };
+  const edited = parts.join('') + text.slice(end);
+  if (edited === text) return { ok: false, problems: ['the text would stay as it is'] };
+  return { ok: true, text: edited };
 }
 
 type Places =
   | { readonly ok: true; readonly places: readonly Omit<Replacement, 'edit'>[] }
   | { readonly ok: false; readonly problem: string };
 
-function placesOf(text: string, { oldText, newText, all = false }: TextEdit): Places {
+function placesOf(text: string, { all = false, ...edit }: TextEdit): Places {
+  // Models write `\n`; a text with only `\r\n` keeps its line endings.
+  const isPlain = /(?<!\r)\n/.test(text) || !text.includes('\r\n') || edit.oldText.includes('\r\n');
+  const ended = (part: string): string => (isPlain ? part : part.replace(/\r?\n/g, '\r\n'));
+  const oldText = ended(edit.oldText);
+  const newText = ended(edit.newText);
   if (oldText === '')
     return { ok: false, problem: 'oldText is empty; to write a whole file there is another tool' };
   const starts: number[] = [];
   // Overlapping occurrences count, too: they make the edit ambiguous.
   for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + (all ? oldText.length : 1)))
     starts.push(at);
-  if (starts.length === 0) return { ok: false, problem: whyNotFound(text, oldText) };
-  if (starts.length > 1 && !all) return { ok: false, problem: whyNotUnique(text, starts) };
+  if (starts.length === 0) {
+    // The most frequent mistake: the text differs only in white space.
+    const wanted = oldText.trim().split(/\s+/).map(escapePattern).join('\\s+');
+    const near = wanted.length > 0 && wanted.length < 20_000 ? new RegExp(wanted).exec(text) : null;
+    if (near === null) return { ok: false, problem: 'oldText is not there; it has to be repeated exactly' };
+    const line = lineAt(text, near.index);
+    const problem = `oldText is not there, but in line ${line} is a text that differs in nothing but white space`;
+    return { ok: false, problem };
+  }
+  if (starts.length > 1 && !all) {
+    const named = starts.slice(0, MOST_NAMED_LINES).map((start) => lineAt(text, start));
+    const lines = `${named.join(', ')}${starts.length > named.length ? ', …' : ''}`;
+    const problem = `oldText is there ${starts.length} times (lines ${lines}); take in more of what is around it, or set all: true`;
+    return { ok: false, problem };
+  }
   return { ok: true, places: starts.map((start) => ({ start, end: start + oldText.length, text: newText })) };
-}
-
-function whyNotUnique(text: string, starts: readonly number[]): string {
-  const named = starts.slice(0, MOST_NAMED_LINES).map((start) => lineAt(text, start));
-  const rest = starts.length > named.length ? ', …' : '';
-  return `oldText is there ${starts.length} times (lines ${named.join(', ')}${rest}); take in more of what is around it, or set all: true`;
-}
-
-/** If the text differs only in white space, which is the most frequent mistake, names the line. */
-function whyNotFound(text: string, oldText: string): string {
-  const wanted = oldText.trim().split(/\s+/).map(escapePattern).join('\\s+');
-  const near = wanted.length > 0 && wanted.length < 20_000 ? new RegExp(wanted).exec(text) : null;
-  if (near === null) return 'oldText is not there; it has to be repeated exactly';
-  return `oldText is not there, but in line ${lineAt(text, near.index)} is a text that differs in nothing but white space`;
 }
 
 function lineAt(text: string, index: number): number {

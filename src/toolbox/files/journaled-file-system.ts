@@ -380,16 +380,14 @@ class ChangeUndo {
     return async () => {
       for (const [file, bytes] of missing)
         await this.files.write(file.path, bytes, { replaces: 'absent', mode: file.mode });
-      for (const folder of folders) await this.#makeFolder(folder);
+      for (const folder of folders) {
+        if ((await this.files.info(folder)) !== undefined) continue;
+        // A file system creates folders only for files, so this writes a file and removes it.
+        const draft = posix.join(folder, '.undone.tmp');
+        await this.files.write(draft, encodeText(''), { replaces: 'absent' });
+        await this.files.remove(draft);
+      }
     };
-  }
-
-  /** A file system creates folders only for files, so this writes a file and removes it. */
-  async #makeFolder(folder: string): Promise<void> {
-    if ((await this.files.info(folder)) !== undefined) return;
-    const draft = posix.join(folder, '.undone.tmp');
-    await this.files.write(draft, encodeText(''), { replaces: 'absent' });
-    await this.files.remove(draft);
   }
 
   /** Folders that are no longer empty stay. */

@@ -37,11 +37,17 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
   if (info.kind === 'file' && info.size > limits.fileBytes) return readHuge(files, { ...wanted, path });
   const { bytes } = await files.read(path);
   const content = contentOf(bytes);
-  if (content.kind === 'image' && bytes.length > limits.imageBytes)
-    return toolResult(
-      `${path}: an image of ${bytes.length} bytes; more than ${limits.imageBytes} are not shown.`,
-    );
-  if (content.kind === 'image') return imageResult(path, bytes, content.mimeType);
+  if (content.kind === 'image') {
+    const { mimeType } = content;
+    const { length } = bytes;
+    if (length > limits.imageBytes)
+      return toolResult(
+        `${path}: an image of ${length} bytes; more than ${limits.imageBytes} are not shown.`,
+      );
+    const text = `${path}: ${mimeType}, ${length} bytes`;
+    const image = { type: 'image', data: viewOf(bytes).toString('base64'), mimeType } as const;
+    return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, image] });
+  }
   if (content.kind === 'binary')
     return toolResult(
       `${path}: ${bytes.length} bytes that cannot be shown as lines: ${content.why}. Read some of them with fromByte and bytes.`,
@@ -75,18 +81,6 @@ function numbered(
     shown.push(text);
   }
   return shown;
-}
-
-function imageResult(path: string, bytes: Uint8Array, mimeType: string): ToolResult {
-  const text = `${path}: ${mimeType}, ${bytes.length} bytes`;
-  const data = viewOf(bytes).toString('base64');
-  return new ToolResult({
-    forLLM: text,
-    content: [
-      { type: 'text', content: text },
-      { type: 'image', data, mimeType },
-    ],
-  });
 }
 
 const PIECE_BYTES = 1024 * 1024;
@@ -608,39 +602,34 @@ function stopped(find: LineFinder): LineFinder {
 }
 
 function findLines(fits: (line: string) => boolean): LineFinder {
-  return (bytes, search) => (hasZero(bytes) ? [] : linesWhere(viewOf(bytes), search, fits));
-}
-
-function linesWhere(
-  view: Buffer,
-  { context, most }: LineSearch,
-  fits: (line: string) => boolean,
-): readonly FoundLine[] {
-  const text = view.toString();
-  const found: FoundLine[] = [];
-  const before: string[] = [];
-  let [line, start, after, count] = [0, 0, 0, 0];
-  while (start < text.length) {
-    const next = text.indexOf('\n', start);
-    const end = next < 0 ? text.length : next;
-    const content = text.slice(start, end > start && text[end - 1] === '\r' ? end - 1 : end);
-    line += 1;
-    start = end + 1;
-    if (count < most && fits(content)) {
-      count += 1;
-      for (const [index, kept] of before.entries())
-        found.push({ line: line - before.length + index, text: kept, isContext: true });
-      before.length = 0;
-      found.push({ line, text: content, isContext: false });
-      after = context;
-    } else if (after > 0) {
-      after -= 1;
-      found.push({ line, text: content, isContext: true });
-    } else {
-      if (count >= most) break;
-      before.push(content);
-      if (before.length > context) before.shift();
+  return (bytes, { context, most }) => {
+    if (hasZero(bytes)) return [];
+    const text = viewOf(bytes).toString();
+    const found: FoundLine[] = [];
+    const before: string[] = [];
+    let [line, start, after, count] = [0, 0, 0, 0];
+    while (start < text.length) {
+      const next = text.indexOf('\n', start);
+      const end = next < 0 ? text.length : next;
+      const content = text.slice(start, end > start && text[end - 1] === '\r' ? end - 1 : end);
+      line += 1;
+      start = end + 1;
+      if (count < most && fits(content)) {
+        count += 1;
+        for (const [index, kept] of before.entries())
+          found.push({ line: line - before.length + index, text: kept, isContext: true });
+        before.length = 0;
+        found.push({ line, text: content, isContext: false });
+        after = context;
+      } else if (after > 0) {
+        after -= 1;
+        found.push({ line, text: content, isContext: true });
+      } else {
+        if (count >= most) break;
+        before.push(content);
+        if (before.length > context) before.shift();
+      }
     }
-  }
-  return found;
+    return found;
+  };
 }

@@ -216,17 +216,15 @@ export class Schedules {
     const said = [at, inMinutes, everyMinutes, cron].filter((value) => value !== undefined);
     if (said.length !== 1) return refused('give exactly one of at, inMinutes, everyMinutes and cron');
     if (cron !== undefined) return this.#readCron({ kind: 'cron', cron, timeZone }, now);
-    if (everyMinutes !== undefined) return this.#readInterval(everyMinutes, now);
+    if (everyMinutes !== undefined) {
+      const everyMs = Math.round(everyMinutes * MINUTE_MS);
+      if (everyMs >= Math.max(1, this.#minIntervalMs))
+        return timed({ kind: 'every', everyMs }, now + everyMs);
+      return this.#tooOften(`every ${everyMinutes} minutes is too often`);
+    }
     if (at === undefined) return once(now + (inMinutes ?? 0) * MINUTE_MS, now);
     const read = readTime(at, timeZone);
     return read.ok ? once(read.times[0] ?? 0, now) : refused(read.problem);
-  }
-
-  #readInterval(everyMinutes: number, now: number): ReadTiming {
-    const everyMs = Math.round(everyMinutes * MINUTE_MS);
-    if (everyMs < Math.max(1, this.#minIntervalMs))
-      return this.#tooOften(`every ${everyMinutes} minutes is too often`);
-    return timed({ kind: 'every', everyMs }, now + everyMs);
   }
 
   #readCron(timing: ScheduleTiming & { readonly kind: 'cron' }, now: number): ReadTiming {

@@ -2,8 +2,7 @@ import type { Client, Transport } from '@modelcontextprotocol/client';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
 import { type ConnectedMcpClient, checkConnectOptions, type McpConnectOptions } from './connect-options.js';
 import { UserQuestions } from './imported-tool.js';
-import { limitedFetch } from './limited-fetch.js';
-import { McpSignIn } from './sign-in.js';
+import { limitedFetch, McpSignIn } from './sign-in.js';
 
 /** Connects to a server; called again when the connection is lost. */
 export interface McpConnector {
