@@ -107,14 +107,25 @@ export class PendingBoard {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
       if (asked !== undefined && needsApprover(answer)) this.#parts.person.check(asked);
     }
-    if (goesOn === 'conversation') return this.#enter(waiting, answers);
     if (goesOn === 'here') return this.#resume(waiting, answers);
     const { registry, options, person } = this.#parts;
     const { store, stateSecret } = options;
+    const { owner } = waiting;
+    if (goesOn === 'conversation') {
+      const conversationId = conversationIdOf(runId);
+      if (!keepsConversations(store) || conversationId === undefined)
+        throw new Error('there is no conversation');
+      const by = withoutUndefined({ answeredBy: person.name, owner });
+      const content = { kind: 'answers', answers, ...by } as const;
+      // Edits are checked with the tools of the process that takes the turn.
+      const check = () => checkAnswers({ conversationId, content, store, config: {} });
+      await enterAnswers({ runId, conversationId, content, store }, check);
+      return;
+    }
     await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
       answeredBy: person.name,
       tools: registry,
-      ...withoutUndefined({ stateSecret, owner: waiting.owner }),
+      ...withoutUndefined({ stateSecret, owner }),
     });
   }
 
@@ -170,18 +181,6 @@ export class PendingBoard {
     const { signal } = left;
     const goesOn = once(this.#parts.runs.events, `begin ${runId}`, { signal }).catch(() => {});
     await Promise.race([run, goesOn]).finally(() => left.abort());
-  }
-
-  async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { store } = this.#parts.options;
-    const conversationId = conversationIdOf(runId);
-    if (!keepsConversations(store) || conversationId === undefined)
-      throw new Error('there is no conversation');
-    const by = withoutUndefined({ answeredBy: this.#parts.person.name, owner });
-    const content = { kind: 'answers', answers, ...by } as const;
-    // Edits are checked with the tools of the process that takes the turn.
-    const check = () => checkAnswers({ conversationId, content, store, config: {} });
-    await enterAnswers({ runId, conversationId, content, store }, check);
   }
 }
 

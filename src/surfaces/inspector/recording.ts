@@ -295,7 +295,17 @@ export function writeTest(
     "  const config = { provider, model: 'scripted', tools };",
     `  const messages = ${literal(messages, 1)} as const;`,
     `  ${waits.length > 0 ? 'let' : 'const'} run = await runToolLoop(config, messages${scope});`,
-    ...waits.map((wave) => resumption(wave, scope)),
+    // The answers of one wait, in the order of the pending calls.
+    ...waits.flatMap((wave) => [
+      '  {',
+      `    const said = ${literal(
+        wave.map(({ tool: _, ...answer }) => answer),
+        2,
+      )};`,
+      '    const answers = (run.pending ?? []).map(({ id }, index) => ({ id, ...said[index]! }));',
+      `    run = await resumeToolLoop(config, run.state, answers${scope});`,
+      '  }',
+    ]),
     '  const calls = run.toolCalls.map(({ name, status, result }) => ({ name, status, forLLM: result.forLLM }));',
     `  expect(calls).toEqual(${literal(
       outcome.calls.map(({ name, status, forLLM }) => ({ name, status, forLLM })),
@@ -309,18 +319,6 @@ export function writeTest(
   ].join('\n');
   const words = recording.title.toLowerCase().match(/[a-z0-9]+/g) ?? ['recorded'];
   return { name: `${words.slice(0, 6).join('-')}.test.ts`, text };
-}
-
-/** The answers of one wait, in the order of the pending calls. */
-function resumption(wave: readonly GivenReply[], scope: string): string {
-  const said = wave.map(({ tool: _, ...answer }) => answer);
-  return [
-    `  {`,
-    `    const said = ${literal(said, 2)};`,
-    '    const answers = (run.pending ?? []).map(({ id }, index) => ({ id, ...said[index]! }));',
-    `    run = await resumeToolLoop(config, run.state, answers${scope});`,
-    '  }',
-  ].join('\n');
 }
 
 /** JSON as a literal in source code, indented by a depth. */

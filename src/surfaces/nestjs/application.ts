@@ -590,7 +590,19 @@ class ApplicationTools {
     if (faults.length > 0) throw new ToolDeclarationError(faults);
     for (const warning of [...(isStrict ? [] : found.misfits), ...found.warnings])
       warnAuthor(warning, this.#logger);
-    this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
+    const bound = found.handlers.map((handler) => {
+      const { planned, host } = handler;
+      const target = providerTarget(handler, host);
+      const tool: ToolDefinition = toolOfMethod(planned, {
+        container: this.#container,
+        open: (context) => context.resolve(planned.class as InjectionToken<object>),
+        execute: (args, context) => this.#caller.perform(target, { tool, arguments: args, context }),
+      });
+      this.#targets.set(tool, target);
+      this.#declared.set(tool, methodPlace(planned));
+      return tool;
+    });
+    this.registry.register(...given, ...found.given, ...bound);
   }
 
   /** Registers later tools, and prepares the enhancers of all tools, so that no call waits for this. */
@@ -630,19 +642,6 @@ class ApplicationTools {
       fix: `another name, or registry.unregister("${now.name}") before`,
     };
     warnAuthor(fault, this.#logger);
-  }
-
-  #bind(found: FoundHandler): ToolDefinition {
-    const { planned, host } = found;
-    const target = providerTarget(found, host);
-    const tool: ToolDefinition = toolOfMethod(planned, {
-      container: this.#container,
-      open: (context) => context.resolve(planned.class as InjectionToken<object>),
-      execute: (args, context) => this.#caller.perform(target, { tool, arguments: args, context }),
-    });
-    this.#targets.set(tool, target);
-    this.#declared.set(tool, methodPlace(planned));
-    return tool;
   }
 
   #adopt(tool: ToolDefinition): ToolDefinition {

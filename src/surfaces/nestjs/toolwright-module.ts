@@ -274,14 +274,6 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions & { readonly mcp?
   },
 );
 
-/** Checks that exactly one source of the options is given. */
-function checkAsyncOptions<Options extends ToolwrightModuleAsyncOptions>(given: Options): Options {
-  checkOptions(given, ASYNC_OPTIONS);
-  const ways = [given.useFactory, given.useClass, given.useExisting].filter((way) => way !== undefined);
-  refuseOptions(ways.length === 1 ? [] : [ONE_WAY]);
-  return given;
-}
-
 const ONE_WAY: InvalidOption = {
   where: 'ToolwrightModule.forRootAsync',
   option: 'useFactory',
@@ -299,45 +291,6 @@ function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {
     fix: 'a class with createToolwrightOptions() { return { provider, model }; }',
   };
   throw new InvalidOptionsError([fault]);
-}
-
-/**
- * Checks the tools of a feature.
- *
- * @throws ToolDeclarationError if they are not a list.
- */
-function checkFeature<Tool>(tools: readonly Tool[]): readonly Tool[] {
-  if (Array.isArray(tools)) return tools;
-  const fault: AuthorFault = {
-    where: 'ToolwrightModule.forFeature',
-    problem: `it was given ${tools === undefined ? 'undefined' : `a ${typeof tools}`} instead of a list of tools`,
-    causes: ['files import each other in a circle, so that what was named is not there yet'],
-    fix: 'forFeature([OrderTools, calculateTool])',
-  };
-  throw new ToolDeclarationError([fault]);
-}
-
-/** Faults of the options for the routes of `ToolwrightModule.forChat`: otherwise each of their requests would fail. */
-function chatFaults(
-  options: ToolwrightModuleOptions,
-  { mayAnswer }: Pick<ToolwrightModuleOptions, 'mayAnswer'>,
-): readonly InvalidOption[] {
-  const { owner, store, provider, model, worker, scopeOf } = options;
-  // With `worker: false`, another process takes the turns.
-  const takesTurns = worker !== false;
-  const fix = "forRoot({ provider, model: 'gpt-5' })";
-  const needs = [
-    [owner === undefined, { ...NO_OWNER, option: 'owner' }],
-    [!keepsConversations(store), { ...NO_CONVERSATIONS, option: 'store' }],
-    [
-      takesTurns && provider === undefined,
-      { option: 'provider', problem: 'the turns of chats need a provider', fix },
-    ],
-    [takesTurns && model === undefined, { option: 'model', problem: 'the turns of chats need a model', fix }],
-    [mayAnswer !== undefined && scopeOf === undefined, ANSWERS_FOR_NOBODY],
-  ] as const;
-  const where = 'ToolwrightModule.forChat';
-  return needs.flatMap(([isMissing, fault]) => (isMissing ? [{ ...fault, where }] : []));
 }
 
 /** Token of the options before they are checked. */
@@ -395,7 +348,10 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
 
   /** The module for an application's root, with options from other providers. */
   static forRootAsync(options: ToolwrightModuleAsyncOptions & McpOption): DynamicModule {
-    const { imports, useFactory, inject = [], useClass, useExisting, mcp } = checkAsyncOptions(options);
+    checkOptions(options, ASYNC_OPTIONS);
+    const { imports, useFactory, inject = [], useClass, useExisting, mcp } = options;
+    const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
+    refuseOptions(ways.length === 1 ? [] : [ONE_WAY]);
     if (useFactory !== undefined)
       return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }], mcp });
     const factory = (useExisting ?? useClass) as Type<ToolwrightOptionsFactory>;
@@ -415,9 +371,15 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
     tools: readonly (ClassType | RegisteredTool)[],
     { imports = [] }: Pick<DynamicModule, 'imports'> = {},
   ): DynamicModule {
-    const given = checkFeature(tools);
-    const classes = given.filter(isToolClass);
-    const others = given.filter((tool): tool is RegisteredTool => !isToolClass(tool));
+    if (!Array.isArray(tools)) {
+      const given = tools === undefined ? 'undefined' : `a ${typeof tools}`;
+      const problem = `it was given ${given} instead of a list of tools`;
+      const causes = ['files import each other in a circle, so that what was named is not there yet'];
+      const fix = 'forFeature([OrderTools, calculateTool])';
+      throw new ToolDeclarationError([{ where: 'ToolwrightModule.forFeature', problem, causes, fix }]);
+    }
+    const classes = tools.filter(isToolClass);
+    const others = tools.filter((tool): tool is RegisteredTool => !isToolClass(tool));
     return {
       module: ToolwrightFeatureModule,
       imports,
@@ -475,7 +437,21 @@ class ToolwrightChatModule {
     @Inject(CHAT_ROUTE) route: ChatRouteOptions,
   ) {
     if (options === undefined) throw new ToolDeclarationError([CHAT_WITHOUT_ROOT]);
-    refuseOptions(chatFaults(options, route));
+    const { owner, store, provider, model, worker, scopeOf } = options;
+    // With `worker: false`, another process takes the turns.
+    const takesTurns = worker !== false;
+    const fix = "forRoot({ provider, model: 'gpt-5' })";
+    const faults = [
+      owner === undefined && { ...NO_OWNER, option: 'owner' },
+      !keepsConversations(store) && { ...NO_CONVERSATIONS, option: 'store' },
+      takesTurns &&
+        provider === undefined && { option: 'provider', problem: 'the turns of chats need a provider', fix },
+      takesTurns &&
+        model === undefined && { option: 'model', problem: 'the turns of chats need a model', fix },
+      route.mayAnswer !== undefined && scopeOf === undefined && ANSWERS_FOR_NOBODY,
+    ].filter((fault) => fault !== false);
+    // Otherwise each request of the routes would fail.
+    refuseOptions(faults.map((fault) => ({ ...fault, where: 'ToolwrightModule.forChat' })));
   }
 }
 

@@ -39,7 +39,10 @@ export class MemoryFileSystem extends FileSystem {
 
   constructor(files: Readonly<Record<string, string | Uint8Array>> = {}) {
     super();
-    for (const [path, content] of Object.entries(files)) this.#keep(this.pathOf(path), bytesOf(content));
+    for (const [path, content] of Object.entries(files)) {
+      const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content.slice();
+      this.#keep(this.pathOf(path), bytes);
+    }
   }
 
   /** All files as text, by path, sorted. */
@@ -181,8 +184,4 @@ export class MemoryFileSystem extends FileSystem {
 
 function infoOf({ bytes, changedAt, stamp }: KeptFile): FileInfo {
   return { kind: 'file', size: bytes.length, changedAt, stamp };
-}
-
-function bytesOf(content: string | Uint8Array): Uint8Array {
-  return typeof content === 'string' ? new TextEncoder().encode(content) : content.slice();
 }

@@ -52,7 +52,9 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
     return toolResult(
       `${path}: ${bytes.length} bytes that cannot be shown as lines: ${content.why}. Read some of them with fromByte and bytes.`,
     );
-  const lines = linesOf(content.text);
+  const lines = content.text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
+  // The ending of the last line starts no further line.
+  if (lines.at(-1) === '') lines.pop();
   const shown = numbered(lines.slice(wanted.fromLine - 1), wanted);
   const version = `version ${fileVersion(bytes)}`;
   if (lines.length === 0) return toolResult(`${path}: empty, ${version}`);
@@ -217,13 +219,6 @@ export function encodeText(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Lines without their endings; the ending of the last line starts no further line. */
-function linesOf(text: string): readonly string[] {
-  const lines = text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
-  if (lines.at(-1) === '') lines.pop();
-  return lines;
-}
-
 /** A line cut to `most` characters, with the number of those left out. */
 function shownLine(line: string, most: number): string {
   if (line.length <= most) return line;
@@ -294,7 +289,14 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
     return count <= most && !isLate;
   });
   const isCut = count > most;
-  if (isCut) found = withoutLast(found);
+  const last = found.at(-1);
+  if (isCut && last !== undefined) {
+    // Without the one match too many, and its context lines.
+    const end = last.lines.findLastIndex(({ isContext }) => !isContext);
+    const before = last.lines.slice(0, end).findLastIndex(({ isContext }) => !isContext);
+    const lines = last.lines.slice(0, before + 1);
+    found = [...found.slice(0, -1), ...(lines.length === 0 ? [] : [{ ...last, lines }])];
+  }
   const shown = shownLines(found);
   const about = [`${searched} ${searched === 1 ? 'file' : 'files'} searched`];
   if (isCut) about.push(`there are more than ${most} lines: search for something narrower`);
@@ -325,16 +327,6 @@ function shownLines(files: readonly FileLines[]): readonly string[] {
     parts.push(part);
   }
   return parts;
-}
-
-/** Without the one match too many, and its context lines. */
-function withoutLast(found: readonly FileLines[]): readonly FileLines[] {
-  const last = found.at(-1);
-  if (last === undefined) return found;
-  const end = last.lines.findLastIndex(({ isContext }) => !isContext);
-  const before = last.lines.slice(0, end).findLastIndex(({ isContext }) => !isContext);
-  const lines = last.lines.slice(0, before + 1);
-  return lines.length === 0 ? found.slice(0, -1) : [...found.slice(0, -1), { ...last, lines }];
 }
 
 /** Visits files until it is stopped. */

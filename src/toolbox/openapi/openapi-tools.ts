@@ -373,6 +373,8 @@ interface RequestParts {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+const RESERVED = /%(?:3A|2F|3F|40|24|2C|3B)/g;
+
 /** Builds the request of a call. An argument cannot change other parts of the URL. */
 function buildRequest(parts: RequestParts): WebRequest {
   const { operation, plan, args, credentials } = parts;
@@ -392,8 +394,12 @@ function buildRequest(parts: RequestParts): WebRequest {
     else if (place === 'header')
       headers[name.toLowerCase()] = listText(value, parameter).replace(/[^\t -~\x80-\xff]+/g, ' ');
     else {
-      const texts = pairs(value, parameter).map((pair) => pairText(pair, parameter));
-      (place === 'query' ? query : cookies).push(...texts);
+      for (const [key, item] of pairs(value, parameter)) {
+        const encoded = encodeURIComponent(item);
+        // Reserved characters stay unencoded, except those that separate pairs.
+        const text = parameter.allowReserved ? encoded.replace(RESERVED, decodeURIComponent) : encoded;
+        (place === 'query' ? query : cookies).push(`${encodeURIComponent(key)}=${text}`);
+      }
     }
   }
   for (const credential of credentials) {
@@ -448,13 +454,6 @@ function pairs(value: unknown, parameter: OperationParameter): readonly Pair[] {
 }
 
 const SEPARATORS: Readonly<Record<string, string>> = { spaceDelimited: ' ', pipeDelimited: '|' };
-
-function pairText([name, value]: Pair, { allowReserved }: OperationParameter): string {
-  const encoded = encodeURIComponent(value);
-  // Reserved characters stay unencoded, except those that separate pairs.
-  const text = allowReserved ? encoded.replace(/%(?:3A|2F|3F|40|24|2C|3B)/g, decodeURIComponent) : encoded;
-  return `${encodeURIComponent(name)}=${text}`;
-}
 
 /** A value in the style `simple`: `a,b` or `key,value`; `key=value` with `explode`. */
 function listText(

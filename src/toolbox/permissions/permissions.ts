@@ -267,15 +267,23 @@ interface ReadyRule {
 
 /** Compiles a rule. Rules that deny or ask ignore case and Unicode forms in names. */
 function readyRule(rule: PermissionRule): ReadyRule {
+  const { path, command, host, action } = rule;
   const fitsTool = textMatcher(rule.tool ?? '*');
   const args = Object.entries(rule.arguments ?? {}).map(
     ([name, wanted]) => [name, valueMatcher(wanted)] as const,
   );
-  const isAboutAccess = [rule.action, rule.path, rule.command, rule.host].some((part) => part !== undefined);
+  // A path, command or host is more specific than an action, an action than a tool; longer text decides ties.
+  const letters = (value: unknown): number => String(value ?? '').replace(/[*?]/g, '').length;
+  const about = [path, command, host].filter((part) => part !== undefined);
+  const kind =
+    (about.length > 0 ? 4_000_000 : 0) + (action === undefined ? 0 : 5) + (rule.tool === undefined ? 0 : 3);
+  const values = Object.values(rule.arguments ?? {});
+  const named = values.reduce((sum: number, value) => sum + 1 + letters(value), 0);
+  const isAboutAccess = about.length > 0 || action !== undefined;
   const fitAccess = accessMatcher(rule);
   return {
     rule,
-    weight: weightOf(rule),
+    weight: kind + Math.min(letters(about.join('')), 900) * 1_000 + named * 10,
     fits: ({ tool, arguments: given, access }) => {
       if (!fitsTool(tool)) return 'no';
       if (!args.every(([name, fits]) => Object.hasOwn(given, name) && fits(given[name]))) return 'no';
@@ -283,16 +291,6 @@ function readyRule(rule: PermissionRule): ReadyRule {
       return access === undefined ? 'no' : fitAccess(access);
     },
   };
-}
-
-/** A path, command or host is more specific than an action, an action than a tool; longer text decides ties. */
-function weightOf({ tool, action, path, command, host, arguments: args = {} }: PermissionRule): number {
-  const letters = (value: unknown): number => String(value ?? '').replace(/[*?]/g, '').length;
-  const about = [path, command, host].filter((part) => part !== undefined);
-  const named = Object.values(args).reduce((sum: number, value) => sum + 1 + letters(value), 0);
-  const kind =
-    (about.length > 0 ? 4_000_000 : 0) + (action === undefined ? 0 : 5) + (tool === undefined ? 0 : 3);
-  return kind + Math.min(letters(about.join('')), 900) * 1_000 + named * 10;
 }
 
 function valueMatcher(wanted: unknown): (value: unknown) => boolean {

@@ -403,7 +403,7 @@ class SandboxShell extends LocalShell {
       };
     return {
       argv: [...closing, this.#bubblewrap, ...bubblewrapArguments(plan), ...argv],
-      environment: { TMPDIR: '/tmp', ...(proxySocket && proxyEnvironment()) },
+      environment: { TMPDIR: '/tmp', ...(proxySocket && PROXY_ENVIRONMENT) },
     };
   }
 
@@ -530,11 +530,14 @@ function bubblewrapArguments({ root, home, readable, closed, proxySocket }: Sand
 const BRIDGE = `socat TCP-LISTEN:${PROXY_PORT},bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:${INNER_SOCKET} & for i in {1..200}; do (exec 3<>/dev/tcp/127.0.0.1/${PROXY_PORT}) 2> /dev/null && break; sleep 0.02; done; exec "$@"`;
 
 /** Environment variables that direct programs to the proxy. */
-function proxyEnvironment(): Readonly<Record<string, string>> {
-  const url = `http://127.0.0.1:${PROXY_PORT}`;
-  const names = 'HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy'.split(' ');
-  return { ...Object.fromEntries(names.map((name) => [name, url])), NODE_USE_ENV_PROXY: '1' };
-}
+const PROXY_ENVIRONMENT: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    'HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy'
+      .split(' ')
+      .map((name) => [name, `http://127.0.0.1:${PROXY_PORT}`]),
+  ),
+  NODE_USE_ENV_PROXY: '1',
+};
 
 /**
  * Mounts from the outermost path to the innermost; paths in an unreadable folder need no mount. The parent folders

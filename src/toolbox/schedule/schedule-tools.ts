@@ -162,7 +162,10 @@ export class Schedules {
     const now = await this.#store.clock();
     const owned = given.owner === undefined ? {} : { owner: plainJson(given.owner) };
     const of = { conversationId, ...owned };
-    const about = { id: idOf(key, of), ...of, text, createdAt: now };
+    // Unique, and short enough for a model.
+    const place = JSON.stringify([key, of.conversationId, subjectOf(of)]);
+    const id = `sch_${hash('sha256', place, 'base64url').slice(0, 16)}`;
+    const about = { id, ...of, text, createdAt: now };
     const entered = onlyOnce ? enteredTime(about.id, conversation) : undefined;
     if (entered !== undefined && (given.at ?? given.inMinutes) !== undefined)
       return { ok: true, schedule: { ...about, timing: { kind: 'once' }, dueAt: entered }, now };
@@ -265,12 +268,6 @@ function once(due: number, now: number): ReadTiming {
 
 function refused(problem: string): { readonly ok: false; readonly problem: string } {
   return { ok: false, problem };
-}
-
-/** Unique, and short enough for a model. */
-function idOf(key: string, of: ScheduleOwner): string {
-  const about = JSON.stringify([key, of.conversationId, subjectOf(of)]);
-  return `sch_${hash('sha256', about, 'base64url').slice(0, 16)}`;
 }
 
 const YEAR_MINUTES = 366 * 24 * 60;

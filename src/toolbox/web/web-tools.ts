@@ -253,13 +253,11 @@ function readPage(response: WebResponse): PageContent {
     const rest = html.length > MOST_HTML ? '\n\n[The rest of the page was too long to be converted.]' : '';
     return { kind: 'text', text: text + rest };
   }
-  if (isText(type, response.body)) return { kind: 'text', text: decoded(response.body, charsetOf(header)) };
+  const isText =
+    /^text\/|[/+](?:json|xml|javascript|yaml|x-ndjson)$/.test(type) ||
+    (type === '' && !response.body.subarray(0, 1_000).includes(0));
+  if (isText) return { kind: 'text', text: decoded(response.body, charsetOf(header)) };
   return { kind: 'bytes', type: type || 'unknown type' };
-}
-
-function isText(type: string, body: Uint8Array): boolean {
-  if (/^text\/|[/+](?:json|xml|javascript|yaml|x-ndjson)$/.test(type)) return true;
-  return type === '' && !body.subarray(0, 1_000).includes(0);
 }
 
 function charsetOf(contentType: string): string | undefined {

@@ -1,6 +1,11 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
 import { TASKS_EXTENSION } from '../tasks-extension.js';
-import { type ConnectedMcpClient, checkConnectOptions, type McpConnectOptions } from './connect-options.js';
+import {
+  type ConnectedMcpClient,
+  checkConnectOptions,
+  type McpConnectOptions,
+  type McpStdioOptions,
+} from './connect-options.js';
 import { UserQuestions } from './imported-tool.js';
 import { limitedFetch, McpSignIn } from './sign-in.js';
 
@@ -77,14 +82,10 @@ function namingServer(error: unknown, options: McpConnectOptions): unknown {
   };
   if (code !== 'REQUEST_TIMEOUT') return error;
   const seconds = Number(data?.timeout) / 1000;
-  return new Error(`${placeOf(options)} did not answer within ${seconds} seconds.`, { cause: error });
-}
-
-/** Without arguments and queries, which may contain secrets. */
-function placeOf(options: McpConnectOptions): string {
-  if (!('url' in options)) return options.command;
-  const { origin, pathname } = new URL(options.url);
-  return origin + pathname;
+  // Without arguments and queries, which may contain secrets.
+  const url = 'url' in options ? new URL(options.url) : undefined;
+  const server = url ? url.origin + url.pathname : (options as McpStdioOptions).command;
+  return new Error(`${server} did not answer within ${seconds} seconds.`, { cause: error });
 }
 
 async function transportFor(options: McpConnectOptions, signIn: McpSignIn | undefined): Promise<Transport> {

@@ -304,8 +304,9 @@ function sendCall(
       allowInputRequired: questions !== undefined,
     };
     const call = (answered: object) =>
-      connected.callTool({ ...params, ...answered }, sending).catch((error) => {
-        throw unreadableResult(error);
+      connected.callTool({ ...params, ...answered }, sending).catch((cause) => {
+        // The SDK's own error contains its complete check.
+        throw isRecord(cause) && cause.code === INVALID_RESULT ? new Error(UNREADABLE, { cause }) : cause;
       });
     return questions === undefined ? call({}) : questions.complete(context, call);
   };
@@ -440,14 +441,8 @@ const TYPE = /^[\w./-]{1,40}$/;
 
 /** The SDK's code for a response that is no result of its request. */
 const INVALID_RESULT = 'INVALID_RESULT';
-
-/** The error of a call whose response cannot be read; the SDK's own contains its complete check. */
-function unreadableResult(cause: unknown): unknown {
-  if (!isRecord(cause) || cause.code !== INVALID_RESULT) return cause;
-  const message =
-    'The tool ran, but the response of its server is not valid MCP and was lost. Find out what the call has done before you make it again.';
-  return new Error(message, { cause });
-}
+const UNREADABLE =
+  'The tool ran, but the response of its server is not valid MCP and was lost. Find out what the call has done before you make it again.';
 
 /** Where the id of a task is in a result that the SDK accepts. */
 const TASK_ID = 'toolwright/task';

@@ -151,7 +151,10 @@ export class McpSignIn {
     const { onmessage } = transport;
     transport.onmessage = (message, extra) => {
       const { access_token, refresh_token } = this.#record?.tokens ?? {};
-      onmessage?.(withoutTexts(message, [access_token, refresh_token]), extra);
+      const secrets = [access_token, refresh_token].filter((token) => token !== undefined);
+      const before = secrets.length === 0 ? '' : JSON.stringify(message);
+      const after = hide(before, secrets);
+      onmessage?.(after === before ? message : JSON.parse(after), extra);
     };
   }
 
@@ -581,14 +584,6 @@ async function fetchWithoutEcho(url: string | URL, init: RequestInit = {}): Prom
 }
 
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
-
-/** A JSON value in which these texts are hidden; the value itself if it contains none of them. */
-function withoutTexts<Value>(value: Value, texts: readonly (string | undefined)[]): Value {
-  const secrets = texts.filter((text) => text !== undefined);
-  const before = secrets.length === 0 ? '' : JSON.stringify(value);
-  const after = hide(before, secrets);
-  return after === before ? value : JSON.parse(after);
-}
 
 function hide(text: string, secrets: readonly string[]): string {
   return secrets

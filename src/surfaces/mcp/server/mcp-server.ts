@@ -409,7 +409,12 @@ class RegistryServer implements McpToolServer {
     this.#sessions = new HttpSessions(options, this.#deliveries, () =>
       this.#lastingServer(this.#openRequests()),
     );
-    this.#unfollow = registry.onChange(() => this.#onListChange());
+    this.#unfollow = registry.onChange(() => {
+      if (this.#isListChanging) return;
+      // Once per turn of the event loop, because registrations come in groups.
+      this.#isListChanging = true;
+      queueMicrotask(() => this.#publishLists());
+    });
   }
 
   readonly fetch = async (request: Request, info: McpRequestInfo = {}): Promise<Response> => {
@@ -618,13 +623,6 @@ class RegistryServer implements McpToolServer {
     const mcp = createSdkServer(this.#served, open, this.#tasks);
     mcp.server.onclose = this.#notifications.add(mcp);
     return mcp;
-  }
-
-  /** Notifies clients of changed lists once per turn of the event loop, because registrations come in groups. */
-  #onListChange(): void {
-    if (this.#isListChanging) return;
-    this.#isListChanging = true;
-    queueMicrotask(() => this.#publishLists());
   }
 
   #publishLists(): void {

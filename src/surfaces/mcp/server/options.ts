@@ -263,6 +263,11 @@ function servedFaults(registry: ToolRegistry): readonly AuthorFault[] {
   const prompts = registry.part('prompt').tools();
   const resources = registry.part('resource').tools();
   const completions = registry.part('completion').tools();
+  // Names of variables do not change what a URI template matches.
+  const shapeOf = (resource: ToolDefinition): string => {
+    const { uri } = servedAs(resource);
+    return isUri(uri) ? uri.replace(/\{([+#./]?)[^{}?&]+\}/g, '{$1}') : uri;
+  };
   const targets = new Map([
     ...prompts.map(({ name, parameters }) => [name, Object.keys(parameters.properties ?? {})] as const),
     ...resources.map((resource) => [servedAs(resource).uri, variablesOf(servedAs(resource).uri)] as const),
@@ -277,7 +282,7 @@ function servedFaults(registry: ToolRegistry): readonly AuthorFault[] {
       return placed(prompt, faults);
     }),
     ...resources.flatMap((resource) => placed(resource, resourceFaults(resource))),
-    ...sameFaults(resources, (resource) => shapeOf(servedAs(resource).uri), {
+    ...sameFaults(resources, shapeOf, {
       problem: 'its URI or URI template means the same as that of',
       fix: 'another URI, or one method for both',
     }),
@@ -336,11 +341,6 @@ function variablesOf(uri: string): readonly string[] {
   return isUri(uri) ? new UriTemplate(uri).variableNames : [];
 }
 
-/** A URI template without the names of variables, which do not change what it matches. */
-function shapeOf(uri: string): string {
-  return isUri(uri) ? uri.replace(/\{([+#./]?)[^{}?&]+\}/g, '{$1}') : uri;
-}
-
 function resourceFaults(resource: ToolDefinition): readonly UnplacedFault[] {
   const { uri } = servedAs(resource);
   if (!isUri(uri))
@@ -375,7 +375,11 @@ function completionFaults(
   const { of, argument } = servedCompletion(completion);
   const { properties = {}, required = [] } = completion.parameters;
   const faults: UnplacedFault[] = [];
-  if (!takesString(properties.value))
+  const value: unknown = properties.value;
+  const takesString =
+    value === true ||
+    (isRecord(value) && (value.type === undefined || [value.type].flat().includes('string')));
+  if (!takesString)
     faults.push({
       problem: 'it has no parameter `value` that is a string: the text so far',
       fix: 'value: string',
@@ -395,9 +399,4 @@ function completionFaults(
     if (parameter !== 'value' && !known.includes(parameter))
       faults.push({ parameter, problem: `it is required, and '${of}' has no such argument`, fix: one });
   return faults;
-}
-
-function takesString(schema: unknown): boolean {
-  if (!isRecord(schema)) return schema === true;
-  return schema.type === undefined || [schema.type].flat().includes('string');
 }

@@ -352,7 +352,13 @@ async function readResource(
   if (lists.apps().has(uri)) {
     const visible = await prepare(request, () => visibleTools(request));
     const app = lists.apps(listedPart(request, visible)).get(uri);
-    if (app !== undefined) return prepare(request, () => readApp(app));
+    if (app !== undefined)
+      return prepare(request, async () => {
+        const text = await htmlOf(app);
+        return {
+          contents: [withoutUndefined({ uri, mimeType: APP_MIME_TYPE, text, _meta: appMetadata(app) })],
+        };
+      });
   }
   const found = findResource(registry.part('resource'), uri);
   if (found === undefined) throw new ResourceNotFoundError(uri);
@@ -679,13 +685,6 @@ function listedApp(app: McpApp) {
     mimeType: APP_MIME_TYPE,
     _meta: appMetadata(app),
   });
-}
-
-/** A view as `resources/read` returns it. */
-async function readApp(app: McpApp) {
-  const { uri } = app;
-  const text = await htmlOf(app);
-  return { contents: [withoutUndefined({ uri, mimeType: APP_MIME_TYPE, text, _meta: appMetadata(app) })] };
 }
 
 function appMetadata({ csp, permissions, domain, prefersBorder }: McpApp) {
