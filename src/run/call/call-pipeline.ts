@@ -225,7 +225,7 @@ function pipelineFor(environment: CallEnvironment, { name, scopeError }: CallReq
 }
 
 function notFound({ request, environment }: ReceivedCall): CallOutcome {
-  return { status: 'rejected', result: notFoundResult(request.name, environment.names?.() ?? []) };
+  return { status: 'rejected', result: notFoundResult(request.name, environment) };
 }
 
 /** The pipeline of calls whose tool is not available. */
@@ -446,11 +446,11 @@ function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
 const MAX_SUGGESTED = 3;
 
 /** The answer to a call of an unknown tool. */
-function notFoundResult(given: unknown, known: readonly string[]): ToolResult {
+function notFoundResult(given: unknown, { names, kind }: CallEnvironment): ToolResult {
   const name = typeof given === 'string' ? given : String(JSON.stringify(given));
-  const near = namesByNearness(name, known).slice(0, MAX_SUGGESTED);
+  const near = namesByNearness(name, names?.() ?? []).slice(0, MAX_SUGGESTED);
   const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
-  return failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
+  return failedResult('ToolNotFound', `${kind ?? 'tool'} not found: ${name}${suggestion}`);
 }
 
 /** The outcome that an answer determines for a call; `undefined` if it must be executed. */

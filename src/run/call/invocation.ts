@@ -8,6 +8,7 @@ import type {
   ToolPolicy,
   Wait,
 } from '../../core/contract/call.js';
+import { type ServedAs } from '../../core/contract/declaration.js';
 import type { Hooks } from '../../core/contract/hooks.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Logger, TracePlace } from '../../core/contract/ports.js';
@@ -101,6 +102,8 @@ export interface CallEnvironment {
   readonly find: (name: string) => ToolEntry | undefined;
   /** The names of all tools, for messages about unknown tools. */
   readonly names?: () => readonly string[];
+  /** What has these names, if it is not a tool. */
+  readonly kind?: ServedAs['kind'];
   readonly logger?: Logger;
   /** Records calls. */
   readonly telemetry?: Telemetry;

@@ -205,6 +205,7 @@ export class ToolRegistry {
       ...(engine && { jobs: jobsOf({ engine, store }, 'ToolRegistry') }),
       find: (name) => this.#table.get(name),
       names: () => this.list(),
+      kind: table.kind,
     };
   }
 
@@ -607,6 +608,8 @@ export const SERVED_KINDS = [
 interface ToolTable {
   /** The writable table that all views of it share. */
   readonly root: WritableToolTable;
+  /** What it contains, if these are not tools. */
+  readonly kind?: ServedAs['kind'];
   get(name: string): ToolEntry | undefined;
   entries(): Iterable<readonly [string, ToolEntry]>;
   /** The registered objects of a kind that are not tools, for MCP clients. */
@@ -640,6 +643,7 @@ export class WritableToolTable implements ToolTable {
     const entries = this.#parts.get(kind) as Map<string, ToolEntry>;
     const part: ToolTable = {
       root: this,
+      kind,
       get: (name) => entries.get(name),
       entries: () => entries,
       part: () => part,
@@ -697,6 +701,7 @@ export class WritableToolTable implements ToolTable {
 function tableView(source: ToolTable, isVisible: (name: string) => boolean): ToolTable {
   return {
     root: source.root,
+    kind: source.kind,
     get: (name) => (isVisible(name) ? source.get(name) : undefined),
     entries: () => [...source.entries()].filter(([name]) => isVisible(name)),
     part: (kind) => tableView(source.part(kind), isVisible),

@@ -328,6 +328,8 @@ test('right declarations of prompts, resources and completions start and work', 
 test('errors of prompts speak of prompts', async () => {
   const { client, close } = await connect();
   await expect(client.getPrompt({ name: 'zzz' })).rejects.toThrow('prompt not found: zzz');
+  const own = new ToolRegistry().part('prompt').view({ deny: ['plan'] });
+  expect((await own.execute('zzz', {})).forLLM).toBe('prompt not found: zzz');
   await expect(client.getPrompt({ name: 'plan' })).rejects.toThrow("Validation failed for prompt 'plan'");
   await close();
 });

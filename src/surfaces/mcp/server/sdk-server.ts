@@ -494,8 +494,7 @@ async function serveCall(request: McpRequest, wanted: Wanted, signal: AbortSigna
     // The server may record what its registry does not.
     const options = withoutUndefined({ telemetry: served.telemetry });
     const { result } = await tools.invoke({ id: '', name, arguments: args, mcp }, {}, options);
-    const text = result.forLLM.replace(/^tool/, part ?? 'tool');
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, text);
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   }
   const tasks = wanted.tasks?.accepts(tool, caller) ? wanted.tasks : undefined;
   const work = served.options.onAsyncResult === undefined ? tasks?.follow(caller) : undefined;
