@@ -119,14 +119,11 @@ const ASKING = ['delegate', 'spawn_agent'];
  */
 export function agentTools(agents: Agents, options: OfferOptions = {}): ToolDefinition[] {
   checkArguments({ of: 'agentTools', given: { agents }, rules: { agents: AGENTS } });
-  const offered = toolsOfInstances(new AgentTools(agents)).flatMap((tool) => {
-    if (!ASKING.includes(tool.name)) return [tool];
-    const names = offeredNames(agents, tool, options);
-    if (names.length === 0) return [];
-    const named = withNames(tool, names, agents);
-    noteAgents(named, ({ agent }: JsonObject) => agents.toolOf(String(agent)));
-    return [named];
-  });
+  checkOptions(options, OPTIONS);
+  const toolOf = (name: string) => agents.toolOf(name);
+  const offered = toolsOfInstances(new AgentTools(agents)).flatMap((tool) =>
+    ASKING.includes(tool.name) ? withAgents(tool, agents, { ...options, toolOf }) : [tool],
+  );
   return offered.some(({ name }) => ASKING.includes(name)) ? offered : [];
 }
 
@@ -150,10 +147,17 @@ const OPTIONS = optionTable<OfferOptions>('agentTools', {
   permissions: PERMISSIONS,
 });
 
-/** The agents that a tool may name. */
-function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOptions): readonly string[] {
-  checkOptions(options, OPTIONS);
-  const { names = agents.names, permissions } = options;
+interface AskingOptions extends OfferOptions {
+  /** The tool of an agent, which runs it. */
+  readonly toolOf: (name: string) => ToolDefinition | undefined;
+}
+
+/** A copy of a tool that lists the offered agents and refuses others; nothing if no agent is offered. */
+function withAgents(
+  tool: ToolDefinition,
+  agents: Agents,
+  { names = agents.names, permissions, toolOf }: AskingOptions,
+): readonly ToolDefinition[] {
   const strangers = names.filter((name) => agents.find(name) === undefined);
   if (strangers.length > 0)
     throw new InvalidOptionsError(
@@ -164,22 +168,21 @@ function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOption
         fix: `names: of ${agents.names.join(', ')}`,
       })),
     );
-  return names.filter((agent) => permissions?.denies({ tool, arguments: { agent } }) !== true);
-}
-
-/** A copy of a tool that lists the allowed agents and refuses others. */
-function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
-  const known = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
+  const offered = names.filter((agent) => permissions?.denies({ tool, arguments: { agent } }) !== true);
+  if (offered.length === 0) return [];
+  const known = offered.map((name) => `- ${name}: ${agents.find(name)?.description}`);
   const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
-  const named = {
+  const listed = {
     ...tool,
     description: `${tool.description} Agents:\n${known.join('\n')}`,
     parameters: {
       ...tool.parameters,
-      properties: { ...properties, agent: { ...properties.agent, enum: [...names] } },
+      properties: { ...properties, agent: { ...properties.agent, enum: offered } },
     },
   };
-  return freezeTool(named, named);
+  const named = freezeTool(listed, listed);
+  noteAgents(named, ({ agent }: JsonObject) => toolOf(String(agent)));
+  return [named];
 }
 
 /** Options of {@link HandOffs}. */
@@ -303,13 +306,11 @@ export class HandOffs {
     const { policy } = agents.find(name) as NamedAgent;
     const tools = new ToolRegistry(policy && { policy }).merge(agents.toolsOf(name));
     const others = agents.names.filter((other) => other !== name);
-    for (const tool of toolsOfInstances(new HandOffTools(this))) {
-      const names = offeredNames(agents, tool, { names: others, ...(permissions && { permissions }) });
-      if (names.length === 0) continue;
-      const named = withNames(tool, names, agents);
-      noteAgents(named, ({ agent }: JsonObject) => this.#takers.get(String(agent)));
-      tools.register(named);
-    }
+    const toolOf = (agent: string) => this.#takers.get(agent);
+    for (const tool of toolsOfInstances(new HandOffTools(this)))
+      tools.register(
+        ...withAgents(tool, agents, { names: others, toolOf, ...(permissions && { permissions }) }),
+      );
     this.#tools.set(name, tools);
     return tools;
   }
