@@ -28,21 +28,28 @@ try {
   // The compiler has said what is wrong.
   process.exit(1);
 }
-// Modules that the same doors need share a chunk, so that what the root is made of would lie in two dozen of them,
-// and a file costs more than its bytes. Whoever imports one of these imports the root too: they load all of it.
+// Modules that the same doors need share a chunk, so that the root would lie in two dozen of them, and a file costs
+// more than its bytes. So each door and command that needs most of the root imports all of it, and those that need
+// little import all that they share with it.
 const sources = {
   name: 'sources',
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
-    const others =
-      /[\\/](?:agent|satellite|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
+    const doors =
+      /[\\/](?:agent|satellite|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|stores|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
-      /[\\/](?:agent-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|connect-server|sign-in|agent-options)\.js$/;
-    const besideRoot = new RegExp(`${others.source}|${commands.source}`);
+      /[\\/](?:agent-command|dev-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|connect-server|sign-in|agent-options|postgres[\\/]database)\.js$/;
+    const besideRoot = new RegExp(`${doors.source}|${commands.source}`);
+    const small =
+      /[\\/](?:dist[\\/]src[\\/]index|plugin[\\/]index|jest[\\/]index|run-command-line|generate-command|init-command)\.js$/;
+    const shared = ['core/errors/author-fault', 'core/kernel/missing-package', 'tools/schema/keywords']
+      .map((name) => `import ${JSON.stringify(join(root, `dist/src/${name}.js`))}; `)
+      .join('');
     onLoad({ filter: /\.js$/ }, async ({ path }) => {
       const text = withPureConstants(await readFile(path, 'utf8'));
       // On the first line: the lines of the source map stay what they are.
-      return { contents: besideRoot.test(path) ? `import ${door}; ${text}` : text };
+      const more = besideRoot.test(path) ? `import ${door}; ` : '';
+      return { contents: `${more}${small.test(path) ? shared : ''}${text}` };
     });
   },
 };
@@ -111,6 +118,8 @@ const { metafile } = await build({
   lineLimit: 200,
   metafile: true,
   logLevel: 'warning',
+  // The imports of `sources` that load nothing decide which modules share a chunk.
+  logOverride: { 'ignored-bare-import': 'silent' },
 });
 
 removeUnreachableTypes(doors.map((path) => join(root, path.replace(/\.js$/, '.d.ts'))));
