@@ -33,9 +33,13 @@ export const command: Command = async (args, environment) => {
   const over = new AbortController();
   onEnd(environment, () => over.abort());
   // A wrong option is not repaired by a change of a file.
-  const onMistake = () => over.abort();
-  const inspector = new InspectorProcess([...args, '--port', port], { environment, onMistake });
-  const compiler = await compilerOf(environment);
+  const inspector = new InspectorProcess([...args, '--port', port], environment, () => over.abort());
+  let compiler: Compiler | undefined;
+  if (generatedFile(folder) !== undefined && existsSync(join(folder, 'tsconfig.json'))) {
+    const loaded = await loadCompiler(folder);
+    if (loaded.ok) compiler = loaded.compiler;
+    else environment.error(`toolwright: the schemas are not generated again: ${loaded.problem}\n`);
+  }
   // The inspector writes there.
   const written = [tests, recordings].map((one) => resolve(folder, one));
   try {
@@ -46,7 +50,18 @@ export const command: Command = async (args, environment) => {
         basename(one) === 'node_modules' ||
         ((OUTPUT.test(basename(one)) || written.includes(one)) && !isWithin(path, one)),
       onChange() {
-        const watched = updateSchemas(compiler, environment);
+        const out = generatedFile(folder);
+        let watched: Watched = { libraries: [] };
+        // A project without the file is left as it is.
+        if (compiler !== undefined && out !== undefined) {
+          // The ending of the imports as it is: `generate` may have been given another one.
+          const written = /^import .* from '\.[^']*?(\.[jt]s)?';$/m.exec(
+            readIfThere(join(folder, out)) ?? '',
+          );
+          const ending = written === null ? undefined : ((written[1] ?? '') as ImportEnding);
+          const options = { ...readTarget({ out }, folder), ending, check: false, strict: false };
+          watched = generateAgain(compiler, options, environment);
+        }
         inspector.restart();
         return watched;
       },
@@ -63,60 +78,34 @@ const SOURCE = /(\.[cm]?[jt]sx?|(^|[/\\])tsconfig[^/\\]*\.json)$/;
 /** Folders that hold no sources, unless the module is in them. */
 const OUTPUT = /^(\..*|dist)$/;
 
-async function compilerOf({ folder, error }: CommandEnvironment): Promise<Compiler | undefined> {
-  if (generatedFile(folder) === undefined || !existsSync(join(folder, 'tsconfig.json'))) return undefined;
-  const loaded = await loadCompiler(folder);
-  if (loaded.ok) return loaded.compiler;
-  error(`toolwright: the schemas are not generated again: ${loaded.problem}\n`);
-  return undefined;
-}
-
 /** The generated file, where `toolwright generate` writes it unless told otherwise. */
 function generatedFile(folder: string): string | undefined {
   return ['src/toolwright.gen.ts', 'toolwright.gen.ts'].find((path) => existsSync(join(folder, path)));
 }
 
-/** Generates again what is there already; a project without the file is left as it is. */
-function updateSchemas(compiler: Compiler | undefined, environment: CommandEnvironment): Watched {
-  const out = generatedFile(environment.folder);
-  if (compiler === undefined || out === undefined) return { libraries: [] };
-  const target = readTarget({ out }, environment.folder);
-  const options = { ...target, ending: endingIn(target.outFile), check: false, watch: true, strict: false };
-  return generateAgain(compiler, options, environment);
-}
-
-/** The ending of the imports as it is: `generate` may have been given another one. */
-function endingIn(file = ''): ImportEnding | undefined {
-  const found = /^import .* from '\.[^']*?(\.[jt]s)?';$/m.exec(readIfThere(file) ?? '');
-  return found === null ? undefined : ((found[1] ?? '') as ImportEnding);
-}
-
 /** A process that does not end within this time is killed. */
 const END_WITHIN_MS = 3_000;
-
-interface InspectorParent {
-  readonly environment: CommandEnvironment;
-  /** Called when the process refuses its options. */
-  onMistake(): void;
-}
 
 /** The process of `toolwright inspect`: at most one at a time. */
 class InspectorProcess {
   exitCode = 0;
   readonly #start: () => ChildProcess;
-  readonly #parent: InspectorParent;
+  readonly #environment: CommandEnvironment;
+  /** Called when the process refuses its options. */
+  readonly #onMistake: () => void;
   #child: ChildProcess | undefined;
   #restarting: Promise<void> | undefined;
   #isOutdated = false;
   #isOver = false;
 
-  constructor(args: readonly string[], parent: InspectorParent) {
-    this.#parent = parent;
+  constructor(args: readonly string[], environment: CommandEnvironment, onMistake: () => void) {
+    this.#environment = environment;
+    this.#onMistake = onMistake;
     const { TOOLWRIGHT_INSPECTOR_TOKEN: token = randomBytes(24).toString('base64url') } = process.env;
     const line = [packageFile('dist/src/dev/cli/main.js'), 'inspect', ...args];
     this.#start = () =>
       spawn(process.execPath, line, {
-        cwd: parent.environment.folder,
+        cwd: environment.folder,
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         env: { ...process.env, TOOLWRIGHT_INSPECTOR_TOKEN: token },
       });
@@ -140,21 +129,18 @@ class InspectorProcess {
     while (this.#isOutdated && !this.#isOver) {
       this.#isOutdated = false;
       await this.#stop();
-      if (!this.#isOver) this.#follow(this.#start());
+      if (this.#isOver) return;
+      const child = this.#start();
+      this.#child = child;
+      child.once('exit', (code) => {
+        if (this.#child !== child) return;
+        this.#child = undefined;
+        if (code === 2) {
+          this.exitCode = 2;
+          this.#onMistake();
+        } else if (!this.#isOver) this.#environment.error('toolwright: starts again when a source changes\n');
+      });
     }
-  }
-
-  #follow(child: ChildProcess): void {
-    this.#child = child;
-    child.once('exit', (code) => {
-      if (this.#child !== child) return;
-      this.#child = undefined;
-      if (code === 2) {
-        this.exitCode = 2;
-        this.#parent.onMistake();
-      } else if (!this.#isOver)
-        this.#parent.environment.error('toolwright: starts again when a source changes\n');
-    });
   }
 
   async #stop(): Promise<void> {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
-import type { JobStore, StoredJob } from '../../core/contract/job-store.js';
+import type { StoredJob } from '../../core/contract/job-store.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { counted } from '../../core/kernel/counted.js';
@@ -11,7 +11,7 @@ import { isRecord } from '../../core/kernel/json.js';
 import { oldNode } from '../../core/kernel/node-version.js';
 import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import { type Compiler, loadCompiler } from '../typegen/compiler/load-compiler.js';
+import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { generate } from '../typegen/generate.js';
 import {
   type Command,
@@ -25,45 +25,35 @@ import {
   STRING,
   UserFault,
 } from './command.js';
-import {
-  type GenerateTarget,
-  readIfThere,
-  readTarget,
-  shownPath,
-  TARGET_OPTIONS,
-} from './generate-command.js';
+import { readIfThere, readTarget, shownPath, TARGET_OPTIONS } from './generate-command.js';
 import { NO_TOOLS, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 import { packageFile } from './package-file.js';
 
 const OPTIONS = { ...TARGET_OPTIONS, store: STRING, module: STRING };
 
-type DoctorOptions = LineValues<typeof OPTIONS>;
-
 /** `toolwright doctor`: checks the requirements of the package, and prints a line for each check. */
 export const command: Command = async (args, environment) => {
   const values = parseOptions(args, OPTIONS);
+  const { folder } = environment;
+  const examine = async function* (): AsyncGenerator<Diagnosis> {
+    const old = oldNode();
+    yield old === undefined ? ok(`Node ${process.versions.node}`) : problem(`${old}: install it`);
+    yield* examineProject(values, folder);
+    yield* examinePeers(folder);
+    const tools = yield* examineModule(values.module, folder);
+    if (values.store !== undefined) yield* examineStore(values.store, tools, environment);
+  };
   let exitCode = 0;
-  for await (const finding of examine(values, environment))
-    exitCode = printFindings([finding], environment) || exitCode;
+  for await (const finding of examine()) exitCode = printFindings([finding], environment) || exitCode;
   return exitCode;
 };
 
-async function* examine(values: DoctorOptions, environment: CommandEnvironment): AsyncGenerator<Diagnosis> {
-  const { folder } = environment;
-  yield examineNode();
-  yield* examineProject(values, folder);
-  yield* examinePeers(folder);
-  const tools = yield* examineModule(values.module, folder);
-  if (values.store !== undefined) yield* examineStore(values.store, tools, environment);
-}
-
-function examineNode(): Diagnosis {
-  const old = oldNode();
-  return old === undefined ? ok(`Node ${process.versions.node}`) : problem(`${old}: install it`);
-}
-
-async function* examineProject(values: DoctorOptions, folder: string): AsyncGenerator<Diagnosis> {
+/** Checks the compiler, the decorator settings and the generated file; one of the last two is enough. */
+async function* examineProject(
+  values: LineValues<typeof OPTIONS>,
+  folder: string,
+): AsyncGenerator<Diagnosis> {
   if (values.project === undefined && !existsSync(join(folder, 'tsconfig.json')))
     return yield ok(`no tsconfig.json in ${folder}: TypeScript is not looked at`);
   const target = readTarget(values, folder);
@@ -72,44 +62,39 @@ async function* examineProject(values: DoctorOptions, folder: string): AsyncGene
   const { compiler } = loaded;
   yield ok(`TypeScript ${compiler.version}`);
   try {
-    yield* examineTypes(compiler, target, folder);
+    const view = compiler.open(target.project);
+    const [broken] = view.problems();
+    if (broken !== undefined) return yield problem(broken);
+    const config = shownPath(target.project, folder);
+    const generated = generate({ ...target, view, folder: dirname(target.project) });
+    const { outFile, text, tools, faults, missingImport } = generated;
+    if (tools === 0 && faults.length === 0)
+      return yield ok(`${config} has no class with a @Tool method (--project names another one)`);
+    const { experimentalDecorators, emitDecoratorMetadata } = view.options;
+    yield experimentalDecorators
+      ? ok(`${config}: experimentalDecorators is on`)
+      : problem(
+          `${config}: experimentalDecorators is off, which @Tool needs: npx toolwright init turns it on`,
+        );
+    const file = shownPath(outFile, folder);
+    const before = readIfThere(outFile);
+    if (before === undefined)
+      yield emitDecoratorMetadata
+        ? ok(`${config}: emitDecoratorMetadata is on; there is no ${file}`)
+        : problem(
+            `${config}: emitDecoratorMetadata is off and there is no ${file}, so that types of parameters are unknown: npx toolwright generate, and import the file; or turn emitDecoratorMetadata on`,
+          );
+    else if (faults.length > 0)
+      yield problem(`${file} cannot be brought up to date: npx toolwright generate says why`);
+    else if (before === text) yield ok(`${file} is up to date`);
+    else yield problem(`${file} is out of date: npx toolwright generate`);
+    if (before !== undefined && missingImport !== undefined)
+      yield problem(
+        `no file imports ${file}, so that its schemas are not used: add ${missingImport} to the file that starts the application`,
+      );
   } finally {
     compiler.close();
   }
-}
-
-/** Checks the decorator settings and the generated file; one of them is enough. */
-function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Diagnosis> {
-  const view = compiler.open(target.project);
-  const [broken] = view.problems();
-  if (broken !== undefined) return yield problem(broken);
-  const config = shownPath(target.project, folder);
-  const generated = generate({ ...target, view, folder: dirname(target.project) });
-  const { outFile, text, tools, faults, missingImport } = generated;
-  if (tools === 0 && faults.length === 0)
-    return yield ok(`${config} has no class with a @Tool method (--project names another one)`);
-  const { experimentalDecorators, emitDecoratorMetadata } = view.options;
-  yield experimentalDecorators
-    ? ok(`${config}: experimentalDecorators is on`)
-    : problem(`${config}: experimentalDecorators is off, which @Tool needs: npx toolwright init turns it on`);
-  const file = shownPath(outFile, folder);
-  const before = readIfThere(outFile);
-  if (before === undefined)
-    yield emitDecoratorMetadata
-      ? ok(`${config}: emitDecoratorMetadata is on; there is no ${file}`)
-      : problem(
-          `${config}: emitDecoratorMetadata is off and there is no ${file}, so that types of parameters are unknown: npx toolwright generate, and import the file; or turn emitDecoratorMetadata on`,
-        );
-  else if (faults.length > 0)
-    yield problem(`${file} cannot be brought up to date: npx toolwright generate says why`);
-  else
-    yield before === text
-      ? ok(`${file} is up to date`)
-      : problem(`${file} is out of date: npx toolwright generate`);
-  if (before !== undefined && missingImport !== undefined)
-    yield problem(
-      `no file imports ${file}, so that its schemas are not used: add ${missingImport} to the file that starts the application`,
-    );
 }
 
 /** Checks installed peers; all peers are optional. */
@@ -118,41 +103,32 @@ function* examinePeers(folder: string): Generator<Diagnosis> {
     readonly peerDependencies: Readonly<Record<string, string>>;
   };
   const fitting: string[] = [];
+  const { resolve } = createRequire(join(folder, 'package.json'));
   for (const [name, range] of Object.entries(peerDependencies)) {
-    const version = installedVersion(name, folder);
-    if (version !== undefined && isInRange(version, range)) fitting.push(`${name} ${version}`);
-    else if (version !== undefined)
-      yield problem(`${name} ${version} is installed, and ${range} works: npm install '${name}@${range}'`);
+    // Without `resolve(name)`, because not every package exports its package.json.
+    const folders = resolve.paths(name) ?? [];
+    const manifest = folders.map((path) => join(path, name, 'package.json')).find(existsSync);
+    if (manifest === undefined) continue;
+    const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string };
+    if (isInRange(version, range)) fitting.push(`${name} ${version}`);
+    else yield problem(`${name} ${version} is installed, and ${range} works: npm install '${name}@${range}'`);
   }
   if (fitting.length > 0) yield ok(`peers: ${fitting.join(', ')}`);
 }
 
-/** Without `require.resolve`, because not every package exports its package.json. */
-function installedVersion(name: string, folder: string): string | undefined {
-  const folders = createRequire(join(folder, 'package.json')).resolve.paths(name) ?? [];
-  const manifest = folders.map((path) => join(path, name, 'package.json')).find(existsSync);
-  return manifest && (JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string }).version;
-}
-
 /** Supports the ranges that the package uses: `^`, `>=`, `<` and `||`. */
 function isInRange(version: string, range: string): boolean {
-  return range.split('||').some((part) =>
-    part
-      .trim()
-      .split(' ')
-      .every((bound) => isWithin(version, bound)),
-  );
-}
-
-function isWithin(version: string, bound: string): boolean {
   const installed = numbersOf(version);
-  const limit = numbersOf(bound);
-  const first = limit.findIndex((number, index) => number !== installed[index]);
-  const isLess = first >= 0 && (installed[first] ?? 0) < (limit[first] ?? 0);
-  if (bound.startsWith('<')) return isLess;
-  // In `^`, the first number that is not 0 must be equal.
-  const breaking = limit.findIndex((number) => number > 0);
-  return !isLess && (bound.startsWith('>=') || first < 0 || first > breaking);
+  const isWithin = (bound: string) => {
+    const limit = numbersOf(bound);
+    const first = limit.findIndex((number, index) => number !== installed[index]);
+    const isLess = first >= 0 && (installed[first] ?? 0) < (limit[first] ?? 0);
+    if (bound.startsWith('<')) return isLess;
+    // In `^`, the first number that is not 0 must be equal.
+    const breaking = limit.findIndex((number) => number > 0);
+    return !isLess && (bound.startsWith('>=') || first < 0 || first > breaking);
+  };
+  return range.split('||').some((part) => part.trim().split(' ').every(isWithin));
 }
 
 function numbersOf(version: string): readonly number[] {
@@ -160,7 +136,10 @@ function numbersOf(version: string): readonly number[] {
   return [major, minor, patch].map(Number);
 }
 
-/** Compares the tools of a module with the jobs that wait for them. */
+/** Longer than a refused connection takes. */
+const ENGINE_WITHIN_MS = 5_000;
+
+/** Opens the module whose tools are compared with the jobs that wait for them. */
 async function* examineModule(
   name: string | undefined,
   folder: string,
@@ -173,31 +152,25 @@ async function* examineModule(
     const registry = registryOf(config.tools ?? registryOfModule(exports) ?? []);
     if (registry.count() === 0) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
     yield ok(`${name}: ${counted(registry.count(), 'tool')}`);
-    yield* examineEngine(exports.engine ?? config.engine);
+    // The driver or the broker of an engine may be missing.
+    const engine = exports.engine ?? config.engine;
+    const { name: engineName = 'the engine', check } = Object(engine) as Partial<JobEngine>;
+    if (JOB_ENGINE.accepts(engine) && check !== undefined)
+      try {
+        await withinLimits(check.call(engine), { signal: undefined, timeoutMs: ENGINE_WITHIN_MS });
+        yield ok(`${engineName} answers`);
+      } catch (error) {
+        yield problem(
+          `${engineName} does not answer: ${errorMessage(error)}: start it, correct its connection, or install what is missing`,
+        );
+      } finally {
+        await (engine as JobEngine).close({ timeoutMs: ENGINE_WITHIN_MS });
+      }
     return { name, registry };
   } catch (error) {
     if (!(error instanceof UserFault || ToolwrightError.is(error))) throw error;
     yield problem(error.message);
     return undefined;
-  }
-}
-
-/** Longer than a refused connection takes. */
-const ENGINE_WITHIN_MS = 5_000;
-
-/** Checks whether the engine of a module works: its driver or its broker may be missing. */
-async function* examineEngine(engine: unknown): AsyncGenerator<Diagnosis> {
-  const { name = 'the engine', check } = Object(engine) as Partial<JobEngine>;
-  if (!JOB_ENGINE.accepts(engine) || check === undefined) return;
-  try {
-    await withinLimits(check.call(engine), { signal: undefined, timeoutMs: ENGINE_WITHIN_MS });
-    yield ok(`${name} answers`);
-  } catch (error) {
-    yield problem(
-      `${name} does not answer: ${errorMessage(error)}: start it, correct its connection, or install what is missing`,
-    );
-  } finally {
-    await (engine as JobEngine).close({ timeoutMs: ENGINE_WITHIN_MS });
   }
 }
 
@@ -214,7 +187,26 @@ async function* examineStore(
   try {
     await using store = await openStore(name, environment);
     yield ok('--store can be reached, and its tables are those of this version');
-    yield* examineJobs(store.jobs, tools);
+    const { jobs } = store;
+    const unfinished = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: MOST_JOBS });
+    if (unfinished.length === 0) return yield ok('no unfinished jobs');
+    yield ok(`unfinished: ${jobsText(unfinished)}`);
+    const { jobs: completed } = await jobs.listJobs({ status: 'completed', limit: MOST_JOBS });
+    const begun = unfinished.filter(({ status }) => status === 'running');
+    const active = new Set([...begun, ...completed].filter((job) => !isQuiet(job)).map(queueOf));
+    for (const [queue, all] of Map.groupBy(unfinished, queueOf)) {
+      const quiet = all.filter(isQuiet);
+      if (quiet.length > 0 && !active.has(queue))
+        yield problem(
+          `no worker takes jobs of ${queue}: ${jobsText(quiet)}: toolwright worker with a module that has these tools`,
+        );
+    }
+    if (tools === undefined) return;
+    const missing = unfinished.filter(({ job }) => tools.registry.get(job.tool) === undefined);
+    if (missing.length > 0)
+      yield problem(
+        `${tools.name} does not have the tools of ${jobsText(missing)}: add them, or start a worker with a module that has them`,
+      );
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;
     yield problem(error.message);
@@ -226,28 +218,6 @@ const MOST_JOBS = 1000;
 
 /** Workers check all unfinished jobs about once a minute. */
 const QUIET_MS = 150_000;
-
-async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Diagnosis> {
-  const unfinished = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: MOST_JOBS });
-  if (unfinished.length === 0) return yield ok('no unfinished jobs');
-  yield ok(`unfinished: ${jobsText(unfinished)}`);
-  const { jobs: completed } = await jobs.listJobs({ status: 'completed', limit: MOST_JOBS });
-  const begun = unfinished.filter(({ status }) => status === 'running');
-  const active = new Set([...begun, ...completed].filter((job) => !isQuiet(job)).map(queueOf));
-  for (const [queue, all] of Map.groupBy(unfinished, queueOf)) {
-    const quiet = all.filter(isQuiet);
-    if (quiet.length > 0 && !active.has(queue))
-      yield problem(
-        `no worker takes jobs of ${queue}: ${jobsText(quiet)}: toolwright worker with a module that has these tools`,
-      );
-  }
-  if (tools === undefined) return;
-  const missing = unfinished.filter(({ job }) => tools.registry.get(job.tool) === undefined);
-  if (missing.length > 0)
-    yield problem(
-      `${tools.name} does not have the tools of ${jobsText(missing)}: add them, or start a worker with a module that has them`,
-    );
-}
 
 /** Whether a worker should have processed the job by now; the delay of a job is taken into account. */
 function isQuiet({ status, addedAt, changedAt, options: { delay = 0 } }: StoredJob): boolean {
@@ -263,7 +233,10 @@ function jobsText(jobs: readonly StoredJob[]): string {
   const tools = [...new Set(jobs.map(({ job }) => job.tool))].sort();
   const oldest = Math.min(...jobs.map(({ addedAt }) => addedAt));
   const count = jobs.length < MOST_JOBS ? counted(jobs.length, 'job') : `${MOST_JOBS} jobs or more`;
-  return `${count} (${tools.join(', ')}), the oldest added ${timeText(Date.now() - oldest)} ago`;
+  const ms = Date.now() - oldest;
+  const [unit, length] = UNITS.find(([, one]) => ms >= one) ?? ['second', 1000];
+  const time = counted(Math.max(0, Math.floor(ms / length)), unit);
+  return `${count} (${tools.join(', ')}), the oldest added ${time} ago`;
 }
 
 const UNITS = [
@@ -271,8 +244,3 @@ const UNITS = [
   ['hour', 3_600_000],
   ['minute', 60_000],
 ] as const;
-
-function timeText(ms: number): string {
-  const [noun, length] = UNITS.find(([, one]) => ms >= one) ?? ['second', 1000];
-  return counted(Math.max(0, Math.floor(ms / length)), noun);
-}

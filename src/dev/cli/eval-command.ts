@@ -31,13 +31,7 @@ import {
   STRING,
   UserFault,
 } from './command.js';
-import {
-  type ModuleSettings,
-  type OpenModule,
-  requiredRegistry,
-  settingsOfModule,
-  withModule,
-} from './open-module.js';
+import { type ModuleSettings, requiredRegistry, settingsOfModule, withModule } from './open-module.js';
 
 /** An expected call; only the named arguments are compared, with a value or a matcher. */
 interface ExpectedCall {
@@ -98,10 +92,23 @@ function readCases(file: string, folder: string, names: readonly string[]): read
   for (const [index, text] of readFileSync(path, 'utf8').split('\n').entries()) {
     if (text.trim() === '') continue;
     try {
-      const { id: named, ...read } = readCase(text, names);
-      const id = named ?? ownId(read.messages, cases);
+      const written = parsedJson(text);
+      if (!isRecord(written)) throw new UserFault('a case is a JSON object on one line');
+      checkFields(written, CASE);
+      const { id: named, prompt, messages: given, expect } = written as unknown as WrittenCase;
+      if ((prompt === undefined) === (given === undefined))
+        throw new UserFault('a case has a prompt or messages, and not both');
+      const messages = given ?? [{ role: 'user' as const, content: prompt ?? '' }];
+      const [wrong] = historyFaults(messages, 'refuse');
+      if (wrong !== undefined) throw new UserFault(wrong.problem);
+      const calls = callsOf(expect, names);
+      // Without an id: the last question, with a number if another case has the same.
+      const asked = messages.findLast(({ role }) => role === 'user')?.content;
+      const question = typeof asked === 'string' ? asked : JSON.stringify(asked ?? 'case');
+      let id = named ?? question;
+      for (let number = 2; named === undefined && cases.has(id); number++) id = `${question} (${number})`;
       if (cases.has(id)) throw new UserFault(`there is another case '${id}'`);
-      cases.set(id, { ...read, id });
+      cases.set(id, { id, messages, calls });
     } catch (error) {
       if (!(error instanceof UserFault)) throw error;
       throw new UserFault(`${file}:${index + 1}: ${error.message}`, 1);
@@ -111,58 +118,37 @@ function readCases(file: string, folder: string, names: readonly string[]): read
   return [...cases.values()];
 }
 
-type ReadCase = Omit<EvalCase, 'id'> & { readonly id?: string };
-
 /** @throws UserFault with the first mistake. */
-function readCase(text: string, names: readonly string[]): ReadCase {
-  const written = parsedJson(text);
-  if (!isRecord(written)) throw new UserFault('a case is a JSON object on one line');
-  checkFields(written, CASE);
-  const { id, prompt, messages, expect } = written as unknown as WrittenCase;
-  if ((prompt === undefined) === (messages === undefined))
-    throw new UserFault('a case has a prompt or messages, and not both');
-  const asked = messages ?? [{ role: 'user' as const, content: prompt ?? '' }];
-  const [wrong] = historyFaults(asked, 'refuse');
-  if (wrong !== undefined) throw new UserFault(wrong.problem);
-  const calls = callsOf(expect);
-  for (const call of calls) checkCall(call, names);
-  return { messages: asked, calls, id };
-}
-
-function callsOf(expect: WrittenExpectation): readonly ExpectedCall[] {
+function callsOf(expect: WrittenExpectation, names: readonly string[]): readonly ExpectedCall[] {
   const { tool, tools = [], noTool, arguments: args } = expect;
   if ([tool, expect.tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)
     throw new UserFault('expect has one of tool, tools and noTool: true');
-  if (tool !== undefined) return [args === undefined ? { tool } : { tool, arguments: args }];
-  if (args !== undefined)
+  if (tool === undefined && args !== undefined)
     throw new UserFault('expect has arguments, but no tool; write them to each of tools');
-  if (!noTool && tools.length === 0) throw new UserFault('expect.tools is empty; write noTool: true');
+  if (expect.tools?.length === 0) throw new UserFault('expect.tools is empty; write noTool: true');
   const calls = tools.map((call) => (typeof call === 'string' ? { tool: call } : call));
   for (const call of calls) checkFields(call, EXPECTED_CALL);
-  return calls;
-}
-
-function checkCall({ tool, arguments: args }: ExpectedCall, names: readonly string[]): void {
-  if (!names.includes(tool)) {
-    const near = misspeltName(tool, names);
-    const meant = near === undefined ? '' : ` (did you mean '${near}'?)`;
-    throw new UserFault(`there is no tool '${tool}'${meant}`);
+  if (tool !== undefined) calls.push(args === undefined ? { tool } : { tool, arguments: args });
+  for (const call of calls) {
+    if (!names.includes(call.tool)) {
+      const near = misspeltName(call.tool, names);
+      const meant = near === undefined ? '' : ` (did you mean '${near}'?)`;
+      throw new UserFault(`there is no tool '${call.tool}'${meant}`);
+    }
+    checkMatchers(call.arguments, 'arguments');
   }
-  checkMatchers(args, 'arguments');
-}
-
-/** The id of a case without one: its last question, with a number if another case has the same. */
-function ownId(messages: readonly Message[], taken: ReadonlyMap<string, EvalCase>): string {
-  const last = messages.findLast(({ role }) => role === 'user');
-  const text = typeof last?.content === 'string' ? last.content : JSON.stringify(last?.content ?? 'case');
-  let id = text;
-  for (let number = 2; taken.has(id); number++) id = `${text} (${number})`;
-  return id;
+  return calls;
 }
 
 const ONLY_TRUE = { accepts: (value: unknown) => value === true, fix: 'true' };
 const PATTERN = {
-  accepts: (value: unknown) => typeof value === 'string' && compiles(value),
+  accepts(value: unknown) {
+    try {
+      return typeof value === 'string' && new RegExp(value) instanceof RegExp;
+    } catch {
+      return false;
+    }
+  },
   fix: '"^cus_", a regular expression',
 };
 const FLAGS = {
@@ -199,18 +185,19 @@ function checkMatchers(value: unknown, path: string): void {
   } else for (const [key, part] of Object.entries(value)) checkMatchers(part, `${path}.${key}`);
 }
 
-function compiles(pattern: string): boolean {
-  try {
-    new RegExp(pattern);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The first difference from the expected value; fields of objects that are not expected are ignored. */
 function valueDifference(expected: unknown, given: unknown, path: string): string | undefined {
-  if (isMatcher(expected)) return matcherDifference(expected, given, path);
+  if (isMatcher(expected)) {
+    const { $any, $absent, $regex, $flags = '', $oneOf } = expected;
+    const isMet =
+      ($any === true && given !== undefined) ||
+      ($absent === true && given === undefined) ||
+      (typeof $regex === 'string' &&
+        typeof given === 'string' &&
+        new RegExp($regex, String($flags)).test(given)) ||
+      (Array.isArray($oneOf) && $oneOf.some((one) => valueDifference(one, given, path) === undefined));
+    return isMet ? undefined : mismatch(expected, given, path);
+  }
   if (typeof expected !== 'object' || expected === null)
     return expected === given ? undefined : mismatch(expected, given, path);
   const isList = Array.isArray(expected);
@@ -226,30 +213,52 @@ function valueDifference(expected: unknown, given: unknown, path: string): strin
   return undefined;
 }
 
-function matcherDifference(matcher: JsonObject, given: unknown, path: string): string | undefined {
-  const { $any, $absent, $regex, $flags = '', $oneOf } = matcher;
-  const isMet =
-    ($any === true && given !== undefined) ||
-    ($absent === true && given === undefined) ||
-    (typeof $regex === 'string' &&
-      typeof given === 'string' &&
-      new RegExp($regex, String($flags)).test(given)) ||
-    (Array.isArray($oneOf) && $oneOf.some((one) => valueDifference(one, given, path) === undefined));
-  return isMet ? undefined : mismatch(matcher, given, path);
-}
-
 function mismatch(expected: unknown, given: unknown, path: string): string {
-  return `${path}: expected ${shown(expected)}, got ${shown(given)}`;
-}
-
-function shown(value: unknown): string {
-  return cut(JSON.stringify(value) ?? 'nothing', 80);
+  const [wanted, got] = [expected, given].map((value) => cut(JSON.stringify(value) ?? 'nothing', 80));
+  return `${path}: expected ${wanted}, got ${got}`;
 }
 
 /** `toolwright eval <module> <cases>`: checks whether a model chooses the right tools with the right arguments. */
 export const command: Command = async (args, environment) => {
   const options = readOptions(args);
-  return withModule(options.module, environment, (module) => evaluate(options, module, environment));
+  const { folder } = environment;
+  return withModule(options.module, environment, async (module) => {
+    const registry = requiredRegistry(options.module, module);
+    const settings = settingsOfModule(module);
+    const cases = readCases(options.cases, folder, registry.list());
+    const baseline = readBaseline(options, folder);
+    const model = options.model ?? settings.model ?? process.env.OPENAI_MODEL;
+    if (model === undefined || model === '')
+      throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
+    const provider = await providerOf(options, settings);
+    const { systemPrompt, llmOptions } = settings;
+    const definitions = registry.toProviderDefs();
+    const tools = definitions.map((definition) => definition.function);
+    const check = createReplyCheck(definitions);
+    const request = { provider, model, llmOptions, signal: environment.signal };
+    const ask: Ask = async ({ messages, calls }) =>
+      check(await complete(request, { messages, tools, systemPrompt }), calls);
+    const run = { model, cases: await runCases(cases, { ...options, ask, environment }) };
+
+    const comparison = compareRuns(baseline, run);
+    printRun(run, comparison, environment);
+    const share = run.cases.filter(hasPassed).length / run.cases.length;
+    writeJson(resolve(folder, options.out), { ...run, share });
+    const isUnanswered = run.cases.some(({ unanswered }) => unanswered > 0);
+    const isWorse = comparison.worse.length > 0 && !options.accept;
+    if (!isWorse && !isUnanswered) {
+      // Nothing that changes from run to run, so that the file can be committed.
+      const counts = run.cases.map(({ id, passed, runs }) => ({ id, passed, runs }));
+      const file = resolve(folder, options.baseline ?? beside(options.cases, 'baseline'));
+      writeJson(file, { model, cases: counts });
+    }
+    const isBelow = share < options.min;
+    if (isBelow) {
+      const percent = Math.floor(share * 1000) / 10;
+      environment.error(`toolwright: ${percent} % passed, less than --min ${options.min}\n`);
+    }
+    return isWorse || isUnanswered || isBelow ? 1 : 0;
+  });
 };
 
 type EvalOptions = ReturnType<typeof readOptions>;
@@ -287,49 +296,6 @@ function beside(cases: string, what: string): string {
   return `${cases.replace(/\.jsonl?$/, '')}.${what}.json`;
 }
 
-async function evaluate(
-  options: EvalOptions,
-  module: OpenModule,
-  environment: CommandEnvironment,
-): Promise<number> {
-  const { folder } = environment;
-  const registry = requiredRegistry(options.module, module);
-  const settings = settingsOfModule(module);
-  const cases = readCases(options.cases, folder, registry.list());
-  const baseline = readBaseline(options, folder);
-  const model = modelOf(options, settings);
-  const provider = await providerOf(options, settings);
-  const { systemPrompt, llmOptions } = settings;
-  const definitions = registry.toProviderDefs();
-  const tools = definitions.map((definition) => definition.function);
-  const check = createReplyCheck(definitions);
-  const request = { provider, model, llmOptions, signal: environment.signal };
-  const ask: Ask = async ({ messages, calls }) =>
-    check(await complete(request, { messages, tools, systemPrompt }), calls);
-  const run = { model, cases: await runCases(cases, { ...options, ask, environment }) };
-
-  const comparison = compareRuns(baseline, run);
-  printRun(run, comparison, environment);
-  const share = run.cases.filter(hasPassed).length / run.cases.length;
-  writeJson(resolve(folder, options.out), { ...run, share });
-  const isUnanswered = run.cases.some(({ unanswered }) => unanswered > 0);
-  const isWorse = comparison.worse.length > 0 && !options.accept;
-  if (!isWorse && !isUnanswered) {
-    // Nothing that changes from run to run, so that the file can be committed.
-    const counts = run.cases.map(({ id, passed, runs }) => ({ id, passed, runs }));
-    writeJson(resolve(folder, options.baseline ?? beside(options.cases, 'baseline')), {
-      model,
-      cases: counts,
-    });
-  }
-  const isBelow = share < options.min;
-  if (isBelow) {
-    const percent = Math.floor(share * 1000) / 10;
-    environment.error(`toolwright: ${percent} % passed, less than --min ${options.min}\n`);
-  }
-  return isWorse || isUnanswered || isBelow ? 1 : 0;
-}
-
 /** The results of all cases with one model. */
 interface EvalRun {
   readonly model: string;
@@ -358,14 +324,14 @@ function readBaseline({ cases, baseline, accept }: EvalOptions, folder: string):
     throw new UserFault(`there is no baseline ${name}; --accept makes it`, 1);
   }
   const read = parsedJson(readFileSync(file, 'utf8'));
+  const isCount = (value: unknown) =>
+    isRecord(value) &&
+    typeof value.id === 'string' &&
+    Number.isInteger(value.passed) &&
+    Number.isInteger(value.runs);
   if (!isRecord(read) || !Array.isArray(read.cases) || !read.cases.every(isCount))
     throw new UserFault(`${name} is not a baseline of toolwright eval`, 1);
   return { model: String(read.model), cases: read.cases };
-}
-
-function isCount(value: unknown): value is CaseCount {
-  if (!isRecord(value)) return false;
-  return typeof value.id === 'string' && Number.isInteger(value.passed) && Number.isInteger(value.runs);
 }
 
 function writeJson(file: string, value: unknown): void {
@@ -419,20 +385,16 @@ function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandEnvir
   if (imperfect.length > 0) out('\n');
   for (const one of imperfect)
     out(`${hasPassed(one) ? 'flaky' : 'FAILED'} ${ratio(one)} ${shownId(one)}\n    ${one.difference}\n`);
-  for (const line of comparisonLines(run, comparison)) out(`${line}\n`);
-}
-
-function comparisonLines(run: EvalRun, { baseline, ...changes }: RunComparison): readonly string[] {
-  if (baseline === undefined) return ['', 'No baseline yet: this run is it.'];
+  const { baseline, worse, better, added, gone } = comparison;
+  if (baseline === undefined) {
+    out('\nNo baseline yet: this run is it.\n');
+    return;
+  }
   const other = baseline.model === run.model ? '' : ` (of ${baseline.model})`;
-  const { worse, better, added, gone } = changes;
   const counts = `${worse.length} worse, ${better.length} better, ${added} new, ${gone} gone`;
-  return [
-    '',
-    `Since the baseline${other}: ${counts}`,
-    ...worse.map((line) => `  worse: ${line}`),
-    ...better.map((line) => `  better: ${line}`),
-  ];
+  out(`\nSince the baseline${other}: ${counts}\n`);
+  for (const line of worse) out(`  worse: ${line}\n`);
+  for (const line of better) out(`  better: ${line}\n`);
 }
 
 /** The result of a case. */
@@ -452,13 +414,6 @@ interface CaseCount {
   readonly runs: number;
 }
 
-/** The name of the model. */
-function modelOf({ model }: EvalOptions, settings: ModuleSettings): string {
-  const found = model ?? settings.model ?? process.env.OPENAI_MODEL;
-  if (typeof found === 'string' && found !== '') return found;
-  throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
-}
-
 /** Asks a case once; resolves with the difference, if there is any. */
 type Ask = (asked: EvalCase) => Promise<string | undefined>;
 
@@ -474,16 +429,15 @@ async function providerOf({ url }: EvalOptions, { provider }: ModuleSettings): P
   return new OpenAIProvider(url === undefined ? {} : { baseURL: url });
 }
 
-interface Running extends Pick<EvalOptions, 'runs' | 'concurrency'> {
-  readonly ask: Ask;
-  readonly environment: CommandEnvironment;
-}
-
 /** Runs all cases, several at a time. */
 async function runCases(
   cases: readonly EvalCase[],
-  { runs, concurrency, ask, environment }: Running,
+  options: Pick<EvalOptions, 'runs' | 'concurrency'> & {
+    readonly ask: Ask;
+    readonly environment: CommandEnvironment;
+  },
 ): Promise<readonly CaseResult[]> {
+  const { runs, concurrency, ask, environment } = options;
   const tallies = cases.map((asked) => ({
     asked,
     passed: 0,
@@ -514,20 +468,15 @@ async function runCases(
   });
 }
 
-type MadeCall = Extract<CompletionBlock, { readonly type: 'toolCall' }>;
-
-/** Describes the first difference of a reply from the expectation in one line; `undefined` if there is none. */
-type ReplyCheck = (reply: Completion, expected: readonly ExpectedCall[]) => string | undefined;
-
 /** Compares arguments as the tool would receive them: parsed, repaired if that is unambiguous, and validated. */
-function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
+function createReplyCheck(definitions: readonly ToolSchema[]) {
   const checkers = new Map(
     definitions.map(({ function: { name, parameters } }) => [
       name,
       createChecker(parameters, { fillDefaults: false }),
     ]),
   );
-  const read = (call: MadeCall): ReadCall => {
+  const read = (call: Extract<CompletionBlock, { readonly type: 'toolCall' }>): ReadCall => {
     const { name } = call;
     const check = checkers.get(name);
     if (check === undefined) return { name, problem: `${name} is not a tool` };
@@ -538,12 +487,24 @@ function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
     const [{ path, message } = { path: '', message: 'refused' }] = checked.faults;
     return { name, problem: `${path === '' ? name : `${name}.${path}`}: ${message}` };
   };
-  return (reply, expected) => {
+  /** Describes the first difference of a reply from the expectation in one line; `undefined` if there is none. */
+  return (reply: Completion, expected: readonly ExpectedCall[]): string | undefined => {
     const calls = reply.content.filter((block) => block.type === 'toolCall').map(read);
     // The loop does not run the calls of a truncated reply, because they may be incomplete.
     if (calls.length > 0 && (reply.finishReason === 'length' || reply.finishReason === 'content_filter'))
       return `the reply was cut (${reply.finishReason})`;
-    return differenceOf(calls, expected);
+    const taken = assign(calls, expected);
+    const left = calls.filter((_, index) => !taken.includes(index));
+    const missing = expected.find((_, index) => taken[index] === undefined);
+    if (missing === undefined) {
+      if (left.length === 0) return undefined;
+      const others = left.map(({ name }) => name).join(', ');
+      return `expected no ${expected.length === 0 ? '' : 'other '}call, got ${others}`;
+    }
+    const twin = left.find(({ name }) => name === missing.tool);
+    if (twin !== undefined) return callDifference(twin, missing);
+    const got = left.map(({ name, problem }) => (problem?.endsWith('is not a tool') ? problem : name));
+    return `expected ${missing.tool}, got ${got.join(', ') || 'no call of it'}`;
   };
 }
 
@@ -552,23 +513,6 @@ interface ReadCall {
   readonly name: string;
   readonly args?: JsonObject;
   readonly problem?: string;
-}
-
-function differenceOf(calls: readonly ReadCall[], expected: readonly ExpectedCall[]): string | undefined {
-  const taken = assign(calls, expected);
-  const left = calls.filter((_, index) => !taken.includes(index));
-  const missing = expected.find((_, index) => taken[index] === undefined);
-  if (missing === undefined) {
-    if (left.length === 0) return undefined;
-    const others = left.map(({ name }) => name).join(', ');
-    return expected.length === 0
-      ? `expected no call, got ${others}`
-      : `expected no other call, got ${others}`;
-  }
-  const twin = left.find(({ name }) => name === missing.tool);
-  if (twin !== undefined) return callDifference(twin, missing);
-  const got = left.map(({ name, problem }) => (problem?.endsWith('is not a tool') ? problem : name));
-  return `expected ${missing.tool}, got ${got.join(', ') || 'no call of it'}`;
 }
 
 /** Assigns a call to each expected call, as many as possible, even if calls match several. */

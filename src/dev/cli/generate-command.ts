@@ -14,12 +14,7 @@ import { structuredPatch } from 'diff';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import type { Finding } from '../typegen/analysis/class-draft.js';
-import {
-  type Compiler,
-  type CompilerView,
-  loadCompiler,
-  mappedFolders,
-} from '../typegen/compiler/load-compiler.js';
+import { type Compiler, loadCompiler, mappedFolders } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
 import {
@@ -44,19 +39,26 @@ export interface GenerateTarget {
 /** Options of `generate` on the command line. */
 interface GenerateOptions extends GenerateTarget {
   readonly check: boolean;
-  readonly watch: boolean;
   /** Warnings prevent writing, too. */
   readonly strict: boolean;
 }
 
 /** `toolwright generate`: reads the project's types and writes, or checks, the generated file. */
 export const command: Command = async (args, environment) => {
-  const options = readOptions(args, environment);
+  const values = parseOptions(args, {
+    ...TARGET_OPTIONS,
+    check: { ...FLAG, default: false },
+    watch: { ...FLAG, short: 'w', default: false },
+    strict: { ...FLAG, default: false },
+  });
+  const { check, watch, strict } = values;
+  if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');
+  const options = { ...readTarget(values, environment.folder), check, strict };
   const loaded = await loadCompiler(dirname(options.project));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);
   const { compiler } = loaded;
   try {
-    if (!options.watch) return generateOnce(compiler, options, environment).exitCode;
+    if (!watch) return generateOnce(compiler, options, environment).exitCode;
     await watchProject([dirname(options.project)], {
       signal: environment.signal,
       isSource: (path) => /(\.[cm]?tsx?|tsconfig[^/\\]*\.json)$/.test(path),
@@ -83,18 +85,6 @@ export function generateAgain(
   }
 }
 
-function readOptions(args: readonly string[], { folder }: CommandEnvironment): GenerateOptions {
-  const values = parseOptions(args, {
-    ...TARGET_OPTIONS,
-    check: { ...FLAG, default: false },
-    watch: { ...FLAG, short: 'w', default: false },
-    strict: { ...FLAG, default: false },
-  });
-  const { check, watch, strict } = values;
-  if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');
-  return { ...readTarget(values, folder), check, watch, strict };
-}
-
 /** Options that identify the file. */
 export const TARGET_OPTIONS = {
   project: { ...STRING, short: 'p' },
@@ -102,27 +92,25 @@ export const TARGET_OPTIONS = {
   'import-ending': STRING,
 };
 
-type TargetOptions = LineValues<typeof TARGET_OPTIONS>;
-
 /** @throws UserFault for an invalid project or file. */
 export function readTarget(
-  { project = 'tsconfig.json', out, 'import-ending': named }: TargetOptions,
+  { project = 'tsconfig.json', out, 'import-ending': named }: LineValues<typeof TARGET_OPTIONS>,
   folder: string,
 ): GenerateTarget {
   if (out !== undefined && !/(?<!\.d)\.[cm]?ts$/.test(out))
     throw new UserFault(`--out ${out} is not a TypeScript file`);
-  const ending = named === undefined ? undefined : readEnding(named);
+  const ending = named === undefined ? undefined : ENDINGS.get(named);
+  if (named !== undefined && ending === undefined)
+    throw new UserFault(`--import-ending is js, ts or none, not '${named}'`);
   const outFile = out === undefined ? undefined : slashed(resolve(folder, out));
   return { project: findProject(resolve(folder, project)), outFile, ending };
 }
 
-const ENDINGS: Readonly<Record<string, ImportEnding>> = { js: '.js', ts: '.ts', none: '' };
-
-function readEnding(name: string): ImportEnding {
-  const ending = Object.hasOwn(ENDINGS, name) ? ENDINGS[name] : undefined;
-  if (ending === undefined) throw new UserFault(`--import-ending is js, ts or none, not '${name}'`);
-  return ending;
-}
+const ENDINGS = new Map<string, ImportEnding>([
+  ['js', '.js'],
+  ['ts', '.ts'],
+  ['none', ''],
+]);
 
 /** Finds tsconfig.json at a path or in a folder. */
 function findProject(path: string): string {
@@ -147,7 +135,10 @@ function generateOnce(
   if (isTerminal) error('reading the types …\r');
   const view = compiler.open(project);
   if (isTerminal) error('\u001b[2K');
-  const libraries = outerLibraries(view);
+  // Those in the project's folder are watched anyway.
+  const libraries = mappedFolders(view.options).filter(
+    (path) => !`${path}/`.startsWith(`${view.folder}/`) && existsSync(path),
+  );
   const failed = (text: string, generated?: Generated): Outcome => {
     error(text);
     return { exitCode: 1, libraries, outFile: generated?.outFile };
@@ -174,21 +165,6 @@ function generateOnce(
   };
 }
 
-/** Libraries outside of the project's folder, which is watched anyway. */
-function outerLibraries({ folder, options }: CompilerView): readonly string[] {
-  return mappedFolders(options).filter((path) => !`${path}/`.startsWith(`${folder}/`) && existsSync(path));
-}
-
-function write(generated: Generated, { folder, out }: CommandEnvironment): 0 {
-  const isChanged = writeGeneratedFile(generated, folder);
-  const path = shownPath(generated.outFile, folder);
-  const count = `${counted(generated.toolsets, 'toolset')}, ${counted(generated.tools, 'tool')}`;
-  out(`${path} ${isChanged ? 'written' : 'is up to date'}: ${count}\n`);
-  if (generated.missingImport !== undefined)
-    out(`No file imports it. Add to the file that starts the application: ${generated.missingImport}\n`);
-  return 0;
-}
-
 /** Compilers use `/` in paths on every system. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
@@ -209,22 +185,27 @@ function describeOne({ file, line, where, path, problem, fix }: Finding, folder:
 }
 
 /** Writes the file; an unchanged file keeps its modification time, so that watchers do not react. */
-function writeGeneratedFile({ outFile, text }: Generated, folder: string): boolean {
-  const before = readIfThere(outFile);
-  if (before === text) return false;
+function write(generated: Generated, { folder, out }: CommandEnvironment): 0 {
+  const { outFile, text, toolsets, tools, missingImport } = generated;
   const path = shownPath(outFile, folder);
-  if (before?.trim() && !before.includes(GENERATED_MARK)) {
-    throw new UserFault(`${path} was not generated, and is left alone: --out names another file`);
+  const before = readIfThere(outFile);
+  if (before !== text) {
+    if (before?.trim() && !before.includes(GENERATED_MARK))
+      throw new UserFault(`${path} was not generated, and is left alone: --out names another file`);
+    if (before === undefined && isLink(outFile))
+      throw new UserFault(`${path} is a link that leads nowhere, and is left alone: remove it`);
+    try {
+      mkdirSync(dirname(outFile), { recursive: true });
+      replaceFile(before === undefined ? outFile : realpathSync(outFile), text);
+    } catch (error) {
+      throw new UserFault(`${path} cannot be written: ${errorMessage(error)}`, 1);
+    }
   }
-  if (before === undefined && isLink(outFile))
-    throw new UserFault(`${path} is a link that leads nowhere, and is left alone: remove it`);
-  try {
-    mkdirSync(dirname(outFile), { recursive: true });
-    replaceFile(before === undefined ? outFile : realpathSync(outFile), text);
-  } catch (error) {
-    throw new UserFault(`${path} cannot be written: ${errorMessage(error)}`, 1);
-  }
-  return true;
+  const count = `${counted(toolsets, 'toolset')}, ${counted(tools, 'tool')}`;
+  out(`${path} ${before === text ? 'is up to date' : 'written'}: ${count}\n`);
+  if (missingImport !== undefined)
+    out(`No file imports it. Add to the file that starts the application: ${missingImport}\n`);
+  return 0;
 }
 
 function isLink(path: string): boolean {
@@ -285,26 +266,20 @@ const MOST_EDITS = 2_000;
 
 /** A diff of two texts in the format of `diff -u`. */
 export function unifiedDiff({ path, before, after }: FileEdit): string {
-  const patch = structuredPatch(path, path, endedText(before), endedText(after), undefined, undefined, {
+  const [old = '', now = ''] = [before, after].map((text) =>
+    text === '' || text.endsWith('\n') ? text : `${text}\n`,
+  );
+  const patch = structuredPatch(path, path, old, now, undefined, undefined, {
     context: 3,
     maxEditLength: MOST_EDITS,
   });
-  const hunks = patch?.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
-    `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
-    ...lines,
+  const removed = old.split('\n').slice(0, -1);
+  const added = now.split('\n').slice(0, -1);
+  const replaced = { oldStart: 1, oldLines: removed.length, newStart: 1, newLines: added.length };
+  const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)];
+  const hunks = (patch?.hunks ?? [{ ...replaced, lines }]).flatMap((hunk) => [
+    `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
+    ...hunk.lines,
   ]);
-  return [`--- ${path}`, `+++ ${path} (generated now)`, ...(hunks ?? replacedLines(before, after)), ''].join(
-    '\n',
-  );
-}
-
-function endedText(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
-}
-
-function replacedLines(before: string, after: string): readonly string[] {
-  const removed = endedText(before).split('\n').slice(0, -1);
-  const added = endedText(after).split('\n').slice(0, -1);
-  const head = `@@ -1,${removed.length} +1,${added.length} @@`;
-  return [head, ...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)];
+  return [`--- ${path}`, `+++ ${path} (generated now)`, ...hunks, ''].join('\n');
 }

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
-import { type Command, type CommandEnvironment, parseOptions, UserFault } from './command.js';
+import { type Command, parseOptions, UserFault } from './command.js';
 import { type FileEdit, unifiedDiff } from './generate-command.js';
 import { generateProject } from './generate-project.js';
 
@@ -25,18 +25,27 @@ const CONFIGURATIONS =
 function addPlugin(code: string, addition: CodeAddition): string | undefined {
   const [list, otherList] = places(code, /\bplugins\s*:\s*\[/g);
   if (otherList !== undefined) return undefined;
-  const added =
-    list === undefined
-      ? addSetting(code, `plugins: [${addition.call}],`)
-      : insert(code, list, firstEntry(code, list, addition.call));
-  return added === undefined ? undefined : `${importLine(code, addition)}\n${added}`;
+  const { name, from, call } = addition;
+  let added: string | undefined;
+  if (list === undefined) added = addSetting(code, `plugins: [${call}],`);
+  else {
+    const [, indent, first = ''] = /^(\n[ \t]*)?\s*(\S)?/.exec(code.slice(list)) ?? [];
+    const before = indent === undefined ? `${call}, ` : `${indent}${call},`;
+    added = code.slice(0, list) + (first === ']' ? call : before) + code.slice(list);
+  }
+  if (added === undefined) return undefined;
+  const line = /^(import|export)\b/m.test(code)
+    ? `import { ${name} as toolwright } from '${from}';`
+    : `const { ${name}: toolwright } = require('${from}');`;
+  return `${line}\n${added}`;
 }
 
 /** Adds a line at the start of the configuration; `undefined` unless there is exactly one configuration. */
 function addSetting(code: string, line: string): string | undefined {
   const [place, other] = places(code, CONFIGURATIONS);
   if (place === undefined || other !== undefined) return undefined;
-  return insert(code, place, /^[ \t]*\S/.test(code.slice(place)) ? ` ${line}` : `\n  ${line}`);
+  const rest = code.slice(place);
+  return code.slice(0, place) + (/^[ \t]*\S/.test(rest) ? ` ${line}` : `\n  ${line}`) + rest;
 }
 
 /** The ends of all matches that are not in a comment line. */
@@ -44,23 +53,6 @@ function places(code: string, pattern: RegExp): readonly number[] {
   return [...code.matchAll(pattern)]
     .filter(({ index }) => !/(\/\/|^\s*\/?\*)/.test(code.slice(code.lastIndexOf('\n', index) + 1, index)))
     .map(({ index, 0: text }) => index + text.length);
-}
-
-function firstEntry(code: string, place: number, call: string): string {
-  const [, indent, first = ''] = /^(\n[ \t]*)?\s*(\S)?/.exec(code.slice(place)) ?? [];
-  if (first === ']') return call;
-  return indent === undefined ? `${call}, ` : `${indent}${call},`;
-}
-
-function importLine(code: string, { name, from }: CodeAddition): string {
-  const isModule = /^(import|export)\b/m.test(code);
-  return isModule
-    ? `import { ${name} as toolwright } from '${from}';`
-    : `const { ${name}: toolwright } = require('${from}');`;
-}
-
-function insert(code: string, place: number, text: string): string {
-  return `${code.slice(0, place)}${text}${code.slice(place)}`;
 }
 
 /** Keys of objects and indexes of lists. */
@@ -122,28 +114,19 @@ function nodeAt(node: Expression, path: JsonPath): Expression | undefined {
 /** On a line of its own if the entry before it has one; a comment after that entry stays there. */
 function withEntry(text: string, holder: Expression, entry: string): string {
   const [, , last] = entriesOf(holder).at(-1) ?? [];
-  if (last === undefined) return intoEmpty(text, holder, entry);
-  const { end } = last;
+  if (last === undefined) {
+    const [open = '', close = ''] = holder.type === 'ArrayExpression' ? '[]' : ['{ ', ' }'];
+    // Keeps comments: the new entry is inserted before them.
+    const inner = text.slice(holder.start + 1, holder.end - 1).trim();
+    return spliced(text, holder, `${open}${inner === '' ? entry : `${entry} ${inner}\n`}${close}`);
+  }
+  const { start, end } = last;
   const line = /^[ \t]*(,?)[ \t]*(?:\/\/.*|\/\*.*\*\/[ \t]*)?(?=\n)/.exec(text.slice(end));
-  const indent = indentAt(text, last.start);
-  if (line === null || indent === undefined) return spliced(text, { start: end, end }, `, ${entry}`);
+  const indent = text.slice(text.lastIndexOf('\n', start) + 1, start);
+  if (line === null || indent.trim() !== '') return spliced(text, { start: end, end }, `, ${entry}`);
   const [rest, comma] = line;
   const kept = comma === '' ? `,${rest}` : rest;
   return spliced(text, { start: end, end: end + rest.length }, `${kept}\n${indent}${entry}${comma}`);
-}
-
-function intoEmpty(text: string, holder: Expression, entry: string): string {
-  const [open = '', close = ''] = holder.type === 'ArrayExpression' ? '[]' : ['{ ', ' }'];
-  // Keeps comments: the new entry is inserted before them.
-  const inner = text.slice(holder.start + 1, holder.end - 1);
-  const body = inner.trim() === '' ? entry : `${entry} ${inner.trim()}\n`;
-  return spliced(text, holder, `${open}${body}${close}`);
-}
-
-/** The indentation of a position; `undefined` if other text precedes it on its line. */
-function indentAt(text: string, offset: number): string | undefined {
-  const before = text.slice(text.lastIndexOf('\n', offset) + 1, offset);
-  return before.trim() === '' ? before : undefined;
 }
 
 /** A range of a text. */
@@ -165,42 +148,35 @@ function print(value: unknown): string {
 /** `toolwright init`: configures the folder's project to keep the generated file up to date. */
 export const command: Command = async (args, environment) => {
   parseOptions(args, {});
-  const { folder, out } = environment;
+  const { folder, out, error } = environment;
   const project = await readProject(folder);
   const { edits, notes } = planInit(project, folder);
   for (const edit of edits) {
-    writeFileSync(join(folder, edit.path), restoreLineEnds(edit, folder));
+    const file = join(folder, edit.path);
+    // Edits are computed with `\n`.
+    const isWindows = existsSync(file) && readFileSync(file, 'utf8').includes('\r\n');
+    writeFileSync(file, isWindows ? edit.after.replaceAll('\n', '\r\n') : edit.after);
     out(unifiedDiff(edit).replace(' (generated now)', ''));
   }
   if (edits.length + notes.length === 0) out('The configuration is complete; nothing was changed.\n');
   for (const note of notes) out(`\n${note}\n`);
-  await generateFirst(project.tsconfig, environment);
-  return 0;
-};
-
-/** Edits are computed with `\n`; restores the file's own line endings. */
-function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
-  const file = join(folder, path);
-  const isWindows = existsSync(file) && readFileSync(file, 'utf8').includes('\r\n');
-  return isWindows ? after.replaceAll('\n', '\r\n') : after;
-}
-
-/** Generates the file once, because programs import it. */
-async function generateFirst(tsconfig: string, { folder, out, error }: CommandEnvironment): Promise<void> {
+  // Generates the file once, because programs import it.
+  const line = `npx ${generateLine(project.tsconfig)}`;
   let isGenerated = false;
   const show = (text: string) => {
     isGenerated = true;
     out(text);
   };
   try {
-    const warnings = await generateProject({ project: tsconfig }, folder, show);
-    if (!isGenerated) out(`\n${warnings}\nExport one. Then run: npx ${generateLine(tsconfig)}\n`);
+    const warnings = await generateProject({ project: project.tsconfig }, folder, show);
+    if (!isGenerated) out(`\n${warnings}\nExport one. Then run: ${line}\n`);
     else if (warnings !== '') error(`${warnings}\n`);
   } catch (fault) {
     const reason = (fault as Error).message.replace(/^toolwright: /, '');
-    out(`\nNothing is generated yet: ${reason}\nThen run: npx ${generateLine(tsconfig)}\n`);
+    out(`\nNothing is generated yet: ${reason}\nThen run: ${line}\n`);
   }
-}
+  return 0;
+};
 
 function generateLine(tsconfig: string): string {
   return `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
@@ -226,12 +202,28 @@ function planInit(project: FoundProject, folder: string) {
       setValue(text, ['compilerOptions', 'experimentalDecorators'], true),
     );
   change(draft, NEST, (text) => nestPlugin(text, draft));
-  planNestWatch(draft);
-  const bundlers = [...draft.files.keys()].filter((path) => bundlerOf(path) !== undefined);
-  for (const path of bundlers) planBundler(draft, path);
+  // Nest's watcher starts an application again if the plugin writes the file after the first compilation.
+  if (draft.files.has(NEST) && manifestValue(draft.files, 'scripts', 'start:dev') !== undefined)
+    generateBefore('start:dev', draft);
+  const { files, notes, tsconfig } = draft;
+  const call = tsconfig === 'tsconfig.json' ? 'toolwright()' : `toolwright({ project: '${tsconfig}' })`;
+  let hasBundler = false;
+  for (const [path, text] of files) {
+    const [, config = ''] = /^(\w+)\.config(?:\.\w+)?\.[cm]?[jt]s$/.exec(path) ?? [];
+    const name = BUNDLERS.get(config);
+    if (name === undefined) continue;
+    hasBundler = true;
+    const addition = { name, from: 'toolwright/plugin', call };
+    const after = text.includes(addition.from) ? text : addPlugin(text, addition);
+    if (after !== undefined) files.set(path, after);
+    else
+      notes.push(
+        `${path} has no one place for it; write there:\n\n  import { ${name} as toolwright } from 'toolwright/plugin';\n  plugins: [${call}]`,
+      );
+  }
   planJest(draft);
   planNext(draft);
-  if (bundlers.length === 0 && !draft.files.has(NEST)) generateBefore('build', draft);
+  if (!hasBundler && !draft.files.has(NEST)) generateBefore('build', draft);
   const edits: readonly FileEdit[] = [...draft.files]
     .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
     .filter(({ before, after }) => before !== after);
@@ -286,34 +278,15 @@ function nestPlugin(text: string, { files }: Draft): string {
 }
 
 /** The name of the plugin in `toolwright/plugin` for each bundler. */
-const BUNDLERS: Readonly<Record<string, string>> = {
-  vite: 'vite',
-  vitest: 'vite',
-  webpack: 'webpack',
-  rspack: 'rspack',
-  rollup: 'rollup',
-  rolldown: 'rolldown',
-  tsdown: 'rolldown',
-};
-
-function bundlerOf(path: string): string | undefined {
-  const [, name = ''] = /^(\w+)\.config(?:\.\w+)?\.[cm]?[jt]s$/.exec(path) ?? [];
-  return Object.hasOwn(BUNDLERS, name) ? BUNDLERS[name] : undefined;
-}
-
-function planBundler(draft: Draft, path: string): void {
-  const { files, notes, tsconfig } = draft;
-  const text = files.get(path) ?? '';
-  const name = bundlerOf(path) ?? '';
-  const call = tsconfig === 'tsconfig.json' ? 'toolwright()' : `toolwright({ project: '${tsconfig}' })`;
-  const addition = { name, from: 'toolwright/plugin', call };
-  const after = text.includes(addition.from) ? text : addPlugin(text, addition);
-  if (after !== undefined) files.set(path, after);
-  else
-    notes.push(
-      `${path} has no one place for it; write there:\n\n  import { ${name} as toolwright } from 'toolwright/plugin';\n  plugins: [${call}]`,
-    );
-}
+const BUNDLERS = new Map([
+  ['vite', 'vite'],
+  ['vitest', 'vite'],
+  ['webpack', 'webpack'],
+  ['rspack', 'rspack'],
+  ['rollup', 'rollup'],
+  ['rolldown', 'rolldown'],
+  ['tsdown', 'rolldown'],
+]);
 
 /** A required Jest setting, and instructions if the setting has another value. */
 interface JestSetting {
@@ -351,14 +324,10 @@ function planJest(draft: Draft): void {
     const text = files.get(file) ?? '';
     const isCommonJs = !/extensionsToTreatAsEsm|useESM|default-esm/.test(text);
     planJestSetting(draft, file, SETUP);
-    if (isTsJest(file, text) && isCommonJs) planJestSetting(draft, file, TRANSFORMED);
+    // In package.json, the name may also be a dependency.
+    const settings = file === 'package.json' ? valueIn(text, 'jest') : text;
+    if (JSON.stringify(settings).includes('ts-jest') && isCommonJs) planJestSetting(draft, file, TRANSFORMED);
   }
-}
-
-/** In package.json, the name may also be a dependency. */
-function isTsJest(path: string, text: string): boolean {
-  const settings = path === 'package.json' ? valueIn(text, 'jest') : text;
-  return JSON.stringify(settings).includes('ts-jest');
 }
 
 function planJestSetting({ files, notes }: Draft, path: string, setting: JestSetting): void {
@@ -376,19 +345,14 @@ function planJestSetting({ files, notes }: Draft, path: string, setting: JestSet
   else notes.push(`${path} ${byHand}`);
 }
 
-/** Nest's watcher starts an application again if the plugin writes the file after the first compilation. */
-function planNestWatch(draft: Draft): void {
-  if (draft.files.has(NEST) && manifestValue(draft.files, 'scripts', 'start:dev') !== undefined)
-    generateBefore('start:dev', draft);
-}
-
 /** Makes Next load the package from `node_modules`: its bundler would resolve every optional package. */
 const EXTERNAL = "serverExternalPackages: ['toolwright'],";
 
 /** Next's minifier renames parameters, so the file must be generated before each build. */
 function planNext(draft: Draft): void {
   const { files, notes } = draft;
-  if (!isNext(draft)) return;
+  const groups = ['dependencies', 'devDependencies'];
+  if (groups.every((group) => manifestValue(files, group, 'next') === undefined)) return;
   generateBefore('dev', draft);
   const path = [...files.keys()].find((name) => name.startsWith('next.config.'));
   const text = path === undefined ? '' : (files.get(path) ?? '');
@@ -396,12 +360,6 @@ function planNext(draft: Draft): void {
   const after = text.includes('serverExternalPackages') ? undefined : addSetting(text, EXTERNAL);
   if (path !== undefined && after !== undefined) files.set(path, after);
   else notes.push(`${path ?? 'next.config.mjs'} has no one place for it; write there:\n\n  ${EXTERNAL}`);
-}
-
-function isNext({ files }: Draft): boolean {
-  return ['dependencies', 'devDependencies'].some(
-    (group) => manifestValue(files, group, 'next') !== undefined,
-  );
 }
 
 /** `predev` for `dev`, and so on. */
@@ -445,7 +403,20 @@ const NEST_E2E = 'test/jest-e2e.json';
 async function readProject(folder: string): Promise<FoundProject> {
   if (!existsSync(join(folder, 'package.json')))
     throw new UserFault(`there is no package.json in ${folder}`, 1);
-  const tsconfig = sourceConfig(folder);
+  let tsconfig = 'tsconfig.json';
+  const text = read(join(folder, tsconfig));
+  const references = valueIn(text, 'references');
+  const files = valueIn(text, 'files');
+  // In a solution with only references, the first one with sources.
+  if (Array.isArray(references) && Array.isArray(files) && files.length === 0) {
+    const paths = references.flatMap((item: unknown) => {
+      const { path } = Object(item) as { readonly path?: unknown };
+      if (typeof path !== 'string') return [];
+      return resolve(folder, path, path.endsWith('.json') ? '' : 'tsconfig.json');
+    });
+    const first = paths.find((path) => existsSync(path));
+    if (first !== undefined) tsconfig = relative(folder, first).replaceAll('\\', '/');
+  }
   const names = [
     tsconfig,
     ...readdirSync(folder)
@@ -454,37 +425,18 @@ async function readProject(folder: string): Promise<FoundProject> {
     ...(existsSync(join(folder, NEST_E2E)) ? [NEST_E2E] : []),
   ];
   const texts = names.map((name) => [name, read(join(folder, name))] as const);
-  return {
-    tsconfig,
-    experimentalDecorators: await hasDecorators(join(folder, tsconfig)),
-    files: new Map(texts),
-  };
-}
-
-/** The tsconfig.json with sources; in a solution with only references, the first one that has some. */
-function sourceConfig(folder: string): string {
-  const text = read(join(folder, 'tsconfig.json'));
-  const references = valueIn(text, 'references');
-  const files = valueIn(text, 'files');
-  if (!Array.isArray(references) || !Array.isArray(files) || files.length > 0) return 'tsconfig.json';
-  const paths = references.flatMap((item: unknown) => {
-    const { path } = Object(item) as { readonly path?: unknown };
-    if (typeof path !== 'string') return [];
-    return resolve(folder, path, path.endsWith('.json') ? '' : 'tsconfig.json');
-  });
-  const [first] = paths.filter((path) => existsSync(path));
-  return first === undefined ? 'tsconfig.json' : relative(folder, first).replaceAll('\\', '/');
-}
-
-/** Asks the compiler, because the option may be inherited. */
-async function hasDecorators(tsconfig: string): Promise<boolean> {
-  const loaded = await loadCompiler(dirname(tsconfig));
+  // Asks the compiler, because the option may be inherited.
+  const path = join(folder, tsconfig);
+  const loaded = await loadCompiler(dirname(path));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);
+  const { compiler } = loaded;
   try {
-    if (!existsSync(tsconfig)) return false;
-    return loaded.compiler.open(tsconfig.replaceAll('\\', '/')).options.experimentalDecorators === true;
+    const { experimentalDecorators } = existsSync(path)
+      ? compiler.open(path.replaceAll('\\', '/')).options
+      : {};
+    return { tsconfig, experimentalDecorators: experimentalDecorators === true, files: new Map(texts) };
   } finally {
-    loaded.compiler.close();
+    compiler.close();
   }
 }
 

@@ -3,7 +3,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
-import { type Command, closing, FLAG, type LineValues, readLine, STRING, UserFault } from './command.js';
+import { type Command, closing, FLAG, readLine, STRING, UserFault } from './command.js';
 import {
   type ModuleExports,
   type OpenModule,
@@ -12,7 +12,7 @@ import {
   settingsOfModule,
   toolsOfModule,
 } from './open-module.js';
-import { type OpenStore, openStore } from './open-store.js';
+import { openStore } from './open-store.js';
 import { personOf } from './runs-command.js';
 import { endAsked } from './worker-command.js';
 
@@ -25,8 +25,6 @@ const OPTIONS = {
   'allow-in-production': FLAG,
 };
 
-type InspectOptions = LineValues<typeof OPTIONS>;
-
 /** `toolwright inspect <module>`: serves a page about the tools of a module until it is stopped. */
 export const command: Command = async (args, environment) => {
   const { name, values } = readInspectLine('inspect', args);
@@ -36,9 +34,26 @@ export const command: Command = async (args, environment) => {
     await using module = await openModule(name, folder);
     const registry = requiredRegistry(name, module);
     await using store = values.store === undefined ? undefined : await openStore(values.store, environment);
-    await using inspector = closing(
-      createInspector(registry, optionsOf(module, { name, values, folder, store })),
-    );
+    const { provider, model, systemPrompt, store: own } = settingsOfModule(module);
+    const { TOOLWRIGHT_INSPECTOR_TOKEN: token } = process.env;
+    const tests = resolve(folder, values.tests ?? 'test');
+    // The application's options, overridden by the command line.
+    const options: InspectorOptions = {
+      ...{ provider, model, systemPrompt, ...module.inspection },
+      store: store ?? own,
+      // Given by `toolwright dev`, so that an open page survives a restart.
+      ...(token === undefined ? {} : { token }),
+      tests: {
+        folder: tests,
+        setup: setupOf(module, { name, folder, tests }),
+        ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
+      },
+      recordings: values.recordings && resolve(folder, values.recordings),
+      ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
+      // `readInspectLine` has refused production without the flag.
+      allowInProduction: true,
+    };
+    await using inspector = closing(createInspector(registry, options));
     const { port = '0' } = values;
     const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
     environment.out(`${url}\n`);
@@ -78,80 +93,45 @@ export function refusePort(port: string): (error: unknown) => never {
   };
 }
 
-interface Asked {
-  readonly name: string;
-  readonly values: InspectOptions;
-  readonly folder: string;
-  readonly store: OpenStore | undefined;
-}
-
-/** The application's options, overridden by the command line. */
-function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): InspectorOptions {
-  const { provider, model, systemPrompt, store: own } = settingsOfModule(module);
-  const { TOOLWRIGHT_INSPECTOR_TOKEN: token } = process.env;
-  const tests = resolve(folder, values.tests ?? 'test');
-  return {
-    provider,
-    model,
-    systemPrompt,
-    ...module.inspection,
-    store: store ?? own,
-    // Given by `toolwright dev`, so that an open page survives a restart.
-    ...(token === undefined ? {} : { token }),
-    tests: {
-      folder: tests,
-      setup: setupOf(module, specifierOf(name, folder, tests)),
-      ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
-    },
-    recordings: values.recordings && resolve(folder, values.recordings),
-    ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
-    // `readInspectLine` has refused production without the flag.
-    allowInProduction: true,
-  };
-}
-
-/** The import specifier of the module for a test in the test folder. */
-function specifierOf(name: string, folder: string, tests: string): string {
-  if (!/^[./]|\.[cm]?[jt]s$/.test(name)) return name;
-  const path = relative(tests, resolve(folder, name)).replaceAll('\\', '/');
-  return path.startsWith('.') ? path : `./${path}`;
-}
-
 /** Code with which a test gets the same tools as the command. */
-function setupOf({ exports, inspection, nestModule }: OpenModule, specifier: string): string {
+function setupOf(
+  { exports, inspection, nestModule }: OpenModule,
+  { name, folder, tests }: { readonly name: string; readonly folder: string; readonly tests: string },
+): string {
+  let specifier = name;
+  if (/^[./]|\.[cm]?[jt]s$/.test(name)) {
+    const path = relative(tests, resolve(folder, name)).replaceAll('\\', '/');
+    specifier = path.startsWith('.') ? path : `./${path}`;
+  }
   const from = JSON.stringify(specifier).replaceAll('"', "'");
-  if (inspection !== undefined) return nestSetup(nameOf(exports, nestModule) ?? 'AppModule', from);
+  if (inspection !== undefined) {
+    const application = nameOf(exports, nestModule) ?? 'AppModule';
+    return [
+      "import { afterAll } from '@jest/globals';",
+      "import { NestFactory } from '@nestjs/core';",
+      "import { type CallScope, ToolRegistry } from 'toolwright';",
+      "import { ToolwrightService } from 'toolwright/nestjs';",
+      `import { ${application} } from ${from};`,
+      '',
+      `const application = await NestFactory.createApplicationContext(${application}, { logger: false });`,
+      'const tools = application.get(ToolRegistry);',
+      'const scopeOf = (request: object, scope: CallScope) => application.get(ToolwrightService).scopeOf(request, scope);',
+      'void scopeOf;',
+      'afterAll(() => application.close());',
+    ].join('\n');
+  }
   const { registry, tools = [] } = toolsOfModule(exports) ?? {};
-  const name = nameOf(exports, registry);
-  if (name !== undefined)
-    return `import ${name === 'default' ? 'tools' : `{ ${name} as tools }`} from ${from};`.replace(
-      '{ tools as tools }',
-      '{ tools }',
-    );
-  const loose = tools.flatMap((tool) => nameOf(exports, tool) ?? []);
-  const more = loose.map((tool) => `, module.${tool}`).join('');
+  const exported = nameOf(exports, registry);
+  if (exported === 'default') return `import tools from ${from};`;
+  if (exported !== undefined)
+    return `import { ${exported === 'tools' ? 'tools' : `${exported} as tools`} } from ${from};`;
+  const more = tools.flatMap((tool) => nameOf(exports, tool) ?? []).map((tool) => `, module.${tool}`);
   return [
     "import { discoverTools, ToolRegistry } from 'toolwright';",
     `import * as module from ${from};`,
     '',
-    `const tools = new ToolRegistry().register(...discoverTools()${more});`,
-    ...(more === '' ? ['void module;'] : []),
-  ].join('\n');
-}
-
-function nestSetup(name: string, from: string): string {
-  return [
-    "import { afterAll } from '@jest/globals';",
-    "import { NestFactory } from '@nestjs/core';",
-    "import { type CallScope, ToolRegistry } from 'toolwright';",
-    "import { ToolwrightService } from 'toolwright/nestjs';",
-    `import { ${name} } from ${from};`,
-    '',
-    `const application = await NestFactory.createApplicationContext(${name}, { logger: false });`,
-    'const tools = application.get(ToolRegistry);',
-    'const scopeOf = (request: object, scope: CallScope) => application.get(ToolwrightService).scopeOf(request, scope);',
-    'void scopeOf;',
-    'afterAll(() => application.close());',
+    `const tools = new ToolRegistry().register(...discoverTools()${more.join('')});`,
+    ...(more.length === 0 ? ['void module;'] : []),
   ].join('\n');
 }
 

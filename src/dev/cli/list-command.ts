@@ -1,16 +1,11 @@
-import type { ClassType, ToolsetTitle } from '../../core/contract/declaration.js';
+import type { ToolsetTitle } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { type AuthorFault, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { titleText, toolsetsOf, toolToSchema } from '../../run/call/tool-to-schema.js';
 import { boundMethodOf } from '../../tools/discovery/bound-method.js';
-import {
-  type PlannedTool,
-  planToolset,
-  schemaOrigins,
-  type ToolsetPlan,
-} from '../../tools/discovery/plan-toolset.js';
+import { type PlannedTool, planToolset, schemaOrigins } from '../../tools/discovery/plan-toolset.js';
 import { type StrictNote, strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { alignedRows, type Command, type CommandEnvironment, FLAG, readLine, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule } from './open-module.js';
@@ -35,44 +30,30 @@ export const command: Command = async (args, environment) => {
     const found = toolsOfModule(module.exports);
     if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
     const { tools, faults, warnings } = listTools(found);
-    printToolsets(tools, environment);
+    const described = toolsetsOf(tools);
+    for (const toolset of described)
+      environment.out(`${titleText(toolset.title)} (${toolset.tools.map((tool) => tool.name).join(', ')})\n`);
+    if (described.length > 0) environment.out('\n');
     for (const { where, problem, fix } of warnings)
       environment.error(`warning: ${where}: ${problem} (${fix})\n`);
     if (values.strict) printStrict(tools, environment);
-    else printTools(tools, environment);
+    else printSizes(tools, environment);
     if (faults.length === 0) return 0;
     environment.error(`${new ToolDeclarationError(faults).message}\n`);
     return 1;
   });
 };
 
-/** Prints the toolsets that have a description. */
-function printToolsets(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
-  const toolsets = toolsetsOf(tools);
-  for (const { title, tools } of toolsets)
-    out(`${titleText(title)} (${tools.map(({ name }) => name).join(', ')})\n`);
-  if (toolsets.length > 0) out('\n');
-}
-
-/** In all current models, a token of English and JSON has about four characters. */
-const CHARACTERS_PER_TOKEN = 4;
-
-function printTools(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
-  const rows = tools.map(({ name, method, origins, characters }) => [
-    name,
-    method,
-    origins,
-    String(characters),
-    String(tokensOf(characters)),
-  ]);
+/** Prints the size of each schema; in all current models, a token of English and JSON has about four characters. */
+function printSizes(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
+  const sizes = (characters: number) => [String(characters), String(Math.ceil(characters / 4))];
   const total = tools.reduce((sum, { characters }) => sum + characters, 0);
-  const head = ['tool', 'method', 'schema from', 'characters', '~tokens'];
-  const foot = [`${tools.length} in all`, '', '', String(total), String(tokensOf(total))];
-  for (const row of alignedRows([head, ...rows, foot], { texts: 3 })) out(`${row}\n`);
-}
-
-function tokensOf(characters: number): number {
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+  const rows = [
+    ['tool', 'method', 'schema from', 'characters', '~tokens'],
+    ...tools.map(({ name, method, origins, characters }) => [name, method, origins, ...sizes(characters)]),
+    [`${tools.length} in all`, '', '', ...sizes(total)],
+  ];
+  for (const row of alignedRows(rows, { texts: 3 })) out(`${row}\n`);
 }
 
 /** Prints the effect of `strict: true` on each schema: a row for each tool, then its differences. */
@@ -130,33 +111,29 @@ function listTools({ registry, toolsets, tools }: ModuleTools) {
   const behind = tools.flatMap((tool) => boundMethodOf(tool)?.class ?? []);
   const plans = new Map([...toolsets, ...behind].map((toolset) => [toolset, planToolset(toolset)]));
   const own = toolsets.flatMap((toolset) => plans.get(toolset) ?? []);
-  const faults = new Map(tools.map((tool) => [tool, registry ? [] : faultsOf(tool)]));
-  const sound = tools.filter((tool) => faults.get(tool)?.length === 0);
-  return {
-    tools: [
-      ...own.flatMap((plan) =>
-        plan.tools.map((planned) => {
-          const { name, toolset, options, parameters } = planned;
-          return listed({ name, toolset, description: options.description ?? '', parameters }, planned);
-        }),
-      ),
-      ...sound.map((tool) => listed(tool, plannedFor(tool, plans))),
-    ],
-    faults: [...own.flatMap((plan) => plan.faults), ...[...faults.values()].flat()],
-    warnings: [...plans.values()].flatMap(({ misfits, warnings }) => [...misfits, ...warnings]),
-  };
+  const faults = own.flatMap((plan) => plan.faults);
+  const listed = own.flatMap((plan) =>
+    plan.tools.map((planned) => {
+      const { name, toolset, options, parameters } = planned;
+      return describeTool({ name, toolset, description: options.description ?? '', parameters }, planned);
+    }),
+  );
+  for (const tool of tools)
+    try {
+      if (registry === undefined) new ToolRegistry().register(tool);
+      // The declaration of its method, read from its class.
+      const bound = boundMethodOf(tool);
+      const planned = bound && plans.get(bound.class)?.tools.find(({ key }) => key === bound.key);
+      listed.push(describeTool(tool, planned));
+    } catch (error) {
+      if (!(error instanceof ToolDeclarationError)) throw error;
+      faults.push(...error.faults);
+    }
+  const warnings = [...plans.values()].flatMap((plan) => [...plan.misfits, ...plan.warnings]);
+  return { tools: listed, faults, warnings };
 }
 
-/** The declaration of a tool's method, read from its class. */
-function plannedFor(
-  tool: ToolDefinition,
-  plans: ReadonlyMap<ClassType, ToolsetPlan>,
-): PlannedTool | undefined {
-  const bound = boundMethodOf(tool);
-  return bound && plans.get(bound.class)?.tools.find(({ key }) => key === bound.key);
-}
-
-function listed(
+function describeTool(
   tool: Pick<ToolDefinition, 'name' | 'toolset' | 'description' | 'parameters'>,
   planned?: PlannedTool,
 ): ListedTool {
@@ -168,14 +145,4 @@ function listed(
     characters: JSON.stringify(toolToSchema(tool)).length,
     parameters: tool.parameters,
   };
-}
-
-function faultsOf(tool: ToolDefinition): readonly AuthorFault[] {
-  try {
-    new ToolRegistry().register(tool);
-    return [];
-  } catch (error) {
-    if (error instanceof ToolDeclarationError) return error.faults;
-    throw error;
-  }
 }

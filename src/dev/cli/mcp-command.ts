@@ -38,7 +38,16 @@ export const command: Command = async (args, environment) => {
     { name: STRING, allow: { ...STRING, multiple: true }, deny: { ...STRING, multiple: true } },
     'mcp takes one module: toolwright mcp dist/tools.js',
   );
-  const output = keepStandardOutput();
+  // Standard output is for the protocol: other output goes to standard error, which clients show as the log.
+  const write = process.stdout.write.bind(process.stdout);
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  // A disconnected client is noticed at the end of its input.
+  process.stdout.on('error', () => {});
+  const output = new Writable({
+    write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)),
+  });
+  // Each waiting message adds a listener; their number is not limited.
+  output.setMaxListeners(0);
   return withModule(name, environment, async (module) => {
     // After the module, so that a missing module is reported before a missing package.
     const { createMcpServer } = await import('../../surfaces/mcp/index.js');
@@ -68,19 +77,6 @@ function identityOf(
       return { name: given ?? name, ...(typeof version === 'string' && { version }) };
   }
   return { name: given ?? basename(path).replace(/\.[cm]?[jt]s$/, '') };
-}
-
-/** Reserves standard output for the protocol: other output goes to standard error, which clients show as the log. */
-function keepStandardOutput(): Writable {
-  const write = process.stdout.write.bind(process.stdout);
-  process.stdout.write = process.stderr.write.bind(process.stderr);
-  // A disconnected client is noticed at the end of its input.
-  process.stdout.on('error', () => {});
-  const output = new Writable({
-    write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)),
-  });
-  // Each waiting message adds a listener; their number is not limited.
-  return output.setMaxListeners(0);
 }
 
 /** A pattern without a match is refused: with a typo in `--deny`, the tool would be served. */
@@ -264,7 +260,11 @@ class Probe {
       body: JSON.stringify({ jsonrpc: '2.0', method, params, ...(!isNotification && { id: 1 }) }),
     });
     this.#session = response.headers.get('mcp-session-id') ?? this.#session;
-    return { status: response.status, headers: response.headers, message: jsonIn(await response.text()) };
+    const { status, headers } = response;
+    const text = await response.text();
+    // The last message of a body, which may be an event stream.
+    const lines = text.match(/^data: ?(.+)$/gm);
+    return { status, headers, message: recordOf(parsedJson(lines?.at(-1)?.replace(/^data: ?/, '') ?? text)) };
   }
 }
 
@@ -273,12 +273,6 @@ const MAX_SECONDS = 10;
 /** The time limit of a request, until the end of its answer. */
 function timeLimit(): AbortSignal {
   return AbortSignal.timeout(MAX_SECONDS * 1000);
-}
-
-/** The last message of a body, which may be an event stream. */
-function jsonIn(text: string): JsonObject {
-  const lines = text.match(/^data: ?(.+)$/gm);
-  return recordOf(parsedJson(lines?.at(-1)?.replace(/^data: ?/, '') ?? text));
 }
 
 async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Diagnosis> {
@@ -293,8 +287,7 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
     withoutToken =
       token === undefined || first.status === 401 ? first : await new Probe(url, undefined).initialize();
   } catch (error) {
-    yield problem(`${url} cannot be reached: ${reasonOf(error)}`);
-    return;
+    return yield problem(`${url} cannot be reached: ${reasonOf(error)}`);
   }
   const { status, message } = first;
   const challenge = withoutToken.headers.get('www-authenticate');
@@ -319,13 +312,37 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
   }
 }
 
+/** Checks the tools, and the views of MCP Apps as a host reads them. */
 async function* checkConnected(probe: Probe, { instructions }: JsonObject): AsyncGenerator<Diagnosis> {
   if (typeof instructions === 'string' && instructions.length > MAX_INSTRUCTIONS)
     yield advice(
       `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
     );
   await probe.send('notifications/initialized');
-  yield* checkList(probe);
+  const tools: unknown[] = [];
+  let cursor: unknown;
+  do {
+    const { status, message } = await probe.send('tools/list', { cursor });
+    const { result } = message;
+    if (!isRecord(result) || !Array.isArray(result.tools))
+      return yield problem(`tools/list answers ${status}: ${problemIn(message)}`);
+    tools.push(...result.tools);
+    cursor = result.nextCursor;
+  } while (cursor !== undefined);
+  yield* toolFindings(tools);
+  const uris = new Set(tools.map((tool) => recordOf(recordOf(recordOf(tool)._meta).ui).resourceUri));
+  for (const uri of uris) {
+    if (typeof uri !== 'string') continue;
+    const { message } = await probe.send('resources/read', { uri });
+    const { contents } = recordOf(message.result);
+    const { mimeType, text, blob } = recordOf(Array.isArray(contents) ? contents[0] : undefined);
+    const html = typeof blob === 'string' ? Buffer.from(blob, 'base64').toString() : String(text);
+    if (!Array.isArray(contents)) yield problem(`the view ${uri} cannot be read: ${problemIn(message)}`);
+    else if (mimeType !== APP_MIME_TYPE)
+      yield problem(`the view ${uri} is ${String(mimeType)}, and hosts show ${APP_MIME_TYPE}`);
+    else if (/^\s*<!doctype html>/i.test(html)) yield ok(`the view ${uri} can be read`);
+    else yield advice(`the view ${uri} does not begin with <!doctype html>, as MCP Apps require`);
+  }
 }
 
 /** `fetch` reports the reason as the cause of its error. */
@@ -344,60 +361,11 @@ function problemIn({ error }: JsonObject): string {
   return isRecord(error) ? String(error.message) : 'no message of MCP';
 }
 
-async function* checkList(probe: Probe): AsyncGenerator<Diagnosis> {
-  const tools: unknown[] = [];
-  let cursor: unknown;
-  do {
-    const { status, message } = await probe.send('tools/list', { cursor });
-    const { result } = message;
-    if (!isRecord(result) || !Array.isArray(result.tools)) {
-      yield problem(`tools/list answers ${status}: ${problemIn(message)}`);
-      return;
-    }
-    tools.push(...result.tools);
-    cursor = result.nextCursor;
-  } while (cursor !== undefined);
-  yield* toolFindings(tools);
-  const uris = tools.flatMap((tool) => appUriOf(tool) ?? []);
-  for (const uri of new Set(uris)) yield await checkApp(probe, uri);
-}
-
-function appUriOf(tool: unknown): string | undefined {
-  const { ui } = recordOf(recordOf(tool)._meta);
-  const { resourceUri } = recordOf(ui);
-  return typeof resourceUri === 'string' ? resourceUri : undefined;
-}
-
-/** Reads the view of tools as a host of MCP Apps does. */
-async function checkApp(probe: Probe, uri: string): Promise<Diagnosis> {
-  const { message } = await probe.send('resources/read', { uri });
-  const { contents } = recordOf(message.result);
-  if (!Array.isArray(contents)) return problem(`the view ${uri} cannot be read: ${problemIn(message)}`);
-  const { mimeType, text, blob } = recordOf(contents[0]);
-  if (mimeType !== APP_MIME_TYPE)
-    return problem(`the view ${uri} is ${String(mimeType)}, and hosts show ${APP_MIME_TYPE}`);
-  const html = typeof blob === 'string' ? Buffer.from(blob, 'base64').toString() : String(text);
-  return /^\s*<!doctype html>/i.test(html)
-    ? ok(`the view ${uri} can be read`)
-    : advice(`the view ${uri} does not begin with <!doctype html>, as MCP Apps require`);
-}
-
-/** At the path of the server, and at the root (RFC 9728, section 3.1). */
-function metadataAddresses(url: URL): readonly URL[] {
-  const path = '/.well-known/oauth-protected-resource';
-  return [new URL(`${path}${url.pathname === '/' ? '' : url.pathname}`, url), new URL(path, url)];
-}
-
-interface Metadata {
-  readonly value?: JsonObject;
-  /** The addresses without metadata, and why. */
-  readonly failures: string;
-  /** Whether a request failed without an answer. */
-  readonly isUnreachable: boolean;
-}
-
-/** The JSON object at the first address that has one. */
-async function readJson(...addresses: readonly (URL | string)[]): Promise<Metadata> {
+/**
+ * The JSON object at the first address that has one, or the addresses without one, and why; `isUnreachable` if a request
+ * failed without an answer.
+ */
+async function readJson(...addresses: readonly (URL | string)[]) {
   const failures: string[] = [];
   let isUnreachable = false;
   for (const address of addresses)
@@ -413,7 +381,7 @@ async function readJson(...addresses: readonly (URL | string)[]): Promise<Metada
       isUnreachable = true;
       failures.push(`${address} (${reasonOf(error)})`);
     }
-  return { failures: failures.join(' and '), isUnreachable };
+  return { value: undefined, failures: failures.join(' and '), isUnreachable };
 }
 
 /**
@@ -427,7 +395,10 @@ async function* checkSignIn(url: URL, challenge: string | undefined): AsyncGener
   if (challenge && named === undefined)
     yield problem('WWW-Authenticate names no resource_metadata: hosts have to guess where it is');
   const isOptional = challenge === undefined;
-  const addresses = named === undefined ? metadataAddresses(url).slice(0, isOptional ? 1 : 2) : [named];
+  // At the path of the server, and at the root (RFC 9728, section 3.1).
+  const path = '/.well-known/oauth-protected-resource';
+  const places = [`${path}${url.pathname === '/' ? '' : url.pathname}`, path].map((one) => new URL(one, url));
+  const addresses = named === undefined ? places.slice(0, isOptional ? 1 : 2) : [named];
   const { value: resource, failures, isUnreachable } = await readJson(...addresses);
   if (resource === undefined) {
     if (!isOptional || isUnreachable)
@@ -439,10 +410,8 @@ async function* checkSignIn(url: URL, challenge: string | undefined): AsyncGener
       `the metadata is that of ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
     );
   const [issuer] = Array.isArray(resource.authorization_servers) ? resource.authorization_servers : [];
-  if (typeof issuer !== 'string' || !URL.canParse(issuer)) {
-    yield problem('the metadata does not name the URL of an authorization server');
-    return;
-  }
+  if (typeof issuer !== 'string' || !URL.canParse(issuer))
+    return yield problem('the metadata does not name the URL of an authorization server');
   yield ok(`the metadata of the protected resource names ${issuer}`);
   yield* checkAuthorizationServer(issuer);
 }
@@ -456,10 +425,8 @@ async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Diagnos
     `${origin}${path}/.well-known/openid-configuration`,
   ];
   const { value: metadata, failures } = await readJson(...addresses);
-  if (metadata === undefined) {
-    yield problem(`there is no metadata of the authorization server at ${failures}`);
-    return;
-  }
+  if (metadata === undefined)
+    return yield problem(`there is no metadata of the authorization server at ${failures}`);
   if (metadata.issuer !== issuer)
     yield problem(`the authorization server calls itself ${String(metadata.issuer)}, not ${issuer}`);
   if (!includes(metadata.code_challenge_methods_supported, 'S256'))

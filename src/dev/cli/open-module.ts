@@ -49,34 +49,41 @@ export async function openModule(
   folder: string,
   user: 'author' | 'operator' = 'author',
 ): Promise<OpenModule> {
-  const open = () => openTools(name, folder);
-  return closing(await (user === 'operator' ? withoutAdvice(open) : open()));
+  const { emitWarning } = process;
+  // Advice about declarations is for the module's author, and an operator cannot use it.
+  if (user === 'operator')
+    process.emitWarning = (...given: readonly unknown[]) => {
+      const { type } = Object(given[1]) as { readonly type?: unknown };
+      if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
+    };
+  try {
+    return closing(await openTools(name, folder));
+  } finally {
+    process.emitWarning = emitWarning;
+  }
 }
 
-type LoadedModule = Omit<OpenModule, typeof Symbol.asyncDispose>;
-
-async function openTools(name: string, folder: string): Promise<LoadedModule> {
+async function openTools(
+  name: string,
+  folder: string,
+): Promise<Omit<OpenModule, typeof Symbol.asyncDispose>> {
   const exports = await loadModule(name, folder);
   const exported = Object.values(exports);
   const [module, second] = new Set(exported.filter(isNestModule));
   if (module === undefined || exported.some(isRegistry)) return { exports, close: async () => {} };
   if (second !== undefined)
     throw new UserFault(`${name} exports several NestJS modules: name a file that exports one`, 1);
-  const application = await startApplication(module, name);
-  return { ...application, nestModule: module, exports: { ...exports, ...application.exports } };
-}
-
-/** Suppresses advice about declarations: it is for the module's author, and an operator cannot use it. */
-async function withoutAdvice<Value>(work: () => Promise<Value>): Promise<Value> {
-  const { emitWarning } = process;
-  process.emitWarning = (...given: readonly unknown[]) => {
-    const { type } = Object(given[1]) as { readonly type?: unknown };
-    if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
-  };
   try {
-    return await work();
-  } finally {
-    process.emitWarning = emitWarning;
+    const { openApplication } = await import('../../surfaces/nestjs/application.js');
+    const { registry, engine, ...application } = await openApplication(module);
+    const tools = { registry, ...(engine && { engine }) };
+    return { ...application, nestModule: module, exports: { ...exports, ...tools } };
+  } catch (error) {
+    // Faults in declarations are shown completely; other errors of an application are reduced to one line.
+    if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;
+    const reason = error instanceof Error ? error.message.split('\n', 1) : error;
+    const { name: named } = 'module' in module ? module.module : module;
+    throw new UserFault(`the application of ${named} in ${name} cannot be started: ${reason}`, 1);
   }
 }
 
@@ -93,20 +100,6 @@ function isNestModule(value: unknown): value is NestModule {
   return NEST_KEYS.some((key) => hasOwnMetadata(key, value));
 }
 
-async function startApplication(module: NestModule, name: string): Promise<LoadedModule> {
-  try {
-    const { openApplication } = await import('../../surfaces/nestjs/application.js');
-    const { registry, engine, ...application } = await openApplication(module);
-    return { ...application, exports: { registry, ...(engine && { engine }) } };
-  } catch (error) {
-    // Faults in declarations are shown completely; other errors of an application are reduced to one line.
-    if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;
-    const reason = error instanceof Error ? error.message.split('\n', 1) : error;
-    const { name: named } = 'module' in module ? module.module : module;
-    throw new UserFault(`the application of ${named} in ${name} cannot be started: ${reason}`, 1);
-  }
-}
-
 /** Loads a module by the user's name for it: a file in the folder, or a package installed there. */
 async function loadModule(name: string, folder: string): Promise<ModuleExports> {
   const path = modulePath(name, folder);
@@ -116,22 +109,17 @@ async function loadModule(name: string, folder: string): Promise<ModuleExports> 
     return await import(href);
   } catch (error) {
     if (error instanceof UserFault) throw error;
-    const advice = needsTsx(path, error) ? TYPESCRIPT_ADVICE : '';
+    // Node strips types, but cannot run decorators, enums, parameter properties, or `.js` that stands for `.ts`.
+    const { code } = Object(error) as { readonly code?: unknown };
+    const isSyntax =
+      error instanceof SyntaxError || /TYPESCRIPT|MODULE_NOT_FOUND|UNKNOWN_FILE/.test(String(code));
+    const advice = TYPESCRIPT.test(path) && isSyntax ? TYPESCRIPT_ADVICE : '';
     const reason = installAdvice(error) ?? `${reasonOf(error)}${advice}`;
     throw new UserFault(`${name} cannot be loaded: ${reason}`, 1);
   }
 }
 
 const TYPESCRIPT = /\.[cm]?tsx?$/;
-
-/** Node strips types, but cannot run decorators, enums, parameter properties, or `.js` imports that stand for `.ts`. */
-function needsTsx(path: string, error: unknown): boolean {
-  const { code } = Object(error) as { readonly code?: unknown };
-  return (
-    TYPESCRIPT.test(path) &&
-    (error instanceof SyntaxError || /TYPESCRIPT|MODULE_NOT_FOUND|UNKNOWN_FILE_EXTENSION/.test(String(code)))
-  );
-}
 
 /** Registers the project's `tsx`, before the first import, because Node caches a failure. */
 async function registerTsx(folder: string): Promise<void> {

@@ -24,16 +24,14 @@ export interface OpenStore extends CheckpointStore, AsyncDisposable {
 }
 
 /**
- * The purpose of a store: a `worker` creates it if it is missing and waits for an unreachable database; an `operator`
- * requires an existing one, and never creates or changes tables.
+ * Opens the store of `--store`: `postgres://…`, optionally with `?schema=`, or the path of an SQLite file. A `worker`
+ * creates it if it is missing and waits for an unreachable database; an `operator` requires an existing one, and never
+ * creates or changes tables.
  */
-type StoreUser = 'operator' | 'worker';
-
-/** Opens the store of `--store`: `postgres://…`, optionally with `?schema=`, or the path of an SQLite file. */
 export async function openStore(
   name: string | undefined,
   { folder, error: say }: Pick<CommandEnvironment, 'folder' | 'error'>,
-  user: StoreUser = 'operator',
+  user: 'operator' | 'worker' = 'operator',
 ): Promise<OpenStore> {
   if (name === undefined || name === '')
     throw new UserFault(
@@ -66,14 +64,19 @@ export async function openStore(
 
 const ADDRESS = serverAddress('postgres', 'postgres://user:password@host:5432/database');
 
-async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
+async function openPostgres(name: string, user: 'operator' | 'worker'): Promise<OpenStore> {
   const [wrong] = ADDRESS.explain?.(name, '--store') ?? [];
   if (wrong !== undefined) throw new UserFault(`${wrong.problem}: ${ADDRESS.fix}`);
-  checkQuery(name);
+  // `pg` ignores unknown parameters, and a misspelled `schema` would select another schema.
+  for (const option of new URLSearchParams(/\?.*/.exec(name)?.[0]).keys())
+    if (option !== 'schema' && misspeltName(option, ['schema']))
+      throw new UserFault(`--store has ?${option}=, which says nothing: did you mean ?schema=`);
+  const place = placeIn(name);
   try {
     const { PostgresRunStore } = await import('../../durable/postgres/index.js');
-    const store = closing(new PostgresRunStore(placeIn(name)));
-    const ready = user === 'worker' ? store.migrate() : checkTables(placeIn(name));
+    const store = closing(new PostgresRunStore(place));
+    // Stores create tables on first use, so an operator's store is checked before.
+    const ready = user === 'worker' ? store.migrate() : checkTables(place);
     await ready.catch(async (error: unknown) => {
       if (user === 'worker' && isAway(error)) return;
       await store.close();
@@ -90,7 +93,6 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
   }
 }
 
-/** Stores create tables on first use, so an operator's store is checked before. */
 async function checkTables(place: PostgresOptions): Promise<void> {
   const { Database } = await import('../../durable/postgres/postgres-stores.js');
   const database = new Database(place);
@@ -116,25 +118,15 @@ function wrongStore(error: unknown, advice = ''): UserFault {
   return new UserFault(`--store: ${String(said).replace(/\s*\n\s*/g, ' ')}${advice}`, 1);
 }
 
-/** Refuses unknown parameters: `pg` ignores them, and a misspelled `schema` would select another schema. */
-function checkQuery(name: string): void {
-  for (const option of new URLSearchParams(/\?.*/.exec(name)?.[0]).keys())
-    if (option !== 'schema' && misspeltName(option, ['schema']))
-      throw new UserFault(`--store has ?${option}=, which says nothing: did you mean ?schema=`);
-}
-
 /** Extracts `?schema=shop`, which is for the store and unknown to `pg`. */
 function placeIn(name: string): PostgresOptions {
   const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
   if (schema === undefined) return { connectionString: name };
-  return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decoded(schema) };
-}
-
-/** Text that cannot be decoded is left as it is, and then refused as a schema name. */
-function decoded(text: string): string {
+  const connectionString = `${before}${after}`.replace(/[?&]$/, '');
   try {
-    return decodeURIComponent(text);
+    return { connectionString, schema: decodeURIComponent(schema) };
   } catch {
-    return text;
+    // Refused as the name of a schema.
+    return { connectionString, schema };
   }
 }

@@ -160,7 +160,11 @@ export async function runCommandLine(
   try {
     if (name === undefined || name.startsWith('-')) {
       const { help: isAsked } = parseOptions(asked, { help: { ...FLAG, short: 'h' } });
-      (isAsked ? environment.out : environment.error)(help());
+      const commands = Object.values(COMMANDS).map(
+        ({ usage, summary }) => `  toolwright ${usage}\n      ${summary}\n`,
+      );
+      const help = ['Usage:', ...commands, '  toolwright --help | --version', ''].join('\n');
+      (isAsked ? environment.out : environment.error)(help);
       return isAsked ? 0 : 2;
     }
     if (command === undefined)
@@ -168,7 +172,12 @@ export async function runCommandLine(
         `there is no command '${name}'${suggested(name, Object.keys(COMMANDS))}; toolwright --help lists them`,
       );
     if (rest.includes('--help') || rest.includes('-h')) {
-      environment.out(ownHelp(command));
+      const { usage, summary, options = {} } = command;
+      const width = Math.max(...Object.keys(options).map((option) => option.length));
+      const lines = Object.entries(options).map(([option, what]) => `  ${option.padEnd(width)}  ${what}\n`);
+      environment.out(
+        `toolwright ${usage}\n\n${summary}\n${lines.length === 0 ? '' : `\n${lines.join('')}`}`,
+      );
       return 0;
     }
     const loaded = await command.load();
@@ -197,18 +206,4 @@ function userFault(error: unknown, command: ListedCommand | undefined): UserFaul
 function suggested(name: string, known: readonly string[]): string {
   const near = nearestName(name, known);
   return near === undefined ? '' : ` (did you mean ${near}?)`;
-}
-
-function ownHelp({ usage, summary, options = {} }: ListedCommand): string {
-  const width = Math.max(...Object.keys(options).map((option) => option.length));
-  const lines = Object.entries(options).map(([option, what]) => `  ${option.padEnd(width)}  ${what}\n`);
-  const about = `toolwright ${usage}\n\n${summary}\n`;
-  return lines.length === 0 ? about : `${about}\n${lines.join('')}`;
-}
-
-function help(): string {
-  const commands = Object.values(COMMANDS).map(
-    ({ usage, summary }) => `  toolwright ${usage}\n      ${summary}\n`,
-  );
-  return ['Usage:', ...commands, '  toolwright --help | --version', ''].join('\n');
 }

@@ -1,11 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type {
-  Answer,
-  ApprovalAnswer,
-  CallStatus,
-  PendingCall,
-  PendingKind,
-} from '../../core/contract/call.js';
+import type { Answer, CallStatus, PendingKind } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../../core/contract/run-checkpoint.js';
 import type { StoredCallRecord } from '../../core/contract/run-state.js';
@@ -59,12 +53,18 @@ async function answerRun(call: RunsCall): Promise<number> {
   const { store, options, say } = call;
   const run = await readRun(call);
   const { runId, state } = run;
-  const id = questionOf(run, options.to);
+  const [only, ...others] = questionsOf(run);
+  if (options.to === undefined && others.length > 0)
+    throw new UserFault(
+      `the run waits for several answers: --to one of ${[only, ...others].join(', ')}; runs show ${runId} says what they are`,
+    );
+  const id = options.to ?? only ?? '';
+  checkWaits(run, id);
   const answer = answerOf(id, options);
   const { owner } = state;
   const isNumber = typeof owner === 'number' && /^\d+$/.test(options.by ?? '');
-  const answeredBy =
-    options.by === undefined ? undefined : isNumber ? Number(options.by) : personOf(options.by);
+  const person = options.by === undefined ? undefined : personOf(options.by);
+  const answeredBy = isNumber ? Number(options.by) : person;
   if (needsApprover(answer)) checkPerson({ ...run, id, answeredBy }, options);
   const conversationId = await conversationOf(store, runId);
   await using module = await checkingModule(call);
@@ -84,16 +84,23 @@ async function answerRun(call: RunsCall): Promise<number> {
     say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
     return 0;
   }
-  const left = await whenFree(checkStillWaits, () =>
-    answerStoredRun({ store, runId }, [answer], { ...said, ...tools }),
-  );
-  const rest =
-    left.length === 0
-      ? 'a worker goes on with it'
-      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
-  say(`${runId}: ${rest}`);
-  return 0;
+  // Waits for another process that holds the run, unless that process has answered the same question.
+  for (const since = performance.now(); ; await pause(PAUSE_MS))
+    try {
+      const left = await answerStoredRun({ store, runId }, [answer], { ...said, ...tools });
+      const waiting = left.map((item) => item.id).join(', ');
+      say(`${runId}: ${left.length === 0 ? 'a worker goes on with it' : `it still waits for ${waiting}`}`);
+      return 0;
+    } catch (error) {
+      await checkStillWaits();
+      const isClaimed = ToolwrightError.is(error) && error.name === 'RunClaimed';
+      if (!isClaimed || performance.now() - since > PATIENCE_MS) throw error;
+    }
 }
+
+/** How long to wait for a process that holds the run only to store an answer. */
+const PATIENCE_MS = 3_000;
+const PAUSE_MS = 50;
 
 /** The value of `--by`: a name, or JSON with which the application identifies a user. */
 export function personOf(text: string): unknown {
@@ -119,18 +126,6 @@ function checkPerson(
     );
 }
 
-/** The id of the call to answer. */
-function questionOf(run: KeptRun, to: string | undefined): string {
-  const [only, ...others] = questionsOf(run);
-  if (to === undefined && others.length > 0)
-    throw new UserFault(
-      `the run waits for several answers: --to one of ${[only, ...others].join(', ')}; runs show ${run.runId} says what they are`,
-    );
-  const id = to ?? only ?? '';
-  checkWaits(run, id);
-  return id;
-}
-
 function questionsOf({ state }: KeptRun): readonly string[] {
   return 'pending' in state ? state.pending.map(({ id }) => id) : [];
 }
@@ -145,10 +140,12 @@ function checkWaits(run: KeptRun, id: string): void {
   const { end } = folded;
   const answered = lastAnswer(folded);
   const isUnderWay = run.status === 'running' && answered === undefined;
+  const name = answered?.answeredBy;
+  const by = name === undefined ? '' : `, the last time by ${JSON.stringify(name)}`;
   const why = [
     ...(end === undefined ? [] : [`it has ended (${end.status})`]),
     ...(isUnderWay ? ['it is under way'] : []),
-    ...(answered === undefined ? [] : [`it was answered already${by(answered)}`]),
+    ...(answered === undefined ? [] : [`it was answered already${by}`]),
   ];
   const problem = [waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ');
   throw new UserFault(visibleLine(`${run.runId} ${problem}`), 1);
@@ -157,10 +154,6 @@ function checkWaits(run: KeptRun, id: string): void {
 /** Who gave an answer, if it is known. */
 interface Said {
   readonly answeredBy?: unknown;
-}
-
-function by({ answeredBy }: Said): string {
-  return answeredBy === undefined ? '' : `, the last time by ${JSON.stringify(answeredBy)}`;
 }
 
 /** The last known answer; without a name if none was given and the calls have not continued yet. */
@@ -178,26 +171,6 @@ function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
       (approved ?? refused ?? result ?? outcome ?? answers[0]) !== undefined,
   );
   return isAnswered ? {} : undefined;
-}
-
-/** How long to wait for a process that holds the run only to store an answer. */
-const PATIENCE_MS = 3_000;
-const PAUSE_MS = 50;
-
-/** Answers when no other process holds the run, unless that process has answered the same question. */
-async function whenFree<Left>(
-  checkStillWaits: () => Promise<void>,
-  answer: () => Promise<Left>,
-): Promise<Left> {
-  for (const since = performance.now(); ; await pause(PAUSE_MS)) {
-    try {
-      return await answer();
-    } catch (error) {
-      await checkStillWaits();
-      const isClaimed = ToolwrightError.is(error) && error.name === 'RunClaimed';
-      if (!isClaimed || performance.now() - since > PATIENCE_MS) throw error;
-    }
-  }
 }
 
 /** The conversation whose open turn is this run: such run ids are the conversation's id and a number. */
@@ -228,13 +201,19 @@ async function checkingModule({ options, environment }: RunsCall) {
 }
 
 function answerOf(id: string, options: AnswerOptions): Answer {
-  const { approve, refuse, value, result, done, reason, arguments: edited } = options;
+  const { approve, refuse, value, result, done, reason, arguments: edited, remember: scope, until } = options;
   const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
   if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
   if (reason !== undefined && !refuse) throw new UserFault('--reason goes with --refuse');
-  const stands = rememberOf(options);
+  if (scope === undefined && until !== undefined) throw new UserFault('--until goes with --remember');
+  if (scope !== undefined && !approve) throw new UserFault('--remember goes with --approve');
+  const remembered = oneOfValues<RememberScope>('--remember', scope, ['run', 'conversation', 'user']);
+  if (until !== undefined && Number.isNaN(Date.parse(until)))
+    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
+  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
+  const remember = remembered === undefined ? {} : { remember: { scope: remembered, ...expires } };
   const given: Answer[] = [
-    ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),
+    ...(approve ? [{ id, approved: true, ...edits, ...remember }] : []),
     ...(refuse ? [withoutUndefined({ id, approved: false, reason })] : []),
     ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
     ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
@@ -244,18 +223,6 @@ function answerOf(id: string, options: AnswerOptions): Answer {
   const [answer, second] = given;
   if (answer !== undefined && second === undefined) return answer;
   throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
-}
-
-/** The future calls for which an approval is remembered. */
-function rememberOf({ approve, remember: scope, until }: AnswerOptions): Pick<ApprovalAnswer, 'remember'> {
-  if (scope === undefined && until !== undefined) throw new UserFault('--until goes with --remember');
-  if (scope !== undefined && !approve) throw new UserFault('--remember goes with --approve');
-  const remembered = oneOfValues<RememberScope>('--remember', scope, ['run', 'conversation', 'user']);
-  if (remembered === undefined) return {};
-  if (until !== undefined && Number.isNaN(Date.parse(until)))
-    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
-  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
-  return { remember: { scope: remembered, ...expires } };
 }
 
 function objectOf(option: string, text: string): JsonObject {
@@ -353,7 +320,17 @@ export const command: Command = async (args, environment) => {
     throw new UserFault(
       `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
     );
-  checkLine(name, part, { options, given: part.to === undefined ? positionals.slice(1) : more });
+  const [extra] = part.to === undefined ? positionals.slice(1) : more;
+  if (extra !== undefined) throw new UserFault(`runs ${name} takes no '${extra}'`);
+  for (const [option, value] of Object.entries(options)) {
+    if (option === 'store') continue;
+    // The user expects that an option has an effect.
+    const users = Object.entries(PARTS).filter(([, { takes }]) => takes.some((taken) => taken === option));
+    const names = users.map(([user]) => user);
+    if (!names.includes(name))
+      throw new UserFault(`--${option} goes with runs ${names.join(', ')}, and not with runs ${name}`);
+    if (value === '') throw new UserFault(`--${option} is empty: say something, or leave it out`);
+  }
   if (part.to !== undefined && named === '')
     throw new UserFault(
       `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
@@ -370,26 +347,6 @@ export const command: Command = async (args, environment) => {
     throw new UserFault(line, error instanceof UserFault ? error.exitCode : 1);
   }
 };
-
-/** The options and further arguments on the command line. */
-interface GivenLine {
-  readonly options: RunsOptions;
-  readonly given: readonly string[];
-}
-
-/** Refuses options that a part does not use, because the user expects them to have an effect. */
-function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] }: GivenLine): void {
-  if (extra !== undefined) throw new UserFault(`runs ${name} takes no '${extra}'`);
-  for (const [option, value] of Object.entries(options)) {
-    const takesIt = ({ takes }: Pick<RunsPart, 'takes'>) => takes.some((taken) => taken === option);
-    if (option === 'store') continue;
-    if (!takesIt({ takes })) {
-      const others = Object.keys(PARTS).filter((other) => PARTS[other] && takesIt(PARTS[other]));
-      throw new UserFault(`--${option} goes with runs ${others.join(', ')}, and not with runs ${name}`);
-    }
-    if (value === '') throw new UserFault(`--${option} is empty: say something, or leave it out`);
-  }
-}
 
 async function listRuns(call: RunsCall): Promise<number> {
   const { store, options, environment } = call;
@@ -432,19 +389,17 @@ async function showRun(call: RunsCall): Promise<number> {
   for (const item of open?.calls ?? [])
     if ('name' in item) say(`call: ${item.name} ${item.status}`);
     else sayCall(say, item.record, folded);
-  for (const item of pending) sayPending(say, item);
+  for (const { id, kind, tool, arguments: args, message, title, description, ...item } of pending) {
+    const { risk, approver, expiresAt } = item;
+    const parts = [id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`];
+    const limits = [approver && `approver: ${approver}`, expiresAt && `until ${expiresAt}`];
+    say(`waits: ${[...parts, ...limits].filter(Boolean).join(' ')}`);
+    // Lines of a description are indented, so that they cannot imitate lines of this command.
+    for (const line of description?.split('\n') ?? []) say(`  ${line}`);
+  }
   const last = messages.at(-1);
   if (end !== undefined && last?.role === 'assistant' && last.content) say(`said: ${headOf(last.content)}`);
   return 0;
-}
-
-/** Prints a pending call. Lines of its description are indented, so that they cannot imitate lines of this command. */
-function sayPending(say: RunsCall['say'], pending: PendingCall): void {
-  const { id, kind, tool, arguments: args, message, title, description, risk, approver, expiresAt } = pending;
-  const parts = [id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`];
-  const limits = [approver && `approver: ${approver}`, expiresAt && `until ${expiresAt}`];
-  say(`waits: ${[...parts, ...limits].filter(Boolean).join(' ')}`);
-  for (const line of description?.split('\n') ?? []) say(`  ${line}`);
 }
 
 /** Prints a call with its result, who answered it, and whether it was compensated. */

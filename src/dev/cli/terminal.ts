@@ -6,6 +6,10 @@ import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import { failedResult } from '../../run/call/result-text.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { Conversations } from '../../run/conversation/conversations.js';
+import type { ConversationView } from '../../run/conversation/stored-turns.js';
 import type { CommandEnvironment } from './command.js';
 
 const WIDTH = 20;
@@ -14,6 +18,11 @@ const LONGEST_LINE = 200;
 const LONGEST_QUESTION = 4_000;
 /** How many of the last output lines of a running command are shown. */
 const MOST_OUTPUT_LINES = 5;
+/** The marks of tasks that are not open. */
+const TASK_MARKS = new Map<unknown, string>([
+  ['done', 'x'],
+  ['doing', '~'],
+]);
 /** Without a terminal, progress is printed at every multiple of this percentage. */
 const STEP = 25;
 
@@ -120,29 +129,23 @@ class ChatPrinter {
     this.environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
   }
 
-  /** The lines of a command's output or of a task list. */
-  #lines(update: unknown): readonly string[] | undefined {
-    if (!isRecord(update)) return undefined;
-    const { output, tasks } = update;
-    if (typeof output === 'string') return output.split('\n').filter(Boolean).slice(-MOST_OUTPUT_LINES);
-    if (!Array.isArray(tasks)) return undefined;
-    return tasks.map((task) => {
-      const { text, status } = Object(task) as { readonly text?: unknown; readonly status?: unknown };
-      return `[${status === 'done' ? 'x' : status === 'doing' ? '~' : ' '}] ${text}`;
-    });
+  #progress(callId: string, tool: string, update: unknown): void {
+    const { output, tasks, done, total } = isRecord(update) ? update : {};
+    if (typeof output === 'string') {
+      const lines = output.split('\n').filter(Boolean).slice(-MOST_OUTPUT_LINES);
+      for (const line of lines) this.#line(`  | ${line}`);
+    } else if (Array.isArray(tasks)) {
+      for (const task of tasks) {
+        const { text, status } = Object(task) as { readonly text?: unknown; readonly status?: unknown };
+        this.#line(`  | [${TASK_MARKS.get(status) ?? ' '}] ${text}`);
+      }
+    } else if (typeof done === 'number' && typeof total === 'number' && total > 0)
+      this.#bar(callId, tool, Math.min(1, Math.max(0, done / total)));
+    else this.#line(`  ${tool}: ${typeof update === 'string' ? update : jsonLine(update)}`);
   }
 
-  #progress(callId: string, tool: string, update: unknown): void {
-    const lines = this.#lines(update);
-    if (lines !== undefined) {
-      for (const line of lines) this.#line(`  | ${line}`);
-      return;
-    }
-    const part = partOf(update);
-    if (part === undefined) {
-      this.#line(`  ${tool}: ${typeof update === 'string' ? update : jsonLine(update)}`);
-      return;
-    }
+  /** `part` is from 0 to 1. */
+  #bar(callId: string, tool: string, part: number): void {
     const percent = Math.round(part * 100);
     const full = Math.round(part * WIDTH);
     const bar = `  ${visibleLine(tool)} [${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${percent} %`;
@@ -162,14 +165,6 @@ class ChatPrinter {
     if (this.#hasBar) this.environment.error('\r\u001b[K');
     this.#hasBar = false;
   }
-}
-
-/** The progress from 0 to 1 in `{ done, total }`. */
-function partOf(update: unknown): number | undefined {
-  if (!isRecord(update)) return undefined;
-  const { done, total } = update;
-  if (typeof done !== 'number' || typeof total !== 'number' || !(total > 0)) return undefined;
-  return Math.min(1, Math.max(0, done / total));
 }
 
 /** A model may have sent its arguments as a string. */
@@ -216,9 +211,6 @@ function styled(style: Parameters<typeof styleText>[0], text: string): string {
   return styleText(style, text, { validateStream: false });
 }
 
-/** Asks the user; `undefined` without an answer. */
-type Ask = (question: string) => Promise<string | undefined>;
-
 const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
 
 /** The key that remembers an approval for a scope. */
@@ -229,19 +221,13 @@ const SCOPE_NAMES: Readonly<Record<RememberScope, string>> = {
   user: 'always for this [u]ser',
 };
 
-/** The input, and its lines one after the other. */
-interface OpenInput {
-  readonly lines: Interface;
-  readonly next: AsyncIterator<string>;
-}
-
 /** Reads lines from the terminal, and asks its user about what it prints. */
 export class Terminal extends ChatPrinter {
   /** Questions are repeated, and input is echoed. */
   readonly #isInteractive: boolean;
   readonly #scopeNames: Readonly<Record<RememberScope, string>>;
   /** Opened on first use: a command that only prints does not read its input. */
-  #opened: OpenInput | undefined;
+  #opened: { readonly lines: Interface; readonly next: AsyncIterator<string> } | undefined;
   #reading: Promise<IteratorResult<string>> | undefined;
   /** The current question. */
   #prompt: string | undefined;
@@ -253,12 +239,11 @@ export class Terminal extends ChatPrinter {
     super(environment);
     const { input = process.stdin } = environment;
     // Piped input is not echoed, even on a terminal.
-    const terminal = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
-    this.#isInteractive = terminal;
+    this.#isInteractive = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
     this.#scopeNames = { ...SCOPE_NAMES, ...scopeNames };
   }
 
-  get #input(): OpenInput {
+  get #input() {
     if (this.#opened === undefined) {
       const { input = process.stdin } = this.environment;
       const terminal = this.#isInteractive;
@@ -286,7 +271,11 @@ export class Terminal extends ChatPrinter {
   async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
     this.settle();
     this.#prompt = question;
-    this.#show(question);
+    if (!this.#isInteractive) this.environment.error(question);
+    else if (!this.#isClosed) {
+      this.#input.lines.setPrompt(question);
+      this.#input.lines.prompt();
+    }
     // A read that was started but not awaited returns the next line.
     this.#reading ??= this.#input.next.next();
     const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
@@ -302,30 +291,34 @@ export class Terminal extends ChatPrinter {
     waiting: readonly PendingCall[],
     unless?: Promise<undefined>,
   ): Promise<readonly Answer[] | undefined> {
+    const ask = (question: string) => this.ask(question, unless);
     const answers: Answer[] = [];
     for (const pending of waiting) {
-      const answer = await this.#askOne(pending, (question) => this.ask(question, unless));
+      const { id, kind, tool, message } = pending;
+      this.wait(pending);
+      let answer: Answer | undefined;
+      if (kind === 'approval') answer = await this.#askApproval(pending, ask);
+      else if (kind === 'outcome') answer = await this.#askOutcome(pending, ask);
+      else {
+        const isQuestion = kind === 'question';
+        const question = isQuestion
+          ? `${visibleLine(message ?? 'Answer')} `
+          : `What did ${tool} give, as JSON? `;
+        const line = await ask(question);
+        if (line !== undefined)
+          answer = isQuestion ? { id, value: valueIn(line) } : { id, result: valueIn(line) };
+      }
       if (answer === undefined) return undefined;
       answers.push(answer);
     }
     return answers;
   }
 
-  async #askOne(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
-    const { id, kind, tool, message } = pending;
-    this.wait(pending);
-    if (kind === 'approval') return this.#askApproval(pending, ask);
-    if (kind === 'outcome') return this.#askOutcome(pending, ask);
-    const isQuestion = kind === 'question';
-    const line = await ask(
-      isQuestion ? `${visibleLine(message ?? 'Answer')} ` : `What did ${tool} give, as JSON? `,
-    );
-    if (line === undefined) return undefined;
-    return isQuestion ? { id, value: valueIn(line) } : { id, result: valueIn(line) };
-  }
-
   /** Asks again if the input is not a clear answer. */
-  async #askOutcome(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
+  async #askOutcome(
+    pending: PendingCall,
+    ask: (question: string) => Promise<string | undefined>,
+  ): Promise<Answer | undefined> {
     const { id, tool, arguments: args } = pending;
     const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
     const line = await ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
@@ -347,7 +340,10 @@ export class Terminal extends ChatPrinter {
   }
 
   /** Every input except an approval is a refusal. */
-  async #askApproval(pending: PendingCall, ask: Ask): Promise<Answer | undefined> {
+  async #askApproval(
+    pending: PendingCall,
+    ask: (question: string) => Promise<string | undefined>,
+  ): Promise<Answer | undefined> {
     const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
     const scopes = mayRemember?.scopes ?? [];
     const choices = [
@@ -381,15 +377,6 @@ export class Terminal extends ChatPrinter {
   close(): void {
     this.#opened?.lines.close();
   }
-
-  #show(question: string): void {
-    if (this.#isInteractive) {
-      if (this.#isClosed) return;
-      const { lines } = this.#input;
-      lines.setPrompt(question);
-      lines.prompt();
-    } else this.environment.error(question);
-  }
 }
 
 /** Parses JSON; other input is text. */
@@ -399,4 +386,225 @@ function valueIn(line: string): unknown {
   } catch {
     return line;
   }
+}
+
+/** A command of a talk; it gets the words after its name. */
+interface TalkCommand {
+  readonly about: string;
+  run(...words: readonly string[]): void | Promise<void>;
+}
+
+interface TalkParts {
+  readonly id: string;
+  readonly conversations: Conversations;
+  readonly environment: CommandEnvironment;
+  readonly greeting: string;
+  readonly registry: ToolRegistry;
+  /** Commands besides `/tools` and `/exit`; without any, all other lines are prompts. */
+  readonly commands?: Readonly<Record<string, TalkCommand>>;
+  /** Whether a user can answer; otherwise every line is a prompt, and questions are refused. */
+  readonly isAnswered: boolean;
+  /** Options of answers. */
+  readonly owned?: { readonly owner?: unknown };
+  /** Names of the scopes of standing approvals. */
+  readonly scopeNames?: Partial<Record<RememberScope, string>>;
+  /** Enters a prompt. */
+  prompt(text: string): Promise<unknown>;
+  /** Called for each event, those of earlier processes included. */
+  onEvent?(event: JsonObject): void;
+}
+
+/** Reads prompts, answers and commands from a terminal, and prints the events of a conversation. */
+export class TerminalTalk {
+  readonly #parts: TalkParts;
+  readonly #commands: Readonly<Record<string, TalkCommand>>;
+  readonly #terminal: Terminal;
+  readonly #leaving = new AbortController();
+  /** Number of the last event that was shown. */
+  #shown = 0;
+  #isShowing = true;
+  #whenShown: () => void = () => {};
+  /** The end of the last turn. */
+  #end: JsonObject | undefined;
+  /** Resolves when the turn ends whose questions are asked. */
+  #ended = Promise.withResolvers<undefined>();
+  #lastStatus = 'completed';
+  #isInTurn = false;
+  /** Calls that needed an answer. */
+  readonly #asked = new Set<unknown>();
+
+  constructor(parts: TalkParts) {
+    const { environment, registry, commands, scopeNames } = parts;
+    const showTools = () => {
+      for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
+    };
+    const showCommands = () => {
+      const all = { ...this.#commands, exit: { about: 'ends; the session can be continued' } };
+      for (const [name, { about }] of Object.entries(all)) environment.out(`/${name.padEnd(12)} ${about}\n`);
+    };
+    this.#parts = parts;
+    this.#commands = {
+      ...(commands && { help: { about: 'lists the commands', run: showCommands } }),
+      tools: { about: 'lists the tools', run: showTools },
+      ...commands,
+    };
+    this.#terminal = new Terminal(environment, scopeNames);
+  }
+
+  /** Runs until the input ends or the user exits; returns whether the last turn was completed. */
+  async talk(): Promise<boolean> {
+    const { conversations, id, greeting, prompt } = this.#parts;
+    // Ctrl-C aborts the running turn; without a turn, it ends the command.
+    const unfollow = this.#terminal.onInterrupt(() => {
+      if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
+      else this.#terminal.close();
+    });
+    this.#report(greeting);
+    const showing = this.#showAll();
+    try {
+      const view = await conversations.snapshot(id);
+      if (view !== undefined) {
+        this.#report(`${view.messages.filter(({ role }) => role === 'user').length} turns so far`);
+        // A turn of an earlier process is suspended or was interrupted.
+        if (view.status !== 'idle') await this.#turn(async () => {});
+      }
+      for (;;) {
+        const line = (await this.#terminal.ask('> '))?.trim();
+        if (line === undefined || line === '/exit') break;
+        if (line === '' || (await this.#isCommand(line))) continue;
+        await this.#turn(() => prompt(line));
+      }
+      return this.#lastStatus === 'completed';
+    } finally {
+      unfollow();
+      this.#terminal.close();
+      this.#leaving.abort();
+      await showing;
+    }
+  }
+
+  /** Shows events that are newer than the opening of the talk. */
+  async #showAll(): Promise<void> {
+    const { conversations, id, onEvent } = this.#parts;
+    const before = (await conversations.snapshot(id))?.lastEvent ?? 0;
+    try {
+      for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
+        onEvent?.(event);
+        if (event.type === 'turn-end') {
+          this.#end = event;
+          // For example, because the turn was aborted while its questions were asked.
+          this.#ended.resolve(undefined);
+        }
+        if (number > before) this.#show(event);
+        this.#shown = number;
+        this.#whenShown();
+      }
+    } catch (error) {
+      if (!this.#leaving.signal.aborted) this.#terminal.fault(error);
+    } finally {
+      // Nothing more will be shown, so nothing must wait for it.
+      this.#isShowing = false;
+      this.#ended.resolve(undefined);
+      this.#whenShown();
+    }
+  }
+
+  #show(event: JsonObject): void {
+    const { type, callId, result } = event;
+    const wasAsked = this.#asked.has(callId);
+    // The call was shown with its question, and starts again after the answer.
+    if (type !== 'call-start' || !wasAsked) this.#terminal.show(event);
+    const { forUser, silent } = Object(result) as { readonly forUser?: unknown; readonly silent?: unknown };
+    if (type === 'call-end' && typeof forUser === 'string' && forUser !== '' && silent !== true) {
+      if (!/^@@ /m.test(forUser)) this.#terminal.show({ type: 'user-message', text: forUser });
+      // A diff that was shown with the question is not repeated.
+      else if (!wasAsked) this.#terminal.describe(forUser);
+    }
+    if (!this.#isInTurn) this.#terminal.askAgain();
+  }
+
+  /** Runs a turn with its questions until the conversation is idle. */
+  async #turn(begin: () => Promise<unknown>): Promise<void> {
+    this.#isInTurn = true;
+    this.#end = undefined;
+    try {
+      await begin();
+      let view = await this.#settled();
+      while (view?.status === 'suspended') {
+        await this.#answer(view);
+        view = await this.#settled();
+      }
+      // TypeScript does not see that events have set the end meanwhile.
+      const { status = 'completed', error } = (this.#end as JsonObject | undefined) ?? {};
+      this.#lastStatus = String(status);
+      const message = isRecord(error) ? { error: { message: String(error.message) } } : {};
+      this.#terminal.end({ status: this.#lastStatus, ...message });
+    } catch (error) {
+      this.#lastStatus = 'failed';
+      this.#terminal.fault(error);
+    } finally {
+      this.#isInTurn = false;
+    }
+  }
+
+  /** The conversation once it is idle or suspended and all its events were shown. */
+  async #settled(): Promise<ConversationView | undefined> {
+    const view = await this.#parts.conversations.idle(this.#parts.id);
+    while (this.#isShowing && this.#shown < (view?.lastEvent ?? 0))
+      await new Promise<void>((resolve) => {
+        this.#whenShown = resolve;
+      });
+    return view;
+  }
+
+  /** Asks for answers to the pending calls. */
+  async #answer({ pending }: ConversationView): Promise<void> {
+    const { conversations, id, owned, isAnswered } = this.#parts;
+    for (const { callId } of pending) this.#asked.add(callId);
+    this.#ended = Promise.withResolvers();
+    const answers = isAnswered ? await this.#terminal.askAll(pending, this.#ended.promise) : undefined;
+    if (!isAnswered) for (const call of pending) this.#terminal.wait(call);
+    if (answers === undefined) {
+      const view = await conversations.snapshot(id);
+      // Otherwise, the turn was aborted meanwhile.
+      if (view?.status === 'suspended') await conversations.answer(id, pending.map(refusalOf), owned);
+      return;
+    }
+    try {
+      await conversations.answer(id, answers, owned);
+    } catch (error) {
+      // The input was invalid; the caller asks again.
+      this.#terminal.fault(error);
+    }
+  }
+
+  /** Runs the command of a line; returns false if the line is a prompt. */
+  async #isCommand(line: string): Promise<boolean> {
+    const [name = '', ...words] = line.slice(1).split(/\s+/);
+    const command = Object.hasOwn(this.#commands, name) ? this.#commands[name] : undefined;
+    if (!line.startsWith('/') || (command === undefined && this.#parts.commands === undefined)) return false;
+    try {
+      if (command === undefined) this.#report(`there is no /${name}; /help lists the commands`);
+      else await command.run(...words);
+    } catch (error) {
+      this.#report(errorMessage(error));
+    }
+    return true;
+  }
+
+  #report(text: string): void {
+    this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
+  }
+}
+
+/** Whether lines of the input are answers: a pipe or a file has prompts only, unless `--interactive` is given. */
+export function canAnswer({ input = process.stdin }: CommandEnvironment, interactive?: boolean): boolean {
+  return interactive ?? ('isTTY' in input && input.isTTY === true);
+}
+
+/** The answer without a user: a refusal, or, for a call that may have been executed, that its outcome is unknown. */
+function refusalOf({ id, kind, tool, message }: PendingCall): Answer {
+  if (kind !== 'outcome') return { id, approved: false, reason: 'nobody is there who could answer' };
+  const known = message ?? `The call of '${tool}' was interrupted. It is not known whether it was done.`;
+  return { id, outcome: 'done', result: failedResult('OutcomeUnknown', known).toJSON() };
 }

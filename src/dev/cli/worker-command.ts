@@ -28,21 +28,8 @@ import { recoverPeriodically } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { type Command, type CommandEnvironment, onEnd, readLine, STRING, UserFault } from './command.js';
-import {
-  configOfModule,
-  type ModuleExports,
-  type OpenModule,
-  openModule,
-  registryOfModule,
-} from './open-module.js';
+import { configOfModule, type ModuleExports, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
-
-/** What a worker processes, and how to stop it. */
-interface Work {
-  readonly what: readonly string[];
-  /** Takes no new work; resolves when running work has ended. */
-  drain(): Promise<void>;
-}
 
 /** The largest interval of a timer in Node. */
 const KEEP_ALIVE_MS = 2 ** 30;
@@ -59,7 +46,7 @@ export const command: Command = async (args, environment) => {
   // Listen to signals before the worker starts, because turns run as soon as it does.
   const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
   try {
-    const { what, drain } = await beginWork({ name, store: values.store }, environment);
+    const { what, drain } = await beginWork(name, values.store, environment);
     environment.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
     environment.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
     await drain();
@@ -81,45 +68,33 @@ export async function endAsked(environment: Pick<CommandEnvironment, 'signal'>):
   });
 }
 
-/** The module, and the store from the command line. */
-interface NamedModule {
-  readonly name: string;
-  readonly store: string | undefined;
+/** What a worker processes, and how to stop it. */
+interface Work {
+  readonly what: readonly string[];
+  /** Takes no new work; resolves when running work has ended. */
+  drain(): Promise<void>;
 }
 
-async function beginWork(named: NamedModule, environment: CommandEnvironment): Promise<Work> {
-  const { name, store } = named;
+async function beginWork(
+  name: string,
+  store: string | undefined,
+  environment: CommandEnvironment,
+): Promise<Work> {
   try {
     const module = await openModule(name, environment.folder);
-    if (module.work === undefined) return await workOfModule(module, named, environment);
-    if (store === undefined)
-      return await workOfApplication(name, { ...module, work: module.work }, environment);
+    if (module.work === undefined) return await workOfModule(module.exports, { name, store }, environment);
+    if (store === undefined) {
+      const what = module.work(loggerOf(environment));
+      if (what.length > 0) return { what, drain: module.close };
+    }
     await module.close();
   } catch (error) {
     if (!ToolwrightError.is(error)) throw error;
     throw new UserFault(error.message, 1);
   }
-  throw new UserFault('--store: the store of an application is that of its ToolwrightModule.forRoot');
-}
-
-async function workOfApplication(
-  name: string,
-  { work, close }: Required<Pick<OpenModule, 'work' | 'close'>>,
-  environment: CommandEnvironment,
-): Promise<Work> {
-  const what = work(loggerOf(environment));
-  if (what.length > 0) return { what, drain: close };
-  await close();
+  if (store !== undefined)
+    throw new UserFault('--store: the store of an application is that of its ToolwrightModule.forRoot');
   throw new UserFault(`${name} keeps nothing for a worker: ToolwrightModule.forRoot({ store })`, 1);
-}
-
-/** The parts of a module's work. */
-interface WorkParts {
-  readonly exports: WorkerExports;
-  readonly config: ToolLoopConfig;
-  readonly store: unknown;
-  readonly logger: Logger;
-  readonly tools: ToolRegistry;
 }
 
 /** The exports of a module that a worker uses; others are ignored. */
@@ -148,52 +123,59 @@ const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
   logger: LOGGER,
 });
 
-/** The exports for a worker; faults are reported in one line. */
-function exportsOf(name: string, exports: ModuleExports): WorkerExports {
-  const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
-  if (faults.length === 0) return exports;
-  const mistakes = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);
-  throw new UserFault(`${name}: ${mistakes.join('; ')}`, 1);
-}
-
-/** Writes warnings and errors, one line each. */
-function loggerOf({ error }: CommandEnvironment): Logger {
-  const write = (message: string, fields: LogFields = {}): void =>
-    error(`toolwright: ${visibleLine([message, ...detailsIn(fields, message)].join(': '))}\n`);
+/** Writes warnings and errors, one line each, with the call and the reason unless the message states them. */
+function loggerOf({ error: say }: CommandEnvironment): Logger {
+  const write = (message: string, fields: LogFields = {}): void => {
+    const { tool, callId, runId, reason, faults, sent, error } = fields;
+    const place = runId === undefined ? callId : `${callId} of ${runId}`;
+    const call = callId === undefined ? tool : `${tool} (${place})`;
+    const why = String(error === undefined ? (reason ?? faults ?? sent ?? '') : errorMessage(error));
+    const details = [
+      ...(tool === undefined ? [] : [call]),
+      ...(message.includes(visibleLine(why)) ? [] : [why]),
+    ];
+    say(`toolwright: ${visibleLine([message, ...details].join(': '))}\n`);
+  };
   const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
   return { debug: () => {}, info: () => {}, warn: write, error: write, isLevelEnabled };
 }
 
-/** Identifies the call and the reason, unless the message states them. */
-function detailsIn({ tool, callId, runId, reason, faults, sent, error }: LogFields, message: string) {
-  const place = runId === undefined ? callId : `${callId} of ${runId}`;
-  const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
-  const why = String(error === undefined ? (reason ?? faults ?? sent ?? '') : errorMessage(error));
-  return message.includes(visibleLine(why)) ? call : [...call, why];
-}
-
 async function workOfModule(
-  { exports: given }: OpenModule,
-  { name, store: named }: NamedModule,
+  given: ModuleExports,
+  { name, store: named }: { readonly name: string; readonly store: string | undefined },
   environment: CommandEnvironment,
 ): Promise<Work> {
   const { store: configured } = Object(given.config) as Partial<ToolLoopConfig>;
-  const exports = exportsOf(name, { ...(configured && { store: configured }), ...given });
-  const { conversations: own } = exports;
+  const exports: WorkerExports = { ...(configured && { store: configured }), ...given };
+  const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
+  const mistakes = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);
+  if (mistakes.length > 0) throw new UserFault(`${name}: ${mistakes.join('; ')}`, 1);
+  const { conversations: own, jobScope, jobConcurrency: concurrency, onUnknown } = exports;
   if (own !== undefined && exports.config === undefined)
     return { what: ['conversations'], drain: () => own.close() };
   const config = configOfModule(name, given);
-  const { logger = config.logger ?? loggerOf(environment) } = exports;
+  const { logger = config.logger ?? loggerOf(environment), engine = config.engine } = exports;
   const tools = registryOf(config.tools ?? registryOfModule(given) ?? []);
-  const opened =
-    named === undefined && exports.store !== undefined
-      ? undefined
-      : await openStore(named, environment, 'worker');
+  const isNamed = named !== undefined || exports.store === undefined;
+  const opened = isNamed ? await openStore(named, environment, 'worker') : undefined;
   const store = opened ?? exports.store;
-  const parts = { exports, config, store, logger, tools };
-  const conversations = own ?? openConversations(parts);
-  const jobs = openJobs(parts);
-  const stopRecovery = isCheckpointStore(store) ? recover({ ...parts, store }) : undefined;
+  const { leaseMs } = config;
+  const shared = { logger, onUnknown, leaseMs };
+  // The worker runs the jobs itself, each in the scope that the module returns.
+  const turns = { config: turnConfigOf(config), engine: config.engine, jobConcurrency: config.engine && 0 };
+  const conversations =
+    own ?? (keepsConversations(store) ? new Conversations({ store, ...shared, ...turns }) : undefined);
+  // Starts once the engine is reachable; other work does not wait for it.
+  const jobs =
+    engine !== undefined && keepsJobs(store)
+      ? new BackgroundJobs({ engine, store, tools, logger, concurrency, ...(jobScope && { jobScope }) })
+      : undefined;
+  let stopRecovery: (() => Promise<void>) | undefined;
+  if (isCheckpointStore(store)) {
+    const checkpoint = config.checkpoint === 'call' ? 'call' : 'step';
+    const recovered = { logger, ...config, store, checkpoint } as const;
+    stopRecovery = recoverPeriodically({ store, ...shared, config: () => recovered, scope: () => ({}) });
+  }
   return {
     what: [
       ...(conversations ? ['conversations'] : []),
@@ -209,45 +191,4 @@ async function workOfModule(
 
 function isCheckpointStore(store: unknown): store is CheckpointStore {
   return CHECKPOINT_STORE.accepts(store);
-}
-
-function openConversations({ exports, config, store, logger }: WorkParts): Conversations | undefined {
-  if (!keepsConversations(store)) return undefined;
-  const { engine, leaseMs } = config;
-  const { onUnknown } = exports;
-  return new Conversations({
-    store,
-    logger,
-    config: turnConfigOf(config),
-    // The worker runs the jobs itself, each in the scope that the module returns.
-    engine,
-    jobConcurrency: engine && 0,
-    onUnknown,
-    leaseMs,
-  });
-}
-
-/** Starts once the engine is reachable; other work does not wait for it. */
-function openJobs({ exports, config, store, logger, tools }: WorkParts): BackgroundJobs | undefined {
-  const { engine = config.engine, jobScope, jobConcurrency: concurrency } = exports;
-  if (engine === undefined || !keepsJobs(store)) return undefined;
-  return new BackgroundJobs({ engine, store, tools, logger, concurrency, ...(jobScope && { jobScope }) });
-}
-
-function recover({
-  exports: { onUnknown },
-  config: given,
-  store,
-  logger,
-}: WorkParts & { readonly store: CheckpointStore }): () => Promise<void> {
-  const checkpoint = given.checkpoint === 'call' ? 'call' : 'step';
-  const config = { logger, ...given, store, checkpoint } as const;
-  return recoverPeriodically({
-    store,
-    logger,
-    onUnknown,
-    leaseMs: given.leaseMs,
-    config: () => config,
-    scope: () => ({}),
-  });
 }

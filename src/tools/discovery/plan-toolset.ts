@@ -65,7 +65,7 @@ export interface PlannedTool {
 }
 
 /** The tools of one class, and all faults of its declarations. */
-export interface ToolsetPlan {
+interface ToolsetPlan {
   readonly tools: readonly PlannedTool[];
   readonly faults: readonly AuthorFault[];
   /** Generated descriptions that no longer match the class. */
