@@ -17,7 +17,7 @@ import {
   wrongValues,
 } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
+import { registryOf } from '../../run/call/tool-registry.js';
 import { Conversations } from '../../run/conversation/conversations.js';
 import {
   type ConversationsOptions,
