@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { openScan } from '../../src/dev/typegen/analysis/class-draft.js';
-import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
+import { describeClasses, openScan } from '../../src/dev/typegen/describe-classes.js';
 import { schemaTest, type Test } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
 import { offeredSchema } from '../parts/typegen/offered-schema.js';

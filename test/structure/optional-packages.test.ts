@@ -27,7 +27,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@mdream/js': /^src\/toolbox\/web\//,
   ignore: /^src\/toolbox\/files\//,
   winston: /^src\/observe\/winston\//,
-  typescript: /^src\/dev\/typegen\/compiler\//,
+  typescript: /^src\/dev\/typegen\/load-compiler\.ts$/,
   '@nestjs/common': /^src\/surfaces\/nestjs\//,
   '@nestjs/core': /^src\/surfaces\/nestjs\//,
   rxjs: /^src\/surfaces\/nestjs\//,
@@ -55,7 +55,7 @@ const OPEN_TO_EXAMPLES = new Set([
 const LOADERS_BY_NAME = [
   // The module whose tools are listed; the compiler of the user's project.
   'src/dev/cli/open-module.ts',
-  'src/dev/typegen/compiler/load-compiler.ts',
+  'src/dev/typegen/load-compiler.ts',
 ];
 
 test('a third-party package is imported only by the files that are listed for it', () => {

@@ -25,10 +25,11 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/tools/schema/class-validator-rules.ts portablePattern':
     'expression by expression, against its own flags',
   'src/tools/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',
-  'src/dev/typegen/compiler/load-compiler.ts classicCompiler': 'with the compilers of several versions',
-  'src/dev/typegen/compiler/load-compiler.ts ClassicApi': 'the same',
+  'src/dev/typegen/load-compiler.ts classicCompiler': 'with the compilers of several versions',
+  'src/dev/typegen/load-compiler.ts ClassicApi': 'the same',
   'src/toolbox/files/file-tools.ts differenceOf': 'against whole files, edit by edit',
-  'src/dev/typegen/comments/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
+  'src/dev/typegen/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
+  'src/dev/typegen/doc-comment.ts docCommentAt': 'the same, with the code before it',
 };
 
 const taken = importedNames();

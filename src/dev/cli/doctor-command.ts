@@ -11,8 +11,8 @@ import { isRecord } from '../../core/kernel/json.js';
 import { oldNode } from '../../core/kernel/node-version.js';
 import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { generate } from '../typegen/generate.js';
+import { loadCompiler } from '../typegen/load-compiler.js';
 import {
   type Command,
   type CommandEnvironment,

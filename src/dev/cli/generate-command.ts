@@ -13,10 +13,9 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { structuredPatch } from 'diff';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import type { Finding } from '../typegen/analysis/class-draft.js';
-import { type Compiler, loadCompiler, mappedFolders } from '../typegen/compiler/load-compiler.js';
-import { type Generated, generate } from '../typegen/generate.js';
-import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
+import { type Finding, GENERATED_MARK } from '../typegen/describe-classes.js';
+import { type Generated, generate, type ImportEnding } from '../typegen/generate.js';
+import { type Compiler, loadCompiler, mappedFolders } from '../typegen/load-compiler.js';
 import {
   type Command,
   type CommandEnvironment,

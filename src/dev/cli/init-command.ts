@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { loadCompiler } from '../typegen/compiler/load-compiler.js';
+import { loadCompiler } from '../typegen/load-compiler.js';
 import { type Command, parseOptions, UserFault } from './command.js';
 import { type FileEdit, unifiedDiff } from './generate-command.js';
 import { generateProject } from './generate-project.js';

@@ -1,16 +1,18 @@
 import { posix } from 'node:path';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { freeName } from '../../core/kernel/free-name.js';
+import { isRecord } from '../../core/kernel/json.js';
 import {
   type ClassDraft,
+  describeClasses,
   type Finding,
-  lineOf,
+  GENERATED_MARK,
+  isModuleFile,
   openScan,
   type ProjectScan,
-  startOf,
-} from './analysis/class-draft.js';
-import { describeClasses, isModuleFile } from './analysis/describe-classes.js';
-import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/load-compiler.js';
-import { ImportEnding, printFile, relativeSpecifier } from './printing/print-file.js';
+} from './describe-classes.js';
+import { type CompilerView, type ProjectOptions, type SyntaxNode, startOf } from './load-compiler.js';
+import { CodeReference } from './written-schema.js';
 
 /** Input of a generation. */
 interface Generation {
@@ -42,10 +44,19 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   const toolsets = drafts.filter(({ tools }) => tools !== undefined);
   const toolFiles = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
   const files = view.projectFiles();
-  const paths = files.map(({ path }) => path);
-  const out = outFile ?? defaultOutFile(folder, toolFiles, paths);
+  // In `src`, if it contains all files with tools, or else all sources.
+  const source = posix.join(folder, 'src');
+  const isWithin = (file: string) => file.startsWith(`${folder}/`);
+  const own = toolFiles.some(isWithin) ? toolFiles : files.map(({ path }) => path);
+  const isInSource = own.filter(isWithin).every((file) => file.startsWith(`${source}/`));
+  const out = outFile ?? posix.join(isInSource ? source : folder, 'toolwright.gen.ts');
   reportCycles(drafts, out, scan);
   const printed = { drafts, outFile: out, ending: ending ?? importEnding(view.options, out) };
+  // Reads the texts, because a file may also be loaded by `import()`, `require` or a mapped path.
+  const name = escapePattern(posix.basename(withoutEnding(out)));
+  const path = String.raw`['"](?:[^'"\n]*/)?${name}(?:\.[cm]?[jt]s)?['"]`;
+  const loading = new RegExp(String.raw`^(?!\s*(?://|\*)).*\b(?:from|import|require)\b[\s(]*${path}`, 'm');
+  const isImported = files.some((file) => file.path !== out && loading.test(file.text));
   return {
     outFile: out,
     text: printFile(printed),
@@ -53,25 +64,8 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
     tools: toolsets.reduce((sum, { tools = {} }) => sum + Object.keys(tools).length, 0),
     faults: scan.faults,
     warnings: scan.warnings,
-    missingImport: isImported(out, files) ? undefined : `import '${relativeSpecifier(out, printed)}'`,
+    missingImport: isImported ? undefined : `import '${relativeSpecifier(out, printed)}'`,
   };
-}
-
-/** Reads the texts, because a file may also be loaded by `import()`, `require` or a mapped path. */
-function isImported(outFile: string, files: readonly SourceText[]): boolean {
-  const name = escapePattern(posix.basename(withoutEnding(outFile)));
-  const path = String.raw`['"](?:[^'"\n]*/)?${name}(?:\.[cm]?[jt]s)?['"]`;
-  const loading = new RegExp(String.raw`^(?!\s*(?://|\*)).*\b(?:from|import|require)\b[\s(]*${path}`, 'm');
-  return files.some((file) => file.path !== outFile && loading.test(file.text));
-}
-
-/** In `src`, if it contains all files with tools, or else all sources. */
-function defaultOutFile(folder: string, toolFiles: readonly string[], files: readonly string[]): string {
-  const source = posix.join(folder, 'src');
-  const isWithin = (file: string) => file.startsWith(`${folder}/`);
-  const own = toolFiles.some(isWithin) ? toolFiles : files;
-  const isInSource = own.filter(isWithin).every((file) => file.startsWith(`${source}/`));
-  return posix.join(isInSource ? source : folder, 'toolwright.gen.ts');
 }
 
 /**
@@ -83,14 +77,17 @@ function reportCycles(drafts: readonly ClassDraft[], outFile: string, { view, fa
   for (const { reference } of drafts)
     if (!names.has(reference.origin.file))
       names.set(reference.origin.file, reference.origin.localName ?? reference.name);
-  for (const file of view.projectFiles()) {
-    const name = names.get(file.path);
+  // Reads the text, because compilers represent type-only imports in different ways.
+  const isOfTypes = /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/;
+  for (const { path, text, node: file } of view.projectFiles()) {
+    const name = names.get(path);
     if (name === undefined) continue;
-    for (const node of loadingStatements(file)) {
-      const specifier = node.moduleSpecifier?.text ?? '';
+    for (const node of file.statements ?? []) {
+      if (node.moduleSpecifier === undefined || isOfTypes.test(text.slice(startOf(node, text)))) continue;
       if (!leadsTo(outFile, node, view)) continue;
+      const specifier = node.moduleSpecifier.text ?? '';
       faults.push({
-        ...lineOf(node, view),
+        ...view.lineOf(node),
         where: name,
         problem: `stands in a file that imports the generated file ('${specifier}'), which imports ${name}: a cycle, in which a class may be used before it exists`,
         fix: `${name} in a file of its own, and the import of '${posix.basename(specifier)}' only where the tools are discovered`,
@@ -111,16 +108,6 @@ function leadsTo(outFile: string, node: SyntaxNode, view: CompilerView): boolean
   return symbol !== undefined && view.declaringFiles(symbol).includes(outFile);
 }
 
-/** Statements that load another module; type-only imports do not. */
-function loadingStatements({ node, text }: SourceText): readonly SyntaxNode[] {
-  // Reads the text, because compilers represent type-only imports in different ways.
-  const isOfTypes = /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/;
-  return (node.statements ?? []).filter(
-    (statement) =>
-      statement.moduleSpecifier !== undefined && !isOfTypes.test(text.slice(startOf(statement, text))),
-  );
-}
-
 function withoutEnding(path: string): string {
   return path.replace(/\.[cm]?[jt]s$/, '');
 }
@@ -131,18 +118,179 @@ function withoutEnding(path: string): string {
  */
 function importEnding(options: ProjectOptions, outFile: string): ImportEnding {
   if (options.allowImportingTsExtensions || options.rewriteRelativeImportExtensions) return '.ts';
-  return isRunByNode(options) && isModuleFile(outFile) ? '.js' : '';
+  const { module = 99, moduleResolution, noEmit, emitDeclarationOnly } = options;
+  const isOfNode =
+    NODE_RESOLUTIONS.includes(moduleResolution) ||
+    (module >= 100 && module < 200) ||
+    // Node runs the compiler's output without a bundler.
+    (module >= 5 && module < 100 && !noEmit && !emitDeclarationOnly);
+  return isOfNode && isModuleFile(outFile) ? '.js' : '';
 }
 
 const NODE_RESOLUTIONS: readonly unknown[] = [3, 99];
 
-/** Whether Node runs the compiler's output without a bundler. */
-function isRunByNode({
-  module = 99,
-  moduleResolution,
-  noEmit,
-  emitDeclarationOnly,
-}: ProjectOptions): boolean {
-  if (NODE_RESOLUTIONS.includes(moduleResolution) || (module >= 100 && module < 200)) return true;
-  return module >= 5 && module < 100 && !noEmit && !emitDeclarationOnly;
+/** A file with imports. */
+interface ImportingFile {
+  /** Absolute, with `/`; imports are relative to it. */
+  readonly outFile: string;
+  readonly ending: ImportEnding;
+}
+
+/** Input of the printer. */
+interface PrintedFile extends ImportingFile {
+  readonly drafts: readonly ClassDraft[];
+}
+
+/** The generated file; the same drafts give the same bytes. */
+function printFile({ drafts, outFile, ending }: PrintedFile): string {
+  const imports = new ImportList({
+    outFile,
+    ending,
+    taken: ['describeClass', 'toolsets', ...globalNames(drafts)],
+  });
+  const nameOf = imports.nameOf.bind(imports);
+  const blocks = drafts.map(({ reference, ...description }) => {
+    const start = `describeClass(${nameOf(reference)}, `;
+    return `${start}${printValue(description, { indent: '', taken: 1000, nameOf })});\n`;
+  });
+  const toolsets = drafts.filter(({ tools }) => tools !== undefined).map(({ reference }) => reference);
+  const list = printValue(toolsets, { indent: '', taken: 'export const toolsets = ;'.length, nameOf });
+  return [
+    GENERATED_MARK,
+    "import { describeClass } from 'toolwright/decorators';",
+    ...imports.print(),
+    '',
+    ...blocks,
+    '/** The toolsets of this project: `discoverTools({ toolsets })`. */',
+    `export const toolsets = ${list};`,
+    '',
+  ].join('\n');
+}
+
+/** `Date`, `Map` …: a class of the project with such a name gets another name in the file. */
+function globalNames(part: unknown): readonly string[] {
+  if (part instanceof CodeReference) return Object.keys(part.origin).length === 0 ? [part.name] : [];
+  return typeof part === 'object' && part !== null ? Object.values(part).flatMap(globalNames) : [];
+}
+
+/** The imports of a generated file, and the names of its references. */
+class ImportList {
+  readonly #of: ImportingFile;
+  readonly #taken: Set<string>;
+  /** The names of each imported module, with those that they have in the file. */
+  readonly #modules = new Map<string, Map<string, string>>();
+
+  constructor(of: ImportingFile & { readonly taken: readonly string[] }) {
+    this.#of = of;
+    this.#taken = new Set(of.taken);
+  }
+
+  /** The name of a reference in the file; the first use adds the import. */
+  nameOf(reference: CodeReference): string {
+    const { name, origin } = reference;
+    const module = origin.package ?? (origin.file && relativeSpecifier(origin.file, this.#of));
+    if (module === undefined) return name;
+    const names = this.#modules.get(module) ?? new Map<string, string>();
+    const known = names.get(name);
+    if (known !== undefined) return known;
+    const isUsable = name !== 'default' && isIdentifier(name);
+    const wanted = isUsable ? name : (origin.localName ?? defaultName(origin.file));
+    const local = freeName(wanted, (taken) => this.#taken.has(taken));
+    this.#taken.add(local);
+    this.#modules.set(module, names.set(name, local));
+    return local;
+  }
+
+  /** The import lines: packages first, then files, sorted by name. */
+  print(): readonly string[] {
+    const modules = [...this.#modules].sort(([a], [b]) => {
+      const isFile = Number(a.startsWith('.')) - Number(b.startsWith('.'));
+      return isFile || (a < b ? -1 : 1);
+    });
+    return modules.map(([module, names]) => {
+      const list = [...names].sort(([a], [b]) => (a < b ? -1 : 1));
+      const written = list.map(([name, local]) => (name === local ? name : `${printKey(name)} as ${local}`));
+      return `import { ${written.join(', ')} } from ${printText(module)};`;
+    });
+  }
+}
+
+/** How a file imports another one. */
+function relativeSpecifier(file: string, { outFile, ending }: ImportingFile): string {
+  const path = posix.relative(posix.dirname(outFile), file);
+  const relative = path.startsWith('.') ? path : `./${path}`;
+  const [, stem = relative, kind = ''] = /^(.*)\.([cm]?)tsx?$/.exec(relative) ?? [];
+  if (ending === '.ts') return relative;
+  return ending === '' && kind === '' ? stem : `${stem}.${kind}js`;
+}
+
+/** Names a class without a name after its file: `order-tools.ts` → `OrderTools`. */
+function defaultName(file = ''): string {
+  const words = posix
+    .basename(file)
+    .replace(/\.[cm]?tsx?$/, '')
+    .split(/\W+/);
+  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return isIdentifier(name) ? name : `Default${name}`;
+}
+
+/** The ending of relative imports. */
+export type ImportEnding = '.js' | '.ts' | '';
+
+/** Longer values are broken into lines. */
+const WIDTH = 100;
+
+/** The place of a value: its indentation, and the used part of its line. */
+interface ValuePlace {
+  readonly indent: string;
+  readonly taken: number;
+  /** The name of a reference in the printed file. */
+  nameOf(reference: CodeReference): string;
+}
+
+/** A value as TypeScript: on one line if it fits, otherwise one line per entry. */
+function printValue(value: unknown, place: ValuePlace): string {
+  const flat = flatText(value, place.nameOf);
+  const indent = `${place.indent}  `;
+  const lineOf = (key: string, item: unknown) =>
+    `${indent}${key}${printValue(item, { ...place, indent, taken: indent.length + key.length + 1 })},\n`;
+  if (flat.length + place.taken <= WIDTH) return flat;
+  if (Array.isArray(value)) return `[\n${value.map((item) => lineOf('', item)).join('')}${place.indent}]`;
+  if (!isPlain(value)) return flat;
+  const lines = entriesOf(value).map(([key, item]) => lineOf(`${printKey(key)}: `, item));
+  return `{\n${lines.join('')}${place.indent}}`;
+}
+
+/** A value on one line. */
+function flatText(value: unknown, nameOf: ValuePlace['nameOf']): string {
+  if (value instanceof CodeReference) return nameOf(value);
+  if (typeof value === 'string') return printText(value);
+  if (Array.isArray(value)) return `[${value.map((item) => flatText(item, nameOf)).join(', ')}]`;
+  if (!isPlain(value)) return String(value);
+  const entries = entriesOf(value).map(([key, item]) => `${printKey(key)}: ${flatText(item, nameOf)}`);
+  return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
+}
+
+function entriesOf(record: Readonly<Record<string, unknown>>): readonly (readonly [string, unknown])[] {
+  return Object.entries(record).filter(([, value]) => value !== undefined);
+}
+
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && !(value instanceof CodeReference);
+}
+
+function printKey(key: string): string {
+  return isIdentifier(key) ? key : printText(key);
+}
+
+/** Whether a name needs no quotes in source code. */
+function isIdentifier(name: string): boolean {
+  return /^[A-Za-z_$][\w$]*$/.test(name);
+}
+
+/** A string literal, with the quotes that need fewer escapes. */
+function printText(text: string): string {
+  const json = JSON.stringify(text);
+  if (text.includes("'") && !text.includes('"')) return json;
+  return `'${json.slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { openScan } from '../../../src/dev/typegen/analysis/class-draft.js';
-import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
+import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
 import { generate } from '../../../src/dev/typegen/generate.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';

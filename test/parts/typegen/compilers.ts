@@ -7,7 +7,7 @@ import {
   type Compiler,
   classicCompiler,
   loadCompiler,
-} from '../../../src/dev/typegen/compiler/load-compiler.js';
+} from '../../../src/dev/typegen/load-compiler.js';
 import { ROOT } from '../../structure/repository.js';
 
 const require = createRequire(import.meta.url);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { docCommentAt, docKeywords, parseDocComment } from '../../../src/dev/typegen/comments/doc-comment.js';
+import { docCommentAt, docKeywords, parseDocComment } from '../../../src/dev/typegen/doc-comment.js';
 
 describe('the words of a comment', () => {
   test('lines broken for an editor are one; paragraphs, lists and code stay', () => {

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Compiler, CompilerView } from '../../../src/dev/typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../../../src/dev/typegen/generate.js';
+import type { Compiler, CompilerView } from '../../../src/dev/typegen/load-compiler.js';
 import { closeCompilers, compilerOf, fixture, VERSIONS } from './compilers.js';
 
 afterAll(closeCompilers);

@@ -1,6 +1,6 @@
 import type { DescribedSchema, JsonSchema } from 'toolwright';
 import type { DescribedTool } from '../../../src/core/contract/declaration.js';
-import { CodeReference } from '../../../src/dev/typegen/types/type-walk.js';
+import { CodeReference } from '../../../src/dev/typegen/written-schema.js';
 import { fromGenerated } from '../../../src/tools/schema/from-generated.js';
 import { writeParameters } from '../../../src/tools/schema/write-schema.js';
 

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import type { CompilerView } from '../../../src/dev/typegen/compiler/load-compiler.js';
+import type { CompilerView } from '../../../src/dev/typegen/load-compiler.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { smallProject } from './small-project.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { orderedPath } from '../../../src/dev/typegen/types/literal-schema.js';
+import { orderedPath } from '../../../src/dev/typegen/literal-schema.js';
 
 test('files come in one order, wherever project, packages and compiler are installed', () => {
   const files = (project: string, packages: string, compiler: string) => [

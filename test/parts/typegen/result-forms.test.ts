@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { ToolRegistry } from 'toolwright';
-import { openScan } from '../../../src/dev/typegen/analysis/class-draft.js';
-import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
+import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
 import { closeCompilers, compilerOf } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';
 

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
-import { openScan } from '../../../src/dev/typegen/analysis/class-draft.js';
-import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
-import type { WrittenSchema } from '../../../src/dev/typegen/types/type-walk.js';
+import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
+import type { WrittenSchema } from '../../../src/dev/typegen/written-schema.js';
 import { schemaTest, type Test } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { offeredSchema } from './offered-schema.js';

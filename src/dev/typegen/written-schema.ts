@@ -1,21 +1,47 @@
-import { jsonType } from '../../../core/kernel/json.js';
-import { isSchemaNode, nullableSchema } from '../../../tools/schema/keywords.js';
-import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
-import type { CompilerView, SyntaxNode } from '../compiler/load-compiler.js';
-import { CodeReference, NOTES, type WrittenSchema } from './type-walk.js';
+import type { DescribedSchema } from '../../core/contract/declaration.js';
+import { jsonType } from '../../core/kernel/json.js';
+import { isSchemaNode, nullableSchema } from '../../tools/schema/keywords.js';
+import { type DocComment, docKeywords } from './doc-comment.js';
+
+/** Notes about the values of a schema, which are added to its description at the end. */
+export const NOTES = Symbol('notes');
+
+/** A schema to print: `instanceOf` contains code references. */
+export type WrittenSchema = DescribedSchema & { readonly [NOTES]?: readonly string[] };
+
+/** An exported name of a module, or a global name; printed as code, with an import if it needs one. */
+export class CodeReference {
+  constructor(
+    /** The exported name; `default` for a default export. */
+    readonly name: string,
+    /** The origin of a name that is not global. */
+    readonly origin: {
+      /** The absolute path of the file that exports it. */
+      readonly file?: string;
+      /** The package that exports it, as in an import. */
+      readonly package?: string;
+      /** Its name within its file, if that differs. */
+      readonly localName?: string;
+    } = {},
+  ) {}
+}
 
 /** Adds a comment to a schema; the comment nearer to the value takes precedence. */
 export function describeSchema(schema: WrittenSchema, comment: DocComment | undefined): WrittenSchema {
   if (comment === undefined) return schema;
   const { isInteger, keywords, fallback } = docKeywords(comment);
   const { description, ...others } = schema;
-  const { value, words } = fallback ? docDefault(fallback, schema) : {};
-  const said = [comment.summary || description, words && `Default: ${words}`].filter(Boolean).join('\n\n');
+  // An invalid default is for people: the value would be used whenever the model omits its own.
+  const { text = 'undefined', value } = fallback ?? {};
+  const isGiven = text !== '' && text !== 'undefined';
+  const valid = isGiven ? [value, text].find((one) => fits(one, schema)) : undefined;
+  const words = isGiven && valid === undefined ? `Default: ${text}` : '';
+  const said = [comment.summary || description, words].filter(Boolean).join('\n\n');
   return {
     ...(isInteger ? wholeNumbers(others) : others),
     ...(said === '' ? {} : { description: said }),
     ...keywords,
-    ...(value === undefined ? {} : { default: value }),
+    ...(valid === undefined ? {} : { default: valid }),
   };
 }
 
@@ -43,19 +69,6 @@ export function settleSchema(schema: WrittenSchema): WrittenSchema {
   };
 }
 
-/**
- * The value of `@default`, if it is valid for the schema; other text is for people. An invalid default would be used
- * whenever the model omits the value.
- */
-function docDefault(
-  { text, value }: DocDefault,
-  schema: WrittenSchema,
-): { readonly value?: unknown; readonly words?: string } {
-  if (text === '' || text === 'undefined') return {};
-  if (fits(value, schema)) return { value };
-  return fits(text, schema) ? { value: text } : { words: text };
-}
-
 function fits(value: unknown, schema: WrittenSchema): boolean {
   const { type, enum: values, const: only, anyOf, instanceOf } = schema;
   if (anyOf !== undefined) return anyOf.some((branch) => fits(value, branch));
@@ -65,18 +78,9 @@ function fits(value: unknown, schema: WrittenSchema): boolean {
   if (type === undefined) return instanceOf === undefined || kind === 'object';
   const kinds = [type].flat();
   if (!kinds.includes(kind) && !(kind === 'integer' && kinds.includes('number'))) return false;
-  return kind !== 'string' || !(instanceOf instanceof CodeReference) || isTextOf(instanceOf, String(value));
-}
-
-function isTextOf({ name }: CodeReference, text: string): boolean {
-  if (name === 'Date') return !Number.isNaN(Date.parse(text));
-  return name !== 'URL' || URL.canParse(text);
-}
-
-/** The TSDoc comment before a declaration. */
-export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | undefined {
-  const isVariable = node.kind === view.syntaxKinds.VariableDeclaration;
-  return docCommentAt(view.fileOf(node).text, isVariable ? (node.parent?.parent?.pos ?? node.pos) : node.pos);
+  if (kind !== 'string' || !(instanceOf instanceof CodeReference)) return true;
+  if (instanceOf.name === 'Date') return !Number.isNaN(Date.parse(String(value)));
+  return instanceOf.name !== 'URL' || URL.canParse(String(value));
 }
 
 /** Accepts what any of the schemas accepts. Different TypeScript types may be the same in JSON. */

@@ -1,4 +1,5 @@
-import { BOUNDS, regularExpression } from '../../../tools/schema/keywords.js';
+import { BOUNDS, regularExpression } from '../../tools/schema/keywords.js';
+import type { CompilerView, SyntaxNode } from './load-compiler.js';
 
 /** One block tag: `@minimum 1`. */
 interface DocTag {
@@ -18,6 +19,12 @@ export interface DocComment {
 const LAST_COMMENT = /\/\*\*(?!\/)((?:(?!\*\/)[\s\S])*)\*\/(?:\s|\/\/[^\n]*|\/\*(?!\*)[\s\S]*?\*\/)*$/;
 const TRIVIA = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/;
 
+/** The TSDoc comment before a declaration. */
+export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | undefined {
+  const isVariable = node.kind === view.syntaxKinds.VariableDeclaration;
+  return docCommentAt(view.fileOf(node).text, isVariable ? (node.parent?.parent?.pos ?? node.pos) : node.pos);
+}
+
 /**
  * The TSDoc comment before a position, if spaces and comments start at `from`. It is read from the text, because
  * compilers return comments in different forms.
@@ -31,12 +38,18 @@ export function docCommentAt(text: string, from: number): DocComment | undefined
 /** Parses the text of a comment. In a comment of one line, tags may follow the text. */
 export function parseDocComment(body: string): DocComment {
   const lines = body.split('\n').map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
-  const [summary = '', ...blocks] = splitBlocks(lines.length === 1 ? splitLine(lines[0] ?? '') : lines);
+  const isOneLine = lines.length === 1;
+  const [summary = '', ...blocks] = splitBlocks(isOneLine ? (lines[0] ?? '').split(BEFORE_TAG) : lines);
   const params = new Map<string, DocComment>();
   const tags: DocTag[] = [];
   let remarks = '';
   let ofParam: DocTag[] | undefined;
-  for (const { isBehind, ...tag } of blocks.flatMap((block) => tagsOf(block, lines.length === 1))) {
+  // Tags after the text of a `@param` belong to that parameter.
+  const read = blocks.flatMap((block) => {
+    const parts = PARAM_TAGS.has(readTag(block).name) ? block.split(BEFORE_TAG) : [block];
+    return parts.map((part, index) => ({ tag: readTag(part), isBehind: isOneLine || index > 0 }));
+  });
+  for (const { tag, isBehind } of read) {
     const { name, text: rest } = tag;
     if (PARAM_TAGS.has(name)) {
       const [, param = '', words = ''] = PARAM.exec(rest) ?? [];
@@ -87,10 +100,6 @@ export const VALUE_TAGS: ReadonlySet<string> = new Set(
 /** Before a known tag; `@` has other meanings, too. */
 const BEFORE_TAG = new RegExp(`\\s(?=@(?:${[...READERS.keys(), ...OTHER_TAGS].join('|')})(?:\\s|$))`);
 
-function splitLine(line: string): readonly string[] {
-  return line.split(BEFORE_TAG);
-}
-
 /** `@param {string} [name=1] - text`, of which only the name and the text are used. */
 const PARAM = /^(?:\{[^}]*\}\s*)?\[?([\w$.[\]]+?)(?:=[^\]]*)?\]?(?:\s+-)?(?:\s+([\s\S]*))?$/;
 
@@ -98,12 +107,6 @@ const PARAM_TAGS: ReadonlySet<string> = new Set(['param', 'arg', 'argument']);
 
 /** Tags that never belong to a parameter, even after its text. */
 const OF_METHOD: ReadonlySet<string> = new Set(['returns', 'return', 'remarks']);
-
-/** The tags of a block; those after the text of a `@param` belong to that parameter. */
-function tagsOf(block: string, isOneLine: boolean): readonly (DocTag & { readonly isBehind: boolean })[] {
-  const parts = PARAM_TAGS.has(readTag(block).name) ? splitLine(block) : [block];
-  return parts.map((part, index) => ({ ...readTag(part), isBehind: isOneLine || index > 0 }));
-}
 
 function readTag(block: string): DocTag {
   const [, name = '', text = ''] = /^@([\w.]+)[ \t]*([\s\S]*)$/.exec(block) ?? [];
@@ -120,7 +123,7 @@ function splitBlocks(lines: readonly string[]): readonly string[] {
   for (const line of lines) {
     if (line.trimStart().startsWith('```')) isFenced = !isFenced;
     // Several short tags may share a line: `@minimum 1 @maximum 50`. Those after `@param` are the parameter's.
-    const parts = !isFenced && /^\s*@(?!param\b)\w/.test(line) ? splitLine(line.trim()) : [line];
+    const parts = !isFenced && /^\s*@(?!param\b)\w/.test(line) ? line.trim().split(BEFORE_TAG) : [line];
     for (const part of parts) {
       if (!isFenced && /^\s*@\w/.test(part)) blocks.push([part.trim()]);
       else blocks.at(-1)?.push(part);
@@ -140,15 +143,11 @@ function readText(text: string): DocComment {
       tags.push({ name, text: value.trim() });
       return '';
     });
-  return { summary: unwrap(plain), tags, params: new Map() };
-}
-
-/** Joins lines that were wrapped; lists, tables and code are unchanged. */
-function unwrap(text: string): string {
+  // Joins lines that were wrapped; lists, tables and code are unchanged.
   const lines: string[] = [];
   let isFenced = false;
   let isOpen = false;
-  for (const line of text.trim().split('\n')) {
+  for (const line of plain.trim().split('\n')) {
     const isFence = line.trimStart().startsWith('```');
     const last = lines.length - 1;
     if (isOpen && !isFence && line.trim() !== '' && !OWN_LINE.test(line)) {
@@ -159,7 +158,7 @@ function unwrap(text: string): string {
     if (isFence) isFenced = !isFenced;
     isOpen = !isFenced && !isFence && line.trim() !== '';
   }
-  return lines.join('\n').replace(/\n{3,}/g, '\n\n');
+  return { summary: lines.join('\n').replace(/\n{3,}/g, '\n\n'), tags, params: new Map() };
 }
 
 const OWN_LINE = /^\s*([-*|>]|\d+\.)\s/;
@@ -175,7 +174,7 @@ interface DocKeywords {
 }
 
 /** The value of `@default`: as text, and parsed. */
-export interface DocDefault {
+interface DocDefault {
   readonly text: string;
   readonly value: unknown;
 }
@@ -189,7 +188,10 @@ export function docKeywords(comment: DocComment | undefined): DocKeywords {
   for (const tag of comment?.tags ?? []) {
     if (tag.name === 'default' || tag.name === 'defaultValue')
       fallback = { text: unfenced(tag.text), value: jsonOrText(tag.text) };
-    else if (tag.name === 'example' || tag.name === 'examples') examples.push(...examplesOf(tag));
+    else if (tag.name === 'example' || tag.name === 'examples') {
+      const value = jsonOrText(tag.text);
+      examples.push(...(tag.name === 'examples' && Array.isArray(value) ? value : [value]));
+    }
     const value = READERS.get(tag.name)?.(tag.text);
     if (value !== undefined) keywords[tag.name] = value;
     else if (READERS.has(tag.name))
@@ -203,11 +205,6 @@ export function docKeywords(comment: DocComment | undefined): DocKeywords {
       ((name === 'asType' || name === 'type') && /^\{?(integer|int)\}?$/.test(text)),
   );
   return { keywords, fallback, isInteger, problems };
-}
-
-function examplesOf({ name, text }: DocTag): readonly unknown[] {
-  const value = jsonOrText(text);
-  return name === 'examples' && Array.isArray(value) ? value : [value];
 }
 
 /** A value as JSON, or as plain text: `@default 20`, `@example cus_123`. */

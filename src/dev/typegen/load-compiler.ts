@@ -67,7 +67,29 @@ function nativeCompiler(version: string, dialect: NativeDialect, api: NativeModu
       opened = dialect.open(running, path, opened);
       const { project } = opened;
       if (project === undefined) throw new Error(`TypeScript ${version} opened no project at ${path}`);
-      return nativeView(api, path, project);
+      const { program, ...parts } = project;
+      const names = program.getSourceFileNames();
+      // Handles contain normalized paths: in lower case if the file system ignores case.
+      const nameOf = new Map(
+        names.flatMap((name) => [[name.toLowerCase(), name] as const, [name, name] as const]),
+      );
+      return viewOf({
+        ...parts,
+        api,
+        path,
+        problems: () =>
+          [...program.getConfigFileParsingDiagnostics(), ...program.getSyntacticDiagnostics()].map(
+            ({ fileName, pos, text }) => {
+              if (fileName === undefined) return text;
+              // A broken tsconfig.json is not a file of the program.
+              const file = program.getSourceFile(fileName);
+              return `${fileName}:${file === undefined ? '' : `${lineAt(file.text, pos)}:`} ${text}`;
+            },
+          ),
+        files: (isWanted) => names.filter(isWanted).flatMap((name) => program.getSourceFile(name) ?? []),
+        spelt: (file) => nameOf.get(file) ?? nameOf.get(file.toLowerCase()) ?? file,
+        together: batchedAnswers(parts.checker, api.SyntaxKind),
+      });
     },
     close() {
       running?.close();
@@ -75,33 +97,6 @@ function nativeCompiler(version: string, dialect: NativeDialect, api: NativeModu
       opened = undefined;
     },
   };
-}
-
-function nativeView(api: NativeModule, path: string, { program, ...project }: NativeProject): CompilerView {
-  const names = program.getSourceFileNames();
-  // Handles contain normalized paths: in lower case if the file system ignores case.
-  const nameOf = new Map(
-    names.flatMap((name) => [[name.toLowerCase(), name] as const, [name, name] as const]),
-  );
-  return viewOf({
-    ...project,
-    api,
-    path,
-    problems: () =>
-      [...program.getConfigFileParsingDiagnostics(), ...program.getSyntacticDiagnostics()].map((problem) =>
-        describe(problem, program.getSourceFile(problem.fileName ?? '')),
-      ),
-    files: (isWanted) => names.filter(isWanted).flatMap((name) => program.getSourceFile(name) ?? []),
-    spelt: (file) => nameOf.get(file) ?? nameOf.get(file.toLowerCase()) ?? file,
-    together: batchedAnswers(project.checker, api.SyntaxKind),
-  });
-}
-
-function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | undefined): string {
-  if (fileName === undefined) return text;
-  // A broken tsconfig.json is not a file of the program.
-  if (file === undefined) return `${fileName}: ${text}`;
-  return `${fileName}:${lineAt(file.text, pos)}: ${text}`;
 }
 
 /** Combines frequent requests, because each request to TypeScript 7 is a message to another process. */
@@ -324,7 +319,10 @@ export function classicCompiler(api: ClassicApi): Compiler {
         oldProgram: program,
       });
       complaints.push(...program.getSyntacticDiagnostics());
-      const problems = complaints.map((item) => describeClassic(api, item));
+      const problems = complaints.map(({ messageText, file, start = 0 }) => {
+        const text = api.flattenDiagnosticMessageText(messageText, ' ');
+        return file === undefined ? text : `${file.fileName}:${lineAt(file.text, start)}: ${text}`;
+      });
       const files = program.getSourceFiles();
       return viewOf({
         api,
@@ -341,12 +339,6 @@ export function classicCompiler(api: ClassicApi): Compiler {
       program = undefined;
     },
   };
-}
-
-function describeClassic(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiagnostic): string {
-  const text = api.flattenDiagnosticMessageText(messageText, ' ');
-  if (file === undefined) return text;
-  return `${file.fileName}:${lineAt(file.text, start)}: ${text}`;
 }
 
 /** The used part of the classic compiler API (`typescript` 5.9 and 6.0), whose types TypeScript 7 does not have. */
@@ -438,7 +430,7 @@ export interface SignatureHandle {
 }
 
 /** An index signature: `[key: string]: T`. */
-export interface IndexFacts {
+interface IndexFacts {
   readonly key: TypeHandle;
   readonly value: TypeHandle;
 }
@@ -603,7 +595,7 @@ function sourceText(file: SourceFile): SourceText {
 }
 
 /** The number of the line of a position. */
-export function lineAt(text: string, pos: number): number {
+function lineAt(text: string, pos: number): number {
   return text.slice(0, pos).split('\n').length;
 }
 
@@ -649,16 +641,16 @@ export function mappedFolders({ paths = {}, baseUrl, pathsBasePath }: ProjectOpt
   const base = baseUrl ?? pathsBasePath ?? '/';
   const folders = Object.entries(paths)
     .filter(([name]) => name !== '*' && !/^toolwright(\/|$)/.test(name))
-    .flatMap(([, targets]) => targets.map((target) => folderOf(posix.resolve(base, target))));
+    .flatMap(([, targets]) =>
+      targets.map((target) => {
+        // `libs/shop/src/*`, `libs/shop/src/index.ts` and `libs/shop/src` are all in `libs/shop/src`.
+        const path = posix.resolve(base, target);
+        const [before = path, after] = path.split('*');
+        if (after !== undefined) return before.endsWith('/') ? before.slice(0, -1) : posix.dirname(before);
+        return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : posix.dirname(path);
+      }),
+    );
   return [...new Set(folders)];
-}
-
-/** `libs/shop/src/*`, `libs/shop/src/index.ts` and `libs/shop/src` are all in `libs/shop/src`. */
-function folderOf(target: string): string {
-  const [before = target, after] = target.split('*');
-  if (after !== undefined) return before.endsWith('/') ? before.slice(0, -1) : posix.dirname(before);
-  const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory();
-  return isFolder ? target : posix.dirname(target);
 }
 
 /** A project as a compiler has opened it. */
@@ -694,34 +686,81 @@ function viewOf(parts: ProjectParts) {
     files(isOwnSource)
       .map(sourceText)
       .sort((one, other) => (one.path < other.path ? -1 : 1));
-  const answers = { ...answersOf(parts), ...parts.together };
-  const remembered = Object.entries(answers).map(([name, ask]) => [name, remember(ask as Question)]);
+  const asked = { ...answersOf(parts), ...parts.together };
+  const remembered = Object.entries(asked).map(([name, ask]) => {
+    const answers = new WeakMap<object, { readonly answer: unknown }>();
+    return [
+      name,
+      (about: object) => {
+        const known = answers.get(about) ?? { answer: (ask as (about: object) => unknown)(about) };
+        answers.set(about, known);
+        return known.answer;
+      },
+    ];
+  });
+  const answers = Object.fromEntries(remembered) as typeof asked;
   return {
     options,
     /** The folder of tsconfig.json, absolute, with `/`. */
     folder,
     syntaxKinds: api.SyntaxKind,
-    typeFlags: api.TypeFlags,
-    objectFlags: api.ObjectFlags,
     symbolFlags: api.SymbolFlags,
     problems,
     /** The files of the project and of mapped libraries, by path; no declarations and no packages. */
     projectFiles: () => (sources ??= readSources()),
-    ...(Object.fromEntries(remembered) as typeof answers),
+    ...answers,
+    ...testsOf(api, answers),
   };
 }
 
-type Question = (about: object) => unknown;
-
-function remember(ask: Question): Question {
-  const answers = new WeakMap<object, { readonly answer: unknown }>();
-  return (about) => {
-    const known = answers.get(about);
-    if (known !== undefined) return known.answer;
-    const answer = ask(about);
-    answers.set(about, { answer });
-    return answer;
+/** Questions about what is known of a type, symbol or node. */
+function testsOf(api: CompilerNumbers, answers: ReturnType<typeof answersOf>) {
+  const { SyntaxKind, SymbolFlags, TypeFlags, ObjectFlags } = api;
+  const hasFlag = (type: TypeHandle, ...names: readonly string[]) =>
+    names.some((name) => (type.flags & (TypeFlags[name] ?? 0)) !== 0);
+  /** Whether a type has alternatives that its author wrote. */
+  const isUnion = (type: TypeHandle) => hasFlag(type, 'Union') && !hasFlag(type, 'Boolean');
+  const partsOf = (type: TypeHandle) => (isUnion(type) ? answers.constituents(type) : [type]);
+  const isUndefined = (type: TypeHandle) => hasFlag(type, 'Undefined', 'Void');
+  return {
+    /** Whether a type has one of the named flags. */
+    hasFlag,
+    hasObjectFlag: ({ objectFlags = 0 }: TypeHandle, ...names: readonly string[]) =>
+      names.some((name) => (objectFlags & (ObjectFlags[name] ?? 0)) !== 0),
+    /** Whether a node has one of the named modifiers. */
+    hasModifier: ({ modifiers = [] }: SyntaxNode, ...names: readonly string[]) =>
+      modifiers.some(({ kind }) => names.some((name) => kind === SyntaxKind[name])),
+    isUnion,
+    /** The types of a union, or the type itself; without `undefined`, which JSON lacks. */
+    definedParts: (type: TypeHandle): readonly TypeHandle[] =>
+      partsOf(type).filter((part) => !isUndefined(part)),
+    /** Whether a type includes `undefined`. */
+    admitsUndefined: (type: TypeHandle) => partsOf(type).some(isUndefined),
+    isClass: (symbol: SymbolHandle | undefined): symbol is SymbolHandle =>
+      symbol !== undefined && (symbol.flags & (SymbolFlags.Class ?? 0)) !== 0,
+    /** The first declaration of a type. */
+    declarationOf(type: TypeHandle): SyntaxNode | undefined {
+      const symbol = answers.symbolOf(type);
+      return symbol && answers.declarations(symbol)[0];
+    },
+    /** Whether a symbol belongs to the language or Node, not to a type of the same name in the project. */
+    isStandard(symbol: SymbolHandle): boolean {
+      const files = answers.declaringFiles(symbol);
+      return files.length > 0 && files.every((file) => STANDARD_FILE.test(file));
+    },
+    /** The file of a node, and the line where it starts, after comments and spaces. */
+    lineOf(node: SyntaxNode): { readonly file: string; readonly line: number } {
+      const { path, text } = answers.fileOf(node);
+      return { file: path, line: lineAt(text, startOf(node, text)) };
+    },
   };
+}
+
+const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|undici-types|buffer)\//;
+
+/** Where a node starts in its file, after comments and spaces. */
+export function startOf({ pos }: SyntaxNode, text: string): number {
+  return pos + (/^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/.exec(text.slice(pos))?.[0].length ?? 0);
 }
 
 /** The role of a tuple element, from the compiler's flags. */
