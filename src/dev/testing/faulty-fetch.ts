@@ -1,9 +1,4 @@
-import {
-  type InvalidOption,
-  invalidArguments,
-  invalidOptions,
-  refuseOptions,
-} from '../../core/errors/author-fault.js';
+import { invalidArguments, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
@@ -105,11 +100,6 @@ function formOf(fault: unknown): OptionRule {
   return (isRecord(fault) && FORMS.get(String(fault.kind))) || NO_FORM;
 }
 
-function planFaults(plan: unknown): readonly InvalidOption[] {
-  if (isRecord(plan)) return invalidOptions(plan, RANDOM);
-  return invalidArguments({ of: 'faultyFetch', given: { plan }, rules: { plan: FAULTS } });
-}
-
 /**
  * Wraps a `fetch` to inject faults between a client and a server: refusals, lost connections, broken replies. Wrap it
  * twice to give a request two faults.
@@ -125,38 +115,42 @@ function planFaults(plan: unknown): readonly InvalidOption[] {
  * ```
  */
 export function faultyFetch(fetch: typeof globalThis.fetch, plan: FaultPlan): FaultyFetch {
+  const faults = isRecord(plan)
+    ? invalidOptions(plan, RANDOM)
+    : invalidArguments({ of: 'faultyFetch', given: { plan }, rules: { plan: FAULTS } });
   refuseOptions([
     ...invalidArguments({ of: 'faultyFetch', given: { fetch }, rules: { fetch: FUNCTION } }),
-    ...planFaults(plan),
+    ...faults,
   ]);
   const injected: FetchFault[] = [];
-  const next = 'seed' in plan ? byChance(plan) : inTurn(plan);
+  const random = randomFrom('seed' in plan ? plan.seed : 0);
+  const next = (): FetchFault => {
+    if (!('seed' in plan)) return plan[injected.length] ?? NO_FAULT;
+    // Always draw both numbers, so that the rate does not change which fault a request gets.
+    const [chance, choice] = [random(), random()];
+    const fault = plan.faults[Math.floor(choice * plan.faults.length)];
+    return chance < plan.rate && fault !== undefined ? fault : NO_FAULT;
+  };
   const faulty = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const fault = next();
     injected.push(fault);
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-    await before(fault, signal ?? undefined);
-    if (fault.kind === 'status') return refusal(fault);
+    signal?.throwIfAborted();
+    if (fault.kind === 'reset') throw failedFetch('fetch failed', 'ECONNRESET', 'read ECONNRESET');
+    if (fault.kind === 'slow') await pause(fault.ms, signal ?? undefined);
+    if (fault.kind === 'status') {
+      const { status, retryAfter, body } = fault;
+      const headers = new Headers({ 'content-type': 'application/json' });
+      if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter));
+      const text = body ?? JSON.stringify({ error: { message: `status ${status} of faultyFetch` } });
+      return new Response(isBodiless(status) ? null : text, { status, headers });
+    }
     return spoiled(await fetch(input, init), fault);
   };
   return Object.assign(faulty, { injected });
 }
 
 const NO_FAULT: FetchFault = { kind: 'none' };
-
-function inTurn(faults: readonly FetchFault[]): () => FetchFault {
-  let index = 0;
-  return () => faults[index++] ?? NO_FAULT;
-}
-
-function byChance({ seed, rate, faults }: RandomFaults): () => FetchFault {
-  const random = randomFrom(seed);
-  return () => {
-    // Always draw both numbers, so that the rate does not change which fault a request gets.
-    const [chance, choice] = [random(), random()];
-    return (chance < rate ? faults[Math.floor(choice * faults.length)] : undefined) ?? NO_FAULT;
-  };
-}
 
 /** Numbers from 0 to 1, determined by a seed, from the generator mulberry32. */
 export function randomFrom(seed: number): () => number {
@@ -169,16 +163,13 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-async function before(fault: FetchFault, signal?: AbortSignal): Promise<void> {
-  signal?.throwIfAborted();
-  if (fault.kind === 'reset') throw failedFetch('fetch failed', 'ECONNRESET', 'read ECONNRESET');
-  if (fault.kind !== 'slow') return;
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  const pause = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, fault.ms);
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
   });
   try {
-    await (signal ? unlessAborted(pause, signal) : pause);
+    await (signal ? unlessAborted(over, signal) : over);
   } finally {
     clearTimeout(timer);
   }
@@ -192,13 +183,6 @@ function failedFetch(message: string, code: string, reason: string): TypeError {
 /** A connection that is lost in the middle of a body. */
 export function lostConnection(): TypeError {
   return failedFetch('terminated', 'UND_ERR_SOCKET', 'other side closed');
-}
-
-function refusal({ status, retryAfter, body }: FaultOf<'status'>): Response {
-  const headers = new Headers({ 'content-type': 'application/json' });
-  if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter));
-  const text = body ?? JSON.stringify({ error: { message: `status ${status} of faultyFetch` } });
-  return new Response(isBodiless(status) ? null : text, { status, headers });
 }
 
 /** Whether a response with this status has no body. */

@@ -49,6 +49,7 @@ export {
 export {
   type ConversationLogConformanceOptions,
   conversationLogConformance,
+  type OpenedConversationLog,
 } from './stores/conversation-log-cases.js';
 export {
   type ConversationStoreConformanceOptions,
@@ -61,7 +62,7 @@ export {
   type OpenedJobStore,
 } from './stores/job-store-cases.js';
 export { type RunStoreConformanceOptions, runStoreConformance } from './stores/run-store-conformance.js';
-export type { OpenedConversationLog, OpenedStore } from './stores/store-bench.js';
+export type { OpenedStore } from './stores/store-bench.js';
 export {
   type HarnessOverride,
   type ToolHarness,

@@ -44,12 +44,6 @@ function recordedBytes(bytes: Uint8Array): RecordedBytes {
   }
 }
 
-/** Restores recorded bytes. */
-function bytesOf(recorded: RecordedBytes): Uint8Array {
-  if (typeof recorded === 'string') return new TextEncoder().encode(recorded);
-  return new Uint8Array(Buffer.from(recorded.base64, 'base64'));
-}
-
 /** The parts of a request that must be equal: path and content, not the server. */
 function comparedPart({ method, url, body }: RecordedRequest): Readonly<Record<string, unknown>> {
   const { pathname, search } = new URL(url);
@@ -62,25 +56,33 @@ function requestKey(request: RecordedRequest): string {
   return canonicalJson(comparedPart(request));
 }
 
-/** The first difference of two values. */
-interface Difference {
-  readonly path: string;
-  readonly recorded: string;
-  readonly sent: string;
-}
-
 /** The first difference between the recorded and the sent value; keys in the order of the recording. */
-function firstDifference(recorded: unknown, sent: unknown, path = ''): Difference | undefined {
-  if (!isHolder(recorded) || !isHolder(sent) || Array.isArray(recorded) !== Array.isArray(sent))
-    return Object.is(recorded, sent) ? undefined : describe(recorded, sent, path);
-  for (const key of Object.keys({ ...recorded, ...sent })) {
-    const [one, other] = [recorded, sent].map((holder) =>
-      Object.hasOwn(holder, key) ? holder[key] : undefined,
-    );
-    const difference = firstDifference(one, other, below(path, key, sent));
-    if (difference !== undefined) return difference;
+function firstDifference(
+  recorded: unknown,
+  sent: unknown,
+  path = '',
+): { readonly path: string; readonly recorded: string; readonly sent: string } | undefined {
+  if (isHolder(recorded) && isHolder(sent) && Array.isArray(recorded) === Array.isArray(sent)) {
+    for (const key of Object.keys({ ...recorded, ...sent })) {
+      const [one, other] = [recorded, sent].map((holder) =>
+        Object.hasOwn(holder, key) ? holder[key] : undefined,
+      );
+      const difference = firstDifference(one, other, below(path, key, sent));
+      if (difference !== undefined) return difference;
+    }
+    return undefined;
   }
-  return undefined;
+  if (Object.is(recorded, sent)) return undefined;
+  // Cuts long texts to the surroundings of their first difference.
+  const [one = '', other = ''] = [recorded, sent].map((value) =>
+    value === undefined ? 'nothing' : JSON.stringify(value),
+  );
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  const from = at > SHOWN - BEFORE ? at - BEFORE : 0;
+  const excerpt = (text: string) =>
+    `${from > 0 ? '…' : ''}${text.slice(from, from + SHOWN)}${from + SHOWN < text.length ? '…' : ''}`;
+  return { path, recorded: excerpt(one), sent: excerpt(other) };
 }
 
 function isHolder(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -95,24 +97,6 @@ function below(path: string, key: string, holder: object): string {
 
 const SHOWN = 120;
 const BEFORE = 30;
-
-/** Cuts long texts to the surroundings of their first difference. */
-function describe(recorded: unknown, sent: unknown, path: string): Difference {
-  const [one, other] = [shown(recorded), shown(sent)];
-  let at = 0;
-  while (at < one.length && one[at] === other[at]) at++;
-  const from = at > SHOWN - BEFORE ? at - BEFORE : 0;
-  return { path, recorded: excerpt(one, from), sent: excerpt(other, from) };
-}
-
-function shown(value: unknown): string {
-  return value === undefined ? 'nothing' : JSON.stringify(value);
-}
-
-function excerpt(text: string, from: number): string {
-  const end = from + SHOWN;
-  return `${from > 0 ? '…' : ''}${text.slice(from, end)}${end < text.length ? '…' : ''}`;
-}
 
 /** Options of {@link recordedFetch}. */
 export interface RecordedFetchOptions {
@@ -165,7 +149,7 @@ export function recordedFetch(options: RecordedFetchOptions): RecordedFetch {
   const { file, mode = 'auto', fetch = globalThis.fetch, redact = (text) => text } = options;
   const isReplay = mode === 'replay' || (mode === 'auto' && nodeFiles().existsSync(file));
   if (!isReplay) {
-    const record = recorder({ file, fetch, redact });
+    const record = recorder(file, fetch, redact);
     return Object.assign(record, { mode: 'record' as const, assertUsedUp: () => {} });
   }
   const replay = new Replay(file, readRecording(file), redact);
@@ -188,10 +172,16 @@ async function readRequest(input: string | URL | Request, init: RequestInit | un
   const bytes = new Uint8Array(await request.arrayBuffer());
   const { headers, method, url } = request;
   const secrets = secretsOf(headers, new URL(url));
-  const hide = (text: string) => redact(without(secrets, text));
+  const hide = (text: string) =>
+    redact(secrets.reduce((rest, secret) => rest.replaceAll(secret, REMOVED), text));
+  const shownUrl = new URL(url);
+  shownUrl.username = '';
+  shownUrl.password = '';
+  for (const name of new Set(shownUrl.searchParams.keys()))
+    if (SECRET_NAME.test(name)) shownUrl.searchParams.set(name, REMOVED);
   const body = bytes.length === 0 ? {} : { body: shownBody(bytes, headers.get('content-type') ?? '', hide) };
   return {
-    shown: { method, url: shownUrl(url), headers: keptHeaders(headers), ...body },
+    shown: { method, url: shownUrl.href, headers: keptHeaders(headers), ...body },
     url,
     init: {
       ...init,
@@ -217,19 +207,6 @@ function secretsOf(headers: Headers, { searchParams, password }: URL): readonly 
     .sort((one, other) => other.length - one.length);
 }
 
-function without(secrets: readonly string[], text: string): string {
-  return secrets.reduce((rest, secret) => rest.replaceAll(secret, REMOVED), text);
-}
-
-function shownUrl(text: string): string {
-  const url = new URL(text);
-  url.username = '';
-  url.password = '';
-  for (const name of new Set(url.searchParams.keys()))
-    if (SECRET_NAME.test(name)) url.searchParams.set(name, REMOVED);
-  return url.href;
-}
-
 function keptHeaders(headers: Headers): Readonly<Record<string, string>> {
   return Object.fromEntries(
     KEPT_HEADERS.flatMap((name) => {
@@ -253,14 +230,8 @@ function shownBody(bytes: Uint8Array, type: string, hide: Redact): NonNullable<R
   return json === undefined ? text : { json };
 }
 
-interface RecorderOptions {
-  readonly file: string;
-  readonly fetch: Fetch;
-  readonly redact: Redact;
-}
-
 /** Writes lines in the order of the requests, whichever response completes first. */
-function recorder({ file, fetch, redact }: RecorderOptions): Fetch {
+function recorder(file: string, fetch: Fetch, redact: Redact): Fetch {
   const { appendFileSync } = nodeFiles();
   writeText(file, '');
   const waiting = new Map<number, Exchange>();
@@ -279,16 +250,13 @@ function recorder({ file, fetch, redact }: RecorderOptions): Fetch {
       const response = await fetch(url, sent);
       return recorded(response, hide, (copy) => keep(index, { request, response: copy }));
     } catch (error) {
-      keep(index, { request, failure: failureOf(error) });
+      const { message, cause } = Object(error) as { readonly message?: unknown; readonly cause?: unknown };
+      const { code } = Object(cause) as { readonly code?: unknown };
+      const failure = { message: String(message), ...(typeof code === 'string' ? { code } : {}) };
+      keep(index, { request, failure });
       throw error;
     }
   };
-}
-
-function failureOf(error: unknown): NonNullable<Exchange['failure']> {
-  const { message, cause } = Object(error) as { readonly message?: unknown; readonly cause?: unknown };
-  const { code } = Object(cause) as { readonly code?: unknown };
-  return { message: String(message), ...(typeof code === 'string' ? { code } : {}) };
 }
 
 /** A copy of the response whose body is read to its end, even if the reader does not read it. */
@@ -360,7 +328,7 @@ class Replay {
   readonly answer: Fetch = async (input, init) => {
     const number = ++this.#asked;
     const { shown, init: sent } = await readRequest(input, init, this.#redact);
-    sent.signal?.throwIfAborted();
+    sent.signal.throwIfAborted();
     // After a difference, further requests would be compared with the wrong lines.
     if (this.#divergence !== undefined) throw this.#divergence;
     const exchange = this.#unused.get(requestKey(shown))?.pop();
@@ -369,7 +337,14 @@ class Replay {
       throw this.#divergence;
     }
     this.#used.add(exchange);
-    return replayed(exchange, sent.signal ?? undefined);
+    const { response, failure } = exchange;
+    if (response === undefined) {
+      const { message = 'fetch failed', code } = failure ?? {};
+      const cause = code === undefined ? {} : { cause: Object.assign(new Error(code), { code }) };
+      throw new TypeError(message, cause);
+    }
+    const { status, headers } = response;
+    return new Response(isBodiless(status) ? null : bodyOf(response, sent.signal), { status, headers });
   };
 
   assertUsedUp(): void {
@@ -396,28 +371,14 @@ class Replay {
   }
 }
 
-function replayed({ response, failure }: Exchange, signal: AbortSignal | undefined): Response {
-  if (response === undefined) {
-    const { message = 'fetch failed', code } = failure ?? {};
-    throw new TypeError(
-      message,
-      code === undefined ? {} : { cause: Object.assign(new Error(code), { code }) },
-    );
-  }
-  const { status, headers, chunks, isCut } = response;
-  return new Response(isBodiless(status) ? null : bodyOf(chunks, { isCut, signal }), { status, headers });
-}
-
 /** One chunk per pull, as recorded. */
-function bodyOf(
-  chunks: readonly RecordedBytes[],
-  { isCut, signal }: { readonly isCut?: boolean; readonly signal?: AbortSignal },
-): ReadableStream<Uint8Array> {
+function bodyOf({ chunks, isCut }: RecordedResponse, signal: AbortSignal): ReadableStream<Uint8Array> {
   let next = 0;
   const pull = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
     const chunk = chunks[next++];
-    if (signal?.aborted) controller.error(signal.reason);
-    else if (chunk !== undefined) controller.enqueue(bytesOf(chunk));
+    if (signal.aborted) controller.error(signal.reason);
+    else if (typeof chunk === 'string') controller.enqueue(new TextEncoder().encode(chunk));
+    else if (chunk !== undefined) controller.enqueue(new Uint8Array(Buffer.from(chunk.base64, 'base64')));
     else if (isCut) controller.error(new TypeError('terminated'));
     else controller.close();
   };
@@ -433,14 +394,11 @@ function readRecording(file: string): readonly Exchange[] {
     .flatMap((line, index) => {
       if (line.trim() === '') return [];
       const exchange = parsedJson(line);
-      if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is not a line of a recording`);
-      return [exchange];
+      const { request, response, failure } = isRecord(exchange) ? exchange : {};
+      const { method, url } = isRecord(request) ? request : {};
+      const hasEnd = isRecord(response) ? Array.isArray(response.chunks) : isRecord(failure);
+      if (typeof method !== 'string' || !URL.canParse(String(url)) || !hasEnd)
+        throw new Error(`${file}:${index + 1} is not a line of a recording`);
+      return [exchange as unknown as Exchange];
     });
-}
-
-function isExchange(value: unknown): value is Exchange {
-  if (!isRecord(value) || !isRecord(value.request)) return false;
-  const { request, response, failure } = value;
-  if (typeof request.method !== 'string' || !URL.canParse(String(request.url))) return false;
-  return isRecord(response) ? Array.isArray(response.chunks) : isRecord(failure);
 }

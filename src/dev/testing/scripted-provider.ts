@@ -67,17 +67,6 @@ const REPLY = optionTable<ScriptedReply>(
   { tool_calls: 'toolCalls: [{ name, arguments }]', text: "content: '…'" },
 );
 
-function scriptFaults(steps: unknown): readonly InvalidOption[] {
-  const where = 'ScriptedProvider';
-  const fix = "[{ content: 'Hello' }, …]";
-  if (!Array.isArray(steps))
-    return [{ where, option: 'steps', problem: 'it was given no list of replies', fix }];
-  return steps.flatMap((step: unknown, index) => {
-    if (typeof step === 'function' || step instanceof Error) return [];
-    return replyFaults(step, index);
-  });
-}
-
 function replyFaults(reply: unknown, index: number): readonly InvalidOption[] {
   const where = `ScriptedProvider, reply #${index}`;
   return invalidOptions(reply, REPLY).map((fault) => ({ ...fault, where }));
@@ -103,7 +92,17 @@ export class ScriptedProvider implements LLMProvider {
   readonly #requests: LLMRequest[] = [];
 
   constructor(steps: readonly ScriptedStep[]) {
-    refuseOptions(scriptFaults(steps));
+    if (!Array.isArray(steps)) {
+      const problem = 'it was given no list of replies';
+      refuseOptions([
+        { where: 'ScriptedProvider', option: 'steps', problem, fix: "[{ content: 'Hello' }, …]" },
+      ]);
+    }
+    refuseOptions(
+      steps.flatMap((step: unknown, index) =>
+        typeof step === 'function' || step instanceof Error ? [] : replyFaults(step, index),
+      ),
+    );
     this.#steps = [...steps];
   }
 
@@ -125,10 +124,27 @@ export class ScriptedProvider implements LLMProvider {
         `request ${length} is beyond the script, which has ${counted(this.#steps.length, 'scripted reply')}`,
       );
     }
-    const reply = typeof step === 'function' ? await play(step, request) : step;
+    let reply: ScriptedReply | Error;
+    if (typeof step === 'function') {
+      // Ends a step on abort, as real clients drop their request then.
+      const played = step(request);
+      reply = await (request.signal ? unlessAborted(played, request.signal) : played);
+    } else reply = step;
     if (reply instanceof Error) throw reply;
     if (typeof step === 'function') refuseOptions(replyFaults(reply, this.#requests.length - 1));
-    return toResponse(reply);
+    const { content = '', toolCalls = [], usage, attachments } = reply;
+    const finishReason = reply.finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop');
+    return {
+      content,
+      toolCalls: toolCalls.map((call) => ({
+        id: call.id ?? '',
+        name: call.name,
+        arguments: call.arguments ?? {},
+      })),
+      finishReason,
+      ...(usage ? { usage } : {}),
+      ...(attachments ? { attachments } : {}),
+    };
   }
 
   /** The same as a stream, word by word. */
@@ -149,27 +165,4 @@ export class ScriptedProvider implements LLMProvider {
     if (left > 0)
       throw new Error(`${left} of ${counted(this.#steps.length, 'scripted reply')} were never asked for`);
   }
-}
-
-function toResponse(reply: ScriptedReply): LLMResponse {
-  const { content = '', toolCalls = [], finishReason, usage, attachments } = reply;
-  return {
-    content,
-    toolCalls: toolCalls.map((call) => ({
-      id: call.id ?? '',
-      name: call.name,
-      arguments: call.arguments ?? {},
-    })),
-    finishReason: finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop'),
-    ...(usage ? { usage } : {}),
-    ...(attachments ? { attachments } : {}),
-  };
-}
-
-/** Ends a step on abort, as real clients drop their request then. */
-async function play(
-  step: Exclude<ScriptedStep, ScriptedReply | Error>,
-  request: LLMRequest,
-): Promise<ScriptedReply | Error> {
-  return request.signal ? unlessAborted(step(request), request.signal) : step(request);
 }

@@ -21,7 +21,13 @@ export interface ToolHarnessOptions {
 
 const OPTIONS = optionTable<ToolHarnessOptions>('toolHarness', {
   overrides: {
-    accepts: (value) => isIterable(value) && Array.from(value).every(isOverride),
+    accepts: (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      Symbol.iterator in value &&
+      Array.from(value as Iterable<unknown>).every((override) =>
+        Array.isArray(override) ? override.length === 2 : isRecord(override) && 'provide' in override,
+      ),
     fix: '[[OrderService, fakeOrders]], or [{ provide: OrderService, useValue: fakeOrders }]',
   },
   data: RECORD,
@@ -53,22 +59,14 @@ export function toolHarness(toolset: ClassType, options: ToolHarnessOptions = {}
     ...invalidOptions(options, OPTIONS),
   ]);
   const { overrides = [], data } = options;
-  const container = isolatedContainer(toolset, Array.from(overrides, toPair));
+  const pairs = Array.from(
+    overrides,
+    (override): Override => ('provide' in override ? [override.provide, override.useValue] : override),
+  );
+  const container = isolatedContainer(toolset, pairs);
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], container }));
   return {
     tools,
     execute: (name, args, scope = {}) => tools.executeWithContext(name, args, { data, ...scope }),
   };
-}
-
-function isIterable(value: unknown): value is Iterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.iterator in value;
-}
-
-function isOverride(value: unknown): boolean {
-  return Array.isArray(value) ? value.length === 2 : isRecord(value) && 'provide' in value;
-}
-
-function toPair(override: HarnessOverride): Override {
-  return 'provide' in override ? [override.provide, override.useValue] : override;
 }

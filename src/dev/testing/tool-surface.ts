@@ -72,16 +72,26 @@ class Comparison {
       after: this.#resolve(written.after, this.#roots.after),
       path,
     };
-    const changes = wordingChanges(written, place);
-    const pair = this.#pairOf(place.before, place.after);
+    const { before, after } = place;
+    // Texts also as written, because a reference may have a description beside it.
+    const changes = Array.from(TEXTS)
+      .filter(
+        (name) => !isSame(written.before[name], written.after[name]) || !isSame(before[name], after[name]),
+      )
+      .map((name): SchemaChange => ({ kind: 'wording', path, what: `${name} changed` }));
+    if (!isSame(before.default, after.default)) {
+      const what = `default changed from ${shown(before.default)} to ${shown(after.default)}`;
+      changes.push(nonBreaking(path, what));
+    }
+    const pair = this.#pairOf(before, after);
     if (seen.has(pair)) return changes;
     seen.add(pair);
-    const within: CompareWithin = (before, after, at) =>
-      this.#changes({ before: schemaOf(before), after: schemaOf(after), path: at }, seen);
-    if (hasAlternatives(place.before) && !hasAlternatives(place.after)) {
-      const { anyOf: _any, oneOf: _one, ...siblings } = place.before;
-      for (const [index, alternative] of alternativesOf(place.before).entries())
-        changes.push(...within({ ...siblings, ...alternative }, place.after, `${path}(${index + 1})`));
+    const within: CompareWithin = (old, now, at) =>
+      this.#changes({ before: schemaOf(old), after: schemaOf(now), path: at }, seen);
+    if (hasAlternatives(before) && !hasAlternatives(after)) {
+      const { anyOf: _any, oneOf: _one, ...siblings } = before;
+      for (const [index, alternative] of alternativesOf(before).entries())
+        changes.push(...within({ ...siblings, ...alternative }, after, `${path}(${index + 1})`));
       return [...changes, nonBreaking(path, 'alternatives became one schema')];
     }
     changes.push(...valueChanges(place), ...boundChanges(place), ...ruleChanges(place));
@@ -207,18 +217,6 @@ const TEXTS = new Set([
   ...['contentEncoding', 'contentMediaType', 'contentSchema'],
 ]);
 const IGNORED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$defs', 'definitions', 'default']);
-
-/** Compares the schemas as written, because a reference may have a description beside it, and their resolved forms. */
-function wordingChanges(written: Place, { before, after, path }: Place): SchemaChange[] {
-  const changes = [...TEXTS]
-    .filter(
-      (name) => !isSame(written.before[name], written.after[name]) || !isSame(before[name], after[name]),
-    )
-    .map((name): SchemaChange => ({ kind: 'wording', path, what: `${name} changed` }));
-  if (isSame(before.default, after.default)) return changes;
-  const what = `default changed from ${shown(before.default)} to ${shown(after.default)}`;
-  return [...changes, nonBreaking(path, what)];
-}
 
 function isSame(one: unknown, other: unknown): boolean {
   if (one === undefined || other === undefined) return one === other;
@@ -488,14 +486,11 @@ export function toolSurface(registry: ToolRegistry): ToolSurface {
     .toProviderDefs()
     .map((definition) => {
       const { name, description, parameters } = definition.function;
-      return { name, description, parameters, tokens: tokensOf(JSON.stringify(definition)) };
+      const tokens = Math.ceil(JSON.stringify(definition).length / CHARACTERS_PER_TOKEN);
+      return { name, description, parameters, tokens };
     })
     .sort((one, other) => (one.name < other.name ? -1 : 1));
   return { tools, tokens: tools.reduce((sum, { tokens }) => sum + tokens, 0) };
-}
-
-function tokensOf(text: string): number {
-  return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
 }
 
 /**
@@ -520,19 +515,16 @@ export function surfaceChanges(before: ToolSurface, after: ToolSurface): readonl
     }),
   );
   const [old, now] = [before, after].map(({ tools }) => new Map(tools.map((tool) => [tool.name, tool])));
-  return [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])]
-    .sort()
-    .flatMap((tool) => toolChanges(old?.get(tool), now?.get(tool)).map((change) => ({ ...change, tool })));
-}
-
-function toolChanges(old: SurfaceTool | undefined, now: SurfaceTool | undefined): readonly SchemaChange[] {
-  if (now === undefined) return [{ kind: 'breaking', path: '', what: 'tool removed' }];
-  if (old === undefined) return [{ kind: 'non-breaking', path: '', what: 'tool added' }];
-  const said = { kind: 'wording', path: '', what: 'description of the tool changed' } as const;
-  return [
-    ...(old.description === now.description ? [] : [said]),
-    ...new Comparison(old.parameters, now.parameters).all(),
-  ];
+  const names = new Set([...before.tools, ...after.tools].map(({ name }) => name));
+  return [...names].sort().flatMap((tool): readonly SurfaceChange[] => {
+    const [earlier, later] = [old?.get(tool), now?.get(tool)];
+    if (later === undefined) return [{ kind: 'breaking', tool, path: '', what: 'tool removed' }];
+    if (earlier === undefined) return [{ kind: 'non-breaking', tool, path: '', what: 'tool added' }];
+    const changes = [...new Comparison(earlier.parameters, later.parameters).all()];
+    if (earlier.description !== later.description)
+      changes.unshift({ kind: 'wording', path: '', what: 'description of the tool changed' });
+    return changes.map((change) => ({ ...change, tool }));
+  });
 }
 
 /**
@@ -557,8 +549,20 @@ export function expectToolSurface(registry: ToolRegistry, options: ToolSurfaceOp
     return;
   }
   const changes = surfaceChanges(expected, now);
-  if (changes.some(({ kind }) => !allow.includes(kind)))
-    throw new Error(describe(changes, { expected, now, file }));
+  if (changes.every(({ kind }) => allow.includes(kind))) return;
+  const groups = KINDS.flatMap((kind) => {
+    const lines = changes
+      .filter((change) => change.kind === kind)
+      .map(({ tool, path, what }) => `  - ${tool}${path === '' ? '' : `, ${path}`}: ${what}`);
+    return lines.length === 0 ? [] : [`${kind} (${lines.length}):`, ...lines];
+  });
+  const message = [
+    `What models are offered has changed${file === undefined ? '' : ` since ${file}`}:`,
+    ...groups,
+    `About ${now.tokens} tokens in all, ${expected.tokens} before.`,
+    ...(file === undefined ? [] : [`Where that is meant, ${HOW_TO_UPDATE}.`]),
+  ];
+  throw new Error(message.join('\n'));
 }
 
 function isSet(value: string | undefined): boolean {
@@ -581,32 +585,11 @@ function readSurface(file: string, update: boolean): ToolSurface | undefined {
 const HOW_TO_UPDATE = 'UPDATE_TOOL_SURFACE=1 writes it anew';
 
 function isSurface(value: unknown): value is ToolSurface {
-  return isRecord(value) && Array.isArray(value.tools) && value.tools.every(isSurfaceTool);
-}
-
-function isSurfaceTool(value: unknown): value is SurfaceTool {
-  return isRecord(value) && typeof value.name === 'string' && isRecord(value.parameters);
-}
-
-interface Compared {
-  readonly expected: ToolSurface;
-  readonly now: ToolSurface;
-  readonly file: string | undefined;
-}
-
-function describe(changes: readonly SurfaceChange[], { expected, now, file }: Compared): string {
-  const groups = KINDS.flatMap((kind) => {
-    const found = changes.filter((change) => change.kind === kind);
-    return found.length === 0 ? [] : [`${kind} (${found.length}):`, ...found.map(lineOf)];
-  });
-  return [
-    `What models are offered has changed${file === undefined ? '' : ` since ${file}`}:`,
-    ...groups,
-    `About ${now.tokens} tokens in all, ${expected.tokens} before.`,
-    ...(file === undefined ? [] : [`Where that is meant, ${HOW_TO_UPDATE}.`]),
-  ].join('\n');
-}
-
-function lineOf({ tool, path, what }: SurfaceChange): string {
-  return `  - ${tool}${path === '' ? '' : `, ${path}`}: ${what}`;
+  return (
+    isRecord(value) &&
+    Array.isArray(value.tools) &&
+    value.tools.every(
+      (tool: unknown) => isRecord(tool) && typeof tool.name === 'string' && isRecord(tool.parameters),
+    )
+  );
 }

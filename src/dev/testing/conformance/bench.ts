@@ -7,15 +7,9 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../../core/contract/llm-provider.js';
+import { parsedJson } from '../../../core/kernel/json.js';
 import { BrokenRule, expectSame, expectThat } from './expectations.js';
-import {
-  type ModelFailure,
-  ModelReply,
-  ModelTurn,
-  type ProviderBackend,
-  Route,
-  Sliceable,
-} from './provider-backend.js';
+import { type ModelFailure, ModelReply, type ProviderBackend, Route, Sliceable } from './provider-backend.js';
 
 /** The two methods of a provider. */
 export type Method = 'chat' | 'stream';
@@ -46,20 +40,6 @@ const USAGE: ModelReply['usage'] = {
 
 /** The parts of a reply that matter to a case. */
 export type ReplyDraft = Partial<ModelReply>;
-
-/** Completes a reply with default values. */
-function completed({ calls = [], ...draft }: ReplyDraft): ModelReply {
-  return {
-    id: 'reply_1',
-    model: 'test-model-2026-01-31',
-    text: '',
-    usage: USAGE,
-    calls,
-    finishReason: calls.length > 0 ? 'tool_calls' : 'stop',
-    deltas: inPieces(7),
-    ...draft,
-  };
-}
 
 /** Cuts texts into pieces of a given length. */
 export function inPieces(size: number): ModelReply['deltas'] {
@@ -112,10 +92,33 @@ export class Bench {
    * Scripts all further replies. Returns the request for them, and a promise that resolves when a reply has reached its
    * stop.
    */
-  script(draft: ReplyDraft, request: RequestDraft = {}, route: Route = {}) {
-    const { turn, reached } = routedTurn(completed(draft), route);
-    const prompt = this.#backend.script(turn);
-    return { reached, request: this.#requestOf({ ...request, ...prompt }) };
+  script({ calls = [], ...draft }: ReplyDraft, request: RequestDraft = {}, route: Route = {}) {
+    const reply: ModelReply = {
+      id: 'reply_1',
+      model: 'test-model-2026-01-31',
+      text: '',
+      usage: USAGE,
+      calls,
+      finishReason: calls.length > 0 ? 'tool_calls' : 'stop',
+      deltas: inPieces(7),
+      ...draft,
+    };
+    const reached = Promise.withResolvers<void>();
+    async function* transmit<Units extends Sliceable<Units>>(units: Units): AsyncGenerator<Units> {
+      const { cuts = () => [], stop } = route;
+      const { length } = units;
+      const places = cuts(length);
+      const end = stop?.at(length) ?? length;
+      try {
+        yield* piecesOf(units, [...places.filter((place) => place < end), end]);
+      } finally {
+        reached.resolve();
+      }
+      await stop?.wait();
+      yield* piecesOf(units, [end, ...places.filter((place) => place > end), length], end);
+    }
+    const prompt = this.#backend.script({ kind: 'reply', reply, transmit });
+    return { reached: reached.promise, request: this.#requestOf({ ...request, ...prompt }) };
   }
 
   /** Scripts a failure of the server and sends a request. */
@@ -193,16 +196,9 @@ function expectInputs(parts: readonly LLMStreamPart[], calls: readonly ToolCall[
   for (const [callId, { text, isEnded }] of inputs) {
     expectThat(isEnded, `its stream starts the input of ${callId} and never ends it`);
     const args = calls.find(({ id }) => id === callId)?.arguments;
-    expectSame(`the streamed input of ${callId}`, typeof args === 'string' ? text : readJson(text), args);
-  }
-}
-
-function readJson(text: string): unknown {
-  try {
     // Some models send no arguments for a call without parameters.
-    return JSON.parse(text || '{}');
-  } catch {
-    return text;
+    const parsed = typeof args === 'string' ? undefined : parsedJson(text || '{}');
+    expectSame(`the streamed input of ${callId}`, parsed === undefined ? text : parsed, args);
   }
 }
 
@@ -255,26 +251,6 @@ export interface CaseDraft {
 
 /** Cases by title: what the provider does, as the end of a sentence that starts with its name. */
 export type CaseDrafts = Readonly<Record<string, CaseDraft>>;
-
-/** A turn whose reply is sent along a route, and a promise that resolves when the reply has reached its stop. */
-function routedTurn(reply: ModelReply, route: Route) {
-  const reached = Promise.withResolvers<void>();
-  async function* transmit<Units extends Sliceable<Units>>(units: Units): AsyncGenerator<Units> {
-    const { cuts = () => [], stop } = route;
-    const { length } = units;
-    const places = cuts(length);
-    const end = stop?.at(length) ?? length;
-    try {
-      yield* piecesOf(units, [...places.filter((place) => place < end), end]);
-    } finally {
-      reached.resolve();
-    }
-    await stop?.wait();
-    yield* piecesOf(units, [end, ...places.filter((place) => place > end), length], end);
-  }
-  const turn: ModelTurn = { kind: 'reply', reply, transmit };
-  return { turn, reached: reached.promise };
-}
 
 function* piecesOf<Units extends Sliceable<Units>>(
   units: Units,

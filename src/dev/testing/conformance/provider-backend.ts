@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { FinishReason, LLMProvider, LLMRequest, Usage } from '../../../core/contract/llm-provider.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
@@ -154,16 +154,20 @@ export async function httpBackend(options: HttpBackendOptions): Promise<Provider
   let turn: ModelTurn | undefined;
   const server = nodeHttp().createServer(async (incoming, response) => {
     try {
-      const request = await readRequest(incoming);
-      sent.push(request.body);
-      await answer(response, { request, turn, options });
+      let text = '';
+      for await (const part of incoming.setEncoding('utf8')) text += String(part);
+      const body = JSON.parse(text || '{}') as HttpBackendRequest['body'];
+      sent.push(body);
+      await answer(response, { request: { path: incoming.url ?? '', body }, turn, options });
     } catch {
       response.destroy();
     }
   });
   // On a busy machine, an idle connection could be closed at the moment of its reuse.
   server.keepAliveTimeout = 0;
-  await listening(server);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(0, '127.0.0.1', resolve);
+  });
   const { port } = server.address() as AddressInfo;
   return {
     provider: create(`http://127.0.0.1:${port}`),
@@ -174,17 +178,23 @@ export async function httpBackend(options: HttpBackendOptions): Promise<Provider
       turn = next;
       return undefined;
     },
-    close: () => closed(server),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }
 
-interface Exchange {
-  readonly request: HttpBackendRequest;
-  readonly turn: ModelTurn | undefined;
-  readonly options: HttpBackendOptions;
-}
-
-async function answer(response: ServerResponse, { request, turn, options }: Exchange): Promise<void> {
+async function answer(
+  response: ServerResponse,
+  exchange: {
+    readonly request: HttpBackendRequest;
+    readonly turn: ModelTurn | undefined;
+    readonly options: HttpBackendOptions;
+  },
+): Promise<void> {
+  const { request, turn, options } = exchange;
   if (turn === undefined) throw new Error('nothing was scripted');
   if (turn.kind === 'failure') return refuse(response, turn.failure, options);
   let body: HttpBackendBody;
@@ -201,21 +211,11 @@ async function answer(response: ServerResponse, { request, turn, options }: Exch
 function refuse(
   response: ServerResponse,
   failure: ModelFailure,
-  { encodeFailure = defaultFailure }: HttpBackendOptions,
+  { encodeFailure = ({ message }) => JSON.stringify({ error: { message } }) }: HttpBackendOptions,
 ): void {
   const { status, retryAfter } = failure;
   if (retryAfter !== undefined) response.setHeader('retry-after', String(retryAfter));
   response.writeHead(status, { 'content-type': 'application/json' }).end(encodeFailure(failure));
-}
-
-function defaultFailure({ message }: ModelFailure): string {
-  return JSON.stringify({ error: { message } });
-}
-
-async function readRequest(incoming: IncomingMessage): Promise<HttpBackendRequest> {
-  let text = '';
-  for await (const part of incoming.setEncoding('utf8')) text += String(part);
-  return { path: incoming.url ?? '', body: JSON.parse(text || '{}') as HttpBackendRequest['body'] };
 }
 
 /**
@@ -227,17 +227,4 @@ async function write(response: ServerResponse, bytes: Uint8Array): Promise<void>
   });
   // Into the socket and out of it: server and client share an event loop.
   for (let turns = 0; turns < 2; turns += 1) await new Promise((resolve) => setImmediate(resolve));
-}
-
-function listening(server: Server): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject).listen(0, '127.0.0.1', resolve);
-  });
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

@@ -1,3 +1,4 @@
+import type { LLMResponse } from '../../../core/contract/llm-provider.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
 import { withinLimits } from '../../../core/kernel/async.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
@@ -11,19 +12,21 @@ import {
   optionTable,
   required,
 } from '../../../core/kernel/options.js';
+import { lostConnection, randomFrom } from '../faulty-fetch.js';
 import {
   Bench,
   CAPABILITIES,
   type CaseDraft,
   type CaseDrafts,
+  inPieces,
   LOOK_UP,
   type Method,
   type ProviderCapability,
+  type ReplyDraft,
 } from './bench.js';
 import { BrokenRule, errorOf, expectSame, expectThat, failureIn } from './expectations.js';
-import type { ModelCall, ProviderBackend } from './provider-backend.js';
+import type { ModelCall, ProviderBackend, Route } from './provider-backend.js';
 import { REQUEST_CASES, SETTING_CASES } from './request-cases.js';
-import { ABORT_CASES, STREAM_CASES } from './stream-cases.js';
 
 /** Options of {@link providerConformance}. */
 export interface ProviderConformanceOptions {
@@ -95,7 +98,9 @@ export function providerConformance(options: ProviderConformanceOptions): Provid
       .filter(([, { methods = METHODS }]) => methods.includes(method))
       .map(([title, draft]) => ({
         title: `${options.name}.${method} ${title}`,
-        without: needsOf(draft, method).filter((need) => absent.has(need)),
+        without: [...(method === 'stream' ? (['streaming'] as const) : []), ...(draft.needs ?? [])].filter(
+          (need, at, needs) => absent.has(need) && needs.indexOf(need) === at,
+        ),
         run: () => runCase(draft, method, options),
       })),
   );
@@ -104,10 +109,6 @@ export function providerConformance(options: ProviderConformanceOptions): Provid
     .filter(({ without }) => without.length > 0)
     .map(({ title, without }) => ({ title, without }));
   return Object.assign(cases, { leftOut });
-}
-
-function needsOf({ needs = [] }: CaseDraft, method: Method): readonly ProviderCapability[] {
-  return method === 'stream' ? ['streaming', ...needs.filter((need) => need !== 'streaming')] : needs;
 }
 
 const PATIENCE_MS = 60_000;
@@ -121,15 +122,12 @@ async function runCase(
   try {
     await withinLimits(run(new Bench(backend, method)), { timeoutMs, signal: undefined });
   } catch (error) {
-    throw new Error(`${name}.${method}: ${problemOf(error)}.\nRule: ${rule}.`, { cause: error });
+    const isOurs = error instanceof BrokenRule || (isRecord(error) && error.name === 'TimeoutError');
+    const problem = isOurs ? errorMessage(error) : `it throws “${errorMessage(error)}”`;
+    throw new Error(`${name}.${method}: ${problem}.\nRule: ${rule}.`, { cause: error });
   } finally {
     await backend.close?.();
   }
-}
-
-function problemOf(error: unknown): string {
-  const isOurs = error instanceof BrokenRule || (isRecord(error) && error.name === 'TimeoutError');
-  return isOurs ? errorMessage(error) : `it throws “${errorMessage(error)}”`;
 }
 
 /** Contains characters that a faulty decoder or encoder would change. */
@@ -156,11 +154,6 @@ function expectCalls(
   );
   for (const [at, call] of given.entries())
     expectSame(`call ${at + 1}`, { name: call.name, arguments: call.arguments }, wanted[at]);
-}
-
-function expectDistinct(ids: readonly string[]): void {
-  expectThat(!ids.includes(''), 'a call has no id');
-  expectThat(new Set(ids).size === ids.length, `two calls have one id: ${ids.join(', ')}`);
 }
 
 /** Cases about the contents of replies. */
@@ -190,7 +183,9 @@ const REPLY_CASES: CaseDrafts = {
       const calls = [OSLO, ROME, { ...OSLO, id: 'call_c3' }];
       const { toolCalls } = await bench.reply({ calls });
       expectCalls(toolCalls, calls);
-      expectDistinct(toolCalls.map(({ id }) => id));
+      const ids = toolCalls.map(({ id }) => id);
+      expectThat(!ids.includes(''), 'a call has no id');
+      expectThat(new Set(ids).size === ids.length, `two calls have one id: ${ids.join(', ')}`);
     },
   },
   'gives the ids of calls as the model has them': {
@@ -353,3 +348,219 @@ const FAILURE_CASES: CaseDrafts = {
     },
   },
 };
+
+/** Every character has several bytes, or a meaning in a wire format. */
+const STREAMED_TEXT = 'Öß 世\n\n"data: 🙂"';
+const STREAMED_CALLS = [
+  { id: 'call_a1', name, arguments: '{"city":"Å\\n\\"{世}","days":31}' },
+  { id: 'call_b2', name, arguments: '{ "city": "Ro\\u006de", "days": 5 }' },
+];
+const REPLY: ReplyDraft = { text: STREAMED_TEXT, calls: STREAMED_CALLS };
+
+/** Checks the reply: how it was sent must not matter. */
+function expectWhole({ content, toolCalls, finishReason }: LLMResponse): void {
+  expectSame('content', content, STREAMED_TEXT);
+  const wanted = STREAMED_CALLS.map(({ arguments: args }) => ({
+    name,
+    arguments: JSON.parse(args) as unknown,
+  }));
+  expectSame(
+    'toolCalls',
+    toolCalls.map((call) => ({ name: call.name, arguments: call.arguments })),
+    wanted,
+  );
+  expectSame('finishReason', finishReason, 'tool_calls');
+}
+
+/** Cases about streamed replies, of which only complete ones count. */
+const STREAM_CASES: CaseDrafts = {
+  'puts texts and arguments together, split at any character': {
+    rule: 'a stream tells text, reasoning and the arguments of calls as they come; together they are the response',
+    needs: ['streaming'],
+    methods: ['stream'],
+    async run(bench) {
+      const longest = Math.max(
+        STREAMED_TEXT.length,
+        ...STREAMED_CALLS.map(({ arguments: args }) => args.length),
+      );
+      expectWhole(await bench.reply({ ...REPLY, deltas: inPieces(1) }));
+      for (let at = 1; at < longest; at += 1) {
+        const deltas = (text: string) => [text.slice(0, at), text.slice(at)].filter((piece) => piece !== '');
+        expectWhole(await bench.reply({ ...REPLY, deltas }));
+      }
+    },
+  },
+  'streams the arguments of calls as they arrive': {
+    rule: 'a stream has call-input-start, call-input-delta and call-input-end for each call that has an id',
+    needs: ['streaming', 'call-input'],
+    methods: ['stream'],
+    async run(bench) {
+      const streamed: string[] = [];
+      const { request } = bench.script({ ...REPLY, deltas: inPieces(5) });
+      for await (const part of bench.parts(request))
+        if ('callId' in part) streamed.push(`${part.type} ${part.callId}`);
+      for (const { id } of STREAMED_CALLS) {
+        const deltas = streamed.filter((part) => part === `call-input-delta ${id}`).length;
+        expectThat(
+          streamed.includes(`call-input-start ${id}`),
+          `its stream has no call-input-start for ${id}`,
+        );
+        expectThat(
+          deltas > 1,
+          `its stream has ${deltas} call-input-delta for ${id}, which came in many pieces`,
+        );
+      }
+    },
+  },
+  'reads a reply that arrives cut at any byte': {
+    rule: 'how a connection cuts a reply into pieces changes nothing of it, also within a character',
+    needs: ['any-reply', 'wire'],
+    async run(bench) {
+      const every = [1, 2, 3, 7, 64].map(
+        (size) => (length: number) =>
+          Array.from({ length: Math.ceil(length / size) - 1 }, (_, at) => (at + 1) * size),
+      );
+      const random = randomFrom(7);
+      const some = Array.from(
+        { length: 25 },
+        (_, seed) => (length: number) =>
+          Array.from({ length: 1 + (seed % 4) }, () => 1 + Math.floor(random() * (length - 1))).sort(
+            (one, other) => one - other,
+          ),
+      );
+      for (const cuts of [...every, ...some]) expectWhole(await bench.reply(REPLY, {}, { cuts }));
+    },
+  },
+  'throws where a reply breaks off at any byte': {
+    rule: 'implementations throw where no whole reply could be had, with `retryable: true`; an incomplete reply is an error',
+    needs: ['any-reply', 'wire'],
+    async run(bench) {
+      const random = randomFrom(11);
+      const shares = Array.from({ length: 25 }, () => random());
+      const places = [
+        ...shares.map((share) => (length: number) => Math.floor(share * length)),
+        (length: number) => length - 1,
+        () => 1,
+        () => 0,
+      ];
+      for (const at of places) {
+        const stop = { at, wait: () => Promise.reject(lostConnection()) };
+        let response: LLMResponse | undefined;
+        try {
+          response = await bench.reply(REPLY, {}, { stop });
+        } catch (error) {
+          const { retryable } = failureIn(error);
+          expectSame('`retryable` of the error for a lost connection', retryable, true);
+        }
+        // A connection that is lost after the end of a reply does not matter.
+        if (response !== undefined) expectWhole(response);
+      }
+    },
+  },
+  'throws an error that the server reports within a stream': {
+    rule: 'implementations throw if they receive no reply, also if the stream began well; the message contains what the server reports',
+    needs: ['streaming', 'stream-errors'],
+    methods: ['stream'],
+    async run(bench) {
+      const failed = bench.reply({ text: STREAMED_TEXT, error: OVERLOADED });
+      const error = await errorOf(failed, 'a stream that reports an error ends with a reply');
+      const message = errorMessage(error);
+      expectThat(
+        message.includes(OVERLOADED),
+        `the error is “${message}”, and the server reported “${OVERLOADED}”`,
+      );
+    },
+  },
+};
+
+const OVERLOADED = 'The model is overloaded';
+
+const LONG_TEXT = 'A long answer, which comes word by word until somebody stops it. ';
+
+/** A route that stops at a place forever. */
+function silentFrom(at: (length: number) => number): Route {
+  return { stop: { at, wait: () => new Promise(() => {}) } };
+}
+
+const middle = (length: number): number => Math.floor(length / 2);
+
+/** Checks that a request was rejected because of its abort. */
+async function expectAborted(reply: Promise<unknown>): Promise<void> {
+  const error = await errorOf(reply, 'an aborted request ends without an error');
+  expectThat(failureIn(error).retryable !== true, 'an aborted request throws an error that is `retryable`');
+}
+
+/** Cases about aborted and concurrent requests. */
+const ABORT_CASES: CaseDrafts = {
+  'makes no request that was aborted before': {
+    rule: '`signal` of LLMRequest ends the request: an aborted one throws, and never gives a reply',
+    async run(bench) {
+      const { request } = bench.script({ text: LONG_TEXT });
+      await expectAborted(bench.ask({ ...request, signal: AbortSignal.abort() }));
+    },
+  },
+  'gives up a request that is aborted before the reply': {
+    rule: '`signal` of LLMRequest ends the request: an aborted one throws at once, however silent the model is',
+    needs: ['waiting'],
+    async run(bench) {
+      // A reply that arrives at once has no middle.
+      await expectAbortedAt(bench, () => 0);
+    },
+  },
+  'gives up a request that is aborted in the middle of the reply': {
+    rule: '`signal` of LLMRequest ends the request: an aborted one throws, also when half of the reply is there',
+    needs: ['waiting'],
+    async run(bench) {
+      await expectAbortedAt(bench, middle);
+    },
+  },
+  'streams text as it arrives, and throws if it is aborted meanwhile': {
+    rule: 'a stream gives parts as they come and throws after an abort; a stream that just ends would be taken for whole',
+    needs: ['waiting'],
+    methods: ['stream'],
+    async run(bench) {
+      const { request } = bench.script(
+        { text: LONG_TEXT.repeat(5), deltas: inPieces(5) },
+        {},
+        silentFrom((length) => Math.ceil(length / 2)),
+      );
+      const controller = new AbortController();
+      const readUntilAborted = async (): Promise<void> => {
+        for await (const { type } of bench.parts({ ...request, signal: controller.signal })) {
+          if (type === 'response') return;
+          if (type === 'text-delta') controller.abort();
+        }
+      };
+      await expectAborted(readUntilAborted());
+    },
+  },
+  'keeps two simultaneous replies apart': {
+    rule: 'one provider serves many runs: nothing of a request is kept on the provider',
+    needs: ['waiting'],
+    async run(bench) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const slow = bench.script(
+        { text: 'the slow reply' },
+        {},
+        { stop: { at: middle, wait: () => promise } },
+      );
+      const slowReply = bench.ask(slow.request);
+      slowReply.catch(() => {});
+      await Promise.race([slow.reached, slowReply]);
+      const { content } = await bench.reply({ text: 'the fast reply' });
+      resolve();
+      expectSame('content of the fast reply', content, 'the fast reply');
+      expectSame('content of the slow reply', (await slowReply).content, 'the slow reply');
+    },
+  },
+};
+
+async function expectAbortedAt(bench: Bench, at: (length: number) => number): Promise<void> {
+  const { request, reached } = bench.script({ text: LONG_TEXT }, {}, silentFrom(at));
+  const controller = new AbortController();
+  const reply = bench.ask({ ...request, signal: controller.signal });
+  // If the request fails earlier, its error is reported.
+  await Promise.race([reached, reply]);
+  controller.abort();
+  await expectAborted(reply);
+}

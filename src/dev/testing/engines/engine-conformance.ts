@@ -345,16 +345,17 @@ export function jobEngineConformance(backend: JobEngineBackend): readonly JobEng
     ...(backend.startWorker && PROCESS_CASES),
     ...{ ...QUEUE_CASES, ...ATTEMPT_CASES, ...CANCEL_CASES },
   };
-  return Object.entries(cases).map(([title, run]) => ({ title, run: () => runCase(backend, run) }));
-}
-
-async function runCase(backend: JobEngineBackend, run: EngineCases[string]): Promise<void> {
-  const bench = new EngineBench(backend);
-  try {
-    await run(bench);
-  } finally {
-    await bench.close();
-  }
+  return Object.entries(cases).map(([title, run]) => ({
+    title,
+    run: async () => {
+      const bench = new EngineBench(backend);
+      try {
+        await run(bench);
+      } finally {
+        await bench.close();
+      }
+    },
+  }));
 }
 
 /**

@@ -1,8 +1,12 @@
 import type {
+  ConversationHold,
+  ConversationLease,
   ConversationLog,
   ConversationNews,
   EnteredEntry,
+  InboxContent,
   InboxEntry,
+  KeptConversation,
   LoggedEvent,
   OpenTurn,
 } from '../../../core/contract/conversation-log.js';
@@ -11,22 +15,50 @@ import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import {
   atOnce,
-  enter,
-  hold,
-  ID,
-  keysOf,
   LEASE_MS,
-  lease,
   MINUTE,
   ODD_NAMES,
   ODD_TEXT,
   type OpenedCases,
-  type OpenedConversationLog,
   openedCases,
-  PROMPT,
-  readConversation,
   suiteRules,
 } from './store-bench.js';
+
+/** An empty conversation log under test. */
+export interface OpenedConversationLog {
+  readonly log: ConversationLog;
+  /** The same log through another connection. Without it, concurrent operations use `log` only. */
+  readonly other?: ConversationLog;
+  /** Advances the time by this many milliseconds: sets the clock forward, or all stored times back. */
+  advance(ms: number): void | Promise<void>;
+  close?(): void | Promise<void>;
+}
+
+const ID = 'c1';
+const PROMPT: InboxContent = { kind: 'prompt', content: 'Hi' };
+
+function lease(claim: string, conversationId = ID): ConversationLease {
+  return { conversationId, claim, leaseMs: LEASE_MS };
+}
+
+function hold(claim: string): ConversationHold {
+  return { conversationId: ID, claim };
+}
+
+function enter(log: ConversationLog, key: string, content = PROMPT) {
+  return log.enter({ conversationId: ID, key, content });
+}
+
+/** Reads a conversation that must exist. */
+async function readConversation(log: ConversationLog, id = ID): Promise<KeptConversation> {
+  const kept = await log.read(id);
+  if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
+  return kept;
+}
+
+function keysOf({ inbox }: KeptConversation): readonly string[] {
+  return inbox.map(({ key }) => key);
+}
 
 /** Cases about entries of conversations. */
 const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {

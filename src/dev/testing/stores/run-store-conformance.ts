@@ -1,42 +1,182 @@
 import type { StoreWithResults } from '../../../core/contract/result-store.js';
 import type { RetentionAges, StoreWithRetention } from '../../../core/contract/retention.js';
-import type { CheckpointStore, RunSummary, TakenRun } from '../../../core/contract/run-checkpoint.js';
-import type { RunStore } from '../../../core/contract/run-state.js';
+import type {
+  CheckpointStore,
+  RunCheckpoint,
+  RunEntry,
+  RunSummary,
+  SeizeLease,
+  TakenRun,
+} from '../../../core/contract/run-checkpoint.js';
+import type {
+  ClaimOutcome,
+  RunClaim,
+  RunLease,
+  RunState,
+  RunStore,
+} from '../../../core/contract/run-state.js';
 import { keepsSchedules, type StoreWithSchedules } from '../../../core/contract/schedule-store.js';
-import {
-  keepsApprovals,
-  type StandingApproval,
-  type StoreWithApprovals,
-} from '../../../core/contract/standing-approvals.js';
+import { keepsApprovals } from '../../../core/contract/standing-approvals.js';
 import { BOOLEAN, optionTable } from '../../../core/kernel/options.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { SCHEDULE_CASES } from './schedule-cases.js';
 import {
   atOnce,
-  CheckpointBench,
   casesOf,
-  eachCase,
   expectRefused,
-  expectStatus,
-  heldBy,
   LEASE_MS,
-  leaseOf,
   MINUTE,
-  NO_JSON,
   ODD_NAMES,
   ODD_TEXT,
   type OpenedCases,
   type OpenedStore,
   openedCases,
-  StoreBench,
-  sampleCheckpoint,
-  sampleEnd,
-  sampleState,
-  sampleStep,
   suiteRules,
-  textsOf,
 } from './store-bench.js';
+import { APPROVAL_CASES, RESULT_CASES, SCHEDULE_CASES } from './store-part-cases.js';
+
+/** The store of a case, with helpers for its claims. */
+class StoreBench<Store extends RunStore = RunStore> {
+  readonly store: Store;
+  readonly other: Store;
+  readonly advance: (ms: number) => Promise<void>;
+
+  constructor({ store, other = store, advance }: OpenedStore<Store>) {
+    this.store = store;
+    this.other = other;
+    this.advance = async (ms) => advance(ms);
+  }
+
+  async claim(who: string, runId = 'r', store: RunStore = this.store): Promise<ClaimOutcome> {
+    return store.claim(leaseOf(who, runId));
+  }
+
+  /** Async, because a store may throw or reject. */
+  async save(state: RunState): Promise<void> {
+    await this.store.save(state);
+  }
+
+  async revisionKept(): Promise<number | undefined> {
+    return (await this.store.load('r'))?.revision;
+  }
+
+  /** The results of all methods for a claim that may be lost. */
+  async attempts({ runId, claim }: RunClaim): Promise<readonly boolean[]> {
+    return [
+      await this.store.renew({ runId, claim, leaseMs: LEASE_MS }),
+      await this.store.release({ runId, claim }),
+      await this.store.release({ runId, claim }, sampleState(runId, 9)),
+      await this.store.remove({ runId, claim }),
+    ];
+  }
+}
+
+/** Helpers for a store of running runs. */
+class CheckpointBench extends StoreBench<CheckpointStore> {
+  async begin(who: string, runId = 'r', store: CheckpointStore = this.store): Promise<void> {
+    await store.begin(leaseOf(who, runId), sampleCheckpoint(runId));
+  }
+
+  async append(claim: RunClaim, ...texts: readonly string[]): Promise<boolean> {
+    return this.store.append(claim, texts.map(sampleStep));
+  }
+
+  async claimLost(who: string, store: CheckpointStore = this.store): Promise<TakenRun> {
+    return store.claimLost({ claim: who, leaseMs: LEASE_MS });
+  }
+
+  async seize(who: string, from: SeizeLease['from'], store: CheckpointStore = this.store): Promise<TakenRun> {
+    return store.seize({ ...leaseOf(who), from });
+  }
+
+  override async attempts(claim: RunClaim): Promise<readonly boolean[]> {
+    return [
+      await this.append(claim, 'late'),
+      await this.store.checkpoint(claim, sampleCheckpoint(claim.runId, ['late'])),
+      await this.store.end(claim, [sampleEnd('late')]),
+      ...(await super.attempts(claim)),
+    ];
+  }
+
+  /** The texts of a run's entries, which identify them. */
+  async done(runId = 'r'): Promise<readonly string[]> {
+    return textsOf((await this.store.read(runId))?.entries ?? []);
+  }
+}
+
+function leaseOf(who: string, runId = 'r', leaseMs = LEASE_MS): RunLease {
+  return { runId, claim: who, leaseMs };
+}
+
+function heldBy(who: string, runId = 'r'): RunClaim {
+  return { runId, claim: who };
+}
+
+/** A state for a store, of a run that waits. */
+function sampleState(runId = 'r', revision = 1, texts: readonly string[] = []): RunState {
+  return {
+    version: 3,
+    runId,
+    revision,
+    messages: texts.map((content) => ({ role: 'user', content })),
+    open: { content: '', calls: [] },
+    pending: [],
+    toolCalls: [],
+    iterations: revision,
+    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
+    retries: { byTool: [], unknown: 0 },
+  };
+}
+
+/** A checkpoint of a running run for a store. */
+function sampleCheckpoint(runId: string, texts: readonly string[] = [], revision = 0): RunCheckpoint {
+  const { open: _open, pending: _pending, ...progress } = sampleState(runId, revision, texts);
+  return { ...progress, status: 'running' };
+}
+
+/** An entry for a step with one call, identified by its text. */
+function sampleStep(text: string): RunEntry {
+  const call = { status: 'begun', id: 'call_1', name: 'work', arguments: { text } } as const;
+  return {
+    type: 'step',
+    messages: [{ role: 'user', content: text }],
+    iterations: 1,
+    usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+    open: { content: text, calls: [call] },
+  };
+}
+
+/** The entry for the end of a run. */
+function sampleEnd(content: string): RunEntry {
+  const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+  return { type: 'end', messages: [], status: 'completed', content, iterations: 1, usage };
+}
+
+function textsOf(entries: readonly RunEntry[]): readonly string[] {
+  return entries.map((entry) => {
+    if (entry.type === 'step') return entry.open.content;
+    return entry.type === 'end' ? entry.content : entry.type;
+  });
+}
+
+/** A value that JSON cannot represent, typed as a number. */
+const NO_JSON = 1n as unknown as number;
+
+/** Compares only the status of an outcome. */
+function expectStatus(what: string, { status }: { readonly status: string }, wanted: string): void {
+  expectSame(what, status, wanted);
+}
+
+/** A case for each of some values. */
+function eachCase<Value, Opened>(
+  values: readonly Value[],
+  titleOf: (value: Value) => string,
+  run: (value: Value, opened: Opened) => Promise<void>,
+): OpenedCases<Opened> {
+  return Object.fromEntries(
+    values.map((value) => [titleOf(value), (opened: Opened) => run(value, opened)] as const),
+  );
+}
 
 const ODD_TEXTS = ['', '\u0000', '"\'\\', '\u2028', '👩‍🚀', '\ud800', "'); DROP TABLE toolwright_runs; --"];
 /** Cases of `RunStore`. */
@@ -233,138 +373,20 @@ const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
 export function runStoreConformance(options: RunStoreConformanceOptions): readonly ConformanceCase[] {
   return openedCases(options, OPTIONS, ({ checkpoints = true, results = false }) => ({
     ...casesOf(CLAIM_CASES, (opened: OpenedStore) => new StoreBench<RunStore>(opened)),
-    ...(results && casesOf(RESULT_CASES, (opened: OpenedStore) => opened as Opened)),
-    ...(checkpoints && checkpointCases()),
+    ...(results && casesOf(RESULT_CASES, (opened) => opened as OpenedStore<RunStore & StoreWithResults>)),
+    ...(checkpoints && {
+      ...casesOf(
+        { ...STATE_CASES, ...LIST_CASES, ...CONCURRENT_CASES },
+        (opened) => new CheckpointBench(opened as OpenedStore<CheckpointStore>),
+      ),
+      // These parts of a store are optional.
+      ...casesOf(APPROVAL_CASES, ({ store }) => (keepsApprovals(store) ? { store } : undefined)),
+      ...casesOf(SCHEDULE_CASES, (opened) =>
+        keepsSchedules(opened.store) ? (opened as OpenedStore<RunStore & StoreWithSchedules>) : undefined,
+      ),
+    }),
   }));
 }
-
-function checkpointCases(): OpenedCases<OpenedStore> {
-  const cases = { ...STATE_CASES, ...LIST_CASES, ...CONCURRENT_CASES };
-  return {
-    ...casesOf(cases, (opened) => new CheckpointBench(opened as OpenedStore<CheckpointStore>)),
-    // These parts of a store are optional.
-    ...casesOf(APPROVAL_CASES, ({ store }) => (keepsApprovals(store) ? { store } : undefined)),
-    ...casesOf(SCHEDULE_CASES, (opened) =>
-      keepsSchedules(opened.store) ? (opened as OpenedStore<RunStore & StoreWithSchedules>) : undefined,
-    ),
-  };
-}
-
-function sample(id: string, more: Partial<StandingApproval> = {}): StandingApproval {
-  const pattern = [['customer', '\u0000"\'; DROP TABLE approvals; --']];
-  return { id, tool: 'pay', pattern, scope: 'user', owner: { user: 'é' }, createdAt: 5, ...more };
-}
-
-/** Cases of `ApprovalStore`. */
-const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }> = {
-  'approvals.findApproval gives the first of the ids that stands, as it was kept': async ({
-    store: { approvals },
-  }) => {
-    const one = sample('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
-    await approvals.addApproval(one);
-    await approvals.addApproval(sample('two'));
-    expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), sample('two'));
-    expectSame('the other', await approvals.findApproval(['one']), one);
-    expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
-    expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
-  },
-  'approvals.addApproval replaces one of the same id, and listApprovals has the newest first': async ({
-    store: { approvals },
-  }) => {
-    for (const id of ['a', 'b', 'c']) await approvals.addApproval(sample(id));
-    const again = sample('a', { answeredBy: 'again' });
-    await approvals.addApproval(again);
-    const listed = await approvals.listApprovals();
-    const ids = listed.map(({ id }) => id);
-    expectSame('the ids', ids, ['a', 'c', 'b']);
-    expectSame('the first', listed[0], again);
-    expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
-  },
-  'approvals.revokeApproval ends one, once': async ({ store: { approvals } }) => {
-    await approvals.addApproval(sample('a'));
-    expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
-    expectSame('revoking', await approvals.revokeApproval('a'), true);
-    expectSame('revoking again', await approvals.revokeApproval('a'), false);
-    expectSame('what was found', await approvals.findApproval(['a']), undefined);
-  },
-  'approvals that have expired are neither found, listed nor revoked': async ({ store: { approvals } }) => {
-    const stays = sample('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
-    await approvals.addApproval(sample('past', { expiresAt: 0 }));
-    await approvals.addApproval(stays);
-    expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
-    const ids = (await approvals.listApprovals()).map(({ id }) => id);
-    expectSame('the ids', ids, ['stays']);
-    expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
-  },
-};
-
-type Opened = OpenedStore<RunStore & StoreWithResults>;
-
-const OWNER = '{"user":"u1"}';
-const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
-
-/** Cases about large results. */
-const RESULT_CASES: OpenedCases<Opened> = {
-  'results.readResult gives a result as it was kept, also through another connection': async ({
-    store,
-    other = store,
-  }) => {
-    await store.results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: ODD, lifeMs: MINUTE });
-    await store.results.keepResult({ handle: 'e', runId: 'r', text: '', lifeMs: MINUTE });
-    expectSame('the text', await other.results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), ODD);
-    expectSame('an empty text', await other.results.readResult({ handle: 'e', runId: 'r' }), '');
-  },
-  'results.readResult finds nothing under another run, another owner or another handle': async ({
-    store: { results },
-  }) => {
-    await results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: 'owned', lifeMs: MINUTE });
-    await results.keepResult({ handle: 'f', runId: 'r', text: 'free', lifeMs: MINUTE });
-    const foreign = [
-      { handle: 'h', runId: 'other', owner: OWNER },
-      { handle: 'h', runId: 'r', owner: '{"user":"u2"}' },
-      { handle: 'h', runId: 'r' },
-      { handle: 'f', runId: 'r', owner: OWNER },
-      { handle: 'H', runId: 'r', owner: OWNER },
-    ];
-    for (const key of foreign) expectSame(JSON.stringify(key), await results.readResult(key), undefined);
-    await results.keepResult({ handle: 'h', runId: 'other', text: 'theirs', lifeMs: MINUTE });
-    expectSame('the first', await results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), 'owned');
-  },
-  'results.keepResult replaces what the same run kept under the same handle': async ({
-    store: { results },
-  }) => {
-    await results.keepResult({ handle: 'h', runId: 'r', text: 'one', lifeMs: MINUTE });
-    await results.keepResult({ handle: 'h', runId: 'r', text: 'two', lifeMs: MINUTE });
-    expectSame('the text', await results.readResult({ handle: 'h', runId: 'r' }), 'two');
-  },
-  'results.keepResult with `replaces` replaces only that text, for one of simultaneous callers': async ({
-    store,
-    other = store,
-  }) => {
-    const keep = ({ results }: StoreWithResults, text: string, replaces: string | null) =>
-      results.keepResult({ handle: 'h', runId: 'r', text, replaces, lifeMs: MINUTE });
-    expectSame('the first text', await keep(store, 'one', null), true);
-    expectSame('a second first text', await keep(store, 'other', null), false);
-    expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
-    const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
-    expectSame('how many replaced it', both.filter(Boolean).length, 1);
-    const text = await store.results.readResult({ handle: 'h', runId: 'r' });
-    expectSame('the text', text, both[0] ? 'left' : 'right');
-  },
-  'results.removeExpiredResults forgets those whose time is over, which are not found before either': async ({
-    store: { results },
-    advance,
-  }) => {
-    await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });
-    await results.keepResult({ handle: 'short', runId: 'r', text: 'short', lifeMs: MINUTE });
-    await advance(10 * MINUTE);
-    expectSame('the one that is over', await results.readResult({ handle: 'short', runId: 'r' }), undefined);
-    expectSame('the other one', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
-    expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
-    expectSame('how many were left', await results.removeExpiredResults(), 0);
-    expectSame('the other one afterwards', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
-  },
-};
 
 const ROUNDS = 20;
 

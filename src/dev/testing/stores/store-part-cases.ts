@@ -1,5 +1,7 @@
+import type { StoreWithResults } from '../../../core/contract/result-store.js';
 import type { RunStore } from '../../../core/contract/run-state.js';
 import type { Schedule, StoreWithSchedules } from '../../../core/contract/schedule-store.js';
+import type { StandingApproval, StoreWithApprovals } from '../../../core/contract/standing-approvals.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import { atOnce, MINUTE, ODD_TEXT, type OpenedCases, type OpenedStore } from './store-bench.js';
 
@@ -155,5 +157,133 @@ export const SCHEDULE_CASES: OpenedCases<Opened> = {
       schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
     );
     expectSame('how many moved it', moved.filter(Boolean).length, 1);
+  },
+};
+
+function approval(id: string, more: Partial<StandingApproval> = {}): StandingApproval {
+  const pattern = [['customer', '\u0000"\'; DROP TABLE approvals; --']];
+  return { id, tool: 'pay', pattern, scope: 'user', owner: { user: 'é' }, createdAt: 5, ...more };
+}
+
+/** Cases of `ApprovalStore`. */
+export const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }> = {
+  'approvals.findApproval gives the first of the ids that stands, as it was kept': async ({
+    store: { approvals },
+  }) => {
+    const one = approval('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
+    await approvals.addApproval(one);
+    await approvals.addApproval(approval('two'));
+    expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), approval('two'));
+    expectSame('the other', await approvals.findApproval(['one']), one);
+    expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
+    expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
+  },
+  'approvals.addApproval replaces one of the same id, and listApprovals has the newest first': async ({
+    store: { approvals },
+  }) => {
+    for (const id of ['a', 'b', 'c']) await approvals.addApproval(approval(id));
+    const again = approval('a', { answeredBy: 'again' });
+    await approvals.addApproval(again);
+    const listed = await approvals.listApprovals();
+    const ids = listed.map(({ id }) => id);
+    expectSame('the ids', ids, ['a', 'c', 'b']);
+    expectSame('the first', listed[0], again);
+    expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
+  },
+  'approvals.revokeApproval ends one, once': async ({ store: { approvals } }) => {
+    await approvals.addApproval(approval('a'));
+    expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
+    expectSame('revoking', await approvals.revokeApproval('a'), true);
+    expectSame('revoking again', await approvals.revokeApproval('a'), false);
+    expectSame('what was found', await approvals.findApproval(['a']), undefined);
+  },
+  'approvals that have expired are neither found, listed nor revoked': async ({ store: { approvals } }) => {
+    const stays = approval('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
+    await approvals.addApproval(approval('past', { expiresAt: 0 }));
+    await approvals.addApproval(stays);
+    expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
+    const ids = (await approvals.listApprovals()).map(({ id }) => id);
+    expectSame('the ids', ids, ['stays']);
+    expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
+  },
+};
+
+const RESULT_OWNER = '{"user":"u1"}';
+const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
+
+/** Cases about large results. */
+export const RESULT_CASES: OpenedCases<OpenedStore<RunStore & StoreWithResults>> = {
+  'results.readResult gives a result as it was kept, also through another connection': async ({
+    store,
+    other = store,
+  }) => {
+    await store.results.keepResult({
+      handle: 'h',
+      runId: 'r',
+      owner: RESULT_OWNER,
+      text: ODD,
+      lifeMs: MINUTE,
+    });
+    await store.results.keepResult({ handle: 'e', runId: 'r', text: '', lifeMs: MINUTE });
+    expectSame(
+      'the text',
+      await other.results.readResult({ handle: 'h', runId: 'r', owner: RESULT_OWNER }),
+      ODD,
+    );
+    expectSame('an empty text', await other.results.readResult({ handle: 'e', runId: 'r' }), '');
+  },
+  'results.readResult finds nothing under another run, another owner or another handle': async ({
+    store: { results },
+  }) => {
+    await results.keepResult({ handle: 'h', runId: 'r', owner: RESULT_OWNER, text: 'owned', lifeMs: MINUTE });
+    await results.keepResult({ handle: 'f', runId: 'r', text: 'free', lifeMs: MINUTE });
+    const foreign = [
+      { handle: 'h', runId: 'other', owner: RESULT_OWNER },
+      { handle: 'h', runId: 'r', owner: '{"user":"u2"}' },
+      { handle: 'h', runId: 'r' },
+      { handle: 'f', runId: 'r', owner: RESULT_OWNER },
+      { handle: 'H', runId: 'r', owner: RESULT_OWNER },
+    ];
+    for (const key of foreign) expectSame(JSON.stringify(key), await results.readResult(key), undefined);
+    await results.keepResult({ handle: 'h', runId: 'other', text: 'theirs', lifeMs: MINUTE });
+    expectSame(
+      'the first',
+      await results.readResult({ handle: 'h', runId: 'r', owner: RESULT_OWNER }),
+      'owned',
+    );
+  },
+  'results.keepResult replaces what the same run kept under the same handle': async ({
+    store: { results },
+  }) => {
+    await results.keepResult({ handle: 'h', runId: 'r', text: 'one', lifeMs: MINUTE });
+    await results.keepResult({ handle: 'h', runId: 'r', text: 'two', lifeMs: MINUTE });
+    expectSame('the text', await results.readResult({ handle: 'h', runId: 'r' }), 'two');
+  },
+  'results.keepResult with `replaces` replaces only that text, for one of simultaneous callers': async ({
+    store,
+    other = store,
+  }) => {
+    const keep = ({ results }: StoreWithResults, text: string, replaces: string | null) =>
+      results.keepResult({ handle: 'h', runId: 'r', text, replaces, lifeMs: MINUTE });
+    expectSame('the first text', await keep(store, 'one', null), true);
+    expectSame('a second first text', await keep(store, 'other', null), false);
+    expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
+    const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
+    expectSame('how many replaced it', both.filter(Boolean).length, 1);
+    const text = await store.results.readResult({ handle: 'h', runId: 'r' });
+    expectSame('the text', text, both[0] ? 'left' : 'right');
+  },
+  'results.removeExpiredResults forgets those whose time is over, which are not found before either': async ({
+    store: { results },
+    advance,
+  }) => {
+    await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });
+    await results.keepResult({ handle: 'short', runId: 'r', text: 'short', lifeMs: MINUTE });
+    await advance(10 * MINUTE);
+    expectSame('the one that is over', await results.readResult({ handle: 'short', runId: 'r' }), undefined);
+    expectSame('the other one', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
+    expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
+    expectSame('how many were left', await results.removeExpiredResults(), 0);
+    expectSame('the other one afterwards', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
   },
 };
