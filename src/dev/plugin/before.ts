@@ -23,20 +23,17 @@ export function before(
   if (hasFailed && !isWatching()) throw new Error(complaints);
   if (complaints !== '') process.stderr.write(`${complaints}\n`);
   // The program has read the old file, so start again; a watching build notices the new one itself.
-  if (hasWritten && !isWatching()) startAgain();
+  if (hasWritten && !isWatching() && process.env[STARTED_AGAIN] === undefined) {
+    const { status } = spawnSync(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
+      stdio: 'inherit',
+      env: { ...process.env, [STARTED_AGAIN]: '1' },
+    });
+    process.exit(status ?? 1);
+  }
   return () => (file) => file;
 }
 
 const STARTED_AGAIN = 'TOOLWRIGHT_STARTED_AGAIN';
-
-function startAgain(): void {
-  if (process.env[STARTED_AGAIN] !== undefined) return;
-  const { status } = spawnSync(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
-    stdio: 'inherit',
-    env: { ...process.env, [STARTED_AGAIN]: '1' },
-  });
-  process.exit(status ?? 1);
-}
 
 /**
  * A plugin for the Nest CLI with the swc builder and `"typeCheck": true`: does the same as {@link before}, after the
