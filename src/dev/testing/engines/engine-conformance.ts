@@ -51,6 +51,7 @@ class EngineBench {
   readonly queue = `conformance-${crypto.randomUUID()}`;
   /** Everything that handlers of {@link work} received. */
   readonly handled: Handled[] = [];
+  readonly #awaited: { readonly count: number; readonly resolve: () => void }[] = [];
   readonly #engines = new Set<JobEngine>();
   #ids = 0;
 
@@ -90,16 +91,25 @@ class EngineBench {
   /** Starts a worker that records each job before it is handled. */
   async work(
     engine: JobEngine,
-    handle: JobHandler,
+    handle: JobHandler = async () => {},
     options: Omit<WorkOptions, 'handle'> = {},
   ): Promise<JobWorker> {
     return engine.work({
       ...options,
       handle: async (job, attempt) => {
         this.handled.push({ job, attempt, at: performance.now() });
+        for (const { count, resolve } of this.#awaited) if (this.handled.length >= count) resolve();
         await handle(job, attempt);
       },
     });
+  }
+
+  /** Waits until handlers of {@link work} have received this many jobs in all. */
+  async received(count: number, what: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#awaited.push({ count, resolve });
+    if (this.handled.length >= count) resolve();
+    await this.within(promise, what);
   }
 
   /** Waits for a promise, at most as long as the backend allows. */
@@ -163,13 +173,11 @@ function attemptsOf({ handled }: EngineBench): readonly unknown[] {
 const ATTEMPT_CASES: EngineCases = {
   'tries a job again that failed, after the pause of `backoff`, and counts its attempts': async (bench) => {
     const engine = await bench.open();
-    const all = new Countdown(3);
     await bench.work(engine, async (_job, { attempt }) => {
-      all.count();
       if (attempt < 3) throw new Error(`attempt ${attempt}`);
     });
     await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
-    await bench.within(all.done, 'a job that failed is tried again');
+    await bench.received(3, 'a job that failed is tried again');
     expectEqual(
       attemptsOf(bench),
       [1, 2, 3].map((attempt) => [attempt, false]),
@@ -183,15 +191,13 @@ const ATTEMPT_CASES: EngineCases = {
   },
   'keeps a job whose attempts are used up, lists it with its error, and tries it no more': async (bench) => {
     const [engine, other] = await bench.openTwo();
-    const all = new Countdown(3);
     const worker = await bench.work(engine, async ({ id }) => {
-      all.count();
       if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
     });
     const job = bench.job({ id: 'dead:1' });
     await engine.enqueue(job, { attempts: 2 });
     await engine.enqueue(bench.job({ id: 'fine' }));
-    await bench.within(all.done, 'jobs are run');
+    await bench.received(3, 'jobs are run');
     await worker.close();
     const dead = await other.deadJobs();
     expectEqual(dead.length, 1, 'dead jobs');
@@ -209,30 +215,26 @@ const ATTEMPT_CASES: EngineCases = {
   },
   'tries a job once if attempts is not given': async (bench) => {
     const engine = await bench.open();
-    const all = new Countdown(2);
     await bench.work(engine, async ({ id }) => {
-      all.count();
       if (id === 'fails') throw new Error('It fails');
     });
     await engine.enqueue(bench.job({ id: 'fails' }));
     await engine.enqueue(bench.job({ id: 'other' }));
-    await bench.within(all.done, 'jobs are run');
+    await bench.received(2, 'jobs are run');
     expectEqual(idsOf(bench), ['fails', 'other'], 'attempts');
   },
   'gives a job to a worker again whose handler gave it back, and uses up none of its attempts': async (
     bench,
   ) => {
     const [engine, other] = await bench.openTwo();
-    const all = new Countdown(3);
     const handle: JobHandler = async (_job, { attempt, giveBack }) => {
-      all.count();
       if (attempt === 3) return;
       await giveBack();
       if (attempt === 1) throw new Error('how it ends counts for nothing');
     };
     const workers = [await bench.work(engine, handle), await bench.work(other, handle)];
     await engine.enqueue(bench.job());
-    await bench.within(all.done, 'a job that was given back is given to a worker again');
+    await bench.received(3, 'a job that was given back is given to a worker again');
     await Promise.all(workers.map((worker) => worker.close()));
     expectEqual(
       attemptsOf(bench),
@@ -245,15 +247,14 @@ const ATTEMPT_CASES: EngineCases = {
     bench,
   ) => {
     const engine = await bench.open();
-    const [all, many] = [new Countdown(4), 12];
+    const many = 12;
     await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
-      all.count();
       if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
     });
     await engine.enqueue(bench.job({ id: 'returned' }));
     await engine.enqueue(bench.job({ id: 'other' }));
     await engine.enqueue(bench.job({ id: 'another' }));
-    await bench.within(all.done, 'all jobs are run');
+    await bench.received(4, 'all jobs are run');
     const [first, , , last] = bench.handled;
     const order = ['returned', 'other', 'another', 'returned'];
     expectEqual(idsOf(bench), order, 'the order of jobs');
@@ -276,19 +277,15 @@ const ATTEMPT_CASES: EngineCases = {
   },
   'tries a dead job again that is revived, as often as a new one, and revives no other': async (bench) => {
     const [engine, other] = await bench.openTwo();
-    const [all, again, fine] = [new Countdown(3), new Countdown(2), new Countdown(1)];
-    let isRevived = false;
     const handle: JobHandler = async ({ id }) => {
-      (isRevived ? again : all).count();
-      if (id === 'fine') return fine.count();
-      throw new Error(`the mail of ${id} is lost`);
+      if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
     };
     const worker = await bench.work(engine, handle);
     const job = bench.job({ id: 'dead:1' });
     const [options, ended, waiting] = [{ attempts: 2 }, bench.job({ id: 'fine' }), bench.job()];
     await engine.enqueue(job, options);
     await engine.enqueue(ended);
-    await bench.within(all.done, 'jobs are run');
+    await bench.received(3, 'jobs are run');
     await worker.close();
     await engine.enqueue(waiting, { delay: 3_600_000 });
     for (const left of [ended, waiting, bench.job()])
@@ -301,13 +298,12 @@ const ATTEMPT_CASES: EngineCases = {
       'which of the ids are dead',
     );
     expectEqual(await other.deadJobs({ jobIds: [ended.id] }), [], 'whether a job is dead that is not');
-    isRevived = true;
     const revived = { ...job, revivals: 1 };
     expectEqual(await other.revive(revived, options), true, 'a dead job is revived');
     expectEqual(await other.revive(job, options), false, 'a job is revived twice');
     expectEqual(await engine.deadJobs(), [], 'dead jobs after the last was revived');
     const reviver = await bench.work(other, handle);
-    await bench.within(again.done, 'a job that was revived is tried as often as a new one');
+    await bench.received(5, 'a job that was revived is tried as often as a new one');
     await reviver.close();
     const [lost] = await engine.deadJobs();
     expectEqual(lost?.job, revived, 'the job that is dead again, as it was revived');
@@ -386,38 +382,32 @@ const DELIVERY_CASES: EngineCases = {
       runId: 'run:1',
       arguments: { text: 'äö "quoted" 😀 \u0000 \ud800', empty: null },
     });
-    const given = new Countdown(1);
     await sender.enqueue(job);
-    await bench.work(receiver, async () => given.count());
-    await bench.within(given.done, 'a job that waits is run');
+    await bench.work(receiver);
+    await bench.received(1, 'a job that waits is run');
     expectEqual(bench.handled[0]?.job, job, 'the job is the one that was enqueued');
   },
   'runs a job once, however often it is enqueued by its id, also after it has ended': async (bench) => {
     const [sender, other] = await bench.openTwo();
     const job = bench.job();
     const last = bench.job({ id: 'last' });
-    const [first, all] = [new Countdown(1), new Countdown(2)];
     await Promise.all([sender.enqueue(job), other.enqueue(job), sender.enqueue(job)]);
-    const worker = await bench.work(other, async () => {
-      first.count();
-      all.count();
-    });
-    await bench.within(first.done, 'a job is run');
+    const worker = await bench.work(other);
+    await bench.received(1, 'a job is run');
     // `close` resolves after the worker has reported the end of its job.
     await worker.close();
-    await bench.work(other, async () => all.count());
+    await bench.work(other);
     await other.enqueue(job);
     await sender.enqueue(last);
-    await bench.within(all.done, 'a job is run');
+    await bench.received(2, 'a job is run');
     expectEqual(idsOf(bench), [job.id, last.id], 'jobs that were run');
   },
   'takes any text for an id': async (bench) => {
     const [sender, receiver] = await bench.openTwo();
     const ids = ['7', 'a:b:c', 'äö/%?', 'x'.repeat(200), crypto.randomUUID()];
-    const all = new Countdown(ids.length);
     for (const id of ids) await sender.enqueue(bench.job({ id }));
-    await bench.work(receiver, async () => all.count());
-    await bench.within(all.done, 'jobs of any id are run');
+    await bench.work(receiver);
+    await bench.received(ids.length, 'jobs of any id are run');
     expectEqual(idsOf(bench).sort(), [...ids].sort(), 'ids of the jobs that were run');
   },
   'shares jobs among workers, each job for one of them': async (bench) => {
@@ -458,7 +448,6 @@ const DELIVERY_CASES: EngineCases = {
   },
   'runs jobs of a higher number of `priority` after those of a lower one': async (bench) => {
     const engine = await bench.open();
-    const all = new Countdown(4);
     const order: readonly [string, number | undefined][] = [
       ['late', 9],
       ['middle', 3],
@@ -467,18 +456,17 @@ const DELIVERY_CASES: EngineCases = {
     ];
     for (const [id, priority] of order)
       await engine.enqueue(bench.job({ id }), priority === undefined ? {} : { priority });
-    await bench.work(engine, async () => all.count());
-    await bench.within(all.done, 'all jobs are run');
+    await bench.work(engine);
+    await bench.received(4, 'all jobs are run');
     expectEqual(idsOf(bench), ['first', 'soon', 'middle', 'late'], 'the order of jobs');
   },
   'runs a job with a `delay` no earlier than that, and others before it': async (bench) => {
     const engine = await bench.open();
-    const all = new Countdown(2);
-    await bench.work(engine, async () => all.count());
+    await bench.work(engine);
     const since = performance.now();
     await engine.enqueue(bench.job({ id: 'later' }), { delay: 700 });
     await engine.enqueue(bench.job({ id: 'now' }));
-    await bench.within(all.done, 'all jobs are run');
+    await bench.received(2, 'all jobs are run');
     expectEqual(idsOf(bench), ['now', 'later'], 'the order of jobs');
     const waited = (bench.handled[1]?.at ?? 0) - since;
     // Clocks have a resolution of a millisecond.
@@ -486,16 +474,14 @@ const DELIVERY_CASES: EngineCases = {
   },
   'drains a worker that is closed, and leaves what has not begun to others': async (bench) => {
     const [sender, one, other] = await bench.openThree();
-    const [begun, all] = [new Countdown(1), new Countdown(1)];
     const gate = Promise.withResolvers<void>();
     let hasEnded = false;
     const worker = await bench.work(one, async () => {
-      begun.count();
       await gate.promise;
       hasEnded = true;
     });
     await sender.enqueue(bench.job());
-    await bench.within(begun.done, 'a job is run');
+    await bench.received(1, 'a job is run');
     const closed = worker.close().then(() => hasEnded);
     const left: Job = bench.job({ id: 'left' });
     await sender.enqueue(left);
@@ -505,8 +491,8 @@ const DELIVERY_CASES: EngineCases = {
       true,
       'the job had ended when its worker was closed',
     );
-    await bench.work(other, async () => all.count());
-    await bench.within(all.done, 'what was left is run by another worker');
+    await bench.work(other);
+    await bench.received(2, 'what was left is run by another worker');
     expectEqual(bench.handled.at(-1)?.job, left, 'the job that was left');
   },
   'delivers messages to other connections, complete and in order, until they unsubscribe': async (bench) => {
@@ -539,7 +525,7 @@ const DELIVERY_CASES: EngineCases = {
 const PROCESS_CASES: EngineCases = {
   'gives the job of a worker that was killed to another one': async (bench) => {
     const engine = await bench.open();
-    const [held, again] = [new Countdown(1), new Countdown(1)];
+    const held = new Countdown(1);
     await engine.subscribe((news) => {
       if (news.type === 'progress' && news.update === 'held') held.count();
     });
@@ -548,8 +534,8 @@ const PROCESS_CASES: EngineCases = {
     await engine.enqueue(job);
     await bench.within(held.done, 'the process takes the job');
     await process?.kill();
-    await bench.work(engine, async () => again.count());
-    await bench.within(again.done, 'the job is given to another worker');
+    await bench.work(engine);
+    await bench.received(1, 'the job is given to another worker');
     expectEqual(idsOf(bench), [job.id], 'jobs that were run');
     expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
     expectEqual(await engine.deadJobs(), [], 'dead jobs');
@@ -562,40 +548,34 @@ const QUEUE_CASES: EngineCases = {
     const [sender, plain, mail] = await bench.openThree();
     const ids = ['plain-1', 'mail-1', 'plain-2', 'mail-2'];
     const taken: string[] = [];
-    const all = new Countdown(ids.length);
     const noting = (queue: string) => async (job: Job) => {
       taken.push(`${job.id} in ${queue}`);
-      all.count();
     };
     for (const id of ids)
       await sender.enqueue(bench.job({ id }), id.startsWith('mail') ? { queue: 'mail' } : {});
     await bench.work(plain, noting('plain'));
     await bench.work(mail, noting('mail'), { queue: 'mail' });
-    await bench.within(all.done, 'all jobs are run');
+    await bench.received(ids.length, 'all jobs are run');
     expectEqual(taken.sort(), ids.map((id) => `${id} in ${id.split('-')[0]}`).sort(), 'who ran which job');
   },
   'cancels, lists and revives jobs of a `queue` on connections that never used it, and closes its workers':
     async (bench) => {
       const [sender, worker, other] = await bench.openThree();
       const [waiting, dead, running] = [bench.job(), bench.job(), bench.job()];
-      const [options, begun, failed] = [{ queue: 'mail' }, new Countdown(1), new Countdown(1)];
+      const options = { queue: 'mail' };
       await sender.enqueue(waiting, { ...options, delay: 3_600_000 });
       expectEqual(await other.cancel(waiting.id), true, 'a job that waits in a queue is cancelled');
       const handle: JobHandler = async ({ id }, { signal }) => {
-        if (id === dead.id) {
-          failed.count();
-          throw new Error('no paper');
-        }
-        begun.count();
+        if (id === dead.id) throw new Error('no paper');
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         throw signal.reason;
       };
       await bench.work(worker, handle, options);
       await sender.enqueue(running, options);
-      await bench.within(begun.done, 'a job is run');
+      await bench.received(1, 'a job is run');
       expectEqual(await other.cancel(running.id), true, 'a job that runs is cancelled');
       await sender.enqueue(dead, options);
-      await bench.within(failed.done, 'a job is run after one that was cancelled');
+      await bench.received(2, 'a job is run after one that was cancelled');
       await worker.close();
       for (const query of [{}, { jobIds: [waiting.id, dead.id, running.id] }])
         expectEqual(
@@ -605,9 +585,8 @@ const QUEUE_CASES: EngineCases = {
         );
       expectEqual(await other.revive(dead, options), true, 'a dead job is revived');
       expectEqual(await sender.deadJobs(), [], 'dead jobs after the last was revived');
-      const again = new Countdown(1);
-      await bench.work(other, async () => again.count(), options);
-      await bench.within(again.done, 'a job that was revived is run');
+      await bench.work(other, undefined, options);
+      await bench.received(3, 'a job that was revived is run');
       expectEqual(bench.handled.at(-1)?.job.id, dead.id, 'the job that was run');
     },
 };
@@ -622,34 +601,31 @@ const CANCEL_CASES: EngineCases = {
     expectEqual(await other.cancel(waiting.id), true, 'a job that waits is cancelled');
     expectEqual(await other.cancel(delayed.id, 'no more'), true, 'a delayed job is cancelled');
     expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
-    const done = new Countdown(1);
-    await bench.work(sender, async () => done.count());
+    await bench.work(sender);
     // Later than the cancelled job would have run.
     await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
-    await bench.within(done.done, 'a job is run');
+    await bench.received(1, 'a job is run');
     expectEqual(idsOf(bench), ['last'], 'jobs that were run');
     expectEqual(await sender.deadJobs(), [], 'dead jobs');
   },
   'aborts the signal of a job that runs, when it is cancelled on another connection, and tries it no more':
     async (bench) => {
       const [worker, other] = await bench.openTwo();
-      const [begun, done] = [new Countdown(1), new Countdown(1)];
       const aborted = Promise.withResolvers<unknown>();
       await bench.work(worker, async ({ id }, { signal }) => {
-        if (id === 'next') return done.count();
-        begun.count();
+        if (id === 'next') return;
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         aborted.resolve(signal.reason);
         throw signal.reason;
       });
       const job = bench.job();
       await other.enqueue(job, { attempts: 3 });
-      await bench.within(begun.done, 'a job is run');
+      await bench.received(1, 'a job is run');
       expectEqual(await other.cancel(job.id, 'the shop is closed'), true, 'a job that runs is cancelled');
       const reason = (await bench.within(aborted.promise, 'the signal is aborted')) as Error;
       expectEqual(reason.message, 'the shop is closed', 'the reason of the signal');
       await other.enqueue(bench.job({ id: 'next' }));
-      await bench.within(done.done, 'the next job is run');
+      await bench.received(2, 'the next job is run');
       expectEqual(idsOf(bench), [job.id, 'next'], 'jobs that were run');
       expectEqual(await other.deadJobs(), [], 'dead jobs');
       expectEqual(await other.cancel(job.id), false, 'a job that has ended is cancelled');
