@@ -409,9 +409,8 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     return states.some((state) => state !== 'none');
   }
 
-  async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
-    const asked = jobIds === undefined ? this.#latestFailed(limit) : this.#failedOf(jobIds);
-    const failed = await this.#answered(asked);
+  async deadJobs(query: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    const failed = await this.#answered(this.#failed(query));
     // Another process may have retried the job since the query.
     return failed
       .filter(({ finishedOn }) => finishedOn)
@@ -434,16 +433,14 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     return true;
   }
 
-  async #latestFailed(limit: number): Promise<readonly BrokerJob<Payload>[]> {
+  async #failed({ limit = 100, jobIds }: DeadJobQuery): Promise<readonly BrokerJob<Payload>[]> {
     // `getFailed(0, -1)` would return all jobs.
-    if (limit === 0) return [];
-    const failed = (await this.#queues()).map((queue) => queue.getFailed(0, limit - 1));
-    const latest = (await Promise.all(failed)).flat();
-    return latest.sort((one, other) => (other.finishedOn ?? 0) - (one.finishedOn ?? 0)).slice(0, limit);
-  }
-
-  async #failedOf(jobIds: readonly string[]): Promise<readonly BrokerJob<Payload>[]> {
-    const queues = jobIds.length === 0 ? [] : await this.#queues();
+    if (jobIds === undefined ? limit === 0 : jobIds.length === 0) return [];
+    const queues = await this.#queues();
+    if (jobIds === undefined) {
+      const latest = (await Promise.all(queues.map((queue) => queue.getFailed(0, limit - 1)))).flat();
+      return latest.sort((one, other) => (other.finishedOn ?? 0) - (one.finishedOn ?? 0)).slice(0, limit);
+    }
     const found = queues.flatMap((queue) =>
       jobIds.map(async (jobId) => {
         const id = brokerId(jobId);

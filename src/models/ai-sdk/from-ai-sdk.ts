@@ -170,13 +170,8 @@ function toChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
   return { type: choice.mode ?? 'auto' };
 }
 
-/** The provider options that allow or forbid several calls in a reply. */
-const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = {
-  openai: (parallelToolCalls) => ({ parallelToolCalls }),
-  mistral: (parallelToolCalls) => ({ parallelToolCalls }),
-  groq: (parallelToolCalls) => ({ parallelToolCalls }),
-  anthropic: (isParallel) => ({ disableParallelToolUse: !isParallel }),
-};
+/** Providers with an option that allows or forbids several calls in a reply. */
+const PARALLEL: ReadonlySet<string> = new Set(['openai', 'mistral', 'groq']);
 
 function toProviderOptions(
   { parallelToolCalls, responseFormat, options }: LLMRequest,
@@ -188,10 +183,9 @@ function toProviderOptions(
   const family = vendor === 'amazon-bedrock' && modelId.includes('anthropic.') ? 'anthropic' : vendor;
   let own: JSONObject = {};
   if (parallelToolCalls !== undefined) {
-    const parallel = Object.hasOwn(PARALLEL, family) ? PARALLEL[family]?.(parallelToolCalls) : undefined;
-    if (parallel === undefined)
-      onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
-    own = { ...parallel };
+    if (PARALLEL.has(family)) own = { parallelToolCalls };
+    else if (family === 'anthropic') own = { disableParallelToolUse: !parallelToolCalls };
+    else onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
   }
   // The OpenAI package marks every schema as strict by default, and OpenAI refuses schemas that are not strict.
   const schema = responseFormat?.type === 'json' ? responseFormat.schema : undefined;

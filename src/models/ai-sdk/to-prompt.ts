@@ -277,7 +277,7 @@ async function userParts({ content }: UserMessage, model: LanguageModelV4): Prom
   const parts: UserPart[] = [];
   for (const part of content as readonly unknown[]) {
     const given = isRecord(part) ? part : {};
-    const read = READERS[String(given.type)]?.(given, model);
+    const read = readPart(given, model);
     if (read === undefined) {
       const problem = isRecord(part)
         ? `a part of the type '${String(given.type)}'`
@@ -295,31 +295,41 @@ async function userParts({ content }: UserMessage, model: LanguageModelV4): Prom
 }
 
 type Given = Readonly<Record<string, unknown>>;
-type PartReader = (part: Given, model: LanguageModelV4) => UserPart | undefined;
 
-const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'audio/mpeg', wav: 'audio/wav' };
+const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([
+  ['mp3', 'audio/mpeg'],
+  ['wav', 'audio/wav'],
+]);
 
-const READERS: Readonly<Record<string, PartReader>> = {
-  text: ({ text, content }) => {
-    const given = text ?? content;
-    return typeof given === 'string' ? { type: 'text', text: given } : undefined;
-  },
-  image: (part) => filePart(part.image ?? part.data, { mediaType: 'image', ...described(part) }),
-  image_url: ({ image_url: image }) => filePart(isRecord(image) ? image.url : image, { mediaType: 'image' }),
-  file: (part, { provider }) => {
-    if (!isRecord(part.file)) return filePart(part.data, described(part));
-    const { file_id: id, file_data: data, filename } = part.file;
-    const source =
-      typeof id === 'string'
-        ? { type: 'reference', reference: { [provider.split('.')[0] ?? provider]: id } }
-        : data;
-    return filePart(source, { mediaType: 'application', ...described({ filename }) });
-  },
-  input_audio: ({ input_audio: audio }) => {
-    const { data, format } = isRecord(audio) ? audio : ({} as Given);
-    return filePart(data, { mediaType: AUDIO_TYPES[String(format)] ?? 'audio' });
-  },
-};
+/** `undefined` for a part that cannot be sent to a model. */
+function readPart(part: Given, { provider }: LanguageModelV4): UserPart | undefined {
+  const { image_url: image, input_audio: audio } = part;
+  switch (part.type) {
+    case 'text': {
+      const text = part.text ?? part.content;
+      return typeof text === 'string' ? { type: 'text', text } : undefined;
+    }
+    case 'image':
+      return filePart(part.image ?? part.data, { mediaType: 'image', ...described(part) });
+    case 'image_url':
+      return filePart(isRecord(image) ? image.url : image, { mediaType: 'image' });
+    case 'file': {
+      if (!isRecord(part.file)) return filePart(part.data, described(part));
+      const { file_id: id, file_data: data, filename } = part.file;
+      const source =
+        typeof id === 'string'
+          ? { type: 'reference', reference: { [provider.split('.')[0] ?? provider]: id } }
+          : data;
+      return filePart(source, { mediaType: 'application', ...described({ filename }) });
+    }
+    case 'input_audio': {
+      const { data, format } = isRecord(audio) ? audio : ({} as Given);
+      return filePart(data, { mediaType: AUDIO_TYPES.get(format) ?? 'audio' });
+    }
+    default:
+      return undefined;
+  }
+}
 
 /** The description of a file, in addition to its data. */
 interface FileDescription {

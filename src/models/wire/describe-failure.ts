@@ -83,7 +83,16 @@ export function excerptOf(text: string): string {
 function sentenceFor(error: unknown, place: string): string {
   const { status, name } = jsonRecord(error);
   const message = messageOf(error);
-  if (typeof status === 'number') return `${status} from ${place}: ${statusSentence(message, status)}`;
+  if (typeof status === 'number') {
+    const failed = ['the server failed', 'try again later'] as const;
+    const [problem, remedy] =
+      STATUS_FAULTS.get(status) ?? (status >= 500 ? failed : ['the request failed', '']);
+    // The server's own message; for an HTML page (usually of a proxy), only its title.
+    let said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
+    if (said.startsWith('<')) said = /<title[^>]*>([^<]*)/i.exec(said)?.[1] ?? 'an HTML page';
+    const detail = excerptOf(said);
+    return `${status} from ${place}: ${problem}${detail ? ` (${detail})` : ''}${remedy ? `; ${remedy}` : ''}`;
+  }
   if (/timed? ?out/i.test(message)) return `${place} did not answer in time; raise timeoutMs or try again`;
   const causes = causesOf(error);
   const [fault] = causes.flatMap((cause) => CONNECTION_FAULTS.get(jsonText(jsonRecord(cause).code)) ?? []);
@@ -99,17 +108,6 @@ function sentenceFor(error: unknown, place: string): string {
   // The client's message for failures before an answer.
   if (message === 'Connection error.') return `cannot reach ${place}: ${detail}`;
   return `the request to ${place} failed: ${detail}`;
-}
-
-function statusSentence(message: string, status: number): string {
-  const failed = ['the server failed', 'try again later'] as const;
-  const [problem, remedy] =
-    STATUS_FAULTS.get(status) ?? (status >= 500 ? failed : ['the request failed', '']);
-  // The server's own message; for an HTML page (usually of a proxy), only its title.
-  let said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
-  if (said.startsWith('<')) said = /<title[^>]*>([^<]*)/i.exec(said)?.[1] ?? 'an HTML page';
-  const detail = excerptOf(said);
-  return `${problem}${detail ? ` (${detail})` : ''}${remedy ? `; ${remedy}` : ''}`;
 }
 
 function messageOf(error: unknown): string {

@@ -33,15 +33,6 @@ export function runSchedules(parts: ScheduleRunnerParts): () => Promise<void> {
   /** Due schedules that failed, least recently tried first, so that they do not delay others. */
   const failed = new Set<string>();
 
-  /** A page of schedules that failed before and are still due. */
-  const takeFailed = (due: readonly Schedule[]): readonly Schedule[] => {
-    const known = new Map(due.map((schedule) => [timeOf(schedule), schedule]));
-    for (const time of failed) if (!known.has(time)) failed.delete(time);
-    const page = [...failed].slice(0, PAGE).flatMap((time) => known.get(time) ?? []);
-    for (const schedule of page) failed.delete(timeOf(schedule));
-    return page;
-  };
-
   /** Enters all due prompts, and returns the milliseconds until the next is due. */
   const enterDue = async (signal: AbortSignal): Promise<number> => {
     for (let failures = 0; failures < MOST_FAILURES && !signal.aborted; ) {
@@ -51,7 +42,14 @@ export function runSchedules(parts: ScheduleRunnerParts): () => Promise<void> {
         nextAt = Number.POSITIVE_INFINITY,
       } = await schedules.dueSchedules(PAGE + failed.size);
       const others = due.filter((schedule) => !failed.has(timeOf(schedule))).slice(0, PAGE);
-      const page = others.length > 0 ? others : takeFailed(due);
+      let page = others;
+      if (others.length === 0) {
+        // Schedules that failed before and are still due.
+        const known = new Map(due.map((schedule) => [timeOf(schedule), schedule]));
+        for (const time of failed) if (!known.has(time)) failed.delete(time);
+        page = [...failed].slice(0, PAGE).flatMap((time) => known.get(time) ?? []);
+        for (const schedule of page) failed.delete(timeOf(schedule));
+      }
       const entered = await Promise.all(page.map((schedule) => enter(schedule, now, parts)));
       for (const [index, schedule] of page.entries()) {
         if (entered[index]) continue;
