@@ -29,26 +29,23 @@ interface AnsweredStatus {
 }
 
 /** The turn waits for answers. `isKept`: the run is in the store. */
-export interface SuspendedStatus {
+interface SuspendedStatus {
   readonly status: 'suspended';
   readonly state: RunState;
   readonly isKept: boolean;
 }
 
 /** The origin of a waiting turn, with its owner. */
-export type StoredOrigin = TurnOrigin & { readonly owner?: unknown };
-
-/** The state from which a turn continues. */
-export type TurnStatus = RunningStatus | AnsweredStatus | SuspendedStatus;
+type StoredOrigin = TurnOrigin & { readonly owner?: unknown };
 
 /** A turn that has begun and is not over. */
-export interface StoredTurn {
+interface StoredTurn {
   readonly number: number;
   readonly origin: TurnOrigin;
   /** It was aborted, and had not ended yet. */
   readonly isAborted: boolean;
   /** The state from which it continues. */
-  readonly standing: TurnStatus;
+  readonly standing: RunningStatus | AnsweredStatus | SuspendedStatus;
 }
 
 /**

@@ -39,14 +39,7 @@ import { askedAnew, resumeWith } from '../loop/resume.js';
 import { checkOwner } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import { progressOf, signState } from '../loop/suspend.js';
-import {
-  type ConversationSnapshot,
-  type StoredOrigin,
-  type StoredTurn,
-  type SuspendedStatus,
-  type TurnStatus,
-  validateSnapshot,
-} from './conversation-snapshot.js';
+import { type ConversationSnapshot, validateSnapshot } from './conversation-snapshot.js';
 import {
   type ConversationEvent,
   type ConversationListener,
@@ -65,6 +58,13 @@ import {
   type IdleOptions,
   type TurnOptions,
 } from './options.js';
+
+type StoredTurn = NonNullable<ConversationSnapshot['turn']>;
+
+/** The state from which a turn continues. */
+type TurnStatus = StoredTurn['standing'];
+
+type SuspendedStatus = Extract<TurnStatus, { readonly status: 'suspended' }>;
 
 /** An entry that waits for its turn. */
 interface InboxEntry {
@@ -441,7 +441,8 @@ export class Conversation {
     const turn = this.#turn;
     const inbox = Array.from(
       this.#inbox,
-      ({ origin, scope: { owner } }): StoredOrigin => (owner === undefined ? origin : { ...origin, owner }),
+      ({ origin, scope: { owner } }): ConversationSnapshot['inbox'][number] =>
+        owner === undefined ? origin : { ...origin, owner },
     );
     const isOwned = [scope, turn?.start.scope, ...inbox].some((named) => named?.owner !== undefined);
     const snapshot = {
