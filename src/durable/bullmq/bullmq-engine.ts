@@ -340,7 +340,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
     );
     worker.on('error', this.onError);
     worker.on('lockRenewalFailed', (ids) => {
-      for (const id of ids) this.running.lose(jobIdOf(id));
+      for (const id of ids) this.running.lose(decodeURIComponent(id.slice(ID_PREFIX.length)));
     });
     const opened = {
       close: async () => {
@@ -506,13 +506,11 @@ function placeOf({ queue = 'toolwright', connection, backend }: BullmqEngineOpti
   return `queue '${queue}' in ${broker}${at === '' ? '' : ` at ${at}`}`;
 }
 
+const ID_PREFIX = 'job_';
+
 /** BullMQ refuses ids that contain a colon or are numbers. */
 function brokerId(jobId: string): string {
-  return `job_${encodeURIComponent(jobId)}`;
-}
-
-function jobIdOf(id: string): string {
-  return decodeURIComponent(id.slice('job_'.length));
+  return `${ID_PREFIX}${encodeURIComponent(jobId)}`;
 }
 
 /** Where messages are published. */

@@ -109,20 +109,18 @@ class BossNews extends EngineNews<ListenHandle> {
       throw new Error('The database of this pg-boss cannot LISTEN; let pg-boss have a pool of its own.');
     return database.listen(
       this.#channel,
-      (payload) => this.#receive(payload),
+      (payload) => {
+        // Parts of one message arrive without others in between. An incomplete message means a lost connection.
+        const [, id = '', index = '0', count = '1', part = ''] =
+          /^([^/]*)\/(\d+)\/(\d+)\/(.*)$/s.exec(payload) ?? [];
+        const { parts } = this.#arriving?.id === id ? this.#arriving : { parts: [] };
+        parts[Number(index)] = part;
+        const isWhole = parts.filter((given) => given !== undefined).length === Number(count);
+        this.#arriving = isWhole ? undefined : { id, parts };
+        if (isWhole) this.deliver(JSON.parse(parts.join('')));
+      },
       () => this.deliver({ type: 'wake' }),
     );
-  }
-
-  /** Parts of one message arrive without others in between. An incomplete message means a lost connection. */
-  #receive(payload: string): void {
-    const [, id = '', index = '0', count = '1', part = ''] =
-      /^([^/]*)\/(\d+)\/(\d+)\/(.*)$/s.exec(payload) ?? [];
-    const { parts } = this.#arriving?.id === id ? this.#arriving : { parts: [] };
-    parts[Number(index)] = part;
-    const isWhole = parts.filter((given) => given !== undefined).length === Number(count);
-    this.#arriving = isWhole ? undefined : { id, parts };
-    if (isWhole) this.deliver(JSON.parse(parts.join('')));
   }
 }
 

@@ -200,26 +200,6 @@ async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   });
 }
 
-/**
- * Checks that the tables of a schema have the current version.
- *
- * @throws Error that says what to do if they have not.
- */
-async function checkTables(pool: PostgresPool, schema: string): Promise<void> {
-  const version = await keptVersion(pool, schema);
-  if (isLatest(version, schema)) return;
-  if (version > 0)
-    throw new Error(
-      `The schema '${schema}' is of version ${version}, and this version of toolwright needs ${LATEST}: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
-    );
-  const what = (await hasSchema(pool, schema))
-    ? `The schema '${schema}' has no tables of toolwright`
-    : `There is no schema '${schema}' in the database`;
-  throw new Error(
-    `${what}: name the database and the schema of the application (postgres://…?schema=shop), or start a worker or the application first, which makes them.`,
-  );
-}
-
 async function hasSchema(database: Pick<PostgresPool, 'query'>, schema: string): Promise<boolean> {
   const { rows } = await database.query({ text: 'SELECT to_regnamespace($1) AS found', values: [schema] });
   return rows[0]?.found !== null;
@@ -447,7 +427,21 @@ export class Database implements SqlDriver {
    * @throws Error that says what to do if they have not.
    */
   check(): Promise<void> {
-    return this.#insist(() => checkTables(this.#pool, this.#schema));
+    return this.#insist(async () => {
+      const schema = this.#schema;
+      const version = await keptVersion(this.#pool, schema);
+      if (isLatest(version, schema)) return;
+      if (version > 0)
+        throw new Error(
+          `The schema '${schema}' is of version ${version}, and this version of toolwright needs ${LATEST}: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+        );
+      const what = (await hasSchema(this.#pool, schema))
+        ? `The schema '${schema}' has no tables of toolwright`
+        : `There is no schema '${schema}' in the database`;
+      throw new Error(
+        `${what}: name the database and the schema of the application (postgres://…?schema=shop), or start a worker or the application first, which makes them.`,
+      );
+    });
   }
 
   /** Sends the statement again if the connection was lost. */

@@ -289,7 +289,20 @@ export class ChatReply {
     const items = this.#fields.items();
     return withoutUndefined({
       content: this.#text || this.#refusal,
-      toolCalls: calls.map((call) => toToolCall(call, this.itemKey)),
+      toolCalls: calls.map((call): ToolCall => {
+        const { id, name, input, custom, extra_content, thought_signature } = call;
+        const fields = {
+          ...(custom && { custom }),
+          ...(Object.keys(extra_content).length > 0 && { extra_content }),
+          ...(thought_signature !== '' && { thought_signature }),
+        };
+        return {
+          id,
+          name,
+          arguments: custom ? input : argumentsOf(input),
+          ...(Object.keys(fields).length > 0 && { providerItems: { [this.itemKey]: fields } }),
+        };
+      }),
       finishReason: this.#finishReason(calls),
       rawFinishReason: this.#reason || undefined,
       usage: toUsage(this.#usage),
@@ -310,21 +323,6 @@ export class ChatReply {
     const isCut = word === '' && !this.#isWhole && calls.some((call) => call.custom || !isWholeInput(call));
     return isCut ? 'length' : 'tool_calls';
   }
-}
-
-function toToolCall(call: WireCall, itemKey: string): ToolCall {
-  const { id, name, input, custom, extra_content, thought_signature } = call;
-  const items = {
-    ...(custom && { custom }),
-    ...(Object.keys(extra_content).length > 0 && { extra_content }),
-    ...(thought_signature !== '' && { thought_signature }),
-  };
-  return {
-    id,
-    name,
-    arguments: custom ? input : argumentsOf(input),
-    ...(Object.keys(items).length > 0 && { providerItems: { [itemKey]: items } }),
-  };
 }
 
 /** Content is text, or a list of parts, of which only some are text; others are reasoning, audio, … */

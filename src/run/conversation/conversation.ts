@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { addSpending, type Spending } from '../../core/contract/budget.js';
 import { type Answer, type CallScope, type PendingCall, SCOPE_OPTION } from '../../core/contract/call.js';
 import { type Message, MODEL, PROVIDER, type UserMessage } from '../../core/contract/llm-provider.js';
-import type { BackgroundTask, ToolContext } from '../../core/contract/tool-context.js';
+import type { BackgroundTask } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import {
   checkArguments,
@@ -586,7 +586,19 @@ export class Conversation {
     const config: ConversationConfig = {
       ...this.#config,
       signal: turn.stop.signal,
-      onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
+      onAsyncResult: (context, completion) => {
+        if (this.#closed) return;
+        const call = callOfContext(context);
+        this.#add({ origin: completionOf(call, completion), scope });
+        this.#emitUserMessage(completion, call);
+        const { onAsyncResult } = this.#config;
+        callListener(
+          () => onAsyncResult?.(context, completion),
+          (error) => this.#logFailure('A listener for async results threw', error),
+        );
+        // After the end of the task has been reported.
+        queueMicrotask(() => this.#work());
+      },
     };
     const deps = { scope, sink, hasReader: () => this.#listeners.size > 0, onStep: turn.onStep };
     try {
@@ -625,21 +637,6 @@ export class Conversation {
     if (this.#turn?.isRunning || this.tasks.length > 0) return;
     this.#unsubscribeTasks?.();
     this.#unsubscribeTasks = undefined;
-  }
-
-  /** Handles the completion of work that a turn had started in this scope. */
-  #complete(scope: CallScope, context: ToolContext | undefined, result: ToolResult): void {
-    if (this.#closed) return;
-    const call = callOfContext(context);
-    this.#add({ origin: completionOf(call, result), scope });
-    this.#emitUserMessage(result, call);
-    const { onAsyncResult } = this.#config;
-    callListener(
-      () => onAsyncResult?.(context, result),
-      (error) => this.#logFailure('A listener for async results threw', error),
-    );
-    // After the end of the task has been reported.
-    queueMicrotask(() => this.#work());
   }
 
   /** Emits `forUser` of a result, unless it is silent or empty. */

@@ -150,7 +150,21 @@ export class StoredTurns {
       this.#emitted[0]?.type === 'turn-suspended' &&
       !this.#emitted.some((event) => event.type === 'run-start');
     if (!isPaused || run.status === 'ended') await this.lease.emitMissedEvents(turn, run);
-    if (run.status === 'ended') return this.#commitEnded(turn, run);
+    if (run.status === 'ended') {
+      // Its end was not committed to the conversation yet; answers that still wait are settled.
+      const { open } = run.state;
+      const waits = open === undefined ? [] : openWaits({ ...run.state, runId: run.runId, open });
+      const left = new Set(waits.map(({ pending }) => pending.id));
+      const entries = this.lease.conversation.inbox.filter(isAnswers);
+      const events = entries.flatMap((entry, index) => {
+        if (index === 0 && this.#wasTaken(entry)) return [];
+        const isLate = entry.content.answers.some(({ id }) => left.has(id));
+        return [answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined)];
+      });
+      const done = entries.map(({ position }) => position);
+      await this.#commit(turn, { ...outcomeOf(run), ...this.#failed }, { done, events });
+      return 'over';
+    }
     const { pending } = run.state as RunState;
     // If answers have expired, the turn continues without them.
     if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
@@ -257,22 +271,6 @@ export class StoredTurns {
     await endStoredRun({ store, runId: turn.runId, reason, from: 'anybody' });
     await this.#inspect(turn);
     return undefined;
-  }
-
-  /** Commits a run that ended before its end was committed to the conversation, and settles answers that still wait. */
-  async #commitEnded(turn: OpenTurn, run: KeptRun): Promise<'over'> {
-    const { open } = run.state;
-    const waits = open === undefined ? [] : openWaits({ ...run.state, runId: run.runId, open });
-    const left = new Set(waits.map(({ pending }) => pending.id));
-    const entries = this.lease.conversation.inbox.filter(isAnswers);
-    const events = entries.flatMap((entry, index) => {
-      if (index === 0 && this.#wasTaken(entry)) return [];
-      const isLate = entry.content.answers.some(({ id }) => left.has(id));
-      return [answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined)];
-    });
-    const done = entries.map(({ position }) => position);
-    await this.#commit(turn, { ...outcomeOf(run), ...this.#failed }, { done, events });
-    return 'over';
   }
 
   /** `done`: entries that no longer need a turn. `events`: those before the end of the turn. */
