@@ -447,6 +447,7 @@ const SQL = statements('run', {
     SELECT run_id, turn_of FROM :runs
     WHERE expires_at <= {at} AND (turn_of IS NULL) = $1 AND status = 'suspended' AND ${FREE}
     ORDER BY expires_at LIMIT $2`,
+  // Runs that have ended, or have the status `$3`.
   remove_old: `
     WITH old AS MATERIALIZED (
       SELECT run_id FROM :runs
@@ -620,7 +621,7 @@ export class SqlRunStore
    */
   async removeOlderThan(ageMs: number): Promise<number> {
     checkAge(ageMs);
-    return this.#removeOld(ageMs, 'suspended');
+    return removeOld(this.#run, SQL.remove_old, [ageMs, 'suspended']);
   }
 
   /**
@@ -640,16 +641,11 @@ export class SqlRunStore
   retention(ages: RetentionAges): Promise<RetentionReport> {
     const conversations = this.conversations as SqlConversationLog;
     return applyRetention(ages, {
-      runs: (age) => this.#removeOld(age, 'ended'),
+      runs: (age) => removeOld(this.#run, SQL.remove_old, [age, 'ended']),
       jobs: (age) => this.jobs.removeJobsOlderThan(age),
       conversations,
       idle: (age, limit) => conversations.idle(age, limit),
     });
-  }
-
-  /** Removes old runs that have ended or have the given status. */
-  #removeOld(ageMs: number, alsoStatus: RunStatus): Promise<number> {
-    return removeOld(this.#run, SQL.remove_old, [ageMs, alsoStatus]);
   }
 
   /** Claims a run in the version that was read, unless `refuse` objects. A repeated statement finds another version. */

@@ -74,7 +74,23 @@ export class MemoryConversationLog implements ConversationLog {
   enter({ conversationId, key, content, onlyOwner, onlyKnown }: NewInboxEntry): EnteredEntry | undefined {
     if (onlyKnown && !this.#rows.has(conversationId)) return undefined;
     const owner = ownerText(content.owner);
-    const row = this.#rows.get(conversationId) ?? this.#create(conversationId, owner);
+    const row = this.#rows.get(conversationId) ?? {
+      conversationId,
+      owner,
+      messages: [],
+      turns: 0,
+      turn: undefined,
+      inbox: new Map(),
+      entered: 0,
+      isAbortAsked: false,
+      revision: 0,
+      isDue: false,
+      changedAt: 0,
+      events: [],
+      lastEvent: 0,
+      held: undefined,
+    };
+    this.#rows.set(conversationId, row);
     if (onlyOwner && row.owner !== owner) return undefined;
     const known = row.inbox.get(key);
     if (known !== undefined) return { position: known.position, isNew: false };
@@ -235,27 +251,6 @@ export class MemoryConversationLog implements ConversationLog {
         if (doneAt !== undefined && doneAt <= limit) row.inbox.delete(key);
     }
     return removed;
-  }
-
-  #create(conversationId: string, owner: string | undefined): Row {
-    const row: Row = {
-      conversationId,
-      owner,
-      messages: [],
-      turns: 0,
-      turn: undefined,
-      inbox: new Map(),
-      entered: 0,
-      isAbortAsked: false,
-      revision: 0,
-      isDue: false,
-      changedAt: 0,
-      events: [],
-      lastEvent: 0,
-      held: undefined,
-    };
-    this.#rows.set(conversationId, row);
-    return row;
   }
 
   /** Marks a conversation whose holder, or the next one, has something to process. */

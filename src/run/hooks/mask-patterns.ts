@@ -96,20 +96,19 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
   const masks = new Masks(patterns);
   // Masks without a number could make two keys equal.
   const hide: Masking = (text, isKey) => (isKey ? text : masks.text(text));
-  const among = (place: MaskedPlace, hook: Hooks): Hooks =>
-    (places ?? ['requests', 'results']).includes(place) ? hook : {};
+  const masked = new Set<MaskedPlace>(places ?? ['requests', 'results']);
   const isReversible = places === undefined || (places.includes('requests') && !places.includes('arguments'));
   return {
     name: NAME,
-    ...among('requests', {
+    ...(masked.has('requests') && {
       beforeRequest: (request, { scope }) => {
-        const { messages } = request;
-        const issued = isReversible ? masks.issuedIn(scope?.messages ?? messages) : undefined;
-        const masked = masks.messages(messages, issued);
-        return masked === messages ? undefined : { request: { ...request, messages: masked } };
+        const { messages: given } = request;
+        const issued = isReversible ? masks.issuedIn(scope?.messages ?? given) : undefined;
+        const messages = masks.messages(given, issued);
+        return messages === given ? undefined : { request: { ...request, messages } };
       },
     }),
-    ...among('replies', {
+    ...(masked.has('replies') && {
       afterResponse: (response) => changedOrNothing('response', response, maskedReply(response, hide)),
     }),
     ...(isReversible
@@ -122,11 +121,11 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
             return faults.length > 0 ? { faults } : changedOrNothing('arguments', args, value);
           },
         }
-      : among('arguments', {
+      : masked.has('arguments') && {
           beforeCall: ({ arguments: args }) =>
             changedOrNothing('arguments', args, maskedData(args, hide) as JsonObject),
-        })),
-    ...among('results', {
+        }),
+    ...(masked.has('results') && {
       // In a run that can restore masks, the history keeps the values that requests hide.
       afterCall: ({ result, runId }) =>
         places === undefined && runId !== undefined
@@ -247,7 +246,18 @@ class IssuedMasks {
         if (role !== 'assistant') this.#quoted.add(mask);
       }
     }
-    for (const { name, text } of found) if (name !== undefined) this.#issue(name, text);
+    for (const { name, text } of found) {
+      if (name === undefined || this.maskOf(name, text) !== undefined) continue;
+      let number = this.#counts.get(name) ?? 0;
+      let mask: string;
+      do {
+        number += 1;
+        mask = `[${name} ${number}]`;
+      } while (this.#written.has(mask.toLowerCase()) || this.#values.has(mask.toLowerCase()));
+      this.#counts.set(name, number);
+      this.#masks.set(`${name} ${text}`, mask);
+      this.#values.set(mask.toLowerCase(), text);
+    }
   }
 
   maskOf(name: string, value: string): string | undefined {
@@ -257,19 +267,6 @@ class IssuedMasks {
   /** The value of a mask; the text itself if it is plain text; `undefined` if it was never issued. */
   valueOf({ mask = '', text }: Found): string | undefined {
     return this.#values.get(mask) ?? (this.#quoted.has(mask) || !isNumbered(mask) ? text : undefined);
-  }
-
-  #issue(name: string, value: string): void {
-    if (this.maskOf(name, value) !== undefined) return;
-    let number = this.#counts.get(name) ?? 0;
-    let mask: string;
-    do {
-      number += 1;
-      mask = `[${name} ${number}]`;
-    } while (this.#written.has(mask.toLowerCase()) || this.#values.has(mask.toLowerCase()));
-    this.#counts.set(name, number);
-    this.#masks.set(`${name} ${value}`, mask);
-    this.#values.set(mask.toLowerCase(), value);
   }
 }
 

@@ -172,6 +172,8 @@ export abstract class BrokerEngine {
   readonly #listeners = new Set<{ readonly logger: Logger | undefined }>();
   readonly #closing = new AbortController();
   readonly #closed = new AbortController();
+  /** Aborted when the engine is closed. */
+  protected readonly closed: AbortSignal = this.#closed.signal;
   /** Aborted with the error while the engine is unavailable. */
   #away = new AbortController();
   #isLooking = false;
@@ -226,11 +228,6 @@ export abstract class BrokerEngine {
     await closeWithin(closing, { timeoutMs }, () => void cut()).finally(() => {
       this.#closed.abort(new Error(`The engine of ${this.name.replace(/,.*/s, '')} was closed.`));
     });
-  }
-
-  /** Aborted when the engine is closed. */
-  protected get closed(): AbortSignal {
-    return this.#closed.signal;
   }
 
   /**
