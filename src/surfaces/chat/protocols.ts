@@ -203,21 +203,18 @@ interface OpenMessage extends UiMessage {
 /** The history of a chat for `useChat`; the open turn is streamed instead. */
 async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
   const turns = await pastTurns(asked);
-  return [...turns.flatMap(uiMessagesOf), ...uiPrompt(openPrompt(asked))];
-}
-
-function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
-  const encoder = new UiMessageEncoder(() => '');
-  const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
-  for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
-  // Without events, only the model's text is shown: tool results are for the model, and may not be for the user.
-  const parts =
-    turn.events.length > 0
-      ? message.parts
-      : turn.messages.flatMap(({ role, content }): readonly Fields[] =>
-          role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
-        );
-  return [...uiPrompt(turn.prompt), { ...message, parts }];
+  const past = turns.flatMap((turn): readonly UiMessage[] => {
+    const encoder = new UiMessageEncoder(() => '');
+    const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
+    for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
+    // Without events, only the model's text is shown: tool results are for the model, and may not be for the user.
+    const texts = turn.messages.flatMap(({ role, content }): readonly Fields[] =>
+      role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
+    );
+    const parts = turn.events.length > 0 ? message.parts : texts;
+    return [...uiPrompt(turn.prompt), { ...message, parts }];
+  });
+  return [...past, ...uiPrompt(openPrompt(asked))];
 }
 
 function uiPrompt(prompt: SentPrompt | undefined): readonly UiMessage[] {
@@ -336,17 +333,16 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
 /** The history of a chat before its open turn, and the prompt of that turn. */
 async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
   const turns = await pastTurns(asked);
-  return [...turns.flatMap(agUiMessagesOf), ...agUiPrompt(openPrompt(asked))];
-}
-
-function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
-  const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
-  for (const event of turn.events) encoder.encode(event);
-  // Without events, only the model's text is shown: tool results are for the model, and may not be for the user.
-  const texts = turn.messages.flatMap(({ role, content }, index) =>
-    role === 'assistant' && content ? [{ id: `turn-${turn.number}.${index}`, role, content }] : [],
-  );
-  return [...agUiPrompt(turn.prompt), ...(turn.events.length > 0 ? encoder.messages : texts)];
+  const past = turns.flatMap((turn): readonly AgUiMessage[] => {
+    const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
+    for (const event of turn.events) encoder.encode(event);
+    // Without events, only the model's text is shown, as above.
+    const texts = turn.messages.flatMap(({ role, content }, index) =>
+      role === 'assistant' && content ? [{ id: `turn-${turn.number}.${index}`, role, content }] : [],
+    );
+    return [...agUiPrompt(turn.prompt), ...(turn.events.length > 0 ? encoder.messages : texts)];
+  });
+  return [...past, ...agUiPrompt(openPrompt(asked))];
 }
 
 function agUiPrompt(prompt: SentPrompt | undefined): readonly AgUiMessage[] {

@@ -81,7 +81,14 @@ export class PendingBoard {
 
   async list(): Promise<readonly WaitingRun[]> {
     const own = this.#parts.runs.list().filter(({ status }) => status === 'suspended');
-    const stored = await this.#stored(own);
+    const { store } = this.#parts.options;
+    // If the store has no `list`, only runs of this process can be found in it.
+    const found = listsRuns(store)
+      ? (await store.list({ status: 'suspended', limit: MOST_LISTED })).runs.map(
+          async ({ runId, changedAt }) => this.#ofStore(await store.load(runId), changedAt),
+        )
+      : own.map(async ({ runId, run }) => this.#ofStore(await run.config.store?.load(runId), Date.now()));
+    const stored = (await Promise.all(found)).flat();
     const storedIds = new Set(stored.map(({ runId }) => runId));
     const ofProcess = own.flatMap((seen): readonly WaitingRun[] => {
       const { runId, owner, model, result, spans } = seen;
@@ -127,17 +134,6 @@ export class PendingBoard {
       tools: registry,
       ...withoutUndefined({ stateSecret, owner }),
     });
-  }
-
-  /** The waiting runs of the store. If it has no `list`, only runs of this process can be found. */
-  async #stored(own: readonly SeenRun[]): Promise<readonly WaitingRun[]> {
-    const { store } = this.#parts.options;
-    const found = listsRuns(store)
-      ? (await store.list({ status: 'suspended', limit: MOST_LISTED })).runs.map(
-          async ({ runId, changedAt }) => this.#ofStore(await store.load(runId), changedAt),
-        )
-      : own.map(async ({ runId, run }) => this.#ofStore(await run.config.store?.load(runId), Date.now()));
-    return (await Promise.all(found)).flat();
   }
 
   async #ofStore(state: RunState | undefined, since: number): Promise<readonly WaitingRun[]> {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import type { CallRecord, CallScope } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import { type LLMProvider } from '../../core/contract/llm-provider.js';
-import type { RunState } from '../../core/contract/run-state.js';
 import { isRecord, mapFields, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { type ToolRegistry } from '../../run/call/tool-registry.js';
 import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
@@ -59,7 +58,14 @@ export function recordRun(seen: SeenRun): Recording | undefined {
   const { runId, given, answers, result, run } = seen;
   if (result === undefined) return undefined;
   const { state } = result;
-  const open = state && openReply(state.open);
+  // The reply with waiting calls, without questions of the run itself.
+  const made = state?.open.calls.filter((call) => !('asks' in call)) ?? [];
+  const toolCalls = made.map((call) =>
+    call.status === 'settled'
+      ? { id: call.record.id, name: call.record.name, arguments: call.record.rawArguments }
+      : { id: call.id, name: call.name, arguments: call.arguments },
+  );
+  const open = state && { content: state.open.content, toolCalls };
   const line = lastPrompt(given)?.replace(/\s+/g, ' ').trim() ?? 'a run';
   const replies = [...recordedReplies(result.messages.slice(given.length)), ...(open ? [open] : [])];
   return {
@@ -129,17 +135,6 @@ export function recordedReplies(messages: readonly Message[]): readonly Recorded
     const content = typeof message.content === 'string' ? message.content : '';
     return [{ content, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
   });
-}
-
-/** The reply with waiting calls, without questions of the run itself. */
-function openReply({ content, calls }: RunState['open']): RecordedReply {
-  const made = calls.filter((call) => !('asks' in call));
-  const toolCalls = made.map((call) =>
-    call.status === 'settled'
-      ? { id: call.record.id, name: call.record.name, arguments: call.record.rawArguments }
-      : { id: call.id, name: call.name, arguments: call.arguments },
-  );
-  return { content, toolCalls };
 }
 
 /** The text of the user's last prompt. */

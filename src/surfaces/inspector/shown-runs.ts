@@ -196,9 +196,21 @@ export function shownValue(value: unknown, depth = 0): unknown {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (value instanceof Uint8Array) return `[${value.byteLength} bytes]`;
   try {
-    if (!Array.isArray(value)) return shownRecord(value, depth);
-    const members = value.slice(0, MOST_MEMBERS).map((member) => shownValue(member, depth + 1));
-    return value.length > MOST_MEMBERS ? [...members, `[cut: ${value.length} members in all]`] : members;
+    if (Array.isArray(value)) {
+      const members = value.slice(0, MOST_MEMBERS).map((member) => shownValue(member, depth + 1));
+      return value.length > MOST_MEMBERS ? [...members, `[cut: ${value.length} members in all]`] : members;
+    }
+    const own = 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
+    if (typeof own !== 'object' || own === null) return shownValue(own, depth + 1);
+    const entries = Object.entries(own);
+    const shown = entries
+      .slice(0, MOST_MEMBERS)
+      .filter(([, member]) => member !== undefined && typeof member !== 'function')
+      .map(([key, member]) => [shownText(key), shownValue(member, depth + 1)] as const);
+    const more =
+      entries.length > MOST_MEMBERS ? [['…', `[cut: ${entries.length} members in all]`] as const] : [];
+    // Also correct for `__proto__`.
+    return Object.fromEntries([...shown, ...more]);
   } catch (error) {
     return `[cannot be read: ${String(error)}]`;
   }
@@ -212,18 +224,4 @@ export function shownFields(fields: Fields): Fields {
 function shownText(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${text.slice(0, LONGEST_TEXT)}\n[cut: ${text.length} characters in all]`;
-}
-
-function shownRecord(record: object, depth: number): unknown {
-  const own = 'toJSON' in record && typeof record.toJSON === 'function' ? record.toJSON() : record;
-  if (typeof own !== 'object' || own === null) return shownValue(own, depth + 1);
-  const entries = Object.entries(own);
-  const shown = entries
-    .slice(0, MOST_MEMBERS)
-    .filter(([, member]) => member !== undefined && typeof member !== 'function')
-    .map(([key, member]) => [shownText(key), shownValue(member, depth + 1)] as const);
-  const more =
-    entries.length > MOST_MEMBERS ? [['…', `[cut: ${entries.length} members in all]`] as const] : [];
-  // Also correct for `__proto__`.
-  return Object.fromEntries([...shown, ...more]);
 }

@@ -231,37 +231,6 @@ class SignInFilter extends BaseExceptionFilter {
 @Module({})
 class ToolwrightMcpModule {}
 
-/** A module with the MCP server of the application. */
-function mcpModule(given: McpRouteOptions): DynamicModule {
-  const { path = 'mcp', guards = [], ...settings } = given;
-  checkOptions({ path, guards, oauth: settings.oauth }, MCP_ROUTE_OPTIONS);
-
-  @UseGuards(...guards)
-  @UseFilters(SignInFilter)
-  @Controller(path)
-  class ToolwrightMcpController {
-    @Inject(McpRoute) private readonly route!: McpRoute;
-
-    @All()
-    serve(@Req() request: Asking, @Res() response: Answering): void {
-      this.route.serve(request, response);
-    }
-  }
-
-  return {
-    module: ToolwrightMcpModule,
-    controllers: [ToolwrightMcpController],
-    providers: [
-      McpRoute,
-      SignInFilter,
-      {
-        provide: MCP_ENTRY,
-        useValue: { controller: ToolwrightMcpController, path, settings } satisfies McpEntry,
-      },
-    ],
-  };
-}
-
 const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions & { readonly mcp?: object }>(
   'ToolwrightModule.forRootAsync',
   {
@@ -410,9 +379,23 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
    * ```
    */
   static forChat(options: ChatRouteOptions = {}): DynamicModule {
+    checkOptions(options, CHAT_ROUTE_OPTIONS);
+    const { path = 'chat', guards = [], ...settings } = options;
+
+    @UseGuards(...guards)
+    @Controller(path)
+    class ToolwrightChatController {
+      @Inject(ToolwrightService) private readonly toolwright!: ToolwrightService;
+
+      @All(['', ':id/stream', ':id/messages'])
+      chat(@Req() request: object): Promise<Response | undefined> {
+        return this.toolwright.chat(request, settings);
+      }
+    }
+
     return {
       module: ToolwrightChatModule,
-      controllers: [chatController(options)],
+      controllers: [ToolwrightChatController],
       providers: [{ provide: CHAT_ROUTE, useValue: options }],
     };
   }
@@ -476,9 +459,38 @@ const NO_ROOT: AuthorFault = {
   fix: 'imports: [ToolwrightModule.forRoot({ provider, model })] in the root module',
 };
 
+/** The module for an application's root; with `mcp`, also a module with its MCP server. */
 function rootModule({ mcp, ...source }: OptionsSource & McpOption): DynamicModule {
-  const route = mcp === undefined ? [] : [mcpModule(mcp)];
-  return { module: ToolwrightModule, imports: [ToolwrightCoreModule.from(source), ...route] };
+  const core = ToolwrightCoreModule.from(source);
+  if (mcp === undefined) return { module: ToolwrightModule, imports: [core] };
+  const { path = 'mcp', guards = [], ...settings } = mcp;
+  checkOptions({ path, guards, oauth: settings.oauth }, MCP_ROUTE_OPTIONS);
+
+  @UseGuards(...guards)
+  @UseFilters(SignInFilter)
+  @Controller(path)
+  class ToolwrightMcpController {
+    @Inject(McpRoute) private readonly route!: McpRoute;
+
+    @All()
+    serve(@Req() request: Asking, @Res() response: Answering): void {
+      this.route.serve(request, response);
+    }
+  }
+
+  const route: DynamicModule = {
+    module: ToolwrightMcpModule,
+    controllers: [ToolwrightMcpController],
+    providers: [
+      McpRoute,
+      SignInFilter,
+      {
+        provide: MCP_ENTRY,
+        useValue: { controller: ToolwrightMcpController, path, settings } satisfies McpEntry,
+      },
+    ],
+  };
+  return { module: ToolwrightModule, imports: [core, route] };
 }
 
 function isToolClass(tool: ClassType | RegisteredTool): tool is ClassType {
@@ -561,21 +573,3 @@ const CHAT_ROUTE_OPTIONS = optionTable<ChatRouteOptions>('ToolwrightModule.forCh
   mayAnswer: CHAT_RULES.mayAnswer,
   guards: protecting(LIST),
 });
-
-/** A controller for chat requests below a path, for a module of its own. */
-function chatController(options: ChatRouteOptions): Type {
-  checkOptions(options, CHAT_ROUTE_OPTIONS);
-  const { path = 'chat', guards = [], ...settings } = options;
-
-  @UseGuards(...guards)
-  @Controller(path)
-  class ToolwrightChatController {
-    @Inject(ToolwrightService) private readonly toolwright!: ToolwrightService;
-
-    @All(['', ':id/stream', ':id/messages'])
-    chat(@Req() request: object): Promise<Response | undefined> {
-      return this.toolwright.chat(request, settings);
-    }
-  }
-  return ToolwrightChatController;
-}

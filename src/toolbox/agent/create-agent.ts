@@ -279,9 +279,26 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const { LocalShell, ShellTools } = await import('../shell/index.js');
     const own = { ...settings, folder: placeIn(base, settings.folder) ?? folder, ...(logger && { logger }) };
     const isLocal = sandbox === undefined ? permissions?.mode !== 'auto' : !isRecord(sandbox);
-    const shell = isLocal
-      ? new LocalShell({ ...own, ...(sandbox !== undefined && { sandbox: sandbox as 'external' }) })
-      : await sandboxed({ ...own, ...(isRecord(sandbox) && sandbox) }, permissions);
+    let shell: CommandShell;
+    if (isLocal)
+      shell = new LocalShell({ ...own, ...(sandbox !== undefined && { sandbox: sandbox as 'external' }) });
+    else {
+      const { sandboxShell } = await import('../sandbox/index.js');
+      const inSandbox: SandboxShellOptions = { ...own, ...(isRecord(sandbox) && sandbox) };
+      // Paths that permission rules close are closed to commands, too, in addition to the settings.
+      const { unreadable = [], unwritable = [] } = permissions?.closedPaths() ?? {};
+      const all = (paths: unknown, more: readonly string[]) =>
+        paths === undefined
+          ? more
+          : Array.isArray(paths)
+            ? [...paths, ...more]
+            : (paths as readonly string[]);
+      shell = sandboxShell({
+        ...inSandbox,
+        unreadable: all(inSandbox.unreadable, unreadable),
+        unwritable: all(inSandbox.unwritable, unwritable),
+      });
+    }
     const instance = new ShellTools(shell);
     opened.push(() => instance.dispose());
     return toolsOfInstances(instance);
@@ -352,22 +369,6 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     throw withFaults(known, faults.error);
   },
 };
-
-/** Paths that permission rules close are closed to commands, too, in addition to the settings. */
-async function sandboxed(
-  options: SandboxShellOptions,
-  permissions: Permissions | undefined,
-): Promise<CommandShell> {
-  const { sandboxShell } = await import('../sandbox/index.js');
-  const { unreadable = [], unwritable = [] } = permissions?.closedPaths() ?? {};
-  const all = (own: unknown, more: readonly string[]) =>
-    own === undefined ? more : Array.isArray(own) ? [...own, ...more] : (own as readonly string[]);
-  return sandboxShell({
-    ...options,
-    unreadable: all(options.unreadable, unreadable),
-    unwritable: all(options.unwritable, unwritable),
-  });
-}
 
 /** @throws InvalidOptionsError (521) if it is missing, unreadable, or not JSON. */
 async function readDocument(document: unknown, base: string): Promise<unknown> {

@@ -195,14 +195,6 @@ function evaluateExpression(expression: string): number {
     .replace(/[−–]/gu, '-')
     .replaceAll('π', 'pi')
     .trim();
-  refuseUnsafe(text);
-  const value = evaluate(text);
-  if (typeof value !== 'number' || !Number.isFinite(value))
-    throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);
-  return value;
-}
-
-function refuseUnsafe(text: string): void {
   if (text === '') throw new Error('The expression is empty.');
   if (text.length > MAX_LENGTH)
     throw new Error(`The expression is too long: ${text.length} characters, at most ${MAX_LENGTH}.`);
@@ -224,6 +216,10 @@ function refuseUnsafe(text: string): void {
   const unknown = text.match(NAMES)?.find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known.join(', ')}.`);
+  const value = evaluate(text);
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);
+  return value;
 }
 
 class DivisionByZero extends Error {

@@ -215,7 +215,17 @@ export class DiskFileSystem extends FileSystem {
       }
       using after = this.#open(posix.dirname(target), 'made');
       try {
-        moveOnDisk(place, placeIn(after, target));
+        const to = placeIn(after, target);
+        const there = statsAt(place.at);
+        if (there === undefined) throw missing(source);
+        if (there.kind === 'link')
+          throw new FileSystemError('link', `'${source}' is a link; it can be removed, and not moved.`);
+        if (statsAt(to.at) !== undefined) throw alreadyThere(target);
+        // Where the system has hard links, a file moves without a race.
+        if (there.kind === 'file' && linked(place.at, to)) unlinkSync(place.at);
+        else renameSync(place.at, to.at);
+        before.sync();
+        after.sync();
       } catch (error) {
         throw modelError(error, target);
       }
@@ -458,19 +468,6 @@ function refuseUnlessFits({ path }: HeldPlace, there: Stats | undefined, { repla
   if (replaces === 'absent') {
     if (there !== undefined) throw alreadyThere(path);
   } else if (there?.stamp !== replaces.stamp) throw changed(path);
-}
-
-/** Moves to a path where nothing exists. Where the system has hard links, a file moves without a race. */
-function moveOnDisk(from: HeldPlace, to: HeldPlace): void {
-  const there = statsAt(from.at);
-  if (there === undefined) throw missing(from.path);
-  if (there.kind === 'link')
-    throw new FileSystemError('link', `'${from.path}' is a link; it can be removed, and not moved.`);
-  if (statsAt(to.at) !== undefined) throw alreadyThere(to.path);
-  if (there.kind === 'file' && linked(from.at, to)) unlinkSync(from.at);
-  else renameSync(from.at, to.at);
-  from.folder.sync();
-  to.folder.sync();
 }
 
 /** Creates a hard link; false if the file system has none. */

@@ -504,13 +504,22 @@ async function planPatches(files: FileSystem, patch: string, most: number): Prom
   const used = new Set<string>();
   for (const file of readPatch(patch)) {
     try {
-      const one = await planPatch(files, file, most);
-      for (const path of new Set([one.from, one.to])) {
+      const from = file.from === undefined ? undefined : files.pathOf(file.from);
+      const to = file.to === undefined ? undefined : files.pathOf(file.to);
+      if (to !== undefined && to !== from && (await files.info(to)) !== undefined) throw alreadyThere(to);
+      const there = from === undefined ? undefined : await openFile(files, from, { most, isWhole: false });
+      if (from !== undefined && there === undefined) throw missing(from);
+      const after = file.apply(there?.text ?? '');
+      if (after === false)
+        throw new FileSystemError('failed', `'${from ?? to}' is not as the patch has it. Read it again.`);
+      if (to === undefined && after !== '')
+        throw new FileSystemError('failed', `'${from}' has more in it than the patch removes.`);
+      for (const path of new Set([from, to])) {
         if (path === undefined) continue;
         if (used.has(path)) throw new FileSystemError('failed', `'${path}' is in the patch twice.`);
         used.add(path);
       }
-      planned.push(one);
+      planned.push({ from, to, there, after });
     } catch (error) {
       if (!(error instanceof FileSystemError)) throw error;
       problems.push(`- ${error.message}`);
@@ -519,20 +528,6 @@ async function planPatches(files: FileSystem, patch: string, most: number): Prom
   if (problems.length > 0)
     throw new FileSystemError('failed', `Nothing was patched:\n${problems.join('\n')}`);
   return planned;
-}
-
-async function planPatch(files: FileSystem, patch: FilePatch, most: number): Promise<PlannedFile> {
-  const from = patch.from === undefined ? undefined : files.pathOf(patch.from);
-  const to = patch.to === undefined ? undefined : files.pathOf(patch.to);
-  if (to !== undefined && to !== from && (await files.info(to)) !== undefined) throw alreadyThere(to);
-  const there = from === undefined ? undefined : await openFile(files, from, { most, isWhole: false });
-  if (from !== undefined && there === undefined) throw missing(from);
-  const after = patch.apply(there?.text ?? '');
-  if (after === false)
-    throw new FileSystemError('failed', `'${from ?? to}' is not as the patch has it. Read it again.`);
-  if (to === undefined && after !== '')
-    throw new FileSystemError('failed', `'${from}' has more in it than the patch removes.`);
-  return { from, to, there, after };
 }
 
 /**

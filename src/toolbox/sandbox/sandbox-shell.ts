@@ -347,8 +347,21 @@ class SandboxShell extends LocalShell {
     });
   }
 
+  /**
+   * Folders of `PATH` outside of the home folder, and that of this Node.js, each with the library folder beside it; and
+   * what the options name.
+   */
   #readable({ PATH = '' }: Readonly<Record<string, string>>): readonly string[] {
-    return [...programFolders(PATH, this.#root), ...(this.#options.readable ?? [])];
+    const root = this.#root;
+    const home = homedir();
+    const isOutside = (folder: string): boolean =>
+      isAbsolute(folder) && folder !== home && !isWithin(folder, home) && !isWithin(folder, root);
+    const own = dirname(process.execPath);
+    const folders = [...PATH.split(':').filter(isOutside), ...(own.endsWith('/bin') ? [own] : [])];
+    const programs = [...new Set(folders)]
+      .flatMap((folder) => [folder, join(dirname(folder), 'lib')])
+      .filter((folder) => ![home, root].some((one) => folder === one || isWithin(one, folder)));
+    return [...programs, ...(this.#options.readable ?? [])];
   }
 
   /** The paths that patterns close now. Absolute patterns apply everywhere, relative ones to the user's files. */
@@ -459,17 +472,6 @@ function findProgram(name: string, root: string): string {
   if (found === undefined && process.platform === 'linux')
     throw unavailable(`${name} is not installed`, 'Install bubblewrap (apt-get install bubblewrap socat)');
   return found ?? name;
-}
-
-/** Folders of `PATH` outside of the home folder, and that of this Node.js, each with the library folder beside it. */
-function programFolders(path: string, root: string): readonly string[] {
-  const home = homedir();
-  const own = dirname(process.execPath);
-  const isOutside = (folder: string): boolean =>
-    isAbsolute(folder) && folder !== home && !isWithin(folder, home) && !isWithin(folder, root);
-  return [...new Set([...path.split(':').filter(isOutside), ...(own.endsWith('/bin') ? [own] : [])])]
-    .flatMap((folder) => [folder, join(dirname(folder), 'lib')])
-    .filter((folder) => ![home, root].some((one) => folder === one || isWithin(one, folder)));
 }
 
 /** What commands in a sandbox may access. */

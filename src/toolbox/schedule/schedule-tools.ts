@@ -218,7 +218,19 @@ export class Schedules {
     const { at, inMinutes, everyMinutes, cron, timeZone = this.timeZone } = given;
     const said = [at, inMinutes, everyMinutes, cron].filter((value) => value !== undefined);
     if (said.length !== 1) return refused('give exactly one of at, inMinutes, everyMinutes and cron');
-    if (cron !== undefined) return this.#readCron({ kind: 'cron', cron, timeZone }, now);
+    if (cron !== undefined) {
+      const timing = { kind: 'cron', cron, timeZone } as const;
+      const count = this.#minIntervalMs > MINUTE_MS ? LOOKED_AT : 1;
+      const read = cronTimes(timing, { after: now, count });
+      if (!read.ok) return refused(read.problem);
+      const { times } = read;
+      const [first] = times;
+      if (first === undefined) return refused(`'${cron}' never comes`);
+      const isTooOften = times.some(
+        (time, index) => time - (times[index - 1] ?? -Infinity) < this.#minIntervalMs,
+      );
+      return isTooOften ? this.#tooOften(`'${cron}' comes too often`) : timed(timing, first);
+    }
     if (everyMinutes !== undefined) {
       const everyMs = Math.round(everyMinutes * MINUTE_MS);
       if (everyMs >= Math.max(1, this.#minIntervalMs))
@@ -228,20 +240,6 @@ export class Schedules {
     if (at === undefined) return once(now + (inMinutes ?? 0) * MINUTE_MS, now);
     const read = readTime(at, timeZone);
     return read.ok ? once(read.times[0] ?? 0, now) : refused(read.problem);
-  }
-
-  #readCron(timing: ScheduleTiming & { readonly kind: 'cron' }, now: number): ReadTiming {
-    const count = this.#minIntervalMs > MINUTE_MS ? LOOKED_AT : 1;
-    const read = cronTimes(timing, { after: now, count });
-    if (!read.ok) return refused(read.problem);
-    const { times } = read;
-    const [first] = times;
-    if (first === undefined) return refused(`'${timing.cron}' never comes`);
-    const isTooOften = times.some(
-      (time, index) => time - (times[index - 1] ?? -Infinity) < this.#minIntervalMs,
-    );
-    if (isTooOften) return this.#tooOften(`'${timing.cron}' comes too often`);
-    return timed(timing, first);
   }
 
   #tooOften(what: string): ReadTiming {

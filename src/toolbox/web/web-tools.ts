@@ -81,20 +81,17 @@ export class SearxngSearch extends WebSearch {
       signal,
     });
     if (response.status !== 200) throw new WebFault(`The search engine answered with ${response.status}.`);
-    return hitsIn(new TextDecoder().decode(response.body)).slice(0, limit);
+    const answer = parsedJson(new TextDecoder().decode(response.body));
+    if (answer === undefined) throw new WebFault('The search engine answered with no JSON.');
+    const results: unknown = isRecord(answer) ? answer.results : undefined;
+    if (!Array.isArray(results)) throw new WebFault('The search engine answered with no results.');
+    const hits = results.filter(isRecord).flatMap(({ title, url: page, content }) => {
+      if (typeof page !== 'string') return [];
+      const excerpt = typeof content === 'string' && content.trim() !== '' ? { excerpt: content.trim() } : {};
+      return [{ title: typeof title === 'string' ? title : page, url: page, ...excerpt }];
+    });
+    return hits.slice(0, limit);
   }
-}
-
-function hitsIn(text: string): readonly WebHit[] {
-  const answer = parsedJson(text);
-  if (answer === undefined) throw new WebFault('The search engine answered with no JSON.');
-  const results: unknown = isRecord(answer) ? answer.results : undefined;
-  if (!Array.isArray(results)) throw new WebFault('The search engine answered with no results.');
-  return results.filter(isRecord).flatMap(({ title, url, content }) => {
-    if (typeof url !== 'string') return [];
-    const excerpt = typeof content === 'string' && content.trim() !== '' ? { excerpt: content.trim() } : {};
-    return [{ title: typeof title === 'string' ? title : url, url, ...excerpt }];
-  });
 }
 
 const DEFAULT_CHARACTERS = 20_000;

@@ -575,7 +575,13 @@ const SECRET_FIELDS = ['refresh_token', 'code', 'code_verifier', 'client_secret'
 async function fetchWithoutEcho(url: string | URL, init: RequestInit = {}): Promise<Response> {
   const response = await limitedFetch(url, init);
   if (response.ok) return response;
-  const secrets = secretsOf(init);
+  const authorization = new Headers(init.headers).get('authorization') ?? '';
+  const [, scheme = '', credentials = ''] = /^(\S+) (.+)$/.exec(authorization) ?? [];
+  const basic = /^Basic$/i.test(scheme) ? Buffer.from(credentials, 'base64').toString() : '';
+  const [, password = ''] = /^[^:]*:(.*)$/.exec(basic) ?? [];
+  const form = new URLSearchParams(init.body instanceof URLSearchParams ? init.body : '');
+  const sent = SECRET_FIELDS.map((name) => form.get(name) ?? '');
+  const secrets = [credentials, password, decodeURIComponent(password), ...sent];
   const headers = new Headers(response.headers);
   for (const [name, value] of response.headers)
     if (hide(value, secrets) !== value) headers.set(name, hide(value, secrets));
@@ -589,21 +595,6 @@ function hide(text: string, secrets: readonly string[]): string {
   return secrets
     .filter(({ length }) => length >= FEWEST_CHARACTERS)
     .reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text);
-}
-
-function secretsOf({ headers, body }: RequestInit): readonly string[] {
-  const [, scheme = '', credentials = ''] =
-    /^(\S+) (.+)$/.exec(new Headers(headers).get('authorization') ?? '') ?? [];
-  const [, password = ''] = /^Basic$/i.test(scheme)
-    ? (/^[^:]*:(.*)$/.exec(Buffer.from(credentials, 'base64').toString()) ?? [])
-    : [];
-  const form = new URLSearchParams(body instanceof URLSearchParams ? body : '');
-  return [
-    credentials,
-    password,
-    decodeURIComponent(password),
-    ...SECRET_FIELDS.map((name) => form.get(name) ?? ''),
-  ];
 }
 
 /** Much more than the longest list of tools. */

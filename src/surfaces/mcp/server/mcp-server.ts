@@ -85,25 +85,13 @@ class HttpSessions {
     const id = request.headers.get('mcp-session-id');
     const { authInfo } = options;
     const principal = principalOf(this.#options, authInfo);
-    if (id === null) return this.#begin(principal, request, options);
-    const session = this.#sessions.get(id);
-    // Other principals cannot find out that the session exists.
-    if (session === undefined || session.principal !== principal)
-      return refuseRequest(404, 'Session not found');
-    return session.handle(request, options);
-  }
-
-  /** Resolves once no response waits for a client that may reconnect for it. */
-  async collected(): Promise<void> {
-    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
-  }
-
-  async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    if (id !== null) {
+      const known = this.#sessions.get(id);
+      // Other principals cannot find out that the session exists.
+      if (known === undefined || known.principal !== principal)
+        return refuseRequest(404, 'Session not found');
+      return known.handle(request, options);
+    }
     if (!METHODS.includes(request.method)) return refuseMethod();
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
     if (this.#isClosed) return refuseClosed();
@@ -148,6 +136,16 @@ class HttpSessions {
     }
     silent?.close().catch((error) => this.#options.onError?.(error));
     return silent !== undefined;
+  }
+
+  /** Resolves once no response waits for a client that may reconnect for it. */
+  async collected(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
   }
 }
 

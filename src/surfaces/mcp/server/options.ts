@@ -152,7 +152,41 @@ const NO_REGISTRY: InvalidOption = {
 /** Throws all faults of the arguments together, or all faults of what the registry serves. */
 export function checkServer(registry: ToolRegistry, options: McpServerOptions): void {
   refuseOptions([...(REGISTRY.accepts(registry) ? [] : [NO_REGISTRY]), ...invalidOptions(options, OPTIONS)]);
-  const faults = [...servedFaults(registry), ...allAppFaults(registry)];
+  const prompts = registry.part('prompt').tools();
+  const resources = registry.part('resource').tools();
+  const completions = registry.part('completion').tools();
+  // Names of variables do not change what a URI template matches.
+  const shapeOf = (resource: ToolDefinition): string => {
+    const { uri } = servedAs(resource);
+    return isUri(uri) ? uri.replace(/\{([+#./]?)[^{}?&]+\}/g, '{$1}') : uri;
+  };
+  const targets = new Map([
+    ...prompts.map(({ name, parameters }) => [name, Object.keys(parameters.properties ?? {})] as const),
+    ...resources.map((resource) => [servedAs(resource).uri, variablesOf(servedAs(resource).uri)] as const),
+  ]);
+  const faults = [
+    ...prompts.flatMap((prompt) => {
+      const { parameters } = prompt;
+      const structured = Object.entries(parameters.properties ?? {}).filter(
+        ([, schema]) => !takesText(schema, parameters),
+      );
+      return placed(
+        prompt,
+        structured.map(([parameter]) => ({ parameter, ...NO_TEXT })),
+      );
+    }),
+    ...resources.flatMap((resource) => placed(resource, resourceFaults(resource))),
+    ...sameFaults(resources, shapeOf, {
+      problem: 'its URI or URI template means the same as that of',
+      fix: 'another URI, or one method for both',
+    }),
+    ...completions.flatMap((completion) => placed(completion, completionFaults(completion, targets))),
+    ...sameFaults(completions, (completion) => JSON.stringify(servedCompletion(completion)), {
+      problem: 'it completes the same argument as',
+      fix: 'one method for both',
+    }),
+    ...allAppFaults(registry),
+  ];
   if (faults.length > 0) throw new ToolDeclarationError(faults);
 }
 
@@ -256,42 +290,6 @@ declare module 'toolwright' {
     /** The sender of the call, if it arrived over MCP. */
     readonly mcp?: McpCaller;
   }
-}
-
-/** All mistakes in the prompts, resources and completions of a registry. */
-function servedFaults(registry: ToolRegistry): readonly AuthorFault[] {
-  const prompts = registry.part('prompt').tools();
-  const resources = registry.part('resource').tools();
-  const completions = registry.part('completion').tools();
-  // Names of variables do not change what a URI template matches.
-  const shapeOf = (resource: ToolDefinition): string => {
-    const { uri } = servedAs(resource);
-    return isUri(uri) ? uri.replace(/\{([+#./]?)[^{}?&]+\}/g, '{$1}') : uri;
-  };
-  const targets = new Map([
-    ...prompts.map(({ name, parameters }) => [name, Object.keys(parameters.properties ?? {})] as const),
-    ...resources.map((resource) => [servedAs(resource).uri, variablesOf(servedAs(resource).uri)] as const),
-  ]);
-  return [
-    ...prompts.flatMap((prompt) => {
-      const { parameters } = prompt;
-      const structured = Object.entries(parameters.properties ?? {}).filter(
-        ([, schema]) => !takesText(schema, parameters),
-      );
-      const faults = structured.map(([parameter]) => ({ parameter, ...NO_TEXT }));
-      return placed(prompt, faults);
-    }),
-    ...resources.flatMap((resource) => placed(resource, resourceFaults(resource))),
-    ...sameFaults(resources, shapeOf, {
-      problem: 'its URI or URI template means the same as that of',
-      fix: 'another URI, or one method for both',
-    }),
-    ...completions.flatMap((completion) => placed(completion, completionFaults(completion, targets))),
-    ...sameFaults(completions, (completion) => JSON.stringify(servedCompletion(completion)), {
-      problem: 'it completes the same argument as',
-      fix: 'one method for both',
-    }),
-  ];
 }
 
 function placed(tool: ToolDefinition, faults: readonly UnplacedFault[]): readonly AuthorFault[] {

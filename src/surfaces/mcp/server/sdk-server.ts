@@ -14,7 +14,6 @@ import {
   type ReadResourceResult,
   type Resource,
   ResourceNotFoundError,
-  type ResourceTemplateType,
   type ServerContext,
   type Transport,
 } from '@modelcontextprotocol/server';
@@ -229,12 +228,17 @@ function serveResources(mcp: RegistryMcpServer): void {
   const { server, subscribed } = mcp;
   server.setRequestHandler('resources/list', async ({ params }, context) => {
     const { listed, apps, page } = await mcp.list(context, params?.cursor, 'resource');
-    const resources = listed.filter((resource) => !isTemplate(resource)).map(listedResource);
+    const resources = listed
+      .filter((resource) => !isTemplate(resource))
+      .map((resource) => ({ uri: servedAs(resource).uri, ...resourceFields(resource) }));
     return { resources: [...resources, ...apps.map(listedApp)], ...page };
   });
   server.setRequestHandler('resources/templates/list', async ({ params }, context) => {
     const { listed, page } = await mcp.list(context, params?.cursor, 'resource');
-    return { resourceTemplates: listed.filter(isTemplate).map(listedTemplate), ...page };
+    const resourceTemplates = listed
+      .filter(isTemplate)
+      .map((resource) => ({ uriTemplate: servedAs(resource).uri, ...resourceFields(resource) }));
+    return { resourceTemplates, ...page };
   });
   server.setRequestHandler('resources/read', ({ params }, context) =>
     mcp.serve(params, context, readResource),
@@ -322,17 +326,8 @@ function messagesOf(message: unknown): PromptMessage[] {
   return blocks.map((block) => ({ role: role as PromptMessage['role'], content: block }));
 }
 
-/** A resource as `resources/list` returns it. */
-function listedResource(resource: ToolDefinition): Resource {
-  return { uri: servedAs(resource).uri, ...listed(resource) };
-}
-
-/** A resource as `resources/templates/list` returns it. */
-function listedTemplate(resource: ToolDefinition): ResourceTemplateType {
-  return { uriTemplate: servedAs(resource).uri, ...listed(resource) };
-}
-
-function listed(resource: ToolDefinition) {
+/** The fields that lists of resources and of templates share. */
+function resourceFields(resource: ToolDefinition) {
   const { mimeType, audience, priority } = servedAs(resource);
   const annotations = withoutUndefined({ audience: audience && [...audience], priority });
   return withoutUndefined<Omit<Resource, 'uri'>>({

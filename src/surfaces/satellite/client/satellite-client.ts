@@ -470,7 +470,15 @@ async function readReply(
 ): Promise<TurnReply> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   const body = ReadableStream.from(atMost(maxBytes, response.body ?? []));
-  if (response.ok && isStream) return readStream(body, onText);
+  if (response.ok && isStream) {
+    for await (const { event, data, id } of readServerEvents(body, { dropsCut: true })) {
+      if (event === 'response') return { turnId: id, response: checkReply(parsedJson(data)) };
+      if (event === 'error') throw readError(data);
+      const delta = event === 'text-delta' ? (parsedJson(data) as { readonly text?: unknown } | null) : null;
+      if (typeof delta?.text === 'string') onText(delta.text);
+    }
+    throw new AssistantError('unreachable', 'the stream of the assistant ended before its reply');
+  }
   const text = await readText(body);
   if (!response.ok) throw readError(text, response);
   const [, turnId] = /^(?:W\/)?"(.*)"$/.exec(response.headers.get('etag') ?? '') ?? [];
@@ -489,19 +497,6 @@ async function* atMost(
       throw new AssistantError('reply_too_large', `the assistant sent more than ${maxBytes} bytes`);
     yield chunk;
   }
-}
-
-async function readStream(
-  body: ReadableStream<Uint8Array>,
-  onText: ReplyListener['onText'],
-): Promise<TurnReply> {
-  for await (const { event, data, id } of readServerEvents(body, { dropsCut: true })) {
-    if (event === 'response') return { turnId: id, response: checkReply(parsedJson(data)) };
-    if (event === 'error') throw readError(data);
-    const delta = event === 'text-delta' ? (parsedJson(data) as { readonly text?: unknown } | null) : null;
-    if (typeof delta?.text === 'string') onText(delta.text);
-  }
-  throw new AssistantError('unreachable', 'the stream of the assistant ended before its reply');
 }
 
 function readError(text: string, { status, headers }: Partial<Response> = {}): AssistantError {

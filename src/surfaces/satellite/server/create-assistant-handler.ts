@@ -90,7 +90,8 @@ function honoured(
   return messages
     .filter(({ role }) => role === 'user' || isPending)
     .map((message): StoredMessage => {
-      const content = unmarked(message.content);
+      // A forged mark loses its bracket.
+      const content = message.content.replace(IMITATION, '(');
       if (message.role === 'user') return { role: 'user', content };
       const name = message.name.replace(/[^a-zA-Z0-9_.-]/g, '_').slice(0, LONGEST_NAME);
       return { role: 'user', content: `[tool_result:${name}]\n${content}` };
@@ -168,11 +169,6 @@ const IMITATION = new RegExp(
   `[[［【〔⟦](?=[\\s\\p{Cf}]*${hidden('tool')}[\\s\\p{Cf}_-]*${hidden('result')})`,
   'giu',
 );
-
-/** Removes forged marks: replaces their bracket and leaves other text unchanged. */
-function unmarked(text: string): string {
-  return text.replace(IMITATION, '(');
-}
 
 /** Answers a request; rejects only for an invalid argument. */
 export type AssistantHandler = (request: Request) => Promise<Response>;
