@@ -1,6 +1,9 @@
 import type { StandardSchemaV1 } from '@modelcontextprotocol/server';
 import type { Telemetry, TraceCarrier, TracedMessage } from '../../core/contract/telemetry.js';
 
+/** The extension of MCP 2026-07-28 for calls that are answered later (SEP-2663). */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
 /** A Standard Schema that accepts everything unchanged. */
 export function asSent<Value>(): StandardSchemaV1<unknown, Value> {
   return {

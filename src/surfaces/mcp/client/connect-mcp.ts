@@ -1,5 +1,5 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
-import { TASKS_EXTENSION } from '../tasks-extension.js';
+import { TASKS_EXTENSION } from '../record-message.js';
 import {
   type ConnectedMcpClient,
   checkConnectOptions,

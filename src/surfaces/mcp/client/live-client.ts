@@ -2,8 +2,7 @@ import type { Client } from '@modelcontextprotocol/client';
 import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isObject } from '../../../core/kernel/json.js';
 import { withMethods } from '../../../core/kernel/options.js';
-import { asSent } from '../record-message.js';
-import { TASKS_EXTENSION } from '../tasks-extension.js';
+import { asSent, TASKS_EXTENSION } from '../record-message.js';
 import type { McpClientSource } from './options.js';
 import {
   type AskForSignIn,

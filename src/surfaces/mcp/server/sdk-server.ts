@@ -36,8 +36,7 @@ import {
 import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { mcpErrorOf } from '../../../run/loop/drive.js';
-import { asSent, recordMessage } from '../record-message.js';
-import { TASKS_EXTENSION } from '../tasks-extension.js';
+import { asSent, recordMessage, TASKS_EXTENSION } from '../record-message.js';
 import { APP_MIME_TYPE, htmlOf } from './apps.js';
 import { ANSWER_MS, type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
 import { contentBlocks, isContent, listedTool, sentResult, structuredOutput } from './call-result.js';

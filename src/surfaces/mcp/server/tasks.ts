@@ -23,7 +23,7 @@ import { NO_USAGE } from '../../../run/loop/loop-run.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
 import { answerStoredRun, cancelRun, driveSeizedRun } from '../../../run/loop/stored-run.js';
 import { openWaits, restoredRecord, storedRecord } from '../../../run/loop/suspend.js';
-import { TASKS_EXTENSION } from '../tasks-extension.js';
+import { TASKS_EXTENSION } from '../record-message.js';
 import { pendingRequests, readResponse, STATELESS } from './ask-client.js';
 import { sentResult } from './call-result.js';
 import type { McpCaller } from './options.js';
