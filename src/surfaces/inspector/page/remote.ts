@@ -47,17 +47,10 @@ export function post<Answer>(path: string, body: unknown = {}): Promise<Answer> 
   return ask(path, { method: 'POST', headers: sent, body: JSON.stringify(body) });
 }
 
-type Listener = (changed: readonly string[]) => void;
-type TextListener = (runId: string) => void;
-
-const listeners = new Set<Listener>();
-const textListeners = new Set<TextListener>();
-
-/** Adds a listener for changes; returns a function that removes it. */
-function onChange(listener: Listener): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
+/** They receive the topics that have changed. */
+const listeners = new Set<(changed: readonly string[]) => void>();
+/** They receive the id of a run that a text belongs to. */
+const textListeners = new Set<(runId: string) => void>();
 
 /** The streamed texts, by run and request. A text may arrive before the page has loaded its run. */
 const written = new Map<string, string>();
@@ -65,16 +58,6 @@ const MOST_WRITTEN = 20;
 
 function keyOf(runId: string, iteration: number): string {
   return `${iteration} ${runId}`;
-}
-
-function write({ runId, iteration, text }: News['texts'][number]): void {
-  const key = keyOf(runId, iteration);
-  written.set(key, (written.get(key) ?? '') + text);
-  for (const oldest of written.keys()) {
-    if (written.size <= MOST_WRITTEN) break;
-    written.delete(oldest);
-  }
-  for (const listener of textListeners) listener(runId);
 }
 
 /** The text of a request that was streamed to this page. */
@@ -120,7 +103,20 @@ async function readNews(body: ReadableStream<Uint8Array>): Promise<void> {
     rest += decoder.decode(read.value, { stream: true });
     const parts = rest.split('\n\n');
     rest = parts.pop() ?? '';
-    for (const part of parts) if (part.startsWith('data: ')) receive(part.slice('data: '.length));
+    for (const part of parts) {
+      if (!part.startsWith('data: ')) continue;
+      const { changed, texts } = JSON.parse(part.slice('data: '.length)) as News;
+      for (const { runId, iteration, text } of texts) {
+        const key = keyOf(runId, iteration);
+        written.set(key, (written.get(key) ?? '') + text);
+        for (const oldest of written.keys()) {
+          if (written.size <= MOST_WRITTEN) break;
+          written.delete(oldest);
+        }
+        for (const listener of textListeners) listener(runId);
+      }
+      if (changed.length > 0) for (const listener of listeners) listener(changed);
+    }
   }
 }
 
@@ -131,12 +127,6 @@ interface News {
     readonly iteration: number;
     readonly text: string;
   }[];
-}
-
-function receive(line: string): void {
-  const { changed, texts } = JSON.parse(line) as News;
-  for (const text of texts) write(text);
-  if (changed.length > 0) for (const listener of listeners) listener(changed);
 }
 
 /** A response that is kept up to date. */
@@ -155,16 +145,17 @@ export function useRemote<Answer>(path: string | undefined, topics: readonly str
   const wanted = topics.join();
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const end = onChange((changed) => {
+    const listener = (changed: readonly string[]): void => {
       if (!changed.some((topic) => wanted.split(',').includes(topic))) return;
       timer ??= setTimeout(() => {
         timer = undefined;
         setTurn((before) => before + 1);
       }, SETTLE_MS);
-    });
+    };
+    listeners.add(listener);
     return () => {
       clearTimeout(timer);
-      end();
+      listeners.delete(listener);
     };
   }, [wanted]);
   useEffect(() => {

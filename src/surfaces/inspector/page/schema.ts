@@ -136,18 +136,14 @@ interface Union {
 }
 
 export function unionOf(alternatives: readonly Schema[], root: Schema): Union {
-  const key = discriminatorOf(alternatives, root);
+  const [first = {}, ...others] = alternatives;
+  const key = Object.keys(Object(resolved(first, root).properties)).find((candidate) => {
+    const values = [first, ...others].map((alternative) => constantOf(alternative, root, candidate));
+    return values.every((value) => value !== undefined) && new Set(values).size === values.length;
+  });
   const names = alternatives.map((alternative) => alternativeName(alternative, root, key));
   const isOnly = (name: string) => names.filter((other) => other === name).length === 1;
   return { key, names: names.map((name, index) => (isOnly(name) ? name : `${name} ${index + 1}`)) };
-}
-
-function discriminatorOf([first = {}, ...others]: readonly Schema[], root: Schema): string | undefined {
-  const keys = Object.keys(Object(resolved(first, root).properties));
-  return keys.find((key) => {
-    const values = [first, ...others].map((alternative) => constantOf(alternative, root, key));
-    return values.every((value) => value !== undefined) && new Set(values).size === values.length;
-  });
 }
 
 /** The only value that a property can have. */
