@@ -397,7 +397,25 @@ export class AgentFaults {
     try {
       return await make();
     } catch (error) {
-      this.#collect(option, error, given);
+      const where = this.whereOf(option);
+      if (error instanceof InvalidOptionsError) {
+        const settings = [option, nameIn(given)].filter(Boolean).join('.');
+        // Report one fault per option: a value from a file may have one already.
+        const reported = new Set(this.#options.map((fault) => fault.option));
+        for (const fault of error.faults) {
+          const place = fault.option === '' ? option : [settings, fault.option].filter(Boolean).join('.');
+          if (!reported.has(place))
+            this.#options.push({ ...fault, where: `${where}, ${option}`, option: place });
+        }
+        return undefined;
+      }
+      const within = option === '' ? '' : `${where}, ${option}, `;
+      if (error instanceof ToolDeclarationError)
+        for (const fault of error.faults) this.#declarations.push({ ...fault, where: within + fault.where });
+      // Not collected: this error explains in one line what to do.
+      else if (option === '' || (error instanceof ToolwrightError && error.name === 'SandboxUnavailable'))
+        throw error;
+      else this.#options.push({ where, option, ...describeFailure(option, error) });
       return undefined;
     }
   }
@@ -416,28 +434,6 @@ export class AgentFaults {
   throwAll(): void {
     const { error } = this;
     if (error !== undefined) throw error;
-  }
-
-  #collect(option: string, error: unknown, given: unknown): void {
-    const where = this.whereOf(option);
-    if (error instanceof InvalidOptionsError) {
-      const settings = [option, nameIn(given)].filter(Boolean).join('.');
-      // Report one fault per option: a value from a file may have one already.
-      const reported = new Set(this.#options.map((fault) => fault.option));
-      for (const fault of error.faults) {
-        const place = fault.option === '' ? option : [settings, fault.option].filter(Boolean).join('.');
-        if (!reported.has(place))
-          this.#options.push({ ...fault, where: `${where}, ${option}`, option: place });
-      }
-      return;
-    }
-    const within = option === '' ? '' : `${where}, ${option}, `;
-    if (error instanceof ToolDeclarationError)
-      for (const fault of error.faults) this.#declarations.push({ ...fault, where: within + fault.where });
-    // Not collected: this error explains in one line what to do.
-    else if (option === '' || (error instanceof ToolwrightError && error.name === 'SandboxUnavailable'))
-      throw error;
-    else this.#options.push({ where, option, ...describeFailure(option, error) });
   }
 }
 
