@@ -76,12 +76,6 @@ function replyWith(text: string): LLMResponse {
   return { content: '', toolCalls, finishReason: 'tool_calls' };
 }
 
-/** Whether a value is these arguments, as an object or as text. */
-function sameArguments(value: unknown, text: string): boolean {
-  const read = typeof value === 'string' ? parsedJson(value) : value;
-  return isRecord(read) && canonicalJson(read) === canonicalJson(parsedJson(text));
-}
-
 /** Cases about the messages that a model receives. */
 export const REQUEST_CASES: CaseDrafts = {
   'offers the tools of the request, and none of earlier ones': {
@@ -182,7 +176,10 @@ export const REQUEST_CASES: CaseDrafts = {
     async run(bench) {
       const [{ arguments: valid }] = CALLS;
       await askNext(bench, historyAfter(replyWith(valid)));
-      const path = pathIn(bench.lastSent, (value) => sameArguments(value, valid));
+      const path = pathIn(bench.lastSent, (value) => {
+        const read = typeof value === 'string' ? parsedJson(value) : value;
+        return isRecord(read) && canonicalJson(read) === canonicalJson(parsedJson(valid));
+      });
       if (path === undefined)
         throw new BrokenRule(`the model is not sent the arguments ${valid} of an earlier call`);
       const form = jsonType(valueAt(bench.lastSent, path));
@@ -251,7 +248,17 @@ export const REQUEST_CASES: CaseDrafts = {
         reasoning: { text: 'Two cities', sealed: first },
         calls: CALLS,
       });
-      expectKept(bench, reply);
+      const kept = [reply, ...reply.toolCalls]
+        .map(({ providerItems }) => providerItems)
+        .filter((items) => items !== undefined);
+      expectThat(
+        kept.length > 0,
+        'the reply carries no `providerItems`, and the model gave something to keep',
+      );
+      for (const items of kept) {
+        expectSame('the keys of `providerItems`', Object.keys(items), [bench.itemKey]);
+        expectSame('what a store keeps of `providerItems`', plainJson(items), items);
+      }
       const history = historyAfter(reply);
       const next = await bench.reply(
         {
@@ -293,18 +300,6 @@ export const REQUEST_CASES: CaseDrafts = {
     },
   },
 };
-
-/** Checks that provider items are plain JSON under the provider's key. */
-function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMResponse): void {
-  const kept = [providerItems, ...toolCalls.map((call) => call.providerItems)].filter(
-    (items) => items !== undefined,
-  );
-  expectThat(kept.length > 0, 'the reply carries no `providerItems`, and the model gave something to keep');
-  for (const items of kept) {
-    expectSame('the keys of `providerItems`', Object.keys(items), [itemKey]);
-    expectSame('what a store keeps of `providerItems`', plainJson(items), items);
-  }
-}
 
 /** A reply as histories store it, serialized as by stores, with a result for each of its calls. */
 function historyAfter(

@@ -7,7 +7,6 @@ import type {
   InboxContent,
   InboxEntry,
   KeptConversation,
-  LoggedEvent,
   OpenTurn,
 } from '../../../core/contract/conversation-log.js';
 import { optionTable } from '../../../core/kernel/options.js';
@@ -172,10 +171,6 @@ function page(log: ConversationLog, after: number, limit = 100) {
   return log.events({ conversationId: ID, after, limit });
 }
 
-function typesOf(events: readonly LoggedEvent[]): readonly unknown[] {
-  return events.map(({ number, event }) => `${number} ${String(event.type)}`);
-}
-
 /** Repeats an action until a watcher has noticed it: over a network, watching may start with a delay. */
 async function repeatUntil(isHeard: () => boolean, act: (round: number) => unknown): Promise<void> {
   for (let round = 0; !isHeard(); round += 1) {
@@ -292,7 +287,8 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     await log.tell(hold('x'), [{ type: 'three' }]);
     expectSame('forgotten', await log.removeEventsOlderThan(LEASE_MS), 2);
     expectSame('the next', await log.tell(hold('x'), [{ type: 'four' }]), 4);
-    expectSame('what is left', typesOf(await page(log, 0)), ['3 three', '4 four']);
+    const left = (await page(log, 0)).map(({ number, event }) => `${number} ${String(event.type)}`);
+    expectSame('what is left', left, ['3 three', '4 four']);
   },
   'due lists conversations with unseen entries, the longest waiting first': async ({
     log,
