@@ -133,6 +133,8 @@ describe('toolwright agent', () => {
     while (commandLines().some((line) => line.includes('1000.0517'))) await pause(20);
     child.write('still there?\n');
     await child.said(/You said: still there\?/);
+    // Ctrl-C ends the command once the turn has ended, too.
+    await child.said(/\[aborted.*> .*> $/s);
     child.send('SIGINT');
     expect((await child.ended()).exitCode).toBe(0);
   });

@@ -196,16 +196,14 @@ const NEST = 'nest-cli.json';
  */
 function planInit(project: FoundProject, folder: string) {
   const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
-  if (project.files.get(project.tsconfig) === '') planTsconfig(draft, folder);
+  const { files, notes, tsconfig } = draft;
+  if (project.files.get(tsconfig) === '') planTsconfig(draft, folder);
   else if (!project.experimentalDecorators)
-    change(draft, project.tsconfig, (text) =>
-      setValue(text, ['compilerOptions', 'experimentalDecorators'], true),
-    );
+    change(draft, tsconfig, (text) => setValue(text, ['compilerOptions', 'experimentalDecorators'], true));
   change(draft, NEST, (text) => nestPlugin(text, draft));
   // Nest's watcher starts an application again if the plugin writes the file after the first compilation.
-  if (draft.files.has(NEST) && manifestValue(draft.files, 'scripts', 'start:dev') !== undefined)
+  if (files.has(NEST) && manifestValue(files, 'scripts', 'start:dev') !== undefined)
     generateBefore('start:dev', draft);
-  const { files, notes, tsconfig } = draft;
   const call = tsconfig === 'tsconfig.json' ? 'toolwright()' : `toolwright({ project: '${tsconfig}' })`;
   let hasBundler = false;
   for (const [path, text] of files) {
@@ -223,11 +221,11 @@ function planInit(project: FoundProject, folder: string) {
   }
   planJest(draft);
   planNext(draft);
-  if (!hasBundler && !draft.files.has(NEST)) generateBefore('build', draft);
-  const edits: readonly FileEdit[] = [...draft.files]
+  if (!hasBundler && !files.has(NEST)) generateBefore('build', draft);
+  const edits: readonly FileEdit[] = [...files]
     .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
     .filter(({ before, after }) => before !== after);
-  return { edits, notes: draft.notes };
+  return { edits, notes };
 }
 
 /** Plans the tsconfig.json of a project without one. TypeScript 6 and newer only load the types that it names. */
