@@ -42,7 +42,12 @@ const sources = {
     const besideRoot = new RegExp(`${doors.source}|${commands.source}`);
     const small =
       /[\\/](?:dist[\\/]src[\\/]index|stores[\\/]index|plugin[\\/]index|jest[\\/]index|run-command-line|generate-command|init-command)\.js$/;
-    const shared = ['core/errors/author-fault', 'core/kernel/missing-package', 'tools/schema/keywords']
+    const shared = [
+      ...['core/errors/author-fault', 'core/errors/store-checks', 'core/kernel/async'],
+      ...['core/kernel/escape-pattern', 'core/kernel/forget-oldest', 'core/kernel/free-name'],
+      ...['core/kernel/missing-package', 'core/kernel/node-module'],
+      ...['tools/schema/keywords', 'tools/schema/value-type'],
+    ]
       .map((name) => `import ${JSON.stringify(join(root, `dist/src/${name}.js`))}; `)
       .join('');
     onLoad({ filter: /\.js$/ }, async ({ path }) => {
