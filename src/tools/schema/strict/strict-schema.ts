@@ -5,45 +5,33 @@ import {
   canonicalJson,
   childPath,
   copyOfJson,
+  type Fields,
   isObject,
   isRecord,
+  jsonType,
   setOwn,
 } from '../../../core/kernel/json.js';
 import { allSchemas, subschemas } from '../keywords.js';
 import {
-  absenceOf,
   childrenOf,
   type Edit,
-  type EditKind,
   type Field,
-  forwardValue,
   isNever,
   joined,
   type Node,
-  restoreValue,
+  SchemaReader,
   target,
   VALUE,
-  VARIANT,
-} from './node.js';
-import { SchemaReader } from './schema-reader.js';
+} from './schema-reader.js';
 
 /** A difference between a schema and its strict form, with its path in the strict schema; empty for the root. */
 export type StrictEdit = Edit & { readonly at: string };
 
-interface WrittenSchema {
-  readonly schema: JsonSchema;
-  readonly edits: readonly StrictEdit[];
-  /** The references to definitions that lead back to themselves. */
-  readonly recursive: ReadonlySet<string>;
-}
+/** Every node, with the nodes that use it. */
+type Parents = ReadonlyMap<Node, readonly Node[]>;
 
-interface Survey {
-  /** Every node, with the nodes that use it. */
-  readonly parents: ReadonlyMap<Node, readonly Node[]>;
-  readonly recursive: ReadonlySet<Node>;
-}
-
-function surveyOf(root: Node): Survey {
+/** The nodes of a schema, and those that contain themselves. */
+function surveyOf(root: Node): { readonly parents: Parents; readonly recursive: ReadonlySet<Node> } {
   const parents = new Map<Node, Node[]>([[root, []]]);
   const recursive = new Set<Node>();
   const above = new Set<Node>();
@@ -64,28 +52,36 @@ function surveyOf(root: Node): Survey {
 }
 
 /** Adds tags to unions whose branches could be confused, if that would restore another value. */
-function chooseTags({ parents }: Survey): void {
-  const rewritten = new Set(
-    [...parents.keys()].filter(
-      ({ standsFor, fields = [] }) =>
-        standsFor !== undefined || fields.some(({ isRequired, isRest }) => !isRequired || isRest),
-    ),
-  );
+function chooseTags(parents: Parents): void {
+  const rewritten = new Set<Node>();
+  for (const node of parents.keys()) {
+    const { standsFor, fields = [] } = node;
+    if (standsFor !== undefined || fields.some(({ isRequired, isRest }) => !isRequired || isRest))
+      rewritten.add(node);
+  }
   for (const node of rewritten) for (const parent of parents.get(node) ?? []) rewritten.add(parent);
-  const areConfused = (nodes: readonly Node[]): boolean =>
-    nodes.length > 1 && nodes.some((node) => rewritten.has(node)) && distinctiveName(nodes) === undefined;
   for (const union of parents.keys()) {
     const { branches = [] } = union;
-    const lists = branches.filter((branch) => target(branch).items);
-    const objects = branches.filter((branch) => target(branch).fields);
-    const byKeys = Map.groupBy(objects, (branch) =>
-      canonicalJson(
-        target(branch)
-          .fields?.map(({ name }) => name)
-          .sort(),
-      ),
+    const alike = Map.groupBy(branches, (branch) => {
+      const { items, fields } = target(branch);
+      return items ? 'list' : fields && canonicalJson(fields.map(({ name }) => name).sort());
+    });
+    alike.delete(undefined);
+    const areConfused = [...alike.values()].some(
+      (nodes) =>
+        nodes.length > 1 && nodes.some((node) => rewritten.has(node)) && distinctiveName(nodes) === undefined,
     );
-    if ([lists, ...byKeys.values()].some(areConfused)) union.tags = tagsFor(branches);
+    if (!areConfused) continue;
+    // The tag of a branch with parts: its name, or its number.
+    const tags = new Map<string, Node>();
+    for (const [index, branch] of branches.entries()) {
+      const { name, standsFor, fields, items } = target(branch);
+      if (fields === undefined && items === undefined) continue;
+      let tag = name ?? `${standsFor ?? (fields ? 'object' : 'list')}_${index + 1}`;
+      while (tags.has(tag)) tag += '_';
+      tags.set(tag, branch);
+    }
+    union.tags = new Map([...tags].map(([tag, branch]) => [branch, tag]));
   }
 }
 
@@ -105,21 +101,8 @@ function distinctiveName(nodes: readonly Node[]): string | undefined {
   })?.name;
 }
 
-/** A tag for each branch with parts: its name, or its number. */
-function tagsFor(branches: readonly Node[]): ReadonlyMap<Node, string> {
-  const tags = new Map<string, Node>();
-  for (const [index, branch] of branches.entries()) {
-    const { name, standsFor, fields, items } = target(branch);
-    if (fields === undefined && items === undefined) continue;
-    let tag = name ?? `${standsFor ?? (fields ? 'object' : 'list')}_${index + 1}`;
-    while (tags.has(tag)) tag += '_';
-    tags.set(tag, branch);
-  }
-  return new Map([...tags].map(([tag, branch]) => [branch, tag]));
-}
-
 /** OpenAI refuses unions of objects that begin with the same property. */
-function putDistinctiveFieldsFirst({ parents }: Survey): void {
+function putDistinctiveFieldsFirst(parents: Parents): void {
   const ordered = new Set<Node>();
   for (const { branches = [] } of parents.keys()) {
     const objects = branches.map(target).filter(({ fields, standsFor }) => fields && standsFor === undefined);
@@ -138,68 +121,74 @@ function putDistinctiveFieldsFirst({ parents }: Survey): void {
   }
 }
 
+/** The property that contains the tag of a branch. */
+const VARIANT = 'variant';
+
 class SchemaWriter {
-  readonly #edits: StrictEdit[] = [];
-  readonly #survey: Survey;
+  readonly edits: StrictEdit[] = [];
+  readonly #parents: Parents;
+  readonly #recursive: ReadonlySet<Node>;
   readonly #definitions: Record<string, JsonSchema> = {};
   readonly #references = new Map<Node, string>();
 
-  constructor(survey: Survey) {
-    this.#survey = survey;
+  constructor(parents: Parents, recursive: ReadonlySet<Node>) {
+    this.#parents = parents;
+    this.#recursive = recursive;
   }
 
-  write(root: Node, wrapper: string | undefined): WrittenSchema {
-    if (wrapper === undefined) this.#references.set(root, '#');
-    else this.#note('', 'root');
-    const schema =
-      wrapper === undefined ? this.#inline(root, '') : objectSchema([[wrapper, this.#write(root, wrapper)]]);
-    const hasDefinitions = Object.keys(this.#definitions).length > 0;
-    const endless = [...this.#references].filter(
-      ([node]) => this.#survey.recursive.has(node) || node.isBuiltIn,
-    );
-    return {
-      schema: hasDefinitions ? { ...schema, $defs: this.#definitions } : schema,
-      edits: this.#edits,
-      recursive: new Set(endless.map(([, reference]) => reference)),
-    };
+  write(root: Node, wrapper: string | undefined): JsonSchema {
+    let schema: JsonSchema;
+    if (wrapper === undefined) {
+      this.#references.set(root, '#');
+      schema = this.#inline(root, '');
+    } else {
+      this.edits.push({ at: '', kind: 'root' });
+      schema = objectSchema([[wrapper, this.#write(root, wrapper)]]);
+    }
+    return Object.keys(this.#definitions).length > 0 ? { ...schema, $defs: this.#definitions } : schema;
+  }
+
+  /** The references to definitions that lead back to themselves. */
+  endless(): ReadonlySet<string> {
+    const found = new Set<string>();
+    for (const [node, reference] of this.#references)
+      if (this.#recursive.has(node) || node.isBuiltIn) found.add(reference);
+    return found;
   }
 
   #write(node: Node, at: string): JsonSchema {
-    const isShared = (this.#survey.parents.get(node)?.length ?? 0) > 1 && !this.#isSmall(node);
-    const isDefined = isShared || node.isBuiltIn || this.#survey.recursive.has(node);
-    return isDefined ? this.#reference(node) : this.#inline(node, at);
-  }
-
-  /** Whether a node is too small for a definition, even if it is used often. */
-  #isSmall(node: Node): boolean {
-    if (node.fields !== undefined || this.#survey.recursive.has(node)) return false;
-    return childrenOf(node).every((part) => this.#isSmall(part));
-  }
-
-  #reference(node: Node): JsonSchema {
+    const isShared = (this.#parents.get(node)?.length ?? 0) > 1 && !this.#isSmall(node);
+    if (!isShared && !node.isBuiltIn && !this.#recursive.has(node)) return this.#inline(node, at);
     const known = this.#references.get(node);
     if (known !== undefined) return { $ref: known };
     const plain = node.name?.replaceAll(/[^\w-]+/g, '_') || 'part';
     const name = freeName(plain, (taken) => Object.hasOwn(this.#definitions, taken), '_');
     this.#references.set(node, `#/$defs/${name}`);
+    // Keeps its place before the definitions that it contains.
     setOwn(this.#definitions, name, {});
-    const { length } = this.#edits;
+    const { length } = this.edits;
     setOwn(this.#definitions, name, this.#inline(node, `$defs.${name}`));
-    if (node.isBuiltIn) this.#edits.length = length;
+    if (node.isBuiltIn) this.edits.length = length;
     return { $ref: `#/$defs/${name}` };
   }
 
+  /** Whether a node is too small for a definition, even if it is used often. */
+  #isSmall(node: Node): boolean {
+    if (node.fields !== undefined || this.#recursive.has(node)) return false;
+    return childrenOf(node).every((part) => this.#isSmall(part));
+  }
+
   #inline({ keywords, description, edits, items, fields, branches, tags }: Node, at: string): JsonSchema {
-    this.#edits.push(...edits.map((edit) => ({ at, ...edit })));
+    for (const edit of edits) this.edits.push({ at, ...edit });
     let schema: JsonSchema = copyOfJson(keywords) as JsonSchema;
     if (items !== undefined) {
       const { type, ...limits } = schema;
       schema = { type, items: this.#write(items, childPath(at, 'items')), ...limits };
-    } else if (fields !== undefined)
+    } else if (fields !== undefined) {
       schema = objectSchema(
         fields.map((field) => [field.name, this.#field(field, childPath(at, field.name))]),
       );
-    else if (branches !== undefined) schema = this.#union(branches, tags, at);
+    } else if (branches !== undefined) schema = this.#union(branches, tags, at);
     return described(schema, description);
   }
 
@@ -207,7 +196,7 @@ class SchemaWriter {
     const schema = this.#write(field.node, at);
     const absence = absenceOf(field);
     if (absence === 'never') return schema;
-    this.#note(at, absence === 'null' ? 'nullable' : 'optional-null');
+    this.edits.push({ at, kind: absence === 'null' ? 'nullable' : 'optional-null' });
     if (absence === 'null') return nullable(schema);
     const description = `null leaves it out; {"${VALUE}": null} says null.`;
     return { description, anyOf: [objectSchema([[VALUE, schema]]), { type: 'null' }] };
@@ -216,30 +205,26 @@ class SchemaWriter {
   #union(branches: readonly Node[], tags: Node['tags'], at: string): JsonSchema {
     const [only, ...others] = branches;
     if (only !== undefined && others.length === 0) return this.#write(only, at);
-    if (tags !== undefined) this.#note(at, 'tagged');
-    const schemas = branches
-      .toSorted((one, other) => Number(isNull(one)) - Number(isNull(other)))
-      .map((branch, index) => {
-        const place = childPath(at, `anyOf.${index}`);
-        const tag = tags?.get(branch);
-        if (tag === undefined) return this.#write(branch, place);
+    if (tags !== undefined) this.edits.push({ at, kind: 'tagged' });
+    const isNull = (node: Node): boolean => target(node).keywords.type === 'null';
+    const schemas: JsonSchema[] = [];
+    for (const branch of [...branches.filter((each) => !isNull(each)), ...branches.filter(isNull)]) {
+      const place = childPath(at, `anyOf.${schemas.length}`);
+      const tag = tags?.get(branch);
+      if (tag === undefined) schemas.push(this.#write(branch, place));
+      else {
         const value = this.#write(branch, childPath(place, VALUE));
-        return objectSchema([
-          [VARIANT, { type: 'string', enum: [tag] }],
-          [VALUE, value],
-        ]);
-      });
+        schemas.push(
+          objectSchema([
+            [VARIANT, { type: 'string', enum: [tag] }],
+            [VALUE, value],
+          ]),
+        );
+      }
+    }
     const [first = {}, last, ...more] = schemas;
     return last?.type === 'null' && more.length === 0 ? nullable(first) : { anyOf: schemas };
   }
-
-  #note(at: string, kind: EditKind): void {
-    this.#edits.push({ at, kind });
-  }
-}
-
-function isNull(node: Node): boolean {
-  return target(node).keywords.type === 'null';
 }
 
 function objectSchema(rows: readonly (readonly [name: string, schema: JsonSchema])[]): JsonSchema {
@@ -302,26 +287,17 @@ const WORDS: Readonly<Record<StrictEdit['kind'], string | undefined>> = {
 
 /** Groups the edits by kind and describes them. */
 function strictReport(edits: readonly StrictEdit[]): StrictReport {
-  return {
-    rewritten: notesOn(edits, ({ kind }) => WORDS[kind]),
-    checked: notesOn(edits, (edit) => {
-      if (edit.kind === 'said') return edit.keyword;
-      return edit.kind === 'union' ? 'oneOf' : undefined;
-    }),
-  };
-}
-
-/** The places of the edits by the note about them; an edit without a note is left out. */
-function notesOn(
-  edits: readonly StrictEdit[],
-  textOf: (edit: StrictEdit) => string | undefined,
-): readonly StrictNote[] {
-  const notes = new Map<string, Set<string>>();
+  const rewritten = new Map<string, Set<string>>();
+  const checked = new Map<string, Set<string>>();
   for (const edit of edits) {
-    const what = textOf(edit);
-    if (what !== undefined) cached(notes, what, () => new Set()).add(edit.at);
+    const text = WORDS[edit.kind];
+    if (text !== undefined) cached(rewritten, text, () => new Set()).add(edit.at);
+    const keyword = edit.kind === 'said' ? edit.keyword : 'oneOf';
+    if (edit.kind === 'said' || edit.kind === 'union') cached(checked, keyword, () => new Set()).add(edit.at);
   }
-  return Array.from(notes, ([what, places]) => ({ what, places: [...places] }));
+  const notes = (placesOf: ReadonlyMap<string, ReadonlySet<string>>): readonly StrictNote[] =>
+    Array.from(placesOf, ([what, places]) => ({ what, places: [...places] }));
+  return { rewritten: notes(rewritten), checked: notes(checked) };
 }
 
 /** The strict form of a schema, with conversions in both directions. */
@@ -398,21 +374,23 @@ function refused(reasons: readonly string[]): NoStrictForm {
 /** The property that contains arguments that are not an object, as in other offered unions. */
 const WRAPPER = 'input';
 
-function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
-  const reader = new SchemaReader(schema, takesOthers);
+function compileForm(source: JsonSchema, takesOthers: boolean): StrictSchema {
+  const reader = new SchemaReader(source, takesOthers);
   const root = reader.readRoot();
   if (reader.faults.size > 0) return refused([...reader.faults]);
   if (isNever(root)) return refused(['no arguments fit it']);
   const { fields, standsFor } = target(root);
   const isWrapped = fields === undefined || standsFor !== undefined;
-  const survey = surveyOf(root);
+  const { parents, recursive } = surveyOf(root);
   // Restoring needs the tags of unions, too.
-  chooseTags(survey);
-  putDistinctiveFieldsFirst(survey);
-  const { recursive, ...written } = new SchemaWriter(survey).write(root, isWrapped ? WRAPPER : undefined);
-  const faults = limitFaults(written.schema, recursive);
+  chooseTags(parents);
+  putDistinctiveFieldsFirst(parents);
+  const writer = new SchemaWriter(parents, recursive);
+  const schema = writer.write(root, isWrapped ? WRAPPER : undefined);
+  const faults = limitFaults(schema, writer.endless());
   if (faults.length > 0) return refused(faults);
-  const form = frozen({ isStrict: true as const, ...written, report: strictReport(written.edits) });
+  const { edits } = writer;
+  const form = frozen({ isStrict: true as const, schema, edits, report: strictReport(edits) });
   return Object.freeze({
     ...form,
     restore: orAsGiven((args) => {
@@ -447,8 +425,8 @@ function frozen<Value>(value: Value): Value {
 /** The total size of a list with more constants than this is limited. */
 const MANY_CONSTANTS = 250;
 
-/** The documented limits that a strict schema exceeds. */
-function limitFaults(root: JsonSchema, recursive: WrittenSchema['recursive']): readonly string[] {
+/** The documented limits that a strict schema exceeds. `endless`: the references to recursive definitions. */
+function limitFaults(root: JsonSchema, endless: ReadonlySet<string>): readonly string[] {
   let properties = 0;
   let characters = 0;
   let constants = 0;
@@ -461,9 +439,23 @@ function limitFaults(root: JsonSchema, recursive: WrittenSchema['recursive']): r
     characters += [...names, ...Object.keys(schema.$defs ?? {}), ...values].join('').length;
     if (values.length > MANY_CONSTANTS) largest = Math.max(largest, values.join('').length);
   }
+  const { $defs = {}, ...whole } = root;
+  const known = new Map<JsonSchema, number>();
+  const levelsOf = (schema: JsonSchema): number => cached(known, schema, countLevels);
+  const countLevels = (schema: JsonSchema): number => {
+    const { $ref = '' } = schema;
+    const definition = endless.has($ref) ? undefined : $defs[$ref.replace('#/$defs/', '')];
+    const below = definition === undefined ? subschemas(schema) : [definition];
+    const isLevel = schema.type === 'object' || schema.type === 'array';
+    return Math.max(0, ...below.map(levelsOf)) + (isLevel ? 1 : 0);
+  };
+  // Recursive definitions have no end: each is counted separately.
+  let levels = levelsOf(whole);
+  for (const [name, definition] of Object.entries($defs))
+    if (endless.has(`#/$defs/${name}`)) levels = Math.max(levels, levelsOf(definition));
   const limits = [
     [properties, 5_000, 'properties'],
-    [levelsOf(root, recursive), 10, 'levels of objects and lists'],
+    [levels, 10, 'levels of objects and lists'],
     [characters, 120_000, 'characters of names and constants'],
     [constants, 1_000, 'constants'],
     [largest, 15_000, `characters of constants in one list of more than ${MANY_CONSTANTS}`],
@@ -473,18 +465,219 @@ function limitFaults(root: JsonSchema, recursive: WrittenSchema['recursive']): r
     .map(([found, most, what]) => `it has ${found} ${what}, of at most ${most}`);
 }
 
-/** The levels of objects and arrays. Recursive definitions have no end: each is counted separately. */
-function levelsOf(root: JsonSchema, recursive: WrittenSchema['recursive']): number {
-  const { $defs = {}, ...whole } = root;
-  const known = new Map<JsonSchema, number>();
-  const levels = (schema: JsonSchema): number => cached(known, schema, countLevels);
-  const countLevels = (schema: JsonSchema): number => {
-    const { $ref = '' } = schema;
-    const definition = recursive.has($ref) ? undefined : $defs[$ref.replace('#/$defs/', '')];
-    const below = definition === undefined ? subschemas(schema) : [definition];
-    const isLevel = schema.type === 'object' || schema.type === 'array';
-    return Math.max(0, ...below.map(levels)) + (isLevel ? 1 : 0);
-  };
-  const endless = Object.keys($defs).filter((name) => recursive.has(`#/$defs/${name}`));
-  return Math.max(levels(whole), ...endless.map((name) => levels($defs[name] ?? {})));
+/** How a strict object marks an absent field: never, by `null`, or by `null` instead of `{ value }`. */
+function absenceOf({ node, isRequired }: Field): 'never' | 'null' | 'wrapped' {
+  if (isRequired) return 'never';
+  if (!allowsNull(node)) return 'null';
+  // Absent and `null` mean the same.
+  return defaultsToNull(node) ? 'never' : 'wrapped';
+}
+
+function allowsNull({ branches, keywords }: Node): boolean {
+  return branches?.some(allowsNull) ?? (keywords.type === 'null' && keywords.enum === undefined);
+}
+
+function defaultsToNull(node: Node): boolean {
+  const next = node.branches?.length === 1 ? node.branches[0] : undefined;
+  return node.defaultsToNull ?? (next !== undefined && defaultsToNull(next));
+}
+
+/**
+ * Converts a strict value to the ordinary value. A value that is not strict does not change; the validation reports
+ * it.
+ */
+function restoreValue(node: Node, value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { items, fields, branches, standsFor } = node;
+  let restored: unknown;
+  if (branches !== undefined) restored = restoreBranch(node, value);
+  else if (items !== undefined && Array.isArray(value))
+    restored =
+      standsFor === 'record' ? restorePairs(items, value) : value.map((item) => restoreValue(items, item));
+  else if (fields !== undefined && isRecord(value))
+    restored = standsFor === 'tuple' ? restoreTuple(fields, value) : restoreObject(fields, value);
+  return restored ?? copyOfJson(value);
+}
+
+function restoreBranch({ branches = [], tags }: Node, value: object): unknown {
+  let branch: Node | undefined;
+  if (tags !== undefined) {
+    if (!isRecord(value) || !hasOnly(value, [VARIANT, VALUE])) return undefined;
+    branch = branches.find((each) => tags.get(each) === value[VARIANT]);
+    return branch && restoreValue(branch, value[VALUE]);
+  }
+  if (branches.length === 1) branch = branches[0];
+  else if (Array.isArray(value)) branch = branches.find((each) => target(each).items);
+  else {
+    // The object with exactly these keys, or the only one whose constants do not exclude the value.
+    const possible = branches.filter((each) =>
+      target(each).fields?.every(({ name, node }) => {
+        const given = Object.hasOwn(value, name) ? (value as Fields)[name] : null;
+        return given === null || (target(node).keywords.enum?.includes(given) ?? true);
+      }),
+    );
+    const exact = possible.find((each) => {
+      const names = target(each).fields?.map(({ name }) => name);
+      return hasOnly(value, names);
+    });
+    branch = exact ?? (possible.length === 1 ? possible[0] : undefined);
+  }
+  return branch && restoreValue(branch, value);
+}
+
+/** The object of a list of pairs; `undefined` if a pair is malformed or a key occurs twice. */
+function restorePairs(pairNode: Node, pairs: readonly unknown[]): object | undefined {
+  const keys = new Set<unknown>();
+  // Check all pairs first, so that no restored value is discarded.
+  for (const pair of pairs) {
+    if (!isRecord(pair) || !hasOnly(pair, ['key', VALUE])) return undefined;
+    if (typeof pair.key !== 'string' || keys.has(pair.key)) return undefined;
+    keys.add(pair.key);
+  }
+  const values = valuesOf(pairNode);
+  return Object.fromEntries(
+    (pairs as readonly Fields[]).map((pair) => [pair.key, restoreValue(values, pair[VALUE])]),
+  );
+}
+
+function valuesOf({ fields = [] }: Node): Node {
+  return fields[1]?.node as Node;
+}
+
+function restoreObject(fields: readonly Field[], value: Fields): object {
+  const byName = new Map(fields.map((field) => [field.name, field]));
+  const object = {};
+  for (const [key, part] of Object.entries(value)) {
+    const field = byName.get(key);
+    if (field === undefined) setOwn(object, key, copyOfJson(part));
+    else if (!field.isRest && !isAbsent(field, part)) setOwn(object, key, restoreField(field, part));
+  }
+  const rest = fields.at(-1);
+  if (!rest?.isRest || !Object.hasOwn(value, rest.name)) return object;
+  const pairs = value[rest.name];
+  const others = Array.isArray(pairs) ? restoreValue(rest.node, pairs) : undefined;
+  if (!isRecord(others) || Object.keys(others).some((key) => Object.hasOwn(object, key)))
+    setOwn(object, rest.name, copyOfJson(pairs));
+  else for (const [key, part] of Object.entries(others)) setOwn(object, key, part);
+  return object;
+}
+
+/** The array of a tuple; `undefined` if positions are missing or a property is unknown. */
+function restoreTuple(fields: readonly Field[], value: Fields): readonly unknown[] | undefined {
+  const names = new Set(fields.map(({ name }) => name));
+  if (!Object.keys(value).every((key) => names.has(key))) return undefined;
+  const isGiven = fields.map((field) => {
+    const part = Object.hasOwn(value, field.name) ? value[field.name] : undefined;
+    if (field.isRest) return part !== undefined && !(Array.isArray(part) && part.length === 0);
+    return part !== undefined && !isAbsent(field, part);
+  });
+  const count = isGiven.includes(false) ? isGiven.indexOf(false) : fields.length;
+  if (isGiven.includes(true, count)) return undefined;
+  const parts = fields.slice(0, count).map((field) => restoreField(field, value[field.name]));
+  if (count === 0 || !fields[count - 1]?.isRest) return parts;
+  const others = parts.pop();
+  return Array.isArray(others) ? [...parts, ...others] : undefined;
+}
+
+function isAbsent(field: Field, value: unknown): boolean {
+  return value === null && absenceOf(field) !== 'never';
+}
+
+function restoreField(field: Field, value: unknown): unknown {
+  const isWrapped = absenceOf(field) === 'wrapped' && isRecord(value) && hasOnly(value, [VALUE]);
+  return restoreValue(field.node, isWrapped ? value[VALUE] : value);
+}
+
+function hasOnly(value: object, names: readonly string[] = []): boolean {
+  return Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
+}
+
+/** The strict form of a value, and how badly the node fits: 1 has unknown properties, 2 a wrong part, 3 another kind. */
+interface Converted {
+  readonly strict: unknown;
+  readonly misfit: number;
+}
+
+/** Converts an ordinary value to the strict value. A value that does not match does not change. */
+function forwardValue(root: Node, args: unknown): unknown {
+  // Each object is converted once for each node, because unions may be nested.
+  const known = new Map<Node, WeakMap<object, Converted>>();
+  return convert(root, copyOfJson(args)).strict;
+
+  function convert(node: Node, value: unknown): Converted {
+    const { branches, tags } = node;
+    if (branches !== undefined) {
+      // The branch that fits best; the first of several.
+      const choices = branches.map((branch) => ({ ...convert(branch, value), tag: tags?.get(branch) }));
+      const best = choices.reduce((one, other) => (other.misfit < one.misfit ? other : one));
+      const { strict, tag, misfit } = best;
+      return tag === undefined || misfit === 3
+        ? best
+        : { strict: { [VARIANT]: tag, [VALUE]: strict }, misfit };
+    }
+    if (!isOfKind(node, value)) return { strict: value, misfit: 3 };
+    if (!isObject(value)) return { strict: value, misfit: 0 };
+    const ofNode = cached(known, node, () => new WeakMap<object, Converted>());
+    return cached(ofNode, value, () => convertParts(node, value));
+  }
+
+  function convertParts({ items, fields, standsFor }: Node, value: object): Converted {
+    let misfit = 0;
+    const convertPart = (node: Node, part: unknown): unknown => {
+      const converted = convert(node, part);
+      misfit = Math.max(misfit, Math.min(2, converted.misfit));
+      return converted.strict;
+    };
+    if (fields === undefined) {
+      if (items === undefined) return { strict: value, misfit };
+      const strict = Object.entries(value).map(([key, part]) =>
+        standsFor === 'record'
+          ? { key, [VALUE]: convertPart(valuesOf(items), part) }
+          : convertPart(items, part),
+      );
+      return { strict, misfit };
+    }
+    const named = fields.filter(({ isRest }) => !isRest);
+    const byKey = new Map(
+      named.map((field, index) => [standsFor === 'tuple' ? String(index) : field.name, field]),
+    );
+    const given = new Map<Field, unknown>();
+    const others = {};
+    for (const [key, part] of Object.entries(value)) {
+      const field = byKey.get(key);
+      if (field === undefined) setOwn(others, key, part);
+      else given.set(field, part);
+    }
+    const strict = {};
+    for (const field of fields) {
+      const { name, node, isRequired, isRest } = field;
+      if (isRest) {
+        const rest = Array.isArray(value) ? value.slice(named.length) : others;
+        setOwn(strict, name, convertPart(node, rest));
+      } else if (given.has(field)) {
+        const part = convertPart(node, given.get(field));
+        setOwn(strict, name, absenceOf(field) === 'wrapped' ? { [VALUE]: part } : part);
+      } else if (isRequired) misfit = 2;
+      else setOwn(strict, name, null);
+    }
+    if (fields.some(({ isRest }) => isRest)) return { strict, misfit };
+    for (const [key, part] of Object.entries(others)) {
+      setOwn(strict, key, part);
+      misfit ||= 1;
+    }
+    return { strict, misfit };
+  }
+}
+
+/** Whether an ordinary value has the kind of a node, without checking its parts. */
+function isOfKind({ items, fields, standsFor, keywords }: Node, value: unknown): boolean {
+  if (standsFor === 'tuple') {
+    const isOpen = fields?.at(-1)?.isRest ?? false;
+    return Array.isArray(value) && (isOpen || value.length <= (fields?.length ?? 0));
+  }
+  if (fields !== undefined || standsFor === 'record') return isRecord(value);
+  if (items !== undefined) return Array.isArray(value);
+  if (keywords.enum !== undefined && !keywords.enum.includes(value)) return false;
+  if (keywords.type === 'integer') return Number.isInteger(value);
+  return jsonType(value) === keywords.type;
 }

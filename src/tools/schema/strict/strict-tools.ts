@@ -60,39 +60,36 @@ export class StrictTools {
   }
 
   #offer(tools: readonly ToolSchema[] = NO_TOOLS): Offered {
-    return cached(this.#offered, tools, () => this.#strictForms(tools));
-  }
-
-  #strictForms(tools: readonly ToolSchema[]): Offered {
-    const forms = new Map<string, StrictForm>();
-    const strictTools = tools.map((tool) => {
-      const { strict, ...named } = tool.function;
-      const isWanted = (this.#mode === 'auto' ? strict !== false : this.#mode) ?? strict;
-      const form = isWanted ? strictSchema(named.parameters) : undefined;
-      if (!form?.isStrict)
-        return strict === undefined ? tool : { ...tool, function: { ...named, strict: false } };
-      forms.set(named.name, form);
-      return { ...tool, function: { ...named, parameters: form.schema, strict: true } };
+    return cached(this.#offered, tools, () => {
+      const forms = new Map<string, StrictForm>();
+      const strictTools = tools.map((tool) => {
+        const { strict, ...named } = tool.function;
+        const isWanted = (this.#mode === 'auto' ? strict !== false : this.#mode) ?? strict;
+        const form = isWanted ? strictSchema(named.parameters) : undefined;
+        if (!form?.isStrict)
+          return strict === undefined ? tool : { ...tool, function: { ...named, strict: false } };
+        forms.set(named.name, form);
+        return { ...tool, function: { ...named, parameters: form.schema, strict: true } };
+      });
+      const isSame = strictTools.every((tool, index) => tool === tools[index]);
+      return { tools: isSame ? tools : strictTools, forms };
     });
-    const isSame = strictTools.every((tool, index) => tool === tools[index]);
-    return { tools: isSame ? tools : strictTools, forms };
   }
 
   #show(message: Message, forms: Offered['forms']): Message {
     if (message.role !== 'assistant') return message;
     const { tool_calls: calls } = message;
     if (!calls?.some((call) => forms.has(call.function.name))) return message;
-    return { ...message, tool_calls: calls.map((call) => this.#showCall(call, forms)) };
-  }
-
-  #showCall(call: MessageToolCall, forms: Offered['forms']): MessageToolCall {
-    const form = forms.get(call.function.name);
-    const args = form && exactRecord(call.function.arguments);
-    if (form === undefined || args === undefined) return call;
-    return cached(this.#shown, call, () => {
-      const strict = JSON.stringify(form.forward(args));
-      return { ...call, function: { ...call.function, arguments: strict } };
+    const shown = calls.map((call): MessageToolCall => {
+      const form = forms.get(call.function.name);
+      const args = form && exactRecord(call.function.arguments);
+      if (form === undefined || args === undefined) return call;
+      return cached(this.#shown, call, () => {
+        const strict = JSON.stringify(form.forward(args));
+        return { ...call, function: { ...call.function, arguments: strict } };
+      });
     });
+    return { ...message, tool_calls: shown };
   }
 }
 
