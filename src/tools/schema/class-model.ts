@@ -83,68 +83,64 @@ type PropertyResult =
 
 /** The model of one property of a DTO class. */
 function fromProperty(decorated: DecoratedProperty): PropertyResult {
-  const { key, options, transform, generated, api } = decorated;
+  const { key, options, transform, generated, api, rules: all = [] } = decorated;
   const wrong = paramOptionFault(options);
   if (wrong !== undefined) return wrong;
   const designType = (generated && designToken(generated.type)) ?? decorated.designType;
   const eachIsOwn = !isCollection(designType);
-  const rules = propertyRules(decorated.rules ?? [], eachIsOwn);
+  const rules = propertyRules(all, eachIsOwn);
   const said = withApiProperty(rules, api, designType);
   const facts: PropertyFacts = { ...decorated, designType, rules: said };
-  const applicable = propertyType(facts);
-  const result = applicable.ok
-    ? applicable
-    : propertyType({ ...facts, rules: propertyRules(decorated.rulesOfAnyGroup ?? [], eachIsOwn) });
+  let result = propertyType(facts);
+  if (!result.ok)
+    result = propertyType({ ...facts, rules: propertyRules(decorated.rulesOfAnyGroup ?? [], eachIsOwn) });
   if (!result.ok) return result;
-  const misplaced = misplacedFault(result.type, options);
+  const { type } = result;
+  const misplaced = misplacedFault(type, options);
   if (misplaced !== undefined) return misplaced;
-  const name = options.name ?? transform?.name ?? key;
+
   const transforms = transform?.transforms ?? [];
+  const { own, inexact, isOptional } = rules;
+  const isFit = own.hint === undefined || fitsHint(type, own.hint);
+  // The rules may be written for another type than the schema has, or for the value after a `@Transform`.
+  const mayDiffer = all.length > 0 && (transforms.length > 0 || namesType(options) || !isFit);
+  let remaining: RemainingRules = 'none';
+  if (rules.needsValidator || mayDiffer) remaining = 'all';
+  else if (inexact.length > 0)
+    remaining = inexact.map(({ rule, meaning: { enough } }) => (instance) => {
+      const value = (instance as Fields)[key];
+      if ((value === undefined || value === null) && isOptional) return true;
+      return (typeof value === 'string' && enough?.test(value)) || rule.passes(value, instance);
+    });
+  // Without the generated file, there is no second source to compare.
+  const disagrees =
+    generated !== undefined &&
+    !isFit &&
+    type.kind !== 'any' &&
+    transforms.length === 0 &&
+    !namesType(options);
+  const name = options.name ?? transform?.name ?? key;
+  const itemKeywords = type.kind === 'array' && applicableKeywords(type.items, said.items.keywords);
+  // Documentation that `null` is allowed does not override rules that refuse it.
+  const isDocumentedNull = api?.nullable === true && (isOptional || all.length === 0);
   return {
     ok: true,
-    disagreement: disagreementOf(decorated, rules, result.type),
-    remaining:
-      rules.needsValidator || mayDiffer(decorated, rules, result.type) ? 'all' : remainingOf(key, rules),
+    disagreement: disagrees
+      ? `its type is ${typeName(type)}, and its class-validator rules are for ${own.hint}`
+      : undefined,
+    remaining,
     property: {
       name,
       key: name === key ? undefined : key,
-      type: withItemKeywords(result.type, said),
+      type: itemKeywords && Object.keys(itemKeywords).length > 0 ? { ...type, keywords: itemKeywords } : type,
       required: isRequired(decorated, rules),
-      nullable: options.nullable ?? isNullable(decorated, rules),
-      keywords: keywordsOf(result.type, decorated, said),
+      nullable: options.nullable ?? (rules.isConditional || generated?.nullable === true || isDocumentedNull),
+      keywords: keywordsOf(type, decorated, said),
       transforms: transforms.length > 0 ? transforms : undefined,
-      transformedFirst: transformsFirst(decorated, result.type),
+      transformedFirst: transformsFirst(decorated, type),
       cascades: rules.isNested || undefined,
     },
   };
-}
-
-function remainingOf(key: string, { inexact, isOptional }: PropertyRules): RemainingRules {
-  if (inexact.length === 0) return 'none';
-  return inexact.map(({ rule, meaning: { enough } }) => (instance) => {
-    const value = (instance as Fields)[key];
-    if ((value === undefined || value === null) && isOptional) return true;
-    return (typeof value === 'string' && enough?.test(value)) || rule.passes(value, instance);
-  });
-}
-
-/** Whether the rules were written for another type than the schema has, or for the value after a `@Transform`. */
-function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: ValueType): boolean {
-  if ((decorated.rules ?? []).length === 0) return false;
-  if (isTransformed(decorated) || namesType(decorated.options)) return true;
-  return rules.own.hint !== undefined && !fitsHint(type, rules.own.hint);
-}
-
-/** Only if the type came from the generated file: otherwise there is no second source to compare. */
-function disagreementOf(
-  decorated: DecoratedProperty,
-  { own: { hint } }: PropertyRules,
-  type: ValueType,
-): string | undefined {
-  const { options, generated } = decorated;
-  if (generated === undefined || hint === undefined || namesType(options)) return undefined;
-  if (isTransformed(decorated) || type.kind === 'any' || fitsHint(type, hint)) return undefined;
-  return `its type is ${typeName(type)}, and its class-validator rules are for ${hint}`;
 }
 
 function typeName(type: ValueType): string {
@@ -154,10 +150,6 @@ function typeName(type: ValueType): string {
 
 function namesType({ schema, type, items, enum: values, additionalProperties }: ParamOptions): boolean {
   return [schema, type, items, values, additionalProperties].some((said) => said !== undefined);
-}
-
-function isTransformed({ transform }: DecoratedProperty): boolean {
-  return (transform?.transforms ?? []).length > 0;
 }
 
 /**
@@ -206,12 +198,6 @@ function kindOf(result: TypeResult): string | undefined {
   return type.name === 'integer' ? 'number' : type.name;
 }
 
-/** Documentation that `null` is allowed does not override rules that refuse it. */
-function isNullable({ generated, api, rules: all = [] }: DecoratedProperty, rules: PropertyRules): boolean {
-  if (rules.isConditional || generated?.nullable === true) return true;
-  return api?.nullable === true && (rules.isOptional || all.length === 0);
-}
-
 /** A property is required unless all its rules accept its absence; without rules, it is required. */
 function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean {
   const { options, rules: all, generated, api } = decorated;
@@ -243,19 +229,13 @@ function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: Proper
   const { description, default: _, ...known } = (!isExplicit && generated?.keywords) || NO_KEYWORDS;
   // A default that is filled in before the check would pass through the `@Transform`, but the initializer's value is
   // its result.
-  const fallback = isTransformed(decorated) ? undefined : initialOf(decorated, rules);
+  const fallback = decorated.transform?.transforms.length ? undefined : initialOf(decorated, rules);
   const constraints = constraintKeywords(options, mergeKeywords(known, fromRules));
   return orderedKeywords({
     description: options.description ?? api?.description ?? description,
     constraints,
     defaultValue: options.default ?? fallback,
   });
-}
-
-function withItemKeywords(type: ValueType, rules: PropertyRules): ValueType {
-  if (type.kind !== 'array') return type;
-  const keywords = applicableKeywords(type.items, rules.items.keywords);
-  return Object.keys(keywords).length === 0 ? type : { ...type, keywords };
 }
 
 /** The facts about one property of a DTO class, with its rules combined. */
@@ -267,22 +247,29 @@ type PropertyFacts = Omit<DecoratedProperty, 'rules'> & { readonly rules: Proper
  * the generated file: it defines the tag of each class.
  */
 function propertyType(facts: PropertyFacts): TypeResult {
-  const { options, designType, groups } = facts;
+  const { options, designType, groups, generated, transform, rules, api } = facts;
   const named = typeFromOptions(options, designType, groups);
   if (named !== undefined) return named;
-  if (facts.generated && !facts.transform?.type?.discriminator) {
-    return knownType(narrowed(facts.generated.type, facts.rules));
+  if (generated && !transform?.type?.discriminator) {
+    const { type } = generated;
+    return knownType(
+      type.kind === 'array'
+        ? { ...type, items: narrowed(type.items, rules.items) }
+        : narrowed(type, rules.own),
+    );
   }
-  switch (collectionOf(facts)) {
-    case 'array':
-      return mapType(itemType(facts), (items) => ({ kind: 'array', items }));
-    case 'set':
-      return mapType(itemType(facts), (items) => ({ kind: 'array', items, collection: 'set' }));
-    case 'map':
-      return mapType(itemType(facts), (values) => ({ kind: 'record', values, collection: 'map' }));
-    default:
-      return singleType(facts);
-  }
+  const declared = isCollection(designType) ? (designType ?? transform?.type?.reflected) : designType;
+  const isSetOrMap = declared === Set || declared === Map;
+  if (!isSetOrMap && declared !== Array && !rules.hasItems && rules.own.hint !== 'array')
+    return singleType(facts);
+  const documented = api?.type ? knownType(api.type) : unknownType(designType ?? Array);
+  const ofItems = transform?.type
+    ? fromTypeRule(transform.type, rules.items, groups)
+    : (fromRules(rules.items) ?? documented);
+  return mapType(ofItems, (items): ValueType => {
+    if (declared === Map) return { kind: 'record', values: items, collection: 'map' };
+    return declared === Set ? { kind: 'array', items, collection: 'set' } : { kind: 'array', items };
+  });
 }
 
 /** Whether `each: true` applies to items: on a scalar, class-validator validates the value itself. */
@@ -293,27 +280,10 @@ function isCollection(designType: unknown): boolean {
 const COLLECTIONS: readonly unknown[] = [Array, Set, Map, Object, undefined];
 
 /** Applies rules that allow less than the type: whole numbers, or some strings. */
-function narrowed(type: ValueType, rules: PropertyRules): ValueType {
-  if (type.kind === 'array') return { ...type, items: narrowedBy(type.items, rules.items) };
-  return narrowedBy(type, rules.own);
-}
-
-function narrowedBy(type: ValueType, { values, hint }: ValueRules): ValueType {
+function narrowed(type: ValueType, { values, hint }: ValueRules): ValueType {
   if (type.kind !== 'scalar') return type;
   if (values?.every((value) => typeof value === type.name)) return { kind: 'enum', values };
   return type.name === 'number' && hint === 'integer' ? { kind: 'scalar', name: 'integer' } : type;
-}
-
-function collectionOf({ designType, transform, rules }: PropertyFacts): 'array' | 'set' | 'map' | undefined {
-  const declared = isCollection(designType) ? (designType ?? transform?.type?.reflected) : designType;
-  if (declared === Set) return 'set';
-  if (declared === Map) return 'map';
-  return declared === Array || rules.hasItems || rules.own.hint === 'array' ? 'array' : undefined;
-}
-
-function itemType({ transform, rules, designType, groups, api }: PropertyFacts): TypeResult {
-  if (transform?.type) return fromTypeRule(transform.type, rules.items, groups);
-  return fromRules(rules.items) ?? (api?.type ? knownType(api.type) : unknownType(designType ?? Array));
 }
 
 function singleType({ transform, rules, designType, groups, api }: PropertyFacts): TypeResult {
@@ -456,17 +426,34 @@ function buildModel(target: ClassType, groups: readonly string[]): ClassModelRes
     remaining.push(result.remaining);
     if (result.disagreement !== undefined) disagreements.push(`${where}: ${result.disagreement}`);
   }
-  if (decorated.length === 0) faults.push(emptyClass(target));
-  if (rules.size > 0 && isOutOfReach()) faults.push(unseenDecorators(target));
+  if (decorated.length === 0)
+    faults.push({
+      property: '',
+      problem: `nothing is known of the properties of class ${target.name}`,
+      causes: [
+        'no property of the class has a decorator',
+        'its decorators come from a second copy of class-validator or class-transformer',
+        'it is a mapped type (PartialType, PickType, …) of a class with nothing but @Param: mapped types keep only properties with a decorator of class-validator, of class-transformer or @ApiProperty',
+      ],
+      fix: '@Param, or a decorator of class-validator, on every property of the class',
+    });
+  if (rules.size > 0 && isOutOfReach())
+    faults.push({
+      property: '',
+      problem: `the class-validator that class ${target.name} was declared with is in a bundle, where it cannot be reached`,
+      fix: isBundled()
+        ? "import 'toolwright/dto' before the class, so that the bundle provides it"
+        : 'class-validator, class-transformer and toolwright in the bundle, or all of them external',
+    });
   if (faults.length > 0) return { ok: false, faults };
-  const model = { class: target, properties: [...properties.values()], remaining: sum(remaining) };
+  const single = remaining.flatMap((ofProperty) => (typeof ofProperty === 'string' ? [] : ofProperty));
+  const rest = single.length === 0 ? 'none' : single;
+  const model: ClassModel = {
+    class: target,
+    properties: [...properties.values()],
+    remaining: remaining.includes('all') ? 'all' : rest,
+  };
   return { ok: true, model: disagreements.length > 0 ? { ...model, disagreements } : model };
-}
-
-function sum(remaining: readonly RemainingRules[]): RemainingRules {
-  if (remaining.includes('all')) return 'all';
-  const rules = remaining.flatMap((ofProperty) => (typeof ofProperty === 'string' ? [] : ofProperty));
-  return rules.length === 0 ? 'none' : rules;
 }
 
 /** The decorated properties that arguments may set. */
@@ -491,61 +478,33 @@ function decoratedProperties(
   );
   const options = inheritedOptions(ancestors, mapped);
   const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
-  const isSettable = (key: unknown): key is string =>
-    typeof key === 'string' && !UNSAFE.has(key) && !transforms.withholds(key);
-  return [...new Set(keys)].filter(isSettable).map((key) => {
+  const reflect = Reflect as { getMetadata?(name: string, of: object, key: string): unknown };
+  const found: DecoratedProperty[] = [];
+  for (const key of new Set(keys)) {
+    if (typeof key !== 'string' || UNSAFE.has(key) || transforms.withholds(key)) continue;
     const source = sources.get(key) ?? target;
-    return {
+    // Without a type if reflect-metadata is not loaded or the build tool emits none.
+    const designType = (owner: ClassType): unknown =>
+      reflect.getMetadata?.('design:type', owner.prototype, key);
+    found.push({
       key,
       options: options.get(key) ?? {},
       rules: rules.get(key),
       rulesOfAnyGroup: rulesOfAnyGroup.get(key),
       transform: transforms.ruleOf(key),
-      designType: designType(target, key) ?? (source === target ? undefined : designType(source, key)),
+      designType: designType(target) ?? (source === target ? undefined : designType(source)),
       groups: groups.length > 0 ? groups : undefined,
-      generated: generatedProperty(target, key),
+      // The class's own description, or that of the nearest base that has one.
+      generated: nearest(target, (ancestor) => {
+        const { properties, $defs } = readDescription(ancestor) ?? {};
+        if (properties === undefined || !Object.hasOwn(properties, key)) return undefined;
+        const property = properties[key];
+        return property && { ...fromGenerated(property.schema, $defs), optional: property.optional ?? false };
+      }),
       api: apiProperty(target, key) ?? (source === target ? undefined : apiProperty(source, key)),
-    };
-  });
-}
-
-/** The generated description of a property, in the class or the nearest base that has one. */
-function generatedProperty(target: ClassType, key: string): DecoratedProperty['generated'] {
-  return nearest(target, (ancestor) => {
-    const { properties, $defs } = readDescription(ancestor) ?? {};
-    if (properties === undefined || !Object.hasOwn(properties, key)) return undefined;
-    const property = properties[key];
-    return property && { ...fromGenerated(property.schema, $defs), optional: property.optional ?? false };
-  });
-}
-
-/** `design:type`; `undefined` if reflect-metadata is not loaded or the build tool emits none. */
-function designType(target: ClassType, key: string): unknown {
-  const reflect = Reflect as { getMetadata?(name: string, of: object, key: string): unknown };
-  return reflect.getMetadata?.('design:type', target.prototype, key);
-}
-
-function emptyClass(target: ClassType): PropertyFault {
-  return {
-    property: '',
-    problem: `nothing is known of the properties of class ${target.name}`,
-    causes: [
-      'no property of the class has a decorator',
-      'its decorators come from a second copy of class-validator or class-transformer',
-      'it is a mapped type (PartialType, PickType, …) of a class with nothing but @Param: mapped types keep only properties with a decorator of class-validator, of class-transformer or @ApiProperty',
-    ],
-    fix: '@Param, or a decorator of class-validator, on every property of the class',
-  };
-}
-
-function unseenDecorators(target: ClassType): PropertyFault {
-  return {
-    property: '',
-    problem: `the class-validator that class ${target.name} was declared with is in a bundle, where it cannot be reached`,
-    fix: isBundled()
-      ? "import 'toolwright/dto' before the class, so that the bundle provides it"
-      : 'class-validator, class-transformer and toolwright in the bundle, or all of them external',
-  };
+    });
+  }
+  return found;
 }
 
 /**
@@ -576,9 +535,13 @@ function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
   const sources = new Map(copied);
   for (const source of new Set([...copied.values(), ...named])) {
     const known = [...validatedProperties(target), ...apiProperties(target)];
-    const kept = takesAll(target, source) ? undefined : known;
-    for (const key of decoratedKeys(source))
-      if (!sources.has(key) && kept?.includes(key) !== false) sources.set(key, source);
+    // Whether it took every property, also those without rules, according to its name.
+    const { name } = target;
+    const takesAll =
+      name === `Partial${source.name}` || (name.startsWith('Intersection') && name.includes(source.name));
+    for (const ancestor of lineage(source))
+      for (const key of [...propertyOptions(ancestor).keys(), ...apiProperties(ancestor)])
+        if (!sources.has(key) && (takesAll || known.includes(key))) sources.set(key, source);
   }
   return sources;
 }
@@ -593,22 +556,18 @@ function inheritedOptions(
   const options = new Map<string, ParamOptions>();
   const add = (key: string, more: ParamOptions) => options.set(key, { ...options.get(key), ...more });
   for (const [index, ancestor] of ancestors.entries()) {
+    const isUnruled = (key: string): boolean =>
+      ancestor.name.startsWith('Partial') && !validatedProperties(ancestor).includes(key);
     for (const [key, source] of mapped[index] ?? []) {
       const said = inheritedOptions(lineage(source)).get(key);
-      if (isMadeOptional(ancestor, key, source)) add(key, { ...said, required: false });
+      const isMarked = (owner: ClassType): boolean =>
+        (validationRules(owner).get(key) ?? []).some(({ role }) => role === 'conditional');
+      if (isUnruled(key) || (isMarked(ancestor) && !isMarked(source))) add(key, { ...said, required: false });
       else if (said !== undefined) add(key, said);
     }
     for (const [key, own] of propertyOptions(ancestor)) add(key, own);
   }
   return options;
-}
-
-/** The properties of a class and its bases with decorators that mapped types ignore. */
-function decoratedKeys(source: ClassType): readonly string[] {
-  return lineage(source).flatMap((ancestor) => [
-    ...propertyOptions(ancestor).keys(),
-    ...apiProperties(ancestor),
-  ]);
 }
 
 /** The source of a mapped class without rules: the class whose name is part of its own. */
@@ -624,18 +583,6 @@ function namedSource(target: ClassType): readonly ClassType[] {
 /** The beginning of the constructors of all mapped types. */
 const MAPPED_CLASS = /inheritPropertyInitializers\)?\(this\b/;
 const MAPPED_NAME = /^(?:Partial|Pick|Omit)(.+)$/;
-
-/** Whether a mapped type took every property, also those without rules, according to its name. */
-function takesAll({ name }: ClassType, source: ClassType): boolean {
-  return name === `Partial${source.name}` || (name.startsWith('Intersection') && name.includes(source.name));
-}
-
-function isMadeOptional(target: ClassType, key: string, source: ClassType): boolean {
-  const isMarked = (owner: ClassType): boolean =>
-    (validationRules(owner).get(key) ?? []).some(({ role }) => role === 'conditional');
-  const isUnruled = !validatedProperties(target).includes(key) && target.name.startsWith('Partial');
-  return isUnruled || (isMarked(target) && !isMarked(source));
-}
 
 const NO_PROPERTIES: ReadonlyMap<string, ParamOptions> = new Map();
 
@@ -679,18 +626,27 @@ function apiProperty(target: ClassType, key: string): ApiProperty | undefined {
   const { items: nested } = said;
   const ofItems = isArray && isRecord(nested) ? { ...said, ...nested } : said;
   const isMoved = (name: string): boolean => MOVED_TO_ITEMS.includes(name);
+  const { enum: source } = ofItems;
+  const listed = Array.isArray(source) || isEnumObject(source) ? enumValues(source).filter(isJsonScalar) : [];
   const values: ValueRules = {
     hint: hintOf(type),
-    values: valuesOf(ofItems),
+    values: listed.length === 0 ? undefined : listed,
     keywords: isArray ? filterFields(keywords, isMoved) : keywords,
   };
   const array: ValueRules = { hint: 'array', keywords: filterFields(keywords, (name) => !isMoved(name)) };
   const hint = isArray ? 'array' : hintOf(type);
+  const { default: initial } = said;
+  const isOfType =
+    (hint === 'array' && Array.isArray(initial)) ||
+    (hint === 'integer' && Number.isInteger(initial)) ||
+    hint === undefined ||
+    typeof initial === hint;
   return {
     description: textOf(said.description),
     required: flagOf(said.required),
     nullable: flagOf(said.nullable),
-    default: isOfHint(said.default, hint) ? said.default : undefined,
+    // A documented default may have any type.
+    default: isOfType ? initial : undefined,
     own: isArray ? array : values,
     items: isArray ? values : { keywords: {} },
     type: hintOf(type) === undefined ? type : undefined,
@@ -730,15 +686,11 @@ function combined(rules: ValueRules, api: ValueRules, designType: unknown): Valu
   // Documentation may state "text" for a `Date`, because JSON sends text; the method still receives a `Date`.
   const isOpen = OPEN_TYPES.includes(designType) || (designType === Number && api.hint === 'integer');
   const hint = rules.hint ?? (isOpen ? api.hint : undefined);
-  const values = rules.values ?? fitting(api.values, rules.hint);
+  // Documented values of another type than the rules accept do not apply.
+  const kind = rules.hint === 'integer' ? 'number' : rules.hint;
+  const isFit = kind === undefined || api.values?.every((value) => typeof value === kind);
+  const values = rules.values ?? (isFit ? api.values : undefined);
   return { hint, values, keywords: { ...api.keywords, ...rules.keywords } };
-}
-
-/** Drops values that do not match the type of the rules. */
-function fitting(values: ValueRules['values'], hint: TypeHint | undefined): ValueRules['values'] {
-  if (values === undefined || hint === undefined) return values;
-  const kind = hint === 'integer' ? 'number' : hint;
-  return values.every((value) => typeof value === kind) ? values : undefined;
 }
 
 function typeOf(said: Fields): { readonly isArray: boolean; readonly type?: ValueType } {
@@ -759,12 +711,6 @@ function hintOf(type: ValueType | undefined): TypeHint | undefined {
   return type?.kind === 'schema' ? 'object' : undefined;
 }
 
-function valuesOf({ enum: source }: Fields): ValueRules['values'] {
-  if (!Array.isArray(source) && !isEnumObject(source)) return undefined;
-  const values = enumValues(source).filter(isJsonScalar);
-  return values.length === 0 ? undefined : values;
-}
-
 /** Other formats (`int64`, `password`, `binary`) are OpenAPI's own and cannot be checked. */
 const FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'date', 'time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid'],
@@ -777,6 +723,10 @@ function saidKeywords(said: Fields): JsonSchema {
   const { title, format, pattern, exclusiveMinimum, exclusiveMaximum, uniqueItems, deprecated } = said;
   const bounds = BOUNDS.filter((name) => Number.isFinite(said[name])).map((name) => [name, said[name]]);
   const { minimum, maximum, ...others } = Object.fromEntries(bounds);
+  const shown = said.example === undefined ? said.examples : [said.example];
+  const examples = isRecord(shown)
+    ? Object.values(shown).map((each) => (isRecord(each) && 'value' in each ? each.value : each))
+    : shown;
   return withoutUndefined({
     title: textOf(title),
     format: FORMATS.has(format) ? String(format) : undefined,
@@ -787,16 +737,8 @@ function saidKeywords(said: Fields): JsonSchema {
     ...others,
     uniqueItems: uniqueItems === true || undefined,
     deprecated: deprecated === true || undefined,
-    examples: examplesOf(said),
+    examples: Array.isArray(examples) && examples.length > 0 ? examples : undefined,
   });
-}
-
-function examplesOf({ example, examples }: Fields): readonly unknown[] | undefined {
-  const said = example === undefined ? examples : [example];
-  const listed = isRecord(said)
-    ? Object.values(said).map((each) => (isRecord(each) && 'value' in each ? each.value : each))
-    : said;
-  return Array.isArray(listed) && listed.length > 0 ? listed : undefined;
 }
 
 function textOf(value: unknown): string | undefined {
@@ -805,13 +747,6 @@ function textOf(value: unknown): string | undefined {
 
 function flagOf(value: unknown): boolean | undefined {
   return typeof value === 'boolean' ? value : undefined;
-}
-
-/** A documented default may have any type; a default of another type is dropped. */
-function isOfHint(value: unknown, hint: TypeHint | undefined): boolean {
-  if (hint === 'array') return Array.isArray(value);
-  if (hint === 'integer') return Number.isInteger(value);
-  return hint === undefined || typeof value === hint;
 }
 
 function readMetadata(target: ClassType, key: string): Fields | undefined {

@@ -1,5 +1,4 @@
 import type { ClassType, DescribedSchema } from '../../core/contract/declaration.js';
-import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { filterFields, isObject } from '../../core/kernel/json.js';
 import { isSchemaNode } from './keywords.js';
 import {
@@ -31,30 +30,46 @@ export function fromGenerated(
   return { type, nullable: nullable.isNullable, keywords: { ...keywords, ...words } };
 }
 
-interface Typed {
-  readonly type: ValueType;
-  /** The keywords that the type does not cover. */
-  readonly keywords: JsonSchema;
-}
-
-function typeOf(form: DescribedSchema, definitions: DescribedType['definitions']): Typed {
-  const { instanceOf, type, items, additionalProperties, ...others } = form;
+/** The type of a form without words, with the keywords that the type does not cover. */
+function typeOf(
+  form: DescribedSchema,
+  definitions: DescribedType['definitions'],
+): Pick<ValueModel, 'type' | 'keywords'> {
+  const { instanceOf, type, ...rest } = form;
+  const { items, additionalProperties, ...others } = rest;
   for (const [kind, textual] of TEXTUAL_TYPES)
-    if (textual.class === instanceOf) return { type: { kind }, keywords: without(form, textual.schema) };
-  if (
-    instanceOf === Set ||
-    (type === 'array' && instanceOf === undefined && isObject(items) && !('prefixItems' in form))
-  ) {
-    return arrayType(form, definitions);
+    if (textual.class === instanceOf)
+      return {
+        type: { kind },
+        keywords: filterFields(rest, (name, value) => textual.schema[name] !== value),
+      };
+  const isArray = type === 'array' && isObject(items) && !('prefixItems' in form);
+  if (instanceOf === Set || (isArray && instanceOf === undefined)) {
+    const { items: _, ...keywords } = rest;
+    const schema = (items ?? {}) as DescribedSchema;
+    const item = fromGenerated(schema, definitions);
+    const collection = instanceOf === Set ? 'set' : undefined;
+    const array: ValueType = item.nullable
+      ? { kind: 'array', items: { kind: 'described', schema, definitions }, collection }
+      : { kind: 'array', items: item.type, keywords: item.keywords, collection };
+    return { type: array, keywords };
   }
   const hasShape = 'properties' in form || 'propertyNames' in form;
   const hasValues = additionalProperties === true || isObject(additionalProperties);
   if (instanceOf === Map || (type === 'object' && hasValues && !hasShape)) {
-    return recordType(form, definitions);
+    const { additionalProperties: _, ...keywords } = rest;
+    const schema = additionalProperties === true ? {} : ((additionalProperties ?? {}) as DescribedSchema);
+    const value = fromGenerated(schema, definitions);
+    const isPlain = !value.nullable && Object.keys(value.keywords).length === 0;
+    const values: ValueType = isPlain ? value.type : { kind: 'described', schema, definitions };
+    if (instanceOf !== Map) return { type: { kind: 'record', values }, keywords };
+    const { propertyNames } = keywords;
+    const hasNumbers = isSchemaNode(propertyNames) && propertyNames.pattern === NUMBER_KEY;
+    const keys = hasNumbers ? 'number' : undefined;
+    return { type: { kind: 'record', values, collection: 'map', keys }, keywords };
   }
-  if (typeof instanceOf === 'function') {
+  if (typeof instanceOf === 'function')
     return { type: { kind: 'class', class: instanceOf as unknown as ClassType }, keywords: others };
-  }
   if (Array.isArray(form.enum)) {
     const { enum: values, ...keywords } = others;
     return { type: { kind: 'enum', values: values as readonly unknown[] }, keywords };
@@ -62,37 +77,6 @@ function typeOf(form: DescribedSchema, definitions: DescribedType['definitions']
   if (SCALARS.includes(type)) return { type: { kind: 'scalar', name: type as ScalarName }, keywords: others };
   if (Object.keys(form).length === 0) return { type: { kind: 'any' }, keywords: {} };
   return { type: { kind: 'described', schema: form, definitions }, keywords: {} };
-}
-
-function arrayType(
-  { type: _, items, instanceOf, ...keywords }: DescribedSchema,
-  definitions: DescribedType['definitions'],
-): Typed {
-  const item = fromGenerated((items ?? {}) as DescribedSchema, definitions);
-  const collection = instanceOf === Set ? 'set' : undefined;
-  const array: ValueType = item.nullable
-    ? {
-        kind: 'array',
-        items: { kind: 'described', schema: items as DescribedSchema, definitions },
-        collection,
-      }
-    : { kind: 'array', items: item.type, keywords: item.keywords, collection };
-  return { type: array, keywords };
-}
-
-function recordType(
-  { type: _, additionalProperties, instanceOf, ...keywords }: DescribedSchema,
-  definitions: DescribedType['definitions'],
-): Typed {
-  const schema = additionalProperties === true ? {} : ((additionalProperties ?? {}) as DescribedSchema);
-  const value = fromGenerated(schema, definitions);
-  const isPlain = !value.nullable && Object.keys(value.keywords).length === 0;
-  const values: ValueType = isPlain ? value.type : { kind: 'described', schema, definitions };
-  if (instanceOf !== Map) return { type: { kind: 'record', values }, keywords };
-  const { propertyNames } = keywords;
-  const hasNumbers = isSchemaNode(propertyNames) && propertyNames.pattern === NUMBER_KEY;
-  const keys = hasNumbers ? 'number' : undefined;
-  return { type: { kind: 'record', values, collection: 'map', keys }, keywords };
 }
 
 /** The forms in which the generator writes `| null`. */
@@ -110,11 +94,6 @@ function withoutNull(schema: DescribedSchema): {
   const [only, second] = branches;
   if (only === undefined || second !== undefined || anyOf?.length !== 2) return { schema, isNullable: false };
   return { schema: { ...only, ...others }, isNullable: true };
-}
-
-function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
-  const { instanceOf: _, type: __, ...others } = schema;
-  return filterFields(others, (name, value) => implied[name] !== value);
 }
 
 /** The DTO class of a node, if it has one. */

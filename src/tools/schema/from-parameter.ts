@@ -23,7 +23,6 @@ import {
   resolveTypeReference,
   type TypeFault,
   type TypeResult,
-  unknownType,
 } from './type-reference.js';
 import type { ScalarName, ValueModel, ValueType } from './value-type.js';
 
@@ -60,9 +59,10 @@ export function fromParameter(source: ParameterSource): ParameterResult {
   if (wrong !== undefined) return wrong;
   const literal = options.default === undefined ? source.defaultValue : { value: options.default };
   const named = typeFromOptions(options, designType);
-  const result =
-    named ??
-    (generated ? knownType(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
+  const isUntyped = designType === undefined || designType === Object;
+  const inferred = isUntyped ? (typeOfLiteral(options.const) ?? typeOfLiteral(literal?.value)) : undefined;
+  const type = generated?.type ?? inferred;
+  const result = named ?? (type ? knownType(type) : resolveDesignType(designType));
   if (!result.ok) return result;
   const isNull = literal?.value === null || (named === undefined && generated?.nullable === true);
   // An explicit schema is complete.
@@ -83,29 +83,19 @@ export function fromParameter(source: ParameterSource): ParameterResult {
   };
 }
 
-function typeFromMetadata(designType: unknown, literals: readonly unknown[]): TypeResult {
-  if (designType !== undefined && designType !== Object) return resolveDesignType(designType);
-  for (const literal of literals) {
-    const type = typeOfLiteral(literal);
-    if (type !== undefined) return knownType(type);
-  }
-  return unknownType(designType);
-}
-
 const SCALARS: readonly ScalarName[] = ['string', 'number', 'boolean'];
 
 /** The type that TypeScript infers from a literal: `10` → number, `['a']` → an array of strings. */
 export function typeOfLiteral(literal: unknown): ValueType | undefined {
   if (literal instanceof Date) return { kind: 'date' };
-  if (Array.isArray(literal)) return typeOfItems(literal);
+  if (Array.isArray(literal)) {
+    const [first] = literal;
+    const items = typeOfLiteral(first);
+    const alike = literal.every((each) => typeof each === typeof first);
+    return items?.kind === 'scalar' && alike ? { kind: 'array', items } : undefined;
+  }
   const name = SCALARS.find((scalar) => scalar === typeof literal);
   return name && { kind: 'scalar', name };
-}
-
-function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
-  const items = typeOfLiteral(literals[0]);
-  const alike = literals.every((literal) => typeof literal === typeof literals[0]);
-  return items?.kind === 'scalar' && alike ? { kind: 'array', items } : undefined;
 }
 
 /**
@@ -172,20 +162,6 @@ function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
   if (name === undefined) return knownType({ kind: 'schema', schema, standard });
   const problem = `\`${name}\` in its \`${option}\` is not a keyword of JSON Schema`;
   return { ok: false, problem, fix: String(PARAM.meant[name]) };
-}
-
-/** Reports options that have no effect because another option already defines the values. */
-function unheardFault({ schema, enum: values, items, type, additionalProperties }: ParamOptions) {
-  const ofValues = additionalProperties === false ? undefined : additionalProperties;
-  const said = { type, items, enum: values, additionalProperties: ofValues };
-  const [beside] = Object.entries(said).filter(([, value]) => value !== undefined);
-  if (schema !== undefined && beside !== undefined)
-    return unheard(beside[0], 'schema', `schema: { …, ${beside[0]}: … }`);
-  if (values !== undefined && isSchemaSource(items))
-    return unheard('items', 'enum', 'items: { …, enum: […] }');
-  const other = values !== undefined ? 'enum' : items !== undefined ? 'items' : undefined;
-  if (other === undefined || ofValues === undefined) return undefined;
-  return unheard('additionalProperties', other, 'no additionalProperties');
 }
 
 function unheard(option: string, beside: string, fix: string): TypeFault {
@@ -301,17 +277,27 @@ const PARAM = optionTable<ParamOptions>(
 
 /** The faults of `@Param`'s options, as one fault of their parameter or property. */
 export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
-  const isRight = areRight(options, PARAM);
-  const faults = isRight ? [] : [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
-  const { schema, enum: values, additionalProperties } = options;
-  // The other options never replace each other.
-  const mayTakePlace = schema !== undefined || values !== undefined || additionalProperties;
-  if (faults.length === 0) return mayTakePlace ? unheardFault(options) : undefined;
-  return {
-    ok: false,
-    problem: faults.map(({ problem }) => problem).join(', '),
-    fix: faults.map(({ fix }) => fix).join('; '),
-  };
+  if (!areRight(options, PARAM)) {
+    const faults = [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
+    if (faults.length > 0)
+      return {
+        ok: false,
+        problem: faults.map(({ problem }) => problem).join(', '),
+        fix: faults.map(({ fix }) => fix).join('; '),
+      };
+  }
+  // Options without effect, because another option already defines the values.
+  const { schema, enum: values, items, type, additionalProperties } = options;
+  const ofValues = additionalProperties === false ? undefined : additionalProperties;
+  if (schema !== undefined) {
+    const said = { type, items, enum: values, additionalProperties: ofValues };
+    const beside = Object.entries(said).find(([, value]) => value !== undefined)?.[0];
+    if (beside !== undefined) return unheard(beside, 'schema', `schema: { …, ${beside}: … }`);
+  }
+  if (values !== undefined && isSchemaSource(items))
+    return unheard('items', 'enum', 'items: { …, enum: […] }');
+  if (ofValues === undefined || (values ?? items) === undefined) return undefined;
+  return unheard('additionalProperties', values !== undefined ? 'enum' : 'items', 'no additionalProperties');
 }
 
 /**
@@ -362,32 +348,24 @@ export function misplacedFault(type: ValueType, options: ParamOptions): TypeFaul
   const all = jsonTypes(type);
   if (all === undefined) return undefined;
   const types = [...new Set(all)];
-  const misplaced = Object.entries(options).flatMap(([name, value]) =>
-    isMisplaced(name, value, types) ? [name] : [],
-  );
+  const misplaced: string[] = [];
+  for (const [name, value] of Object.entries(options)) {
+    // The options of `@Param` itself are not keywords, except `additionalProperties: false`.
+    const isOption = name === 'items' || name === 'required' || (name === 'additionalProperties' && value);
+    const of = isOption || value === undefined ? undefined : KEYWORDS.get(name)?.of;
+    // OpenAPI has formats of numbers.
+    const isOfNumber = name === 'format' && types.includes('number');
+    if (of !== undefined && !types.includes(of) && !isOfNumber) misplaced.push(name);
+  }
   if (misplaced.length === 0) return undefined;
-  const last = types.at(-1) ?? '';
-  const found =
-    types.length > 1 ? `${types.slice(0, -1).map(named).join(', ')} or ${named(last)}` : named(last);
+  const named = types.map((each) => (each === 'null' ? each : `${/^[ao]/.test(each) ? 'an' : 'a'} ${each}`));
+  const last = named.pop();
+  const found = named.length > 0 ? `${named.join(', ')} or ${last}` : last;
   return {
     ok: false,
     problem: misplaced.map((name) => `its \`${name}\` does not apply to ${found}`).join(', '),
     fix: misplaced.map((name) => insteadOf(name, types)).join('; '),
   };
-}
-
-function isMisplaced(name: string, value: unknown, types: readonly string[]): boolean {
-  const isKeyword = name !== 'items' && name !== 'required';
-  const { of } = (isKeyword && KEYWORDS.get(name)) || {};
-  // The options of `@Param` itself are not keywords, except `additionalProperties: false`.
-  if (of === undefined || value === undefined || (name === 'additionalProperties' && value)) return false;
-  // OpenAPI has formats of numbers.
-  return !types.includes(of) && !(name === 'format' && types.includes('number'));
-}
-
-function named(type: string): string {
-  if (type === 'null') return type;
-  return `${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
 /** The ends of the keywords for the bounds of each type. */

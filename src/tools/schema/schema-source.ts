@@ -132,7 +132,23 @@ const MOST_TOLD = 5;
  * there. Continues "its schema …".
  */
 export function unloadedParts(schema: object): UnplacedFault | undefined {
-  const { missing, functions } = unwrittenPaths(schema);
+  const missing: string[] = [];
+  const functions: string[] = [];
+  const places = new Map(isSchemaNode(schema) ? [[schema, '']] : []);
+  for (const [part, within] of places) {
+    // An object with `toJSON` decides itself what it omits.
+    if (typeof part.toJSON === 'function') continue;
+    for (const name of Object.keys(part)) {
+      if (JUDGING.has(name) && part[name] === undefined) missing.push(within + name);
+      if (KEYWORDS.has(name) && isUnwritten(part[name])) functions.push(within + name);
+    }
+    for (const { node, name, key } of schemaPlaces(part)) {
+      const path = key === undefined ? within + name : `${within}${name}.${key}`;
+      if (node === undefined) missing.push(path);
+      else if (key !== undefined && isUnwritten(node)) functions.push(path);
+      else if (isSchemaNode(node) && !places.has(node)) places.set(node, `${path}.`);
+    }
+  }
   if (missing.length > 0)
     return {
       problem: `is undefined at ${listed(missing)}`,
@@ -151,33 +167,6 @@ function listed(paths: readonly string[]): string {
     .slice(0, MOST_TOLD)
     .map((path) => `\`${path}\``)
     .join(' and ');
-}
-
-/** The parts of a schema that JSON omits. */
-interface UnwrittenPaths {
-  readonly missing: readonly string[];
-  readonly functions: readonly string[];
-}
-
-function unwrittenPaths(root: object): UnwrittenPaths {
-  const missing: string[] = [];
-  const functions: string[] = [];
-  const places = new Map(isSchemaNode(root) ? [[root, '']] : []);
-  for (const [schema, within] of places) {
-    // An object with `toJSON` decides itself what it omits.
-    if (typeof schema.toJSON === 'function') continue;
-    for (const name of Object.keys(schema)) {
-      if (JUDGING.has(name) && schema[name] === undefined) missing.push(within + name);
-      if (KEYWORDS.has(name) && isUnwritten(schema[name])) functions.push(within + name);
-    }
-    for (const { node, name, key } of schemaPlaces(schema)) {
-      const path = key === undefined ? within + name : `${within}${name}.${key}`;
-      if (node === undefined) missing.push(path);
-      else if (key !== undefined && isUnwritten(node)) functions.push(path);
-      else if (isSchemaNode(node) && !places.has(node)) places.set(node, `${path}.`);
-    }
-  }
-  return { missing, functions };
 }
 
 function isUnwritten(value: unknown): boolean {

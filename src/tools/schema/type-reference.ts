@@ -45,7 +45,16 @@ const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
 export function resolveTypeReference(reference: unknown, groups?: readonly string[]): TypeResult {
   const token = TOKENS.get(reference);
   if (token !== undefined) return knownType(token);
-  if (isThunk(reference)) return resolveThunk(reference, groups);
+  if (isThunk(reference)) {
+    let referred: unknown;
+    authorHasRun();
+    try {
+      referred = reference();
+    } catch (error) {
+      return emptyReference(error);
+    }
+    return isThunk(referred) ? unknownType(referred) : resolveTypeReference(referred, groups);
+  }
   if (Array.isArray(reference)) {
     return mapType(resolveTypeReference(reference[0], groups), (items) => ({ kind: 'array', items }));
   }
@@ -65,17 +74,6 @@ export function resolveDesignType(designType: unknown, groups?: readonly string[
 /** Arrow functions have no `prototype`; classes and `String`, `Date`, … do. */
 function isThunk(reference: unknown): reference is () => unknown {
   return typeof reference === 'function' && !Object.hasOwn(reference, 'prototype');
-}
-
-function resolveThunk(thunk: () => unknown, groups: readonly string[] | undefined): TypeResult {
-  let reference: unknown;
-  authorHasRun();
-  try {
-    reference = thunk();
-  } catch (error) {
-    return emptyReference(error);
-  }
-  return isThunk(reference) ? unknownType(reference) : resolveTypeReference(reference, groups);
 }
 
 /**

@@ -62,18 +62,15 @@ interface WrittenSchema {
  */
 export function writeParameters(model: ArgumentsModel): WriteSchemaResult {
   if ('properties' in model) return write(model);
-  if ('type' in model) return writeTypeAsObject(model.type);
+  if ('type' in model)
+    // The root has `type: 'object'` itself: providers require it there, not behind a reference or in branches.
+    return mapWritten(typeSchema(model.type), ({ $ref, $defs, ...schema }) => {
+      const name = typeof $ref === 'string' ? $ref.replace(/^#\/\$defs\//, '') : undefined;
+      const root = { type: 'object', ...(name === undefined ? {} : $defs?.[name]), ...schema };
+      return $defs === undefined ? root : { ...root, $defs };
+    });
   const read = classModel(model.class, model.groups);
   return read.ok ? write(read.model) : read;
-}
-
-/** The root has `type: 'object'` itself: providers require it there, not behind a reference or in branches. */
-function writeTypeAsObject(type: ValueType): WriteSchemaResult {
-  return mapWritten(typeSchema(type), ({ $ref, $defs, ...schema }) => {
-    const name = typeof $ref === 'string' ? $ref.replace(/^#\/\$defs\//, '') : undefined;
-    const root = { type: 'object', ...(name === undefined ? {} : $defs?.[name]), ...schema };
-    return $defs === undefined ? root : { ...root, $defs };
-  });
 }
 
 function mapWritten(written: WriteSchemaResult, map: (schema: JsonSchema) => JsonSchema): WriteSchemaResult {
@@ -280,30 +277,24 @@ const offers = new WeakMap<JsonSchema, OfferedParameters>();
  * property, as are the arguments that the model sends.
  */
 export function offeredParameters(parameters: JsonSchema): OfferedParameters {
-  return cached(offers, parameters, offer);
-}
-
-function offer(parameters: JsonSchema): OfferedParameters {
-  if (REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined)) return { schema: parameters };
-  const wrapper = wrapperName(parameters);
-  const { $schema, ...inner } = parameters;
-  const definitions = new Definitions();
-  const properties = { [wrapper]: embedSchema(inner, definitions) };
-  const schema = definitions.attachTo({
-    ...($schema === undefined ? {} : { $schema }),
-    type: 'object',
-    properties,
-    required: [wrapper],
+  return cached(offers, parameters, () => {
+    if (REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined)) return { schema: parameters };
+    const taken = new Set<string>();
+    for (const { properties = {} } of allSchemas(parameters))
+      for (const name of Object.keys(properties)) taken.add(name);
+    // A name that the arguments themselves cannot have, so that both forms can be distinguished.
+    const wrapper = freeName('input', (name) => taken.has(name), '_');
+    const { $schema, ...inner } = parameters;
+    const definitions = new Definitions();
+    const properties = { [wrapper]: embedSchema(inner, definitions) };
+    const schema = definitions.attachTo({
+      ...($schema === undefined ? {} : { $schema }),
+      type: 'object',
+      properties,
+      required: [wrapper],
+    });
+    return { schema, wrapper };
   });
-  return { schema, wrapper };
-}
-
-/** A name that the arguments themselves cannot have, so that both forms can be distinguished. */
-function wrapperName(parameters: JsonSchema): string {
-  const taken = new Set<string>();
-  for (const { properties = {} } of allSchemas(parameters))
-    for (const name of Object.keys(properties)) taken.add(name);
-  return freeName('input', (name) => taken.has(name), '_');
 }
 
 /** The `$defs` of a schema that is being written. Names depend only on the order of first appearance. */
@@ -341,13 +332,25 @@ function reference(name: string): JsonSchema {
 function embedSchema(schema: JsonSchema, definitions: Definitions): JsonSchema {
   if (typeof schema.$id === 'string' || ![...allSchemas(schema)].some((part) => localReference(part)))
     return schema;
-  const { $defs: _, definitions: __, ...body } = schema;
-  return withOwnReferences(body, { root: schema, definitions });
-}
-
-interface Embedding {
-  readonly root: JsonSchema;
-  readonly definitions: Definitions;
+  /** A part without its definitions, with its references moved. */
+  const embed = ({ $defs: _, definitions: __, ...body }: JsonSchema): JsonSchema => moveReferences(body);
+  const moveReferences = (part: JsonSchema): JsonSchema => {
+    const pointer = localReference(part);
+    // The anchors are no longer used, and the larger schema may have the same ones.
+    const {
+      $anchor: _,
+      $dynamicAnchor: __,
+      $recursiveAnchor: ___,
+      ...body
+    } = mapSubschemas(part, moveReferences);
+    if (pointer === undefined) return body;
+    const { $dynamicRef: ____, $recursiveRef: _____, ...others } = body;
+    const target = findReference(pointer, schema);
+    if (typeof target !== 'object') return { ...others, $ref: pointer };
+    const name = pointer.split(/[/#]/).at(-1) || schema.title?.toString() || 'Schema';
+    return { ...others, ...definitions.refer(target, name, () => embed(target)) };
+  };
+  return embed(schema);
 }
 
 /** In a single schema, a dynamic reference means the same as a plain one. */
@@ -355,31 +358,4 @@ function localReference({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): strin
   return [$ref, $dynamicRef, $recursiveRef].find(
     (pointer) => typeof pointer === 'string' && pointer.startsWith('#'),
   ) as string | undefined;
-}
-
-function withOwnReferences(schema: JsonSchema, embed: Embedding): JsonSchema {
-  const reference = localReference(schema);
-  const body = mapSubschemas(schema, (part) => withOwnReferences(part, embed));
-  if (reference === undefined) return withoutAnchor(body);
-  const { $dynamicRef: _, $recursiveRef: __, ...others } = withoutAnchor(body);
-  return { ...others, ...move(reference, embed) };
-}
-
-/** The anchor is no longer used, and the larger schema may have the same anchor. */
-function withoutAnchor({
-  $anchor: _,
-  $dynamicAnchor: __,
-  $recursiveAnchor: ___,
-  ...others
-}: JsonSchema): JsonSchema {
-  return others;
-}
-
-/** The target of a reference, moved to the larger schema on first use. */
-function move(reference: string, embed: Embedding): JsonSchema {
-  const target = findReference(reference, embed.root);
-  if (typeof target !== 'object') return { $ref: reference };
-  const { $defs: _, definitions: __, ...body } = target;
-  const name = reference.split(/[/#]/).at(-1) || embed.root.title?.toString() || 'Schema';
-  return embed.definitions.refer(target, name, () => withOwnReferences(body, embed));
 }

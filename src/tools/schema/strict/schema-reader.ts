@@ -729,8 +729,8 @@ function propertySchemas(parts: readonly JsonSchema[]): ReadonlyMap<string, read
   const mentioned = new Map<string, readonly JsonSchema[]>();
   for (const { then, else: otherwise, dependentSchemas, dependencies } of parts) {
     const dependents = [dependentSchemas, dependencies].flatMap((each) => Object.values(Object(each)));
+    // Conditions may differ, so that no schema applies to all values.
     for (const schema of [then, otherwise, ...dependents].filter(isRecord))
-      // Conditions may differ, so that no schema applies to all values.
       for (const [name, property] of Object.entries(Object(schema.properties)))
         mentioned.set(name, mentioned.has(name) ? [] : [asSchema(property)]);
   }
