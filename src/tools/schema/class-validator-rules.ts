@@ -125,15 +125,37 @@ const WIDER_PATTERNS: Readonly<Record<string, string>> = {
 
 /** Rules for string formats: an exact pattern if possible, otherwise a pattern that is not stricter. */
 const FORMAT_RULES: RuleTable = {
-  isEmail: ([options]) => email(optionsOf(options)),
-  isUrl: ([options]) => url(optionsOf(options)),
+  // With these options, class-validator accepts more than the format: display names, hosts without a dot, IP addresses.
+  isEmail: ([given]) => {
+    const options = optionsOf(given);
+    const isWider =
+      options.allow_display_name === true ||
+      options.require_display_name === true ||
+      options.require_tld === false ||
+      options.allow_ip_domain === true;
+    if (isWider) return partly('string');
+    const meaning = partly('string', { format: 'email' });
+    return Object.keys(options).length === 0 ? { ...meaning, enough: PLAIN_EMAIL } : meaning;
+  },
+  // The format `uri` requires a scheme and refuses characters outside ASCII; class-validator does neither.
+  isUrl: ([given]) => {
+    const options = optionsOf(given);
+    const scheme = options.require_protocol === true ? '[a-zA-Z][a-zA-Z0-9+.-]*:' : '';
+    const isNamed = scheme === '' && options.require_tld !== false && options.require_host !== false;
+    return partly('string', { pattern: isNamed ? '^[^\\s<>]*[.:][^\\s<>]*$' : `^${scheme}[^\\s<>]+$` });
+  },
   isUuid: () => partly('string', { format: 'uuid' }),
   // The format `ipv6` refuses zones (`fe80::1%eth0`).
   isIp: ([version]) =>
     String(version) === '4'
       ? exactly('string', { format: 'ipv4' })
       : partly('string', { pattern: '^[0-9a-fA-F:.]+(%[0-9a-zA-Z.]+)?$' }),
-  isHash: ([algorithm]) => hash(algorithm),
+  isHash: ([algorithm]) => {
+    const digits = HASH_DIGITS.get(String(algorithm));
+    return digits === undefined
+      ? partly('string')
+      : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
+  },
   isBase64: ([options]) => byDefault(options, '^(?=(.{4})*$)[A-Za-z0-9+/]*={0,2}$'),
   isISO31661Alpha2: () => partly('string', { maxLength: 2 }),
   isISO31661Alpha3: () => partly('string', { maxLength: 3 }),
@@ -142,32 +164,6 @@ const FORMAT_RULES: RuleTable = {
 
 /** Matches nearly all addresses; class-validator accepts all of them, and many more. */
 const PLAIN_EMAIL = /^[a-z0-9]{1,20}(?:[._+-][a-z0-9]{1,20}){0,1}@(?:[a-z0-9]{1,30}\.){1,3}[a-z]{2,10}$/i;
-
-/**
- * With these options, class-validator accepts more than the format: display names, hosts without a dot, IP addresses.
- */
-function email(options: Fields): RuleMeaning {
-  const isWider =
-    options.allow_display_name === true ||
-    options.require_display_name === true ||
-    options.require_tld === false ||
-    options.allow_ip_domain === true;
-  if (isWider) return partly('string');
-  const meaning = partly('string', { format: 'email' });
-  return Object.keys(options).length === 0 ? { ...meaning, enough: PLAIN_EMAIL } : meaning;
-}
-
-/** The format `uri` requires a scheme and refuses characters outside ASCII; class-validator does neither. */
-function url(options: Fields): RuleMeaning {
-  const scheme = options.require_protocol === true ? '[a-zA-Z][a-zA-Z0-9+.-]*:' : '';
-  const isNamed = scheme === '' && options.require_tld !== false && options.require_host !== false;
-  return partly('string', { pattern: isNamed ? '^[^\\s<>]*[.:][^\\s<>]*$' : `^${scheme}[^\\s<>]+$` });
-}
-
-function hash(algorithm: unknown): RuleMeaning {
-  const digits = HASH_DIGITS.get(String(algorithm));
-  return digits === undefined ? partly('string') : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
-}
 
 /** Rules for any value, objects and numbers. */
 const VALUE_RULES: RuleTable = {
@@ -191,7 +187,10 @@ const VALUE_RULES: RuleTable = {
       ? { ...oneOf(values), acceptsMissing: values.includes(undefined) }
       : { exact: false },
   isNotIn: ([values]) => (Array.isArray(values) ? noneOf(values) : { exact: true, acceptsMissing: true }),
-  equals: ([value]) => equalTo(value),
+  equals: ([value]) => {
+    if (value === undefined) return { exact: false, acceptsMissing: true };
+    return isJsonScalar(value) ? { keywords: { const: value }, exact: true } : { exact: false };
+  },
   notEquals: ([value]) => noneOf([value]),
   isEmpty: () => ({ values: ['', null], exact: true, acceptsMissing: true }),
   // Only strings can be empty in this sense; for other types the keyword has no effect and is omitted.
@@ -205,18 +204,17 @@ const VALUE_RULES: RuleTable = {
   max: ([most]) => bound('maximum', most),
   isPositive: () => exactly('number', { exclusiveMinimum: 0 }),
   isNegative: () => exactly('number', { exclusiveMaximum: 0 }),
-  isDivisibleBy: ([divisor]) => multipleOf(divisor),
+  // class-validator divides by the integer part of the divisor.
+  isDivisibleBy: ([divisor]) => {
+    const whole = typeof divisor === 'number' ? Math.abs(Math.trunc(divisor)) : 0;
+    return whole > 0 ? exactly('number', { multipleOf: whole }) : partly('number');
+  },
   // Both also accept strings, which are left to class-validator.
   isLatitude: () => ({ keywords: { minimum: -90, maximum: 90 }, exact: false }),
   isLongitude: () => ({ keywords: { minimum: -180, maximum: 180 }, exact: false }),
   minDate: () => partly('date'),
   maxDate: () => partly('date'),
 };
-
-function equalTo(value: unknown): RuleMeaning {
-  if (value === undefined) return { exact: false, acceptsMissing: true };
-  return isJsonScalar(value) ? { keywords: { const: value }, exact: true } : { exact: false };
-}
 
 /** Values outside JSON need not be excluded; objects are never `===` to a parsed one. */
 function noneOf(values: readonly unknown[]): RuleMeaning {
@@ -234,12 +232,6 @@ function bound(keyword: 'minimum' | 'maximum', value: unknown): RuleMeaning {
     : partly('number');
 }
 
-/** class-validator divides by the integer part of the divisor. */
-function multipleOf(divisor: unknown): RuleMeaning {
-  const whole = typeof divisor === 'number' ? Math.abs(Math.trunc(divisor)) : 0;
-  return whole > 0 ? exactly('number', { multipleOf: whole }) : partly('number');
-}
-
 /** Rules for arrays as a whole; `each: true` applies any other rule to the items. */
 const ARRAY_RULES: RuleTable = {
   arrayMinSize: ([least]) => size('minItems', least),
@@ -248,27 +240,23 @@ const ARRAY_RULES: RuleTable = {
   // A function that identifies items is not recorded, so class-validator always checks too. The keyword compares
   // deeply, class-validator by reference; this differs only for objects, for which the keyword is omitted.
   arrayUnique: () => partly('array', { uniqueItems: true }),
-  arrayContains: ([values]) => (Array.isArray(values) ? containing(values) : partly('array')),
-  arrayNotContains: ([values]) => (Array.isArray(values) ? notContaining(values) : partly('array')),
+  arrayContains: ([values]) => {
+    if (!Array.isArray(values)) return partly('array');
+    const wanted = values.filter(isJsonScalar).map((value) => ({ contains: { const: value } }));
+    const keywords = wanted.length > 1 ? { allOf: wanted } : wanted[0];
+    return { hint: 'array', keywords, exact: wanted.length === values.length };
+  },
+  arrayNotContains: ([values]) => {
+    if (!Array.isArray(values)) return partly('array');
+    const forbidden = values.filter(isJsonScalar);
+    return exactly('array', forbidden.length > 0 ? { not: { contains: { enum: forbidden } } } : {});
+  },
 };
 
 function size(keyword: 'minItems' | 'maxItems', value: unknown): RuleMeaning {
   return Number.isInteger(value) && (value as number) >= 0
     ? exactly('array', { [keyword]: value })
     : partly('array');
-}
-
-function containing(values: readonly unknown[]): RuleMeaning {
-  const wanted = values.filter(isJsonScalar).map((value) => ({ contains: { const: value } }));
-  const [first, ...others] = wanted;
-  const keywords = others.length === 0 ? first : { allOf: wanted };
-  return { hint: 'array', keywords, exact: wanted.length === values.length };
-}
-
-function notContaining(values: readonly unknown[]): RuleMeaning {
-  const forbidden = values.filter(isJsonScalar);
-  if (forbidden.length === 0) return exactly('array');
-  return exactly('array', { not: { contains: { enum: forbidden } } });
 }
 
 /**
@@ -287,7 +275,16 @@ const TEXT_RULES: RuleTable = {
       ...(typeof least === 'number' ? lengthOf('minLength', Math.ceil(least / 4)) : {}),
       ...lengthOf('maxLength', most),
     }),
-  matches: ([pattern, flags]) => matching(pattern, flags),
+  // A pattern without flags, if it can be converted; otherwise only class-validator validates.
+  matches: ([pattern, flags]) => {
+    const expression =
+      pattern instanceof RegExp
+        ? pattern
+        : regularExpression(String(pattern), typeof flags === 'string' ? flags : '');
+    const portable = expression && portablePattern(expression);
+    if (portable === undefined) return partly('string');
+    return { hint: 'string', keywords: { pattern: portable.source }, exact: portable.exact };
+  },
   contains: ([part]) => textContaining(part),
   notContains: ([part]) => {
     const { keywords, exact } = textContaining(part);
@@ -298,24 +295,17 @@ const TEXT_RULES: RuleTable = {
   isAlpha: ([locale]) => byDefault(locale, '^[a-zA-Z]+$', 'en-US'),
   isAlphanumeric: ([locale]) => byDefault(locale, '^[0-9a-zA-Z]+$', 'en-US'),
   isBooleanString: () => ({ ...exactly('string'), values: ['true', 'false', '1', '0'] }),
-  isNumberString: ([options]) => numberString(optionsOf(options)),
+  isNumberString: ([options]) => {
+    const { no_symbols: isPlain, locale } = optionsOf(options);
+    if (isPlain) return exactly('string', { pattern: '^[0-9]+$' });
+    return byDefault(locale, '^[+-]?([0-9]*[.])?[0-9]+$');
+  },
 };
 
 function lengthOf(keyword: 'minLength' | 'maxLength', length: unknown): Record<string, number> {
   return typeof length === 'number' && length >= 0 && Number.isFinite(length)
     ? { [keyword]: keyword === 'minLength' ? Math.ceil(length) : Math.floor(length) }
     : {};
-}
-
-/** A pattern without flags, if it can be converted; otherwise only class-validator validates. */
-function matching(pattern: unknown, flags: unknown): RuleMeaning {
-  const expression =
-    pattern instanceof RegExp
-      ? pattern
-      : regularExpression(String(pattern), typeof flags === 'string' ? flags : '');
-  const portable = expression && portablePattern(expression);
-  if (portable === undefined) return partly('string');
-  return { hint: 'string', keywords: { pattern: portable.source }, exact: portable.exact };
 }
 
 function textContaining(part: unknown): RuleMeaning {
@@ -326,11 +316,6 @@ function textContaining(part: unknown): RuleMeaning {
 /** A pattern that is equivalent to the rule without an option, or with the option's default. */
 function byDefault(option: unknown, pattern: string, usual?: string): RuleMeaning {
   return option === undefined || option === usual ? exactly('string', { pattern }) : partly('string');
-}
-
-function numberString(options: Fields): RuleMeaning {
-  if (options.no_symbols) return exactly('string', { pattern: '^[0-9]+$' });
-  return byDefault(options.locale, '^[+-]?([0-9]*[.])?[0-9]+$');
 }
 
 /** A pattern for JSON Schema: without flags, read as Unicode (2020-12, 6.3.3 and core 6.4). */
@@ -357,48 +342,42 @@ export function portablePattern(expression: RegExp): PortablePattern | undefined
   const { source, flags } = expression;
   if (/[myv]/.test(flags) || (!flags.includes('u') && READS_DIFFERENTLY.test(source))) return undefined;
   const ignoresCase = flags.includes('i');
-  if (ignoresCase && !canSpellCases(source, flags)) return undefined;
-  const written = rewrite(source, { ignoresCase, dotAll: flags.includes('s') });
+  // Case folding beyond ASCII, escapes and back-references would each need their own tables.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant
+  const isSimple = /^[\x00-\x7F]*$/.test(source) && !/\\[1-9kpPuxc]|\(\?</.test(source);
+  if (ignoresCase && (!isSimple || flags.includes('u'))) return undefined;
+  const written = rewrite(source, ignoresCase, flags.includes('s'));
   if (regularExpression(written) === undefined) return undefined;
   return { source: written, exact: flags.includes('u') || !SEES_CODE_UNITS.test(source) };
 }
 
-/** Case folding beyond ASCII, escapes and back-references would each need their own tables. */
-function canSpellCases(source: string, flags: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant
-  return /^[\x00-\x7F]*$/.test(source) && !flags.includes('u') && !/\\[1-9kpPuxc]|\(\?</.test(source);
-}
-
-function rewrite(source: string, of: { readonly ignoresCase: boolean; readonly dotAll: boolean }): string {
+function rewrite(source: string, ignoresCase: boolean, dotAll: boolean): string {
   let written = '';
   let inClass = false;
   for (let at = 0; at < source.length; at++) {
     const character = source.charAt(at);
     if (character === '\\') {
       at++;
-      written += escaped(source.charAt(at), inClass);
+      const next = source.charAt(at);
+      // `\@` and `\-` are allowed without the `u` flag and an error with it; they mean the character itself.
+      const isNeedless = !/[a-zA-Z0-9]/.test(next) && !SYNTAX.includes(next) && !(inClass && next === '-');
+      written += isNeedless ? next : `\\${next}`;
       continue;
     }
     if (character === '[' && !inClass) inClass = true;
     else if (character === ']') inClass = false;
     const range = inClass ? /^[^\\\]]-[^\\\]]/.exec(source.slice(at))?.[0] : undefined;
-    if (of.ignoresCase && range !== undefined && character !== '[') {
+    if (ignoresCase && range !== undefined && character !== '[') {
       written += bothCasesOfRange(range);
       at += 2;
-    } else if (of.ignoresCase && /[a-zA-Z]/.test(character)) {
+    } else if (ignoresCase && /[a-zA-Z]/.test(character)) {
       const both = `${character.toLowerCase()}${character.toUpperCase()}`;
       written += inClass ? both : `[${both}]`;
     } else {
-      written += of.dotAll && character === '.' && !inClass ? '[\\s\\S]' : character;
+      written += dotAll && character === '.' && !inClass ? '[\\s\\S]' : character;
     }
   }
   return written;
-}
-
-/** `\@` and `\-` are allowed without the `u` flag and an error with it; they mean the character itself. */
-function escaped(character: string, inClass: boolean): string {
-  const isNeedless = !/[a-zA-Z0-9]/.test(character) && !SYNTAX.includes(character);
-  return isNeedless && !(inClass && character === '-') ? character : `\\${character}`;
 }
 
 /** `a-f` → `a-fA-F`; for a range across both cases, the other case of its letters is added. */
@@ -532,7 +511,11 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
     if (rule.role === 'conditional' && rule.name === 'isOptional') isOptional = true;
     else if (rule.role === 'conditional') isConditional = true;
     if (rule.role === 'conditional' || rule.role === 'allowed') continue;
-    const meaning = meaningOf(rule);
+    let meaning: RuleMeaning;
+    if (rule.conditional) meaning = { exact: false, acceptsMissing: true };
+    // The nested class has its own rules, which are validated with it.
+    else if (rule.role === 'defined' || rule.role === 'nested') meaning = { exact: true };
+    else meaning = ruleMeaning(rule.name, rule.constraints) ?? { exact: false };
     if (!meaning.exact) inexact.push({ rule, meaning });
     acceptsMissing &&= meaning.acceptsMissing ?? false;
     if (isOfItems) add(items, meaning);
@@ -559,18 +542,14 @@ export function isStandardRule({ name, constraints, conditional }: ValidationRul
   return !conditional && ruleMeaning(name, constraints) !== undefined;
 }
 
-function meaningOf(rule: ValidationRule): RuleMeaning {
-  if (rule.conditional) return { exact: false, acceptsMissing: true };
-  // The nested class has its own rules, which are validated with it.
-  if (rule.role === 'defined' || rule.role === 'nested') return { exact: true };
-  return ruleMeaning(rule.name, rule.constraints) ?? { exact: false };
-}
-
 function add(sum: Sum, { hint, keywords, values }: RuleMeaning): void {
   if (hint !== undefined && (sum.hint === undefined || (sum.hint === 'number' && hint === 'integer')))
     sum.hint = hint;
   if (keywords !== undefined) sum.keywords = mergeKeywords(sum.keywords, keywords);
-  if (values !== undefined) sum.values = sum.values === undefined ? values : intersect(sum.values, values);
+  if (values === undefined) return;
+  const common = sum.values?.filter((value) => values.includes(value)) ?? values;
+  // An empty list is not a valid schema; class-validator then refuses every value.
+  if (common.length > 0) sum.values = common;
 }
 
 /** Whether no value can pass both the combined rules and another rule. */
@@ -581,10 +560,4 @@ function contradicts(sum: Sum, { hint, values }: RuleMeaning): boolean {
 
 function kindOf(hint: TypeHint): TypeHint {
   return hint === 'integer' ? 'number' : hint;
-}
-
-/** An empty list is not a valid schema; class-validator then refuses every value. */
-function intersect(some: readonly unknown[], others: readonly unknown[]): readonly unknown[] {
-  const common = some.filter((value) => others.includes(value));
-  return common.length > 0 ? common : some;
 }

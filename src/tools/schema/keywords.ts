@@ -206,10 +206,9 @@ export function holdsSchemas(name: string): boolean {
 /** Every value in the position of a direct subschema. */
 export function schemaPlaces(schema: JsonSchema): readonly Subschema[] {
   const parts: Subschema[] = [];
-  for (const name of Object.keys(schema)) {
+  for (const [name, node] of Object.entries(schema)) {
     const keyword = HOLDING.get(name);
     if (keyword === undefined) continue;
-    const node = schema[name];
     if (!holdsSeveral(node, keyword)) parts.push({ node, name, keyword });
     else for (const key of Object.keys(node)) parts.push({ node: node[key], name, keyword, key });
   }
@@ -306,23 +305,21 @@ export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema
 /** The schema, or `null`: a second type if there is one type, otherwise a second branch. */
 export function nullableSchema(schema: JsonSchema): JsonSchema {
   if (Object.keys(schema).length === 0) return schema;
-  if (schema.enum !== undefined) return nullableEnum(schema);
+  const { enum: values } = schema;
+  if (values !== undefined) {
+    const types = [schema.type ?? []].flat();
+    const type = types.length === 0 || types.includes('null') ? schema.type : [...types, 'null'];
+    return {
+      ...schema,
+      ...(type === undefined ? {} : { type }),
+      enum: values.includes(null) ? values : [...values, null],
+    };
+  }
   if (typeof schema.type === 'string' && schema.$ref === undefined) {
     return schema.type === 'null' ? schema : { ...schema, type: [schema.type, 'null'] };
   }
   const isUnion = schema.anyOf !== undefined && Object.keys(schema).length === 1;
   return { anyOf: [...(isUnion ? (schema.anyOf ?? []) : [schema]), { type: 'null' }] };
-}
-
-function nullableEnum(schema: JsonSchema): JsonSchema {
-  const values = schema.enum ?? [];
-  const types = [schema.type ?? []].flat();
-  const type = types.length === 0 || types.includes('null') ? schema.type : [...types, 'null'];
-  return {
-    ...schema,
-    ...(type === undefined ? {} : { type }),
-    enum: values.includes(null) ? values : [...values, null],
-  };
 }
 
 /** The schema in which `null` counts as absent, for each optional property at any depth. */
