@@ -2,7 +2,7 @@
 // npm run measure:schemas -- <folder with the suite's `tests`>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { interpretSchema, schemaCheck } from '../../dist/src/tools/checking/interpreter/interpret-schema.js';
+import { interpretSchema } from '../../dist/src/tools/checking/interpreter/interpret-schema.js';
 import { schemaFaults } from '../../dist/src/tools/checking/schema-faults.js';
 
 const folder = join(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.', 'tests');
@@ -22,7 +22,7 @@ const ENGINES = {
     return generate();
   },
   'with errors': (schema) => {
-    const check = schemaCheck(schema);
+    const { check } = interpretSchema(schema);
     return (value) => check(value) === undefined;
   },
 };

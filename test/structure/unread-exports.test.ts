@@ -8,8 +8,6 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/dev/cli/terminal.ts colouredDifference': 'line by line, without a terminal',
   'src/dev/cli/terminal.ts hasColours': 'the same',
   'src/tools/checking/formats.ts FORMATS': 'format by format',
-  'src/tools/checking/interpreter/interpret-schema.ts interpretSchema':
-    'interpreted and generated tests, side by side',
   'src/run/loop/events.ts EventChannel': 'its order under slow readers',
   'src/surfaces/mcp/client/imported-tool.ts localName': 'name by name, in a table',
   'src/surfaces/mcp/server/mcp-server.ts EventLog': 'its bounds take more events than a session has',

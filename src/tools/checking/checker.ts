@@ -27,9 +27,13 @@ import { describeErrors, type ValueFault } from './faults.js';
 import {
   fitsSchema,
   improvingTest,
+import {
+  fitsSchema,
+  improvingTest,
+  interpretSchema,
   mayGenerateCode,
   type SchemaError,
-  schemaCheck,
+} from './interpreter/interpret-schema.js';
 } from './interpreter/interpret-schema.js';
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
@@ -431,7 +435,7 @@ interface Means extends CheckerOptions, Pick<Checker, 'accept'> {
 }
 
 function thoroughCheck(schema: JsonSchema, { refuseExtra, asSent, normalize }: Means): Check {
-  const validate = schemaCheck(schema);
+  const validate = interpretSchema(schema).check;
   const normalized = (args: JsonObject, how: NormalizeOptions): Normalized => {
     const notes = noNotes();
     const value = normalize(args, how, notes);
@@ -651,7 +655,7 @@ export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
  */
 export function createResultChecker(schema: JsonSchema): ResultChecker {
   refuseMalformed(schema);
-  const validate = schemaCheck(schema);
+  const validate = interpretSchema(schema).check;
   return (result) => {
     const json = plainJson(result);
     if (json === undefined && result !== undefined)

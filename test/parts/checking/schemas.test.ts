@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { createChecker, sharedChecker } from '../../../src/tools/checking/checker.js';
-import { schemaCheck } from '../../../src/tools/checking/interpreter/interpret-schema.js';
+import { interpretSchema } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 
-const fits = (schema: JsonSchema, value: unknown) => schemaCheck(schema)(value) === undefined;
+const fits = (schema: JsonSchema, value: unknown) => interpretSchema(schema).check(value) === undefined;
 
 describe('schemas', () => {
   test('2020-12 is the default: prefixItems is a tuple', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
-import { schemaCheck } from '../../../src/tools/checking/interpreter/interpret-schema.js';
+import { interpretSchema } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 import { createChecker, toldFaults } from './reported-faults.js';
 
 const FIRST = "Validation failed for tool 'search':";
@@ -155,7 +155,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
         });
       const readsOf = (depth: number) => {
         reads = 0;
-        expect(schemaCheck(chain)({ first: nodeOf(depth) })).toHaveLength(2);
+        expect(interpretSchema(chain).check({ first: nodeOf(depth) })).toHaveLength(2);
         return reads;
       };
       expect(readsOf(200)).toBeLessThan(3 * readsOf(100));

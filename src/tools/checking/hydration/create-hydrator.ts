@@ -25,7 +25,7 @@ import { typeSchema, writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { describeErrors } from '../faults.js';
-import { mayGenerateCode, schemaCheck, schemaTest, type Test } from '../interpreter/interpret-schema.js';
+import { interpretSchema, mayGenerateCode, schemaTest, type Test } from '../interpreter/interpret-schema.js';
 import { levelOf } from '../schema-level.js';
 import { issueFaults } from './standard-hydrator.js';
 
@@ -617,7 +617,7 @@ function transformedCheck(property: PropertyModel): Step['checkTransformed'] {
   });
   if (!written.ok) return undefined;
   const { schema } = written;
-  const check = schemaCheck(schema);
+  const check = interpretSchema(schema).check;
   return (json, isAbsent) => {
     const errors = check(isAbsent ? {} : { [name]: json });
     return errors === undefined ? [] : describeErrors(errors, schema);

@@ -8,9 +8,6 @@ import { formatTest, patternOf } from '../formats.js';
 import { closestBranch, typeTest, unionChooser } from '../schema-level.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
-/** Creates the part for a keyword of a schema. */
-type PartOf = (schema: JsonSchema, keyword: string) => Part;
-
 /** Deeper schemas become separate functions. */
 const MAX_DEPTH = 8;
 /** Objects with more properties are tested in a loop, because engines do not optimize very large functions. */
@@ -35,13 +32,13 @@ function typeCode(type: string, value: string): string {
  * keywords with `code`; other keywords call a validator.
  */
 class TestWriter {
-  readonly #partOf: PartOf;
+  readonly #scope: Scope;
   /** The constants of the code, as parameters of the outer function. */
   readonly #constants: unknown[] = [];
   #names = 0;
 
-  constructor(partOf: PartOf) {
-    this.#partOf = partOf;
+  constructor(scope: Scope) {
+    this.#scope = scope;
   }
 
   write(schema: JsonSchema): Test {
@@ -62,11 +59,21 @@ class TestWriter {
   #statements(schema: unknown, value: string, depth: number): string {
     if (schema === false) return 'return false;';
     if (!isSchemaNode(schema)) return '';
-    if (depth > MAX_DEPTH) return this.#refuseUnless(this.#partOf(schema, 'type').validatorOf(schema), value);
-    const { types, groups } = validatorGroups(schema, this.#partOf);
+    if (depth > MAX_DEPTH) return this.#refuseUnless(this.#scope.validatorOf(schema), value);
+    const { types, groups } = validatorGroups(schema, this.#scope);
     let code = '';
     for (const { type, made, isOnly } of groups) {
-      const body = this.#group({ schema, made, value, depth, type });
+      const isWrittenOut = type === 'object' && isPlain(schema);
+      let body = isWrittenOut ? this.#properties(schema, value, depth) : '';
+      for (const [keyword, validate] of made) {
+        if (isWrittenOut && WRITTEN_OUT.has(keyword)) continue;
+        const { items, prefixItems } = schema;
+        if (keyword === 'items' && isSchemaNode(items) && prefixItems === undefined) {
+          const [index, item] = [this.#name(), this.#name()];
+          body += `for (let ${index} = 0; ${index} < ${value}.length; ${index} += 1) {
+            const ${item} = ${value}[${index}]; ${this.#statements(items, item, depth + 1)} }`;
+        } else body += this.#refuseUnless(validate, value);
+      }
       if (type === undefined) code += body;
       else if (isOnly) code += `if (!(${typeCode(type, value)})) return false; ${body}`;
       else if (body !== '') code += `if (${typeCode(type, value)}) { ${body} }`;
@@ -75,30 +82,8 @@ class TestWriter {
     return `if (!(${types.map((type) => typeCode(type, value)).join(' || ')})) return false; ${code}`;
   }
 
-  #group(of: {
-    readonly schema: JsonSchema;
-    readonly made: readonly Made[];
-    readonly value: string;
-    readonly depth: number;
-    readonly type?: string;
-  }): string {
-    const { schema, made, value, depth, type } = of;
-    const isWrittenOut = type === 'object' && isPlain(schema);
-    let code = isWrittenOut ? this.#properties(schema, value, depth) : '';
-    for (const [keyword, validate] of made) {
-      if (isWrittenOut && WRITTEN_OUT.has(keyword)) continue;
-      const { items, prefixItems } = schema;
-      if (keyword === 'items' && isSchemaNode(items) && prefixItems === undefined) {
-        const [index, item] = [this.#name(), this.#name()];
-        code += `for (let ${index} = 0; ${index} < ${value}.length; ${index} += 1) {
-          const ${item} = ${value}[${index}]; ${this.#statements(items, item, depth + 1)} }`;
-      } else code += this.#refuseUnless(validate, value);
-    }
-    return code;
-  }
-
   #properties(schema: JsonSchema, value: string, depth: number): string {
-    const { properties = {}, required = [] } = schema;
+    const { properties = {}, required = [], additionalProperties } = schema;
     const listed = Object.keys(properties);
     let code = '';
     for (const name of new Set([...listed, ...required])) {
@@ -109,23 +94,21 @@ class TestWriter {
       if (required.includes(name)) code += `if (${property} === undefined) return false; ${body}`;
       else if (body !== '') code += `if (${property} !== undefined) { ${body} }`;
     }
-    return code + this.#others(schema, listed, value);
-  }
-
-  /** The interpreter tests keys that are not listed, if there are any. */
-  #others(schema: JsonSchema, listed: readonly string[], value: string): string {
-    const { additionalProperties } = schema;
-    if (additionalProperties === undefined) return '';
-    const validate = this.#partOf(schema, 'additionalProperties').validatorOf(additionalProperties);
+    const validate = this.#scope.validatorOf(additionalProperties);
+    if (validate === ALWAYS_VALID) return code;
+    // The interpreter tests keys that are not listed, if there are any.
     const known = new Set(listed);
-    const test = othersTest(known, validate);
-    if (test === undefined) return '';
+    const fits = testOf(validate);
+    const test = (fields: Fields): boolean => {
+      for (const name of Object.keys(fields)) if (!known.has(name) && !fits(fields[name])) return false;
+      return true;
+    };
     const key = this.#name();
     const isOther =
       listed.length > MAX_COMPARED_KEYS
         ? `!${this.#constant(known)}.has(${key})`
         : listed.map((name) => `${key} !== ${literal(name)}`).join(' && ') || 'true';
-    return `for (const ${key} in ${value}) if (${isOther}) {
+    return `${code}for (const ${key} in ${value}) if (${isOther}) {
       if (!${this.#constant(test)}(${value})) return false; break; }`;
   }
 
@@ -151,17 +134,17 @@ function isPlain({ properties = {}, required = [], patternProperties }: JsonSche
 /** A schema that can be evaluated. */
 interface InterpretedSchema {
   /** Whether a value matches. */
-  readonly test: (value: unknown) => boolean;
-  /** All errors of a value; `undefined` if it matches. */
+  readonly test: Test;
+  /** All errors of a value, including formats; `undefined` if it matches. */
   readonly check: (value: unknown) => readonly SchemaError[] | undefined;
   /** Generates the same test as code; absent if results depend on earlier validations. */
   readonly generate?: () => Test;
 }
 
 /**
- * Interprets a schema with one validator for each part. Creating validators takes a small fraction of the time of
- * generating code, and also works if code generation is forbidden. Generated code for frequently used schemas gives
- * the same results.
+ * Interprets a valid schema of draft 7, 2019-09 or 2020-12, with one validator for each part. Creating validators
+ * takes a small fraction of the time of generating code, and also works if code generation is forbidden. Generated
+ * code for frequently used schemas gives the same results.
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const whole = wholeSchema(schema);
@@ -190,14 +173,6 @@ interface ImprovingTest {
 
 /** Code is generated for schemas that are used more often; for others it would take longer than it saves. */
 const MAX_INTERPRETED = 50;
-
-/**
- * All errors of a value for a valid schema of draft 7, 2019-09 or 2020-12, including formats; `undefined` if it
- * matches.
- */
-export function schemaCheck(schema: JsonSchema): (value: unknown) => readonly SchemaError[] | undefined {
-  return interpretSchema(schema).check;
-}
 
 /** Whether a value matches a valid schema; cheaper than the errors. */
 export function schemaTest(schema: JsonSchema): Test {
@@ -245,18 +220,16 @@ const scopes = new WeakMap<JsonSchema, Scope>();
  * depend on other validations, and endless self-references, are ignored.
  */
 export function fitsSchema(value: unknown, schema: JsonSchema, root: JsonSchema): boolean {
-  const scope = cached(scopes, root, scopeWithoutMemory);
+  const scope = cached(scopes, root, () => {
+    const whole = { root, draft: draftOf(root), isTracking: false, isDynamic: false, isRepeating: false };
+    return new Scope(whole, []);
+  });
   try {
     return testOf(scope.validatorOf(schema))(value);
   } catch (error) {
     if (error instanceof RangeError) return true;
     throw error;
   }
-}
-
-function scopeWithoutMemory(root: JsonSchema): Scope {
-  const whole = { root, draft: draftOf(root), isTracking: false, isDynamic: false, isRepeating: false };
-  return new Scope(whole, []);
 }
 
 /**
@@ -290,52 +263,40 @@ class Scope {
   #validatorOf(schema: JsonSchema): Validator {
     const known = this.#validates.get(schema);
     if (known !== undefined) return known;
+    const { isGenerating, isTracking } = this.whole;
     let test: Test | undefined;
-    const validate: Validator = this.whole.isGenerating
+    let validate: Validator = isGenerating
       ? // Code is generated for the first value, because schemas may contain themselves.
         (value) => {
           test ??= this.generate(schema);
           return test(value);
         }
-      : schemaValidator(schema, this.#partOf);
-    const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
-    const tracking = this.whole.isTracking && isCounting ? withOwnTrack(validate) : validate;
-    this.#validates.set(schema, tracking);
-    return tracking;
+      : schemaValidator(schema, this);
+    if (isTracking && (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined) {
+      // These keywords count only the validations of their own schema, not those of enclosing schemas.
+      const untracked = validate;
+      validate = (value, run, seen) => {
+        const own = run.track();
+        const fits = untracked(value, run, own);
+        addSeen(seen, own);
+        return fits;
+      };
+    }
+    this.#validates.set(schema, validate);
+    return validate;
   }
 
   generate(schema: JsonSchema): Test {
-    return new TestWriter(this.#partOf).write(schema);
+    return new TestWriter(this).write(schema);
   }
 
-  readonly #partOf: PartOf = (schema, keyword) => {
-    const { root, isTracking, draft } = this.whole;
-    return {
-      keyword,
-      given: schema[keyword],
-      schema,
-      root,
-      isTracking,
-      marksContained: draft === '2020-12',
-      knows: (name) => isKnownIn(draft, KEYWORDS.get(name) ?? {}),
-      validatorOf: (part) => this.validatorOf(part),
-      referred: () => this.#referred(schema, keyword),
-    };
-  };
-
-  /** The validator of a reference's target, created on first use, because it may contain the reference. */
-  #referred(from: JsonSchema, keyword: string): Validator {
-    let validate: Validator | undefined;
-    return (value, run, seen) => {
-      if (validate === undefined) {
-        const target = this.validatorOf(this.#target(from, keyword));
-        validate = this.whole.isRepeating ? remembering(target) : target;
-      }
-      return validate(value, run, seen);
-    };
+  /** Whether the draft has a keyword. */
+  knows(keyword: string): boolean {
+    return isKnownIn(this.whole.draft, KEYWORDS.get(keyword) ?? {});
   }
 
-  #target(from: JsonSchema, keyword: string): unknown {
+  /** The target of a reference. */
+  target(from: JsonSchema, keyword: string): unknown {
     const reference = String(from[keyword]);
     const target = findReference(reference, this.whole.root, from);
     if (keyword === '$ref' || !isSchemaNode(target)) return target;
@@ -349,6 +310,18 @@ class Scope {
     }
     return target;
   }
+}
+
+/** The validator of a reference's target, created on first use, because it may contain the reference. */
+function referred({ scope, schema, keyword }: Part): Validator {
+  let validate: Validator | undefined;
+  return (value, run, seen) => {
+    if (validate === undefined) {
+      const target = scope.validatorOf(scope.target(schema, keyword));
+      validate = scope.whole.isRepeating ? remembering(target) : target;
+    }
+    return validate(value, run, seen);
+  };
 }
 
 const FALSE = { keyword: 'false schema', given: false, schema: {} };
@@ -369,16 +342,6 @@ function remembering(validate: Validator): Validator {
     const own = run.track();
     const fits = validate(value, run, own);
     verdicts.set(value, { fits, seen: own, reportedAt: fits || !run.isReporting ? undefined : run.place });
-    addSeen(seen, own);
-    return fits;
-  };
-}
-
-/** `unevaluated…` keywords count only the validations of their own schema, not those of enclosing schemas. */
-function withOwnTrack(validate: Validator): Validator {
-  return (value, run, seen) => {
-    const own = run.track();
-    const fits = validate(value, run, own);
     addSeen(seen, own);
     return fits;
   };
@@ -414,17 +377,7 @@ interface Part {
   readonly keyword: string;
   readonly given: unknown;
   readonly schema: JsonSchema;
-  readonly root: JsonSchema;
-  /** Whether any part of the schema uses evaluated properties or items. */
-  readonly isTracking: boolean;
-  /** Whether items that `contains` matched count as evaluated. */
-  readonly marksContained: boolean;
-  /** Whether the draft has a keyword. */
-  knows(keyword: string): boolean;
-  /** The validator of a schema within this schema. */
-  validatorOf(schema: unknown): Validator;
-  /** The validator of the keyword's reference target, created on first use, because it may contain itself. */
-  referred(): Validator;
+  readonly scope: Scope;
 }
 
 /** Creates the validator of a keyword; `undefined` if the keyword accepts every value. */
@@ -514,12 +467,7 @@ class Run {
   /** Earlier results of a validator, by value. */
   verdictsOf(validate: Validator): Map<unknown, Verdict> {
     this.#verdicts ??= new Map();
-    let verdicts = this.#verdicts.get(validate);
-    if (verdicts === undefined) {
-      verdicts = new Map();
-      this.#verdicts.set(validate, verdicts);
-    }
-    return verdicts;
+    return cached(this.#verdicts, validate, () => new Map());
   }
 }
 
@@ -602,45 +550,10 @@ export interface SchemaError {
 /** The most errors that are reported; more are only counted. */
 export const MAX_ERRORS = 200;
 
-/** Keywords for arrays. */
-const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maxItems: countBound('at most', 'item', (most) => ({
-    test: (items: Items) => items.length <= most,
-    code: (items) => `${items}.length <= ${literal(most)}`,
-  })),
-  minItems: countBound('at least', 'item', (least) => ({
-    test: (items: Items) => items.length >= least,
-    code: (items) => `${items}.length >= ${literal(least)}`,
-  })),
-  additionalItems: (part) => {
-    const { items } = part.schema;
-    return Array.isArray(items) ? otherItems(part, (index) => index < items.length) : undefined;
-  },
-  prefixItems: tuple,
-  items: (part) => {
-    if (Array.isArray(part.given)) return tuple(part);
-    const { prefixItems } = part.schema;
-    // Earlier drafts do not have this keyword.
-    const isTuple = Array.isArray(prefixItems) && part.knows('prefixItems');
-    return isTuple ? otherItems(part, (index) => index < prefixItems.length) : eachItem(part);
-  },
-  contains,
-  maxContains: () => undefined,
-  minContains: () => undefined,
-  unevaluatedItems: (part) => (part.isTracking ? otherItems(part, isSeen) : undefined),
-  uniqueItems: (part) =>
-    part.given === true
-      ? (value, run) => {
-          const message = duplicateItems(value as Items);
-          return message === undefined || run.refuse(value, part, { message });
-        }
-      : undefined,
-};
-
 type Items = readonly unknown[];
 
 function tuple(part: Part): Validator {
-  const validates = (part.given as readonly unknown[]).map((schema) => part.validatorOf(schema));
+  const validates = (part.given as readonly unknown[]).map((schema) => part.scope.validatorOf(schema));
   return (value, run, seen) => {
     const items = value as Items;
     let fits = true;
@@ -656,7 +569,7 @@ function tuple(part: Part): Validator {
 }
 
 function eachItem(part: Part): Validator {
-  const validate = part.validatorOf(part.given);
+  const validate = part.scope.validatorOf(part.given);
   return (value, run, seen) => {
     const items = value as Items;
     let fits = true;
@@ -672,7 +585,7 @@ function eachItem(part: Part): Validator {
 
 /** Validates the items that no other keyword covers: those after a tuple, or those that nothing evaluated. */
 function otherItems(part: Part, isCovered: (index: number, seen: Seen | undefined) => boolean): Validator {
-  const validate = part.validatorOf(part.given);
+  const validate = part.scope.validatorOf(part.given);
   return (value, run, seen) => {
     const items = value as Items;
     let fits = true;
@@ -690,13 +603,29 @@ function otherItems(part: Part, isCovered: (index: number, seen: Seen | undefine
   };
 }
 
+/** The message for duplicate items names the last pair. */
+function uniqueItems(part: Part): Validator {
+  return (value, run) => {
+    const places = new Map<string, number>();
+    let message: string | undefined;
+    for (const [again, item] of (value as Items).entries()) {
+      const key = canonicalJson(item);
+      const first = places.get(key);
+      if (first !== undefined)
+        message = `must not have duplicate items (items ${first} and ${again} are identical)`;
+      places.set(key, again);
+    }
+    return message === undefined || run.refuse(value, part, { message });
+  };
+}
+
 function contains(part: Part): Validator | undefined {
-  const least = part.knows('minContains') ? Number(part.schema.minContains ?? 1) : 1;
-  const most = part.knows('maxContains') ? Number(part.schema.maxContains ?? Infinity) : Infinity;
-  const validate = part.validatorOf(part.given);
+  const least = part.scope.knows('minContains') ? Number(part.schema.minContains ?? 1) : 1;
+  const most = part.scope.knows('maxContains') ? Number(part.schema.maxContains ?? Infinity) : Infinity;
+  const validate = part.scope.validatorOf(part.given);
   const upTo = most === Infinity ? '' : ` and no more than ${most}`;
   const message = `must contain at least ${least}${upTo} valid item(s)`;
-  if (least === 0 && most === Infinity && !part.isTracking) return undefined;
+  if (least === 0 && most === Infinity && !part.scope.whole.isTracking) return undefined;
   return (value, run, seen) => {
     const items = value as Items;
     let count = 0;
@@ -704,7 +633,7 @@ function contains(part: Part): Validator | undefined {
     for (; index < items.length && count <= most; index += 1) {
       if (!run.quietly(items[index], validate)) continue;
       count += 1;
-      if (part.marksContained) seen?.add(index);
+      if (part.scope.whole.draft === '2020-12') seen?.add(index);
     }
     if (count >= least && count <= most) return true;
     // Report why each item does not match.
@@ -713,74 +642,6 @@ function contains(part: Part): Validator | undefined {
     return run.refuse(value, part, { message });
   };
 }
-
-/** The message for duplicate items, which names the last pair; `undefined` if all items differ. */
-function duplicateItems(items: Items): string | undefined {
-  const places = new Map<string, number>();
-  let message: string | undefined;
-  items.forEach((item, again) => {
-    const key = canonicalJson(item);
-    const first = places.get(key);
-    if (first !== undefined)
-      message = `must not have duplicate items (items ${first} and ${again} are identical)`;
-    places.set(key, again);
-  });
-  return message;
-}
-
-/** Keywords that compare a value of any type. */
-const ANY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  const: (part) => refusesUnless(part, {}, oneOfTest([part.given])),
-  enum: (part) => refusesUnless(part, {}, oneOfTest(part.given as readonly unknown[])),
-};
-
-/** Keywords for numbers. */
-const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maximum: bound('<=', (value, limit) => value <= limit),
-  minimum: bound('>=', (value, limit) => value >= limit),
-  exclusiveMaximum: bound('<', (value, limit) => value < limit),
-  exclusiveMinimum: bound('>', (value, limit) => value > limit),
-  multipleOf: (part) => {
-    const step = part.given as number;
-    return refusesUnless(
-      part,
-      { message: `must be a multiple of ${step}` },
-      {
-        // Like compiled schemas: quotients that are written with an exponent are never whole.
-        test: (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21,
-      },
-    );
-  },
-  format: (part) => format(part, 'number'),
-};
-
-/** Keywords for strings. */
-const TEXT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maxLength: countBound('at most', 'character', (most) => ({
-    test: (text: string) => text.length <= most || charactersOf(text) <= most,
-    code: (text, constant) =>
-      `(${text}.length <= ${literal(most)} || ${constant(charactersOf)}(${text}) <= ${literal(most)})`,
-  })),
-  minLength: countBound('at least', 'character', (least) => ({
-    test: (text: string) => text.length >= least && charactersOf(text) >= least,
-    code: (text, constant) =>
-      least === 1
-        ? `${text} !== ''`
-        : `${text}.length >= ${literal(least)} && ${constant(charactersOf)}(${text}) >= ${literal(least)}`,
-  })),
-  pattern: (part) => {
-    const expression = patternOf(part.given as string);
-    return refusesUnless(
-      part,
-      { message: `must match pattern "${part.given}"` },
-      {
-        test: (text: string) => expression.test(text),
-        code: (text, constant) => `${constant(expression)}.test(${text})`,
-      },
-    );
-  },
-  format: (part) => format(part, 'string'),
-};
 
 function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): ValidatorFactory {
   return (part) => {
@@ -823,31 +684,18 @@ function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly 
   return { test, code };
 }
 
-/** Keywords that validate the value itself with other schemas. */
-const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  not: (part) => {
-    const validate = part.validatorOf(part.given);
-    const complaint = { message: 'must NOT be valid' };
-    return (value, run) => !run.quietly(value, validate) || run.refuse(value, part, complaint);
-  },
-  allOf: (part) =>
-    allOfValidators((part.given as readonly unknown[]).map((schema) => part.validatorOf(schema))),
-  if: condition,
-  anyOf: union,
-  oneOf: union,
-};
-
 function condition(part: Part): Validator {
-  const holds = part.validatorOf(part.given);
+  const holds = part.scope.validatorOf(part.given);
   const clause = (keyword: 'then' | 'else'): Validator => {
     const given = part.schema[keyword];
     if (given === undefined) return ALWAYS_VALID;
-    const validate = part.validatorOf(given);
+    const validate = part.scope.validatorOf(given);
     const complaint = { message: `must match "${keyword}" schema` };
     return (value, run, seen) => validate(value, run, seen) || run.refuse(value, part, complaint);
   };
   const [follows, otherwise] = [clause('then'), clause('else')];
-  if (follows === ALWAYS_VALID && otherwise === ALWAYS_VALID && !part.isTracking) return ALWAYS_VALID;
+  if (follows === ALWAYS_VALID && otherwise === ALWAYS_VALID && !part.scope.whole.isTracking)
+    return ALWAYS_VALID;
   return (value, run, seen) => {
     const own = run.track();
     if (!run.quietly(value, holds, own)) return otherwise(value, run, seen);
@@ -862,8 +710,8 @@ function condition(part: Part): Validator {
  */
 function union(part: Part): Validator {
   const branches = part.given as readonly JsonSchema[];
-  const validates = branches.map((branch) => part.validatorOf(branch));
-  const choose = unionChooser(branches, part.root);
+  const validates = branches.map((branch) => part.scope.validatorOf(branch));
+  const choose = unionChooser(branches, part.scope.whole.root);
   const isOneOf = part.keyword === 'oneOf';
   return (value, run, seen) => {
     const chosen = choose(value);
@@ -882,29 +730,10 @@ function union(part: Part): Validator {
     const message = `must have ${fitting > 1 ? 'only ' : ''}one of the forms that the schema allows`;
     run.refuse(value, part, { message });
     if (run.isReporting && fitting === 0 && chosen.kind === 'unclear')
-      run.reportClosest(value, validates[closestBranch(branches, part.root, value)]);
+      run.reportClosest(value, validates[closestBranch(branches, part.scope.whole.root, value)]);
     return false;
   };
 }
-
-/** Keywords for objects. */
-const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
-  maxProperties: countBound('at most', 'property', (most) => ({
-    test: (value: Fields) => Object.keys(value).length <= most,
-  })),
-  minProperties: countBound('at least', 'property', (least) => ({
-    test: (value: Fields) => Object.keys(value).length >= least,
-  })),
-  required: (part) => requiredNames(part, part.given as readonly string[]),
-  propertyNames,
-  additionalProperties,
-  dependencies: (part) => dependents(part, namesOf(part.given)),
-  properties,
-  patternProperties,
-  dependentRequired: (part) => dependents(part, Object.keys(part.given as Fields)),
-  dependentSchemas: (part) => dependents(part, Object.keys(part.given as Fields)),
-  unevaluatedProperties: (part) => (part.isTracking ? otherProperties(part, isSeen) : undefined),
-};
 
 /** Whether a property or an item was evaluated. */
 function isSeen(member: string | number, seen: Seen | undefined): boolean {
@@ -929,7 +758,7 @@ function requiredNames(part: Part, names: readonly string[], message?: string): 
 }
 
 function propertyNames(part: Part): Validator {
-  const validate = part.validatorOf(part.given);
+  const validate = part.scope.validatorOf(part.given);
   return (value, run) => {
     let fits = true;
     for (const key of Object.keys(value as Fields)) {
@@ -947,7 +776,10 @@ function namesOf(schemas: unknown): readonly string[] {
 
 function properties(part: Part): Validator {
   const schemas = part.given as Fields;
-  const validates = namesOf(schemas).map((name) => ({ name, validate: part.validatorOf(schemas[name]) }));
+  const validates = namesOf(schemas).map((name) => ({
+    name,
+    validate: part.scope.validatorOf(schemas[name]),
+  }));
   return (value, run, seen) => {
     const fields = value as Fields;
     let fits = true;
@@ -965,7 +797,7 @@ function properties(part: Part): Validator {
 function patternProperties(part: Part): Validator {
   const schemas = part.given as Fields;
   const validates = namesOf(schemas).map(
-    (pattern) => [patternOf(pattern), part.validatorOf(schemas[pattern])] as const,
+    (pattern) => [patternOf(pattern), part.scope.validatorOf(schemas[pattern])] as const,
   );
   return (value, run, seen) => {
     const fields = value as Fields;
@@ -993,7 +825,7 @@ function otherProperties(
   part: Part,
   isCovered: (name: string, seen: Seen | undefined) => boolean,
 ): Validator {
-  const validate = part.validatorOf(part.given);
+  const validate = part.scope.validatorOf(part.given);
   return (value, run, seen) => {
     const fields = value as Fields;
     let fits = true;
@@ -1009,54 +841,138 @@ function otherProperties(
   };
 }
 
-/** The test for properties that are not listed; `undefined` if any are accepted. */
-function othersTest(
-  listed: ReadonlySet<string>,
-  validate: Validator,
-): ((fields: Fields) => boolean) | undefined {
-  if (validate === ALWAYS_VALID) return undefined;
-  const test = testOf(validate);
-  return (fields) => {
-    for (const name of Object.keys(fields)) if (!listed.has(name) && !test(fields[name])) return false;
-    return true;
-  };
-}
-
 /** Each of these properties requires other properties, or another schema. */
 function dependents(part: Part, properties: readonly string[]): Validator {
-  return allOfValidators(
-    properties.map((property): Validator => {
-      const needed = (part.given as Fields)[property];
-      const validate = Array.isArray(needed) ? neededNames(part, property, needed) : part.validatorOf(needed);
-      return (value, run, seen) => !has(value as Fields, property) || validate(value, run, seen);
-    }),
-  );
+  const given = part.given as Fields;
+  const validates = properties.map((property): Validator => {
+    const needed = given[property];
+    let validate: Validator;
+    if (Array.isArray(needed)) {
+      const noun = needed.length === 1 ? 'property' : 'properties';
+      const message = `must have ${noun} ${needed.join(', ')} when property ${property} is present`;
+      validate = requiredNames(part, needed, message);
+    } else validate = part.scope.validatorOf(needed);
+    return (value, run, seen) => !has(value as Fields, property) || validate(value, run, seen);
+  });
+  return allOfValidators(validates);
 }
-
-function neededNames(part: Part, property: string, names: readonly string[]): Validator {
-  const noun = names.length === 1 ? 'property' : 'properties';
-  const message = `must have ${noun} ${names.join(', ')} when property ${property} is present`;
-  return requiredNames(part, names, message);
-}
-
-type Makers = Readonly<Record<string, ValidatorFactory>>;
-
-const referred: ValidatorFactory = (part) => part.referred();
 
 /** The keywords by the type of their values, in the order in which errors are reported. */
-const MAKERS: readonly (readonly [type: string | undefined, makers: Makers])[] = [
+const MAKERS: readonly (readonly [
+  type: string | undefined,
+  makers: Readonly<Record<string, ValidatorFactory>>,
+])[] = [
   [
     undefined,
     {
       ...{ $dynamicRef: referred, $recursiveRef: referred, $ref: referred },
-      ...ANY_KEYWORDS,
-      ...COMBINING_KEYWORDS,
+      const: (part) => refusesUnless(part, {}, oneOfTest([part.given])),
+      enum: (part) => refusesUnless(part, {}, oneOfTest(part.given as readonly unknown[])),
+      not: (part) => {
+        const validate = part.scope.validatorOf(part.given);
+        const complaint = { message: 'must NOT be valid' };
+        return (value, run) => !run.quietly(value, validate) || run.refuse(value, part, complaint);
+      },
+      allOf: ({ given, scope }) =>
+        allOfValidators((given as readonly unknown[]).map((schema) => scope.validatorOf(schema))),
+      if: condition,
+      anyOf: union,
+      oneOf: union,
     },
   ],
-  ['number', NUMBER_KEYWORDS],
-  ['string', TEXT_KEYWORDS],
-  ['array', ARRAY_KEYWORDS],
-  ['object', OBJECT_KEYWORDS],
+  [
+    'number',
+    {
+      maximum: bound('<=', (value, limit) => value <= limit),
+      minimum: bound('>=', (value, limit) => value >= limit),
+      exclusiveMaximum: bound('<', (value, limit) => value < limit),
+      exclusiveMinimum: bound('>', (value, limit) => value > limit),
+      multipleOf: (part) => {
+        const step = part.given as number;
+        // Like compiled schemas: quotients that are written with an exponent are never whole.
+        const test = (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21;
+        return refusesUnless(part, { message: `must be a multiple of ${step}` }, { test });
+      },
+      format: (part) => format(part, 'number'),
+    },
+  ],
+  [
+    'string',
+    {
+      maxLength: countBound('at most', 'character', (most) => ({
+        test: (text: string) => text.length <= most || charactersOf(text) <= most,
+        code: (text, constant) =>
+          `(${text}.length <= ${literal(most)} || ${constant(charactersOf)}(${text}) <= ${literal(most)})`,
+      })),
+      minLength: countBound('at least', 'character', (least) => ({
+        test: (text: string) => text.length >= least && charactersOf(text) >= least,
+        code: (text, constant) =>
+          least === 1
+            ? `${text} !== ''`
+            : `${text}.length >= ${literal(least)} && ${constant(charactersOf)}(${text}) >= ${literal(least)}`,
+      })),
+      pattern: (part) => {
+        const expression = patternOf(part.given as string);
+        const complaint = { message: `must match pattern "${part.given}"` };
+        return refusesUnless(part, complaint, {
+          test: (text: string) => expression.test(text),
+          code: (text, constant) => `${constant(expression)}.test(${text})`,
+        });
+      },
+      format: (part) => format(part, 'string'),
+    },
+  ],
+  [
+    'array',
+    {
+      maxItems: countBound('at most', 'item', (most) => ({
+        test: (items: Items) => items.length <= most,
+        code: (items) => `${items}.length <= ${literal(most)}`,
+      })),
+      minItems: countBound('at least', 'item', (least) => ({
+        test: (items: Items) => items.length >= least,
+        code: (items) => `${items}.length >= ${literal(least)}`,
+      })),
+      additionalItems: (part) => {
+        const { items } = part.schema;
+        return Array.isArray(items) ? otherItems(part, (index) => index < items.length) : undefined;
+      },
+      prefixItems: tuple,
+      items: (part) => {
+        if (Array.isArray(part.given)) return tuple(part);
+        const { prefixItems } = part.schema;
+        // Earlier drafts do not have this keyword.
+        const isTuple = Array.isArray(prefixItems) && part.scope.knows('prefixItems');
+        return isTuple ? otherItems(part, (index) => index < prefixItems.length) : eachItem(part);
+      },
+      contains,
+      maxContains: () => undefined,
+      minContains: () => undefined,
+      unevaluatedItems: (part) => (part.scope.whole.isTracking ? otherItems(part, isSeen) : undefined),
+      uniqueItems: (part) => (part.given === true ? uniqueItems(part) : undefined),
+    },
+  ],
+  [
+    'object',
+    {
+      maxProperties: countBound('at most', 'property', (most) => ({
+        test: (value: Fields) => Object.keys(value).length <= most,
+      })),
+      minProperties: countBound('at least', 'property', (least) => ({
+        test: (value: Fields) => Object.keys(value).length >= least,
+      })),
+      required: (part) => requiredNames(part, part.given as readonly string[]),
+      propertyNames,
+      additionalProperties,
+      dependencies: (part) => dependents(part, namesOf(part.given)),
+      properties,
+      patternProperties,
+      dependentRequired: (part) => dependents(part, Object.keys(part.given as Fields)),
+      dependentSchemas: (part) => dependents(part, Object.keys(part.given as Fields)),
+      unevaluatedProperties: (part) =>
+        part.scope.whole.isTracking ? otherProperties(part, isSeen) : undefined,
+    },
+  ],
 ];
 
 /** A keyword with its position in that order; `format` has two. */
@@ -1067,29 +983,35 @@ interface Known {
   readonly make: ValidatorFactory;
 }
 
-const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
-  MAKERS.flatMap(([type, makers]) => Object.entries(makers).map((maker) => [type, ...maker] as const)).map(
-    ([type, keyword, make], rank) => ({ keyword, type, rank, make }),
-  ),
-  ({ keyword }) => keyword,
-);
+const KNOWN = new Map<string, Known[]>();
+let rank = 0;
+for (const [type, makers] of MAKERS)
+  for (const [keyword, make] of Object.entries(makers)) {
+    cached(KNOWN, keyword, () => []).push({ keyword, type, make, rank });
+    rank += 1;
+  }
 
 /** The validator of one schema: all its keywords, each only for values of its type. */
-function schemaValidator(schema: JsonSchema, partOf: PartOf): Validator {
-  const { types, groups } = validatorGroups(schema, partOf);
-  const refuseType: Validator = (value, run) => run.refuse(value, partOf(schema, 'type'), {});
+function schemaValidator(schema: JsonSchema, scope: Scope): Validator {
+  const { types, groups } = validatorGroups(schema, scope);
+  const typePart = { keyword: 'type', given: schema.type, schema };
+  const refuseType: Validator = (value, run) => run.refuse(value, typePart, {});
   const validates: Validator[] = [];
-  for (const { type, made, isOnly } of groups) {
-    const validate = allOfValidators(made.map(([, each]) => each));
-    if (type === undefined) validates.push(validate);
-    else if (isOnly || validate !== ALWAYS_VALID)
-      validates.push(ofType(type, validate, isOnly ? refuseType : ALWAYS_VALID));
-  }
   if (types.length > 0) {
     const tests = types.map(typeTest);
-    validates.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
+    validates.push((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
   }
-  return allOfValidators(validates.filter((validate) => validate !== ALWAYS_VALID));
+  for (const { type, made, isOnly } of groups) {
+    const validate = allOfValidators(made.map(([, each]) => each));
+    if (validate === ALWAYS_VALID && !isOnly) continue;
+    if (type === undefined) validates.push(validate);
+    else {
+      const isOf = typeTest(type);
+      const others = isOnly ? refuseType : ALWAYS_VALID;
+      validates.push((value, run, seen) => (isOf(value) ? validate : others)(value, run, seen));
+    }
+  }
+  return allOfValidators(validates);
 }
 
 type Made = readonly [keyword: string, validate: Validator];
@@ -1108,33 +1030,22 @@ interface ValidatorGroup {
  */
 function validatorGroups(
   schema: JsonSchema,
-  partOf: PartOf,
+  scope: Scope,
 ): { readonly types: readonly string[]; readonly groups: readonly ValidatorGroup[] } {
   const known: Known[] = [];
   for (const keyword of Object.keys(schema))
-    if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
+    if (schema[keyword] !== undefined && scope.knows(keyword)) known.push(...(KNOWN.get(keyword) ?? []));
   known.sort((one, other) => one.rank - other.rank);
   const made = new Map<string | undefined, Made[]>();
   for (const { keyword, type, make } of known) {
-    const named = partOf(schema, keyword);
-    if (!named.knows(keyword)) continue;
-    const validate = make(named);
+    const validate = make({ keyword, given: schema[keyword], schema, scope });
     const validates = cached(made, type, () => []);
     if (validate !== undefined && validate !== ALWAYS_VALID) validates.push([keyword, validate]);
   }
-  const types = typesOf(schema);
+  let types = [schema.type ?? []].flat() as readonly string[];
+  if (schema.nullable === true && !types.includes('null')) types = [...types, 'null'];
   const groups = Array.from(made, ([type, validates]) => {
     return { type, made: validates, isOnly: types.length === 1 && types[0] === type };
   });
   return { types: groups.some(({ isOnly }) => isOnly) ? [] : types, groups };
-}
-
-function ofType(type: string, validate: Validator, others: Validator): Validator {
-  const isOf = typeTest(type);
-  return (value, run, seen) => (isOf(value) ? validate(value, run, seen) : others(value, run, seen));
-}
-
-function typesOf({ type, nullable }: JsonSchema): readonly string[] {
-  const types = [type ?? []].flat() as readonly string[];
-  return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
 }
