@@ -479,27 +479,69 @@ interface Verdict {
   readonly reportedAt?: string | undefined;
 }
 
-/** A validator from a condition. */
-function refusesUnless<Value>(part: Part, complaint: Complaint, { test, code }: Condition<Value>): Validator {
-  const validate: Validator = (value, run) => test(value as Value) || run.refuse(value, part, complaint);
+/** A validator from a test of values of the keyword's type. */
+function refusesUnless<Value>(
+  part: Part,
+  message: string | undefined,
+  test: (value: Value) => boolean,
+  code?: TestCode,
+): Validator {
+  const validate: Validator = (value, run) => test(value as Value) || run.refuse(value, part, { message });
   return Object.assign(validate, { code });
 }
 
-interface Condition<Value> {
-  readonly test: (value: Value) => boolean;
-  readonly code?: TestCode;
-}
-
-/** A limit on the number of characters, items or properties. */
-function countBound<Value>(
-  bound: 'at least' | 'at most',
-  noun: string,
-  within: (limit: number) => Condition<Value>,
+/** A limit on a number, or on the number of characters, items or properties. */
+function limit(
+  comparison: '<' | '<=' | '>=' | '>',
+  noun?: 'character' | 'item' | 'property',
 ): ValidatorFactory {
   return (part) => {
-    const limit = part.given as number;
-    return refusesUnless(part, { message: `must have ${bound} ${counted(limit, noun)}` }, within(limit));
+    const bound = part.given as number;
+    const message =
+      noun === undefined
+        ? `must be ${comparison} ${bound}`
+        : `must have ${comparison === '<=' ? 'at most' : 'at least'} ${counted(bound, noun)}`;
+    const isWithin = (size: number): boolean => {
+      if (comparison === '<=') return size <= bound;
+      if (comparison === '>=') return size >= bound;
+      return comparison === '<' ? size < bound : size > bound;
+    };
+    const test: Test = (value) => {
+      if (typeof value === 'string') {
+        // A text has at most as many characters as code units, and counting them takes time.
+        if (comparison === '<=' && value.length <= bound) return true;
+        if (comparison === '>=' && value.length < bound) return false;
+      }
+      return isWithin(sizeOf(value));
+    };
+    const code: TestCode = (value, constant) => {
+      const within = ` ${comparison} ${literal(bound)}`;
+      switch (noun) {
+        case undefined:
+          return value + within;
+        case 'item':
+          return `${value}.length${within}`;
+        case 'property':
+          return `${constant(sizeOf)}(${value})${within}`;
+        case 'character': {
+          if (comparison === '>=' && bound === 1) return `${value} !== ''`;
+          const joint = comparison === '<=' ? '||' : '&&';
+          return `(${value}.length${within} ${joint} ${constant(sizeOf)}(${value})${within})`;
+        }
+      }
+    };
+    return refusesUnless(part, message, test, code);
   };
+}
+
+/** The size that limits apply to: a number itself, or its characters, items or properties. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'number') return value;
+  if (Array.isArray(value)) return value.length;
+  if (typeof value !== 'string') return Object.keys(value as object).length;
+  let characters = 0;
+  for (const _ of value) characters += 1;
+  return characters;
 }
 
 /** A validator that runs several validators in order. */
@@ -552,33 +594,19 @@ export const MAX_ERRORS = 200;
 
 type Items = readonly unknown[];
 
-function tuple(part: Part): Validator {
-  const validates = (part.given as readonly unknown[]).map((schema) => part.scope.validatorOf(schema));
+/** Validates all items with one schema, or the items of a tuple each with its own. */
+function listedItems({ given, scope }: Part): Validator {
+  const places = Array.isArray(given) ? given.map((schema) => scope.validatorOf(schema)) : undefined;
+  const every = scope.validatorOf(places === undefined ? given : undefined);
   return (value, run, seen) => {
     const items = value as Items;
     let fits = true;
-    for (const [index, validate] of validates.entries()) {
-      if (index >= items.length) break;
-      seen?.add(index);
-      if (run.below(index, items[index], validate)) continue;
+    for (let index = 0; index < items.length && index < (places?.length ?? Infinity); index += 1) {
+      seen?.add(places === undefined ? ALL : index);
+      if (run.below(index, items[index], places?.[index] ?? every)) continue;
       if (!run.isReporting) return false;
       fits = false;
     }
-    return fits;
-  };
-}
-
-function eachItem(part: Part): Validator {
-  const validate = part.scope.validatorOf(part.given);
-  return (value, run, seen) => {
-    const items = value as Items;
-    let fits = true;
-    for (let index = 0; index < items.length; index += 1) {
-      if (run.below(index, items[index], validate)) continue;
-      if (!run.isReporting) return false;
-      fits = false;
-    }
-    seen?.add(ALL);
     return fits;
   };
 }
@@ -643,45 +671,24 @@ function contains(part: Part): Validator | undefined {
   };
 }
 
-function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): ValidatorFactory {
-  return (part) => {
-    const limit = part.given as number;
-    return refusesUnless(
-      part,
-      { message: `must be ${comparison} ${limit}` },
-      {
-        test: (value: number) => isWithin(value, limit),
-        code: (value) => `${value} ${comparison} ${literal(limit)}`,
-      },
-    );
-  };
-}
-
 function format(part: Part, type: 'number' | 'string') {
   const name = String(part.given);
   const test = formatTest(name, type);
   if (test === undefined) return undefined;
-  return refusesUnless(part, { message: `must match format "${name}"` }, { test });
-}
-
-/** Counts characters; some of them take two code units. */
-function charactersOf(text: string): number {
-  let characters = 0;
-  for (const _ of text) characters += 1;
-  return characters;
+  return refusesUnless(part, `must match format "${name}"`, test);
 }
 
 /** Shorter lists are compared value by value. */
 const MAX_COMPARED = 12;
 
-function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
+function oneOf(part: Part, values: readonly unknown[]): Validator {
   const plain = new Set(values.filter((value) => !isObject(value)));
   const nested = new Set(values.filter(isObject).map(canonicalJson));
   const test: Test = (value) =>
     isObject(value) ? nested.size > 0 && nested.has(canonicalJson(value)) : plain.has(value);
-  if (nested.size > 0 || plain.size > MAX_COMPARED || plain.size === 0) return { test };
+  const isShort = nested.size === 0 && plain.size > 0 && plain.size <= MAX_COMPARED;
   const code: TestCode = (value) => Array.from(plain, (each) => `${value} === ${literal(each)}`).join(' || ');
-  return { test, code };
+  return refusesUnless(part, undefined, test, isShort ? code : undefined);
 }
 
 function condition(part: Part): Validator {
@@ -866,8 +873,8 @@ const MAKERS: readonly (readonly [
     undefined,
     {
       ...{ $dynamicRef: referred, $recursiveRef: referred, $ref: referred },
-      const: (part) => refusesUnless(part, {}, oneOfTest([part.given])),
-      enum: (part) => refusesUnless(part, {}, oneOfTest(part.given as readonly unknown[])),
+      const: (part) => oneOf(part, [part.given]),
+      enum: (part) => oneOf(part, part.given as readonly unknown[]),
       not: (part) => {
         const validate = part.scope.validatorOf(part.given);
         const complaint = { message: 'must NOT be valid' };
@@ -883,15 +890,15 @@ const MAKERS: readonly (readonly [
   [
     'number',
     {
-      maximum: bound('<=', (value, limit) => value <= limit),
-      minimum: bound('>=', (value, limit) => value >= limit),
-      exclusiveMaximum: bound('<', (value, limit) => value < limit),
-      exclusiveMinimum: bound('>', (value, limit) => value > limit),
+      maximum: limit('<='),
+      minimum: limit('>='),
+      exclusiveMaximum: limit('<'),
+      exclusiveMinimum: limit('>'),
       multipleOf: (part) => {
         const step = part.given as number;
         // Like compiled schemas: quotients that are written with an exponent are never whole.
         const test = (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21;
-        return refusesUnless(part, { message: `must be a multiple of ${step}` }, { test });
+        return refusesUnless(part, `must be a multiple of ${step}`, test);
       },
       format: (part) => format(part, 'number'),
     },
@@ -899,25 +906,16 @@ const MAKERS: readonly (readonly [
   [
     'string',
     {
-      maxLength: countBound('at most', 'character', (most) => ({
-        test: (text: string) => text.length <= most || charactersOf(text) <= most,
-        code: (text, constant) =>
-          `(${text}.length <= ${literal(most)} || ${constant(charactersOf)}(${text}) <= ${literal(most)})`,
-      })),
-      minLength: countBound('at least', 'character', (least) => ({
-        test: (text: string) => text.length >= least && charactersOf(text) >= least,
-        code: (text, constant) =>
-          least === 1
-            ? `${text} !== ''`
-            : `${text}.length >= ${literal(least)} && ${constant(charactersOf)}(${text}) >= ${literal(least)}`,
-      })),
+      maxLength: limit('<=', 'character'),
+      minLength: limit('>=', 'character'),
       pattern: (part) => {
         const expression = patternOf(part.given as string);
-        const complaint = { message: `must match pattern "${part.given}"` };
-        return refusesUnless(part, complaint, {
-          test: (text: string) => expression.test(text),
-          code: (text, constant) => `${constant(expression)}.test(${text})`,
-        });
+        return refusesUnless(
+          part,
+          `must match pattern "${part.given}"`,
+          (text: string) => expression.test(text),
+          (text, constant) => `${constant(expression)}.test(${text})`,
+        );
       },
       format: (part) => format(part, 'string'),
     },
@@ -925,25 +923,19 @@ const MAKERS: readonly (readonly [
   [
     'array',
     {
-      maxItems: countBound('at most', 'item', (most) => ({
-        test: (items: Items) => items.length <= most,
-        code: (items) => `${items}.length <= ${literal(most)}`,
-      })),
-      minItems: countBound('at least', 'item', (least) => ({
-        test: (items: Items) => items.length >= least,
-        code: (items) => `${items}.length >= ${literal(least)}`,
-      })),
+      maxItems: limit('<=', 'item'),
+      minItems: limit('>=', 'item'),
       additionalItems: (part) => {
         const { items } = part.schema;
         return Array.isArray(items) ? otherItems(part, (index) => index < items.length) : undefined;
       },
-      prefixItems: tuple,
+      prefixItems: listedItems,
       items: (part) => {
-        if (Array.isArray(part.given)) return tuple(part);
         const { prefixItems } = part.schema;
         // Earlier drafts do not have this keyword.
-        const isTuple = Array.isArray(prefixItems) && part.scope.knows('prefixItems');
-        return isTuple ? otherItems(part, (index) => index < prefixItems.length) : eachItem(part);
+        const isAfterTuple =
+          !Array.isArray(part.given) && Array.isArray(prefixItems) && part.scope.knows('prefixItems');
+        return isAfterTuple ? otherItems(part, (index) => index < prefixItems.length) : listedItems(part);
       },
       contains,
       maxContains: () => undefined,
@@ -955,12 +947,8 @@ const MAKERS: readonly (readonly [
   [
     'object',
     {
-      maxProperties: countBound('at most', 'property', (most) => ({
-        test: (value: Fields) => Object.keys(value).length <= most,
-      })),
-      minProperties: countBound('at least', 'property', (least) => ({
-        test: (value: Fields) => Object.keys(value).length >= least,
-      })),
+      maxProperties: limit('<=', 'property'),
+      minProperties: limit('>=', 'property'),
       required: (part) => requiredNames(part, part.given as readonly string[]),
       propertyNames,
       additionalProperties,
