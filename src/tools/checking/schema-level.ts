@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { cached } from '../../core/kernel/cached.js';
 import { isObject, isRecord } from '../../core/kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
-import { isSchemaNode, reachableSchemas, type Subschema, schemaPlaces } from '../schema/keywords.js';
+import { isSchemaNode, reachableSchemas, schemaPlaces } from '../schema/keywords.js';
 import { patternOf } from './formats.js';
 
 /**
@@ -10,52 +10,69 @@ import { patternOf } from './formats.js';
  * are read once for the location and everything below it.
  */
 export class SchemaLevel {
-  readonly #schemas: readonly JsonSchema[];
+  readonly #schemas: ReadonlySet<JsonSchema>;
   readonly #root: JsonSchema;
   readonly #below = new Map<string, SchemaLevel>();
-  #positions: ReadonlyMap<string, number> | undefined;
-  #otherNames: ReadonlySet<string> | undefined;
-  #patterns: readonly RegExp[] | undefined;
+  #positions: Map<string, number> | undefined;
+  /** Keys that are not listed in the properties but named by other keywords. */
+  #otherNames: { readonly names: Set<string>; readonly patterns: RegExp[] } | undefined;
 
   constructor(schemas: readonly JsonSchema[], root: JsonSchema) {
-    const sameValue = (schema: JsonSchema): readonly JsonSchema[] => [
-      resolveReference(schema, root),
-      ...partsThat(schema, ({ keyword }) => keyword.validates === 'value'),
-    ];
-    this.#schemas = [...reachableSchemas(schemas, sameValue)];
+    this.#schemas = reachableSchemas(schemas, (schema) => {
+      const same = schemaPlaces(schema).filter(({ keyword }) => keyword.validates === 'value');
+      return [resolveReference(schema, root), ...same.map(({ node }) => node)];
+    });
     this.#root = root;
   }
 
   /** The properties with their positions in the order of the schema. */
   get positions(): ReadonlyMap<string, number> {
-    this.#positions ??= new Map(
-      [...new Set(this.#schemas.flatMap(({ properties }) => keysOf(properties)))].map((name, position) => [
-        name,
-        position,
-      ]),
-    );
-    return this.#positions;
+    if (this.#positions !== undefined) return this.#positions;
+    const positions = new Map<string, number>();
+    for (const { properties } of this.#schemas)
+      for (const name of keysOf(properties)) if (!positions.has(name)) positions.set(name, positions.size);
+    this.#positions = positions;
+    return positions;
   }
 
   /** Whether any of the schemas names a key. */
   names(key: string): boolean {
     if (this.positions.has(key)) return true;
-    this.#otherNames ??= new Set(this.#schemas.flatMap(otherNames));
-    this.#patterns ??= this.#schemas.flatMap(({ patternProperties }) =>
-      keysOf(patternProperties).map((pattern) => patternOf(pattern)),
-    );
-    return this.#otherNames.has(key) || this.#patterns.some((pattern) => pattern.test(key));
+    if (this.#otherNames === undefined) {
+      const names = new Set<string>();
+      const patterns: RegExp[] = [];
+      for (const schema of this.#schemas) {
+        const { required = [], dependentRequired, dependentSchemas, dependencies } = schema;
+        for (const name of required) names.add(name);
+        for (const dependents of [dependentRequired, dependentSchemas, dependencies])
+          for (const [name, needed] of Object.entries(dependents ?? {})) {
+            names.add(name);
+            if (Array.isArray(needed)) for (const other of needed) names.add(String(other));
+          }
+        for (const pattern of keysOf(schema.patternProperties)) patterns.push(patternOf(pattern));
+      }
+      this.#otherNames = { names, patterns };
+    }
+    const { names, patterns } = this.#otherNames;
+    return names.has(key) || patterns.some((pattern) => pattern.test(key));
   }
 
   /** The level of a child: keys and indices that are not named share one level. */
   below(step: string): SchemaLevel {
     const name = this.positions.has(step) ? `property ${step}` : 'other';
     return cached(this.#below, name, () => {
-      const schemas = this.#schemas.flatMap((schema) =>
-        partsThat(schema, ({ name: keyword, key, keyword: { validates } }) =>
-          keyword === 'properties' ? key === step : validates === 'properties' || validates === 'items',
-        ),
-      );
+      const schemas: JsonSchema[] = [];
+      for (const schema of this.#schemas)
+        for (const {
+          node,
+          name: keyword,
+          key,
+          keyword: { validates },
+        } of schemaPlaces(schema)) {
+          const isBelow =
+            keyword === 'properties' ? key === step : validates === 'properties' || validates === 'items';
+          if (isBelow && isSchemaNode(node)) schemas.push(node);
+        }
       return new SchemaLevel(schemas, this.#root);
     });
   }
@@ -66,24 +83,6 @@ const levels = new WeakMap<JsonSchema, SchemaLevel>();
 /** The level of a whole schema; it is the same for all calls. */
 export function levelOf(schema: JsonSchema): SchemaLevel {
   return cached(levels, schema, () => new SchemaLevel([schema], schema));
-}
-
-function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {
-  return schemaPlaces(schema).flatMap((part) =>
-    isSchemaNode(part.node) && isWanted(part) ? [part.node] : [],
-  );
-}
-
-/** Keys that are not listed in the properties but named by other keywords. */
-function otherNames(schema: JsonSchema): readonly string[] {
-  const { required = [], dependentRequired, dependentSchemas, dependencies } = schema;
-  const dependents = [dependentRequired, dependentSchemas, dependencies].flatMap((dependent) =>
-    Object.entries(dependent ?? {}).flatMap(([key, needed]) => [
-      key,
-      ...(Array.isArray(needed) ? needed.map(String) : []),
-    ]),
-  );
-  return [...required, ...dependents];
 }
 
 function keysOf(schemas: unknown): readonly string[] {
@@ -117,67 +116,41 @@ export function unionChooser(branches: readonly JsonSchema[], root: JsonSchema):
   return cached(ofRoot, branches, () => createChooser(branches, root));
 }
 
-/** A branch that may be chosen. */
-type Candidate = Extract<ChosenBranch, { readonly kind: 'branch' }> & {
-  /** After following its reference. */
-  readonly resolved: JsonSchema;
-};
-
 function createChooser(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
-  const candidates = branches
-    .map((branch, index): Candidate => {
-      const resolved = resolveReference(branch, root);
-      return { kind: 'branch', branch, index, resolved };
-    })
-    .filter(({ resolved }) => resolved.type !== 'null');
-  const [only, ...others] = candidates;
-  if (only === undefined) return () => UNCLEAR;
-  if (others.length === 0) return (value) => (value === null ? UNCLEAR : only);
-  const tag = tagOf(candidates, root);
-  return tag === undefined ? () => UNCLEAR : byTag(candidates, tag);
-}
-
-/** A property that distinguishes the branches of a union. */
-interface Tag {
-  readonly property: string;
-  /** For each candidate, the values that only it has. */
-  readonly values: readonly (readonly unknown[])[];
-}
-
-/** The first property for which every branch has its own values. */
-function tagOf(candidates: readonly Candidate[], root: JsonSchema): Tag | undefined {
-  for (const property of Object.keys(candidates[0]?.resolved.properties ?? {})) {
-    const values = candidates.map(({ resolved }) => tagValues(resolved, property, root));
-    const all = values.flat();
-    const isTag = values.every((ofBranch) => ofBranch.length > 0) && new Set(all).size === all.length;
-    if (isTag) return { property, values };
+  const candidates: { readonly chosen: ChosenBranch; readonly schema: JsonSchema }[] = [];
+  for (const [index, branch] of branches.entries()) {
+    const schema = resolveReference(branch, root);
+    if (schema.type !== 'null') candidates.push({ chosen: { kind: 'branch', branch, index }, schema });
   }
-  return undefined;
-}
-
-function tagValues(branch: JsonSchema, property: string, root: JsonSchema): readonly unknown[] {
-  const { properties = {} } = branch;
-  if (!Object.hasOwn(properties, property)) return [];
-  const schema = resolveReference(properties[property] ?? {}, root);
-  const values = schema.const !== undefined ? [schema.const] : (schema.enum ?? []);
-  // Objects would need a deep comparison.
-  return values.some(isObject) ? [] : values;
-}
-
-function byTag(candidates: readonly Candidate[], { property, values }: Tag): Chooser {
-  const byValue = new Map<unknown, ChosenBranch>();
-  candidates.forEach((candidate, position) => {
-    for (const value of values[position] ?? []) byValue.set(value, candidate);
-  });
-  const tags = values.flat();
-  const other: ChosenBranch = { kind: 'tag', property, tags, isCertain: true };
-  const isRequired = candidates.every(({ resolved }) => resolved.required?.includes(property));
-  const missing: ChosenBranch = { kind: 'tag', property, tags, isCertain: isRequired };
-  return (value) => {
-    if (!isRecord(value)) return UNCLEAR;
-    const sent = Object.hasOwn(value, property) ? value[property] : undefined;
-    return sent === undefined ? missing : (byValue.get(sent) ?? other);
-  };
+  const [only, second] = candidates;
+  if (only === undefined) return () => UNCLEAR;
+  if (second === undefined) return (value) => (value === null ? UNCLEAR : only.chosen);
+  // The tag is the first property for which every branch has its own values.
+  for (const property of Object.keys(only.schema.properties ?? {})) {
+    const byValue = new Map<unknown, ChosenBranch>();
+    const isTag = candidates.every(({ chosen, schema: { properties = {} } }) => {
+      const declared = Object.hasOwn(properties, property) ? properties[property] : undefined;
+      const { const: constant, enum: listed = [] } = resolveReference(declared ?? {}, root);
+      const values = constant !== undefined ? [constant] : listed;
+      for (const value of values) {
+        // Objects would need a deep comparison.
+        if (isObject(value) || byValue.has(value)) return false;
+        byValue.set(value, chosen);
+      }
+      return values.length > 0;
+    });
+    if (!isTag) continue;
+    const tags = [...byValue.keys()];
+    const isRequired = candidates.every(({ schema }) => schema.required?.includes(property));
+    const missing: ChosenBranch = { kind: 'tag', property, tags, isCertain: isRequired };
+    const other: ChosenBranch = { kind: 'tag', property, tags, isCertain: true };
+    return (value) => {
+      if (!isRecord(value)) return UNCLEAR;
+      const sent = Object.hasOwn(value, property) ? value[property] : undefined;
+      return sent === undefined ? missing : (byValue.get(sent) ?? other);
+    };
+  }
+  return () => UNCLEAR;
 }
 
 /**
@@ -227,27 +200,21 @@ export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema)
   return {};
 }
 
-type TypeTest = (value: unknown) => boolean;
-
-/** In JSON Schema's sense: only finite numbers are numbers, and `3.0` is an integer. */
-const TYPE_TESTS: ReadonlyMap<string, TypeTest> = new Map<string, TypeTest>([
-  ['string', (value) => typeof value === 'string'],
-  ['number', Number.isFinite],
-  ['integer', Number.isInteger],
-  ['boolean', (value) => typeof value === 'boolean'],
-  ['array', Array.isArray],
-  ['object', isRecord],
-  ['null', (value) => value === null],
-]);
-
-const NO_TYPE: TypeTest = () => false;
-
-/** The test of a JSON type. */
-export function typeTest(type: string): TypeTest {
-  return TYPE_TESTS.get(type) ?? NO_TYPE;
-}
-
-/** Whether a value has a JSON type. */
+/** Whether a value has a JSON type: only finite numbers are numbers, and `3.0` is an integer. */
 export function isOfType(value: unknown, type: string): boolean {
-  return typeTest(type)(value);
+  switch (type) {
+    case 'string':
+    case 'boolean':
+      return typeof value === type;
+    case 'number':
+      return Number.isFinite(value);
+    case 'integer':
+      return Number.isInteger(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isRecord(value);
+    default:
+      return type === 'null' && value === null;
+  }
 }

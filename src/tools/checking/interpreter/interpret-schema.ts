@@ -5,7 +5,7 @@ import { canonicalJson, type Fields, isObject, pointerStep } from '../../../core
 import { findReference } from '../../schema/find-reference.js';
 import { draftOf, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { formatTest, patternOf } from '../formats.js';
-import { closestBranch, typeTest, unionChooser } from '../schema-level.js';
+import { closestBranch, isOfType, unionChooser } from '../schema-level.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** Deeper schemas become separate functions. */
@@ -985,18 +985,15 @@ function schemaValidator(schema: JsonSchema, scope: Scope): Validator {
   const typePart = { keyword: 'type', given: schema.type, schema };
   const refuseType: Validator = (value, run) => run.refuse(value, typePart, {});
   const validates: Validator[] = [];
-  if (types.length > 0) {
-    const tests = types.map(typeTest);
-    validates.push((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
-  }
+  if (types.length > 0)
+    validates.push((value, run) => types.some((type) => isOfType(value, type)) || refuseType(value, run));
   for (const { type, made, isOnly } of groups) {
     const validate = allOfValidators(made.map(([, each]) => each));
     if (validate === ALWAYS_VALID && !isOnly) continue;
     if (type === undefined) validates.push(validate);
     else {
-      const isOf = typeTest(type);
       const others = isOnly ? refuseType : ALWAYS_VALID;
-      validates.push((value, run, seen) => (isOf(value) ? validate : others)(value, run, seen));
+      validates.push((value, run, seen) => (isOfType(value, type) ? validate : others)(value, run, seen));
     }
   }
   return allOfValidators(validates);

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { cached } from '../../../core/kernel/cached.js';
 import { findReference } from '../../schema/find-reference.js';
 import {
   type Draft,
@@ -8,7 +9,6 @@ import {
   KEYWORDS,
   type KeywordValue,
   reachableSchemas,
-  type Subschema,
   schemaPlaces,
   subschemas,
 } from '../../schema/keywords.js';
@@ -52,14 +52,65 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
 
 /** Whether validating a value leads to validating the same value with the same schema, without end. */
 export function validatesItselfAgain(root: JsonSchema): boolean {
-  const steps = [...stepsOf(root)].map(
-    ([part, taken]) => [part, taken.filter(({ isSame }) => isSame)] as const,
-  );
-  return leadsBack(new Map(steps), 1);
+  const steps = new Map<JsonSchema, readonly Step[]>();
+  for (const [part, taken] of stepsOf(root)) {
+    const same = taken.filter(({ isSame }) => isSame);
+    steps.set(part, same);
+  }
+  return leadsBack(steps, 1);
 }
 
+/** Validating a value with one schema requires validating it, or a child of it, with another. */
+interface Step {
+  readonly to: JsonSchema;
+  /** The value itself is validated, not a child. */
+  readonly isSame: boolean;
+  /** The types of values that the step applies to, if not all. */
+  readonly types?: readonly string[] | undefined;
+  /** At most one step of each name applies to a value. */
+  readonly way: string;
+}
+
+type Steps = ReadonlyMap<JsonSchema, readonly Step[]>;
+
+const VALUES_OF = { properties: 'object', items: 'array' };
+
+/** An array item is in the tuple or after it; a property is listed or not. */
+const ONE_OF: Readonly<Record<string, string>> = {
+  properties: 'listed or not',
+  additionalProperties: 'listed or not',
+  unevaluatedProperties: 'listed or not',
+  items: 'within or behind',
+  prefixItems: 'within or behind',
+  additionalItems: 'within or behind',
+  unevaluatedItems: 'within or behind',
+  // biome-ignore lint/suspicious/noThenProperty: it is a keyword
+  then: 'then or else',
+  else: 'then or else',
+};
+
 function stepsOf(root: JsonSchema): Steps {
-  return new Map([...everySchema(root)].map((part) => [part, stepsFrom(part, root)]));
+  const steps = new Map<JsonSchema, readonly Step[]>();
+  for (const schema of everySchema(root)) {
+    const taken: Step[] = [];
+    const target = referredSchema(schema, root);
+    if (target !== undefined) taken.push({ to: target, way: '$ref', isSame: true });
+    for (const { node, name, key, keyword } of schemaPlaces(schema)) {
+      const { validates } = keyword;
+      if (!isSchemaNode(node) || validates === undefined || validates === 'names') continue;
+      const isSame = validates === 'value';
+      const types = isSame ? resolveReference(node, root).type : VALUES_OF[validates];
+      let way = ONE_OF[name] ?? `${name} ${key}`;
+      const branches: unknown = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
+      if (Array.isArray(branches)) {
+        const chosen = unionChooser(branches, root)({});
+        if (chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain)) way = name;
+      }
+      taken.push({ to: node, way, isSame, types: types === undefined ? undefined : [types].flat() });
+    }
+    steps.set(schema, taken);
+  }
+  return steps;
 }
 
 /**
@@ -69,78 +120,43 @@ function stepsOf(root: JsonSchema): Steps {
  */
 function leadsBack(steps: Steps, ways: number): boolean {
   const circles = circlesOf(steps);
-  return [...steps].some(([part, taken]) => {
-    const within = taken.filter(({ to }) => circles.get(to) === circles.get(part));
-    return within.length >= ways && waysOf(within) >= ways;
-  });
+  // Only containers lead further.
+  for (const [part, taken] of steps)
+    for (const type of ['object', 'array']) {
+      const found = new Set<string>();
+      for (const { to, types, way } of taken)
+        if (circles.get(to) === circles.get(part) && types?.includes(type) !== false) found.add(way);
+      if (found.size >= ways) return true;
+    }
+  return false;
 }
-
-/** Validating a value with one schema requires validating it, or a child of it, with another. */
-interface Step {
-  readonly to: JsonSchema;
-  /** The value itself is validated, not a child. */
-  readonly isSame: boolean;
-  /** The types of values that the step applies to, if not all. */
-  readonly types?: readonly string[];
-  /** At most one step of each name applies to a value. */
-  readonly way: string;
-}
-
-function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
-  const steps: Step[] = [];
-  const target = referredSchema(schema, root);
-  if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
-  for (const part of schemaPlaces(schema)) {
-    const { node, keyword } = part;
-    if (!isSchemaNode(node) || keyword.validates === undefined || keyword.validates === 'names') continue;
-    const types =
-      keyword.validates === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.validates];
-    const step = { to: node, way: wayOf(part, schema, root), isSame: keyword.validates === 'value' };
-    steps.push(types === undefined ? step : { ...step, types: [types].flat() });
-  }
-  return steps;
-}
-
-const VALUES_OF = { properties: 'object', items: 'array' };
-
-/** An array item is in the tuple or after it; a property is listed or not. */
-const ONE_OF: ReadonlyMap<string, string> = new Map([
-  ...['properties', 'additionalProperties', 'unevaluatedProperties'].map(
-    (name) => [name, 'listed or not'] as const,
-  ),
-  ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems'].map(
-    (name) => [name, 'within or behind'] as const,
-  ),
-  ...['then', 'else'].map((name) => [name, 'then or else'] as const),
-]);
-
-function wayOf({ name, key }: Subschema, schema: JsonSchema, root: JsonSchema): string {
-  const branches = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
-  if (Array.isArray(branches)) {
-    const chosen = unionChooser(branches, root)({});
-    if (chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain)) return name;
-  }
-  return ONE_OF.get(name) ?? `${name} ${key}`;
-}
-
-/** The most ways in which the same value is validated; containers are objects or arrays. */
-function waysOf(steps: readonly Step[]): number {
-  const ways = ['object', 'array'].map(
-    (type) =>
-      new Set(steps.filter(({ types }) => types === undefined || types.includes(type)).map(({ way }) => way))
-        .size,
-  );
-  return Math.max(...ways);
-}
-
-type Steps = ReadonlyMap<JsonSchema, readonly Step[]>;
 
 /** For each schema, a representative of its cycle of schemas that lead to each other. */
 function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
-  const back = new Map([...steps.keys()].map((part): [JsonSchema, JsonSchema[]] => [part, []]));
-  for (const [from, taken] of steps) for (const { to } of taken) back.get(to)?.push(from);
+  // All schemas, each after the schemas that it leads to.
+  const done: JsonSchema[] = [];
+  const seen = new Set<JsonSchema>();
+  const back = new Map<JsonSchema, JsonSchema[]>();
+  for (const start of steps.keys()) {
+    if (seen.has(start)) continue;
+    seen.add(start);
+    // Without recursion: chains of references may be longer than the stack.
+    const open = [{ part: start, left: [...(steps.get(start) ?? [])] }];
+    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+      const next = at.left.pop()?.to;
+      if (next === undefined) {
+        open.pop();
+        done.push(at.part);
+        continue;
+      }
+      cached(back, next, () => []).push(at.part);
+      if (seen.has(next)) continue;
+      seen.add(next);
+      open.push({ part: next, left: [...(steps.get(next) ?? [])] });
+    }
+  }
   const circles = new Map<JsonSchema, JsonSchema>();
-  for (const first of finished(steps).reverse()) {
+  for (const first of done.reverse()) {
     if (circles.has(first)) continue;
     circles.set(first, first);
     const open = [first];
@@ -152,29 +168,6 @@ function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
       }
   }
   return circles;
-}
-
-/** All schemas, each after the schemas that it leads to. */
-function finished(steps: Steps): JsonSchema[] {
-  const done: JsonSchema[] = [];
-  const seen = new Set<JsonSchema>();
-  for (const start of steps.keys()) {
-    if (seen.has(start)) continue;
-    seen.add(start);
-    // Without recursion: chains of references may be longer than the stack.
-    const open = [{ part: start, left: [...(steps.get(start) ?? [])] }];
-    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
-      const next = at.left.pop()?.to;
-      if (next === undefined) {
-        open.pop();
-        done.push(at.part);
-      } else if (!seen.has(next)) {
-        seen.add(next);
-        open.push({ part: next, left: [...(steps.get(next) ?? [])] });
-      }
-    }
-  }
-  return done;
 }
 
 /** Every schema that may validate a value: schemas within a schema, and targets of references. */
@@ -196,20 +189,18 @@ const ADDRESSES: readonly (readonly [draft: Draft, address: string, end: string]
   ['2020-12', 'https://json-schema.org/draft/2020-12/', 'schema'],
 ];
 
-/** Adds the meta-schemas that parts refer to as definitions. */
+/** Adds the meta-schemas that parts refer to as definitions, built from the keyword table. */
 function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): JsonSchema {
   const $defs = { ...schema.$defs };
   for (const { $ref = '#' } of parts)
-    for (const [draft, address, end] of ADDRESSES)
-      if ($ref.startsWith(address)) $defs[address + end] = metaSchema(draft, address + end);
+    for (const [draft, address, end] of ADDRESSES) {
+      if (!$ref.startsWith(address)) continue;
+      const properties: Record<string, JsonSchema> = {};
+      for (const [name, keyword] of KEYWORDS)
+        if (isKnownIn(draft, keyword)) properties[name] = TAKEN[keyword.takes];
+      $defs[address + end] = { $id: address + end, type: ['object', 'boolean'], properties };
+    }
   return Object.keys($defs).length === Object.keys(schema.$defs ?? {}).length ? schema : { ...schema, $defs };
-}
-
-/** The meta-schema of a draft, built from the keyword table. */
-function metaSchema(draft: Draft, $id: string): JsonSchema {
-  const known = [...KEYWORDS].filter(([, keyword]) => isKnownIn(draft, keyword));
-  const properties = Object.fromEntries(known.map(([name, { takes }]) => [name, TAKEN[takes]]));
-  return { $id, type: ['object', 'boolean'], properties };
 }
 
 const SCHEMA: JsonSchema = { $ref: '#' };
