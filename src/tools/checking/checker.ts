@@ -73,18 +73,7 @@ interface NormalizeOptions {
   readonly extra: 'unnamed' | 'unknown' | 'none';
 }
 
-/** Converts arguments to the form of the schema. The input is never changed, only copied as needed. */
-type Normalizer = (args: JsonObject, options: NormalizeOptions, notes: NormalizeNotes) => JsonObject;
-
-/** The normalizer of a schema: removes extra keys and fills in defaults; optionally coerces types. */
-function createNormalizer(schema: JsonSchema, defaultsOf: DefaultsOf): Normalizer {
-  const shapeOf = shapesOf(schema, defaultsOf);
-  return (args, { repair, extra }, notes) => {
-    const walk: Walk = { repair, extra, notes, shapeOf, root: schema };
-    return normalizeObject(shapeOf(schema), args, new Place(walk));
-  };
-}
-
+/** Shared by the values of one call. */
 interface Walk extends NormalizeOptions {
   readonly notes: NormalizeNotes;
   readonly shapeOf: (schema: JsonSchema) => Shape;
@@ -120,28 +109,34 @@ class Place {
 }
 
 function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
-  if (!place.walk.repair && !isObject(value)) return value;
-  const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
-  if (branch?.kind === 'branch') return normalizeValue(place.walk.shapeOf(branch.branch), value, place);
-  const repaired = place.walk.repair ? repair(shape, value, place) : value;
-  // The new object may have a tag that determines its branch.
-  if (repaired !== value && shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
-  if (Array.isArray(repaired)) return normalizeArray(shape.items, repaired, place);
-  return isRecord(repaired) ? normalizeObject(shape, repaired, place) : repaired;
-}
-
-function repair(shape: Shape, value: unknown, place: Place): unknown {
-  const repaired = digitsOf(value, shape.schema) ?? coerceValue(value, shape.types);
-  if (repaired === value) return value;
-  const { notes } = place.walk;
-  const { path } = place;
-  notes.coerced.push(path);
-  if (Array.isArray(repaired) && repaired[0] === value) notes.wrapped.push(path);
-  return repaired;
+  const { walk } = place;
+  if (!walk.repair && !isObject(value)) return value;
+  const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, walk.root)(value) : undefined;
+  if (branch?.kind === 'branch') return normalizeValue(walk.shapeOf(branch.branch), value, place);
+  const repaired = walk.repair ? (digitsOf(value, shape.schema) ?? coerceValue(value, shape.types)) : value;
+  if (repaired !== value) {
+    const { path } = place;
+    walk.notes.coerced.push(path);
+    if (Array.isArray(repaired) && repaired[0] === value) walk.notes.wrapped.push(path);
+    // The new object may have a tag that determines its branch.
+    if (shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
+  }
+  if (isRecord(repaired)) return normalizeObject(shape, repaired, place);
+  if (!Array.isArray(repaired) || shape.items === undefined) return repaired;
+  const ofItems = walk.shapeOf(shape.items);
+  let copy: unknown[] | undefined;
+  for (const [index, item] of repaired.entries()) {
+    const after = normalizeValue(ofItems, item, place.below(index));
+    if (after === item) continue;
+    copy ??= [...repaired];
+    copy[index] = after;
+  }
+  return copy ?? repaired;
 }
 
 function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
   const { walk } = place;
+  const { notes, extra } = walk;
   let copy: JsonObject | undefined;
   let gone: Set<string> | undefined;
   for (const key of Object.keys(value)) {
@@ -149,11 +144,22 @@ function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObj
     const child = part === undefined ? undefined : walk.shapeOf(part);
     const before = value[key];
     if (child === undefined) {
-      if (shape.keepsExtra || !isExtra(key, place)) continue;
-      noteRemoved(shape, value, place.below(key));
+      if (shape.keepsExtra || extra === 'none') continue;
+      if (extra === 'unnamed' && place.level.names(key)) {
+        notes.spared.push(key);
+        continue;
+      }
+      const { path } = place.below(key);
+      notes.removed.push(path);
+      if (notes.removed.length <= MAX_LOOKED_AT) {
+        const open = [...shape.properties.keys()].filter(
+          (name) => !shape.required.has(name) && !Object.hasOwn(value, name),
+        );
+        if (misspeltName(key, open) !== undefined) notes.misspelt.push(path);
+      }
     } else if (before === null && walk.repair && !shape.required.has(key) && !acceptsNull(child, walk)) {
       // `null` for an optional property means absent: models send it in strict mode.
-      walk.notes.dropped.push(place.below(key).path);
+      notes.dropped.push(place.below(key).path);
     } else if (before !== undefined) {
       const after = normalizeValue(child, before, place.below(key));
       if (after === before) continue;
@@ -164,8 +170,13 @@ function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObj
     gone ??= new Set();
     gone.add(key);
   }
-  if (gone !== undefined) copy = without(gone, copy ?? value);
-  return withDefaults(copy ?? value, shape.defaults);
+  let left = copy ?? value;
+  if (gone !== undefined) {
+    // A copy, because objects with deleted fields stay slow.
+    left = {};
+    for (const [key, member] of Object.entries(copy ?? value)) if (!gone.has(key)) setOwn(left, key, member);
+  }
+  return withDefaults(left, shape.defaults);
 }
 
 /** Runs for each call. */
@@ -179,53 +190,11 @@ function withDefaults(value: JsonObject, defaults: Defaults): JsonObject {
   return filled;
 }
 
-/** Copies the object, because objects with deleted fields stay slow. */
-function without(gone: ReadonlySet<string>, value: JsonObject): JsonObject {
-  const kept: JsonObject = {};
-  for (const key of Object.keys(value)) if (!gone.has(key)) setOwn(kept, key, value[key]);
-  return kept;
-}
-
-function isExtra(key: string, place: Place): boolean {
-  const { extra, notes } = place.walk;
-  if (extra !== 'unnamed') return extra === 'unknown';
-  const isNamed = place.level.names(key);
-  if (isNamed) notes.spared.push(key);
-  return !isNamed;
-}
-
-function noteRemoved(shape: Shape, value: JsonObject, { walk, step, path }: Place): void {
-  const { removed, misspelt } = walk.notes;
-  removed.push(path);
-  if (removed.length > MAX_LOOKED_AT) return;
-  const open = [...shape.properties.keys()].filter(
-    (name) => !shape.required.has(name) && !Object.hasOwn(value, name),
-  );
-  if (misspeltName(String(step), open) !== undefined) misspelt.push(path);
-}
-
 function acceptsNull(shape: Shape, walk: Walk): boolean {
   if (shape.types.length > 0) return shape.types.includes('null');
   if (shape.schema.enum !== undefined) return shape.schema.enum.includes(null);
   if (shape.anyOf.length > 0) return shape.anyOf.some((branch) => acceptsNull(walk.shapeOf(branch), walk));
   return shape.schema.const === undefined || shape.schema.const === null;
-}
-
-function normalizeArray(
-  items: JsonSchema | undefined,
-  values: readonly unknown[],
-  place: Place,
-): readonly unknown[] {
-  if (items === undefined) return values;
-  const shape = place.walk.shapeOf(items);
-  let copy: unknown[] | undefined;
-  values.forEach((value, index) => {
-    const after = normalizeValue(shape, value, place.below(index));
-    if (after === value) return;
-    copy ??= [...values];
-    copy[index] = after;
-  });
-  return copy ?? values;
 }
 
 /**
@@ -328,11 +297,15 @@ type DefaultsOf = (schema: JsonSchema) => Defaults;
  * libraries write for a number without a default.
  */
 function fittingDefaults(root: JsonSchema): DefaultsOf {
-  return ({ properties = {} }) =>
-    Object.entries(properties).flatMap(([name, property]) => {
-      if (name === '__proto__' || !isSchemaNode(property) || property.default === undefined) return [];
-      return fitsSchema(property.default, property, root) ? [[name, property.default] as const] : [];
-    });
+  return ({ properties = {} }) => {
+    const fitting: [name: string, value: unknown][] = [];
+    for (const [name, property] of Object.entries(properties)) {
+      const fallback = isSchemaNode(property) && name !== '__proto__' ? property.default : undefined;
+      if (fallback !== undefined && fitsSchema(fallback, property as JsonSchema, root))
+        fitting.push([name, fallback]);
+    }
+    return fitting;
+  };
 }
 
 /** Arguments that match the schema, with the changes made to them; or all faults. */
@@ -393,7 +366,9 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   const defaultsOf: DefaultsOf = options.fillDefaults === false ? () => [] : fittingDefaults(schema);
   const closed = closedSchema(schema, defaultsOf);
   const accept: Checker['accept'] = closed ? acceptor(closed, defaultsOf(schema)) : () => undefined;
-  const means: Means = { ...options, accept, normalize: createNormalizer(schema, defaultsOf) };
+  const shapeOf = shapesOf(schema, defaultsOf);
+  const normalize: Normalize = (args, how, notes) =>
+    normalizeObject(shapeOf(schema), args, new Place({ ...how, notes, shapeOf, root: schema }));
   let thorough: Check | undefined;
   const check: Check = (args) => {
     const value = accept(args);
@@ -401,9 +376,15 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
       return { ok: true, value, removed: NO_PATHS, coerced: NO_PATHS, isAccepted: true };
     const faults = boundFaults(args);
     if (faults.length > 0) return { ok: false, faults, removed: NO_PATHS };
-    const trimmed = closed === undefined || options.asSent ? undefined : trim(args, means);
-    if (trimmed !== undefined) return trimmed;
-    thorough ??= thoroughCheck(schema, means);
+    if (closed !== undefined && !options.asSent) {
+      // Most other arguments are valid apart from unknown keys; this check collects no errors.
+      const notes = noNotes();
+      const trimmed = normalize(args, { repair: false, extra: 'unnamed' }, notes);
+      const isMeant = (options.refuseExtra ? notes.removed : notes.misspelt).length === 0;
+      if (trimmed !== args && isMeant && accept(trimmed) !== undefined)
+        return { ok: true, value: trimmed, ...changes(notes) };
+    }
+    thorough ??= thoroughCheck(schema, options, normalize);
     return thorough(args);
   };
   return Object.assign(check, { accept, copy: copierOf(closed) });
@@ -421,20 +402,14 @@ function acceptor(closed: JsonSchema, defaults: Defaults): Checker['accept'] {
   };
 }
 
-/** Checks whether arguments are valid apart from unknown keys, without collecting errors. */
-function trim(args: JsonObject, { accept, normalize, refuseExtra }: Means): Checked | undefined {
-  const notes = noNotes();
-  const value = normalize(args, { repair: false, extra: 'unnamed' }, notes);
-  const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
-  if (value === args || !isMeant || accept(value) === undefined) return undefined;
-  return { ok: true, value, ...changes(notes) };
-}
+/** Converts arguments to the form of the schema. The input is never changed, only copied as needed. */
+type Normalize = (args: JsonObject, how: NormalizeOptions, notes: NormalizeNotes) => JsonObject;
 
-interface Means extends CheckerOptions, Pick<Checker, 'accept'> {
-  readonly normalize: Normalizer;
-}
-
-function thoroughCheck(schema: JsonSchema, { refuseExtra, asSent, normalize }: Means): Check {
+function thoroughCheck(
+  schema: JsonSchema,
+  { refuseExtra, asSent }: CheckerOptions,
+  normalize: Normalize,
+): Check {
   const validate = interpretSchema(schema).check;
   const normalized = (args: JsonObject, how: NormalizeOptions): Normalized => {
     const notes = noNotes();
@@ -500,21 +475,18 @@ function unwrapped(faults: readonly ValueFault[], wrapped: readonly string[]): r
   const open = new Set(wrapped);
   if (open.size === 0) return faults;
   const elements = new Set(wrapped.map((path) => `${path}.0`));
-  return faults.flatMap((fault) => {
-    const lists = listsAround(fault.path, open);
-    for (const { path } of lists) open.delete(path);
-    return elements.has(fault.path) ? lists : [...lists, fault];
-  });
-}
-
-function listsAround(path: string, wrapped: ReadonlySet<string>): readonly ValueFault[] {
-  const lists: ValueFault[] = [];
-  for (let at = path.indexOf('.0'); at >= 0; at = path.indexOf('.0', at + 1)) {
-    const isStep = at + 2 === path.length || path[at + 2] === '.';
-    const list = isStep ? path.slice(0, at) : undefined;
-    if (list !== undefined && wrapped.has(list)) lists.push({ path: list, message: 'must be array' });
+  const described: ValueFault[] = [];
+  for (const fault of faults) {
+    const { path } = fault;
+    // The arrays around the value, from the outside in.
+    for (let at = path.indexOf('.0'); at >= 0; at = path.indexOf('.0', at + 1)) {
+      const list = path.slice(0, at);
+      const isStep = at + 2 === path.length || path[at + 2] === '.';
+      if (isStep && open.delete(list)) described.push({ path: list, message: 'must be array' });
+    }
+    if (!elements.has(path)) described.push(fault);
   }
-  return lists;
+  return described;
 }
 
 /** Enough for the tools of a large application. Beyond it, the oldest is dropped and compiled again when needed. */
@@ -605,7 +577,7 @@ function generateCopier(schema: JsonSchema): Copier {
   /** The name of the function that copies a value; `undefined` for values that are not objects. */
   const copierOfPart = (part: unknown): string | undefined => {
     if (!isSchemaNode(part)) return 'copyOfJson';
-    const { type, items, prefixItems } = part;
+    const { type, items, prefixItems, properties = {}, additionalProperties, patternProperties } = part;
     if (isScalar(part)) return undefined;
     if (type === 'array' && prefixItems === undefined && isSchemaNode(items)) {
       const copyItem = copierOfPart(items);
@@ -613,8 +585,14 @@ function generateCopier(schema: JsonSchema): Copier {
         `return ${copyItem === undefined ? '[...value]' : `value.map((item) => ${copyItem}(item))`};`,
       );
     }
-    if (!isKnown(part)) return 'copyOfJson';
-    const inner = Object.entries(part.properties ?? {}).map(([name, property]) => {
+    // Whether all objects within are in listed keys, without names from `Object.prototype`.
+    const isListed =
+      type === 'object' &&
+      patternProperties === undefined &&
+      (additionalProperties === false || isScalar(additionalProperties)) &&
+      Object.keys(properties).every((name) => !(name in Object.prototype));
+    if (!isListed) return 'copyOfJson';
+    const inner = Object.entries(properties).map(([name, property]) => {
       const copyField = copierOfPart(property);
       const field = `copied[${JSON.stringify(name)}]`;
       return copyField === undefined ? '' : `if (${field} !== undefined) ${field} = ${copyField}(${field});`;
@@ -627,17 +605,6 @@ function generateCopier(schema: JsonSchema): Copier {
 
 /** Code takes longer to generate than it saves for tools that are called less often. */
 const CALLS_BEFORE_CODE = 50;
-
-/** Whether all objects within are in listed keys, without names from `Object.prototype`. */
-function isKnown({ type, properties = {}, additionalProperties, patternProperties }: JsonSchema): boolean {
-  const isClosed = additionalProperties === false || isScalar(additionalProperties);
-  return (
-    type === 'object' &&
-    isClosed &&
-    patternProperties === undefined &&
-    Object.keys(properties).every((name) => !(name in Object.prototype))
-  );
-}
 
 function isScalar(schema: unknown): boolean {
   return isSchemaNode(schema) && [schema.type].flat().every((name) => SCALARS.has(name));
@@ -696,32 +663,35 @@ function keepsUnlisted(schema: JsonSchema): boolean {
  * only one pass. Returns `undefined` if no such form can be derived.
  */
 function closedSchema(schema: JsonSchema, defaultsOf: DefaultsOf): JsonSchema | undefined {
-  const parts = closableParts(schema);
-  if (isDelicate(schema, parts)) return undefined;
-  const close = (part: JsonSchema): JsonSchema =>
-    parts.closed.has(part) ? closedPart(mapSubschemas(part, close), defaultsOf(part)) : part;
-  const closed = close(schema);
-  const mindsFilling = MINDS_FILLING.some((keyword) => keyword in schema);
-  // Otherwise the root's own defaults are filled in without another check.
-  return mindsFilling || refersToRoot(parts.closed, schema)
-    ? closed
-    : { ...closed, required: schema.required ?? [] };
-}
-
-/** The parts of a schema that are closed, and those that do not change. */
-interface Parts {
-  readonly closed: ReadonlySet<JsonSchema>;
-  readonly kept: ReadonlySet<JsonSchema>;
-}
-
-function closableParts(root: JsonSchema): Parts {
-  const closed = new Set([root]);
+  const closed = new Set([schema]);
   const kept = new Set<JsonSchema>();
   for (const part of closed)
     for (const { node, name } of schemaPlaces(part))
-      if (isSchemaNode(node)) (isClosable(name, part, root) ? closed : kept).add(node);
+      if (isSchemaNode(node)) (isClosable(name, part, schema) ? closed : kept).add(node);
   for (const part of kept) for (const within of subschemas(part)) kept.add(within);
-  return { closed, kept };
+  for (const part of kept) if (closed.has(part) || refers(part)) return undefined;
+  let mindsFilling = MINDS_FILLING.some((keyword) => keyword in schema);
+  for (const part of closed) {
+    if ((part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined) return undefined;
+    if (typeof part.$ref === 'string') {
+      const target = findReference(part.$ref, schema, part);
+      if (typeof target !== 'object' || !closed.has(target)) return undefined;
+      mindsFilling ||= target === schema;
+    } else if (refers(part)) return undefined;
+  }
+  const close = (part: JsonSchema): JsonSchema => {
+    if (!closed.has(part)) return part;
+    const inner = mapSubschemas(part, close);
+    if (inner.properties === undefined) return inner;
+    const defaults = defaultsOf(part).map(([name]) => name);
+    return {
+      ...inner,
+      ...(keepsUnlisted(inner) ? {} : { additionalProperties: false }),
+      required: [...new Set([...(inner.required ?? []), ...defaults])],
+    };
+  };
+  // Unless a keyword minds it, the root's own defaults are filled in without another check.
+  return mindsFilling ? close(schema) : { ...close(schema), required: schema.required ?? [] };
 }
 
 /** If a tag distinguishes the branches of `oneOf`, at most one closed branch matches. */
@@ -733,35 +703,8 @@ function isClosable(name: string, { oneOf }: JsonSchema, root: JsonSchema): bool
   return chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain);
 }
 
-function isDelicate(root: JsonSchema, { closed, kept }: Parts): boolean {
-  for (const part of kept) if (closed.has(part) || refers(part)) return true;
-  for (const part of closed) {
-    if ((part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined) return true;
-    if (typeof part.$ref === 'string') {
-      const target = findReference(part.$ref, root, part);
-      if (typeof target !== 'object' || !closed.has(target)) return true;
-    } else if (refers(part)) return true;
-  }
-  return false;
-}
-
 function refers({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): boolean {
   return ($ref ?? $dynamicRef ?? $recursiveRef) !== undefined;
-}
-
-function refersToRoot(parts: ReadonlySet<JsonSchema>, root: JsonSchema): boolean {
-  for (const part of parts)
-    if (typeof part.$ref === 'string' && findReference(part.$ref, root, part) === root) return true;
-  return false;
-}
-
-function closedPart(schema: JsonSchema, defaults: Defaults): JsonSchema {
-  if (schema.properties === undefined) return schema;
-  return {
-    ...schema,
-    ...(keepsUnlisted(schema) ? {} : { additionalProperties: false }),
-    required: [...new Set([...(schema.required ?? []), ...defaults.map(([name]) => name)])],
-  };
 }
 
 /** Checking, normalizing and the history each need stack for a level. No author intends this depth. */
@@ -785,18 +728,16 @@ function isWithinBounds(value: unknown, levels: number): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   if (!isObject(value)) return true;
   if (levels === MOST_LEVELS) return false;
-  if (Array.isArray(value)) return areWithinBounds(value, levels + 1);
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      const item = value[index];
+      if (typeof item !== 'string' && !isWithinBounds(item, levels + 1)) return false;
+    }
+    return true;
+  }
   for (const key in value) {
     const member = (value as Fields)[key];
     if (typeof member !== 'string' && !isWithinBounds(member, levels + 1)) return false;
-  }
-  return true;
-}
-
-function areWithinBounds(items: readonly unknown[], levels: number): boolean {
-  for (let index = 0; index < items.length; index += 1) {
-    const item = items[index];
-    if (typeof item !== 'string' && !isWithinBounds(item, levels)) return false;
   }
   return true;
 }
@@ -824,24 +765,20 @@ function collectFaults(value: unknown, keys: string[], faults: ArgumentFault[]):
  */
 function boundsTest(schema: JsonSchema): ((args: JsonObject) => boolean) | undefined {
   if (boundsValues(schema)) return undefined;
-  const open = openProperties(schema);
-  if (open === undefined) return (args) => isWithinBounds(args, 0);
+  const { type, properties = {}, additionalProperties, required: _, $defs: _defs, ...others } = schema;
+  if (type !== 'object' || additionalProperties !== false || Object.keys(others).length > 0)
+    return (args) => isWithinBounds(args, 0);
+  // Only some properties may contain any value.
+  const open = Object.keys(properties).filter((name) => {
+    const property = properties[name];
+    return !isRecord(property) || !boundsValues(property);
+  });
   return (args) => open.every((name) => isWithinBounds(args[name], 1));
 }
 
 function boundsValues(schema: JsonSchema): boolean {
   for (const part of allSchemas(schema)) if (isOpen(part)) return false;
   return true;
-}
-
-/** The properties of a schema that may contain any value; `undefined` if the schema is more than its properties. */
-function openProperties(schema: JsonSchema): readonly string[] | undefined {
-  const { type, properties = {}, additionalProperties, required: _, $defs: _defs, ...others } = schema;
-  if (type !== 'object' || additionalProperties !== false || Object.keys(others).length > 0) return undefined;
-  return Object.keys(properties).filter((name) => {
-    const property = properties[name];
-    return !isRecord(property) || !boundsValues(property);
-  });
 }
 
 function isOpen(schema: JsonSchema): boolean {

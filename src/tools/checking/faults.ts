@@ -6,14 +6,7 @@ import { keyOfStep } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { formatTest, patternOf } from './formats.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/interpret-schema.js';
-import {
-  branchTypes,
-  isOfType,
-  levelOf,
-  resolveReference,
-  SchemaLevel,
-  unionChooser,
-} from './schema-level.js';
+import { branchTypes, isOfType, levelOf, resolveReference, unionChooser } from './schema-level.js';
 
 /** A fault with the data for hints. */
 export interface ValueFault extends ArgumentFault {
@@ -34,37 +27,53 @@ interface PlacedFault extends ValueFault {
  */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
   const reported = errors.slice(0, MAX_ERRORS);
-  const faults = describeAll(reported, schema);
-  const messages = new Map<string, Set<string>>();
-  const distinct = faults.filter(({ path, message }) => {
-    const before = cached(messages, path, () => new Set());
-    return before.size < before.add(message).size;
-  });
-  const unreported = Array<ValueFault>(errors.length - reported.length).fill(UNREPORTED);
-  return [...schemaOrder(distinct, schema), ...unreported];
-}
-
-/**
- * The errors before an error of `propertyNames` belong to the same key; they are reported at the path of its
- * property.
- */
-function describeAll(errors: readonly SchemaError[], schema: JsonSchema): readonly PlacedFault[] {
+  const faults: PlacedFault[] = [];
+  // The errors before an error of `propertyNames` belong to the same key; they are reported at the path of its
+  // property.
   let refused: SchemaError | undefined;
-  const faults = [...errors].reverse().flatMap((error, index, all) => {
+  for (const [index, error] of [...reported.entries()].reverse()) {
     if (error.keyword === 'propertyNames') {
       refused = error;
-      return isOfKey(all[index + 1], error) ? [] : [describe(error, schema)];
-    }
-    if (refused === undefined || !isOfKey(error, refused)) {
+      if (!isOfKey(reported[index - 1], error)) faults.push(describe(error, schema));
+    } else if (refused !== undefined && isOfKey(error, refused)) {
+      const { message, ...fault } = describe(error, schema);
+      faults.push({ ...fault, ...placeOf(error.instancePath)(String(error.data), `this key ${message}`) });
+    } else {
       refused = undefined;
-      return [describe(error, schema)];
+      faults.push(describe(error, schema));
     }
-    const { message, ...fault } = describe(error, schema);
-    return [{ ...fault, ...placeOf(error.instancePath)(String(error.data), `this key ${message}`) }];
-  });
-  return faults.reverse();
+  }
+  const messages = new Map<string, Set<string>>();
+  const root = levelOf(schema);
+  const distinct: { readonly fault: PlacedFault; readonly ranks: readonly number[] }[] = [];
+  for (const fault of faults.reverse()) {
+    const before = cached(messages, fault.path, () => new Set());
+    if (before.has(fault.message)) continue;
+    before.add(fault.message);
+    // Unknown paths come last, in their original order.
+    let level = root;
+    const ranks = fault.steps.map((step) => {
+      const position = level.positions.get(step);
+      level = level.below(step);
+      if (position !== undefined) return position;
+      return /^\d+$/.test(step) ? Number(step) : Number.MAX_SAFE_INTEGER;
+    });
+    distinct.push({ fault, ranks });
+  }
+  distinct.sort((one, other) => compare(one.ranks, other.ranks));
+  const unreported = Array<ValueFault>(errors.length - reported.length).fill(UNREPORTED);
+  return [...distinct.map(({ fault }) => fault), ...unreported];
 }
 
+function compare(one: readonly number[], other: readonly number[]): number {
+  for (let index = 0; index < Math.min(one.length, other.length); index += 1) {
+    const difference = (one[index] ?? 0) - (other[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return one.length - other.length;
+}
+
+/** Whether an error is about the same key as an error of `propertyNames`. */
 function isOfKey(error: SchemaError | undefined, { instancePath, key }: SchemaError): boolean {
   return error?.instancePath === instancePath && error.data === key;
 }
@@ -76,8 +85,11 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
     case 'required':
       return { ...at(key, 'is required'), isMissing: true };
     case 'additionalProperties':
-    case 'unevaluatedProperties':
-      return at(key, `is not a known property${unmatched(error)}`);
+    case 'unevaluatedProperties': {
+      const patterns = Object.keys(error.schema.patternProperties ?? {}).map((pattern) => `"${pattern}"`);
+      const unmatched = `, and this key does not match pattern ${patterns.join(' or ')}`;
+      return at(key, `is not a known property${patterns.length === 0 ? '' : unmatched}`);
+    }
     case 'propertyNames':
       return at(key, 'is not a known property');
     case 'false schema':
@@ -97,14 +109,6 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
     default:
       return at(undefined, error.message ?? `must satisfy ${keyword}`);
   }
-}
-
-/** The patterns that additional keys must match. */
-function unmatched({ schema }: SchemaError): string {
-  const patterns = Object.keys(schema.patternProperties ?? {});
-  return patterns.length === 0
-    ? ''
-    : `, and this key does not match pattern ${patterns.map((pattern) => `"${pattern}"`).join(' or ')}`;
 }
 
 /** Examples of date formats; models know the other formats by their names. */
@@ -153,22 +157,23 @@ function describeUnion({ instancePath, data, given, message }: SchemaError, sche
 /** The forms of a union, such as `: { id, note? } or string`; empty if that says nothing. */
 function formsOf(branches: readonly JsonSchema[], root: JsonSchema): string {
   return cached(formTexts, branches, () => {
-    const forms = new Set(branches.map((branch) => formOf(resolveReference(branch, root))));
-    return forms.size < 2 || forms.has(undefined) ? '' : `: ${[...forms].join(' or ')}`;
+    const forms = new Set<string>();
+    for (const branch of branches) {
+      const { properties, required = [], format, ...schema } = resolveReference(branch, root);
+      const names = [...new Set([...Object.keys(properties ?? {}), ...required])];
+      const values = schema.const === undefined ? schema.enum : [schema.const];
+      const types = [schema.type ?? []].flat().join(' or ');
+      if (names.length > 0)
+        forms.add(`{ ${names.map((name) => (required.includes(name) ? name : `${name}?`)).join(', ')} }`);
+      else if (values !== undefined) forms.add(values.map((value) => JSON.stringify(value)).join(' or '));
+      else if (types === '') return '';
+      else forms.add(format === undefined ? types : `${types} of format "${format}"`);
+    }
+    return forms.size < 2 ? '' : `: ${[...forms].join(' or ')}`;
   });
 }
 
 const formTexts = new WeakMap<readonly JsonSchema[], string>();
-
-function formOf({ properties, required = [], format, ...schema }: JsonSchema): string | undefined {
-  const names = [...new Set([...Object.keys(properties ?? {}), ...required])];
-  if (names.length > 0)
-    return `{ ${names.map((name) => (required.includes(name) ? name : `${name}?`)).join(', ')} }`;
-  const values = schema.const === undefined ? schema.enum : [schema.const];
-  if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(' or ');
-  const types = [schema.type ?? []].flat().join(' or ');
-  return types === '' || format === undefined ? types || undefined : `${types} of format "${format}"`;
-}
 
 /** Creates a fault at a path, or at a key in it. */
 type At = (key: string | undefined, message: string) => PlacedFault;
@@ -223,19 +228,17 @@ export function summarizeFaults(faults: readonly ArgumentFault[]): string {
 }
 
 function faultLines(faults: readonly ArgumentFault[], mark: string): readonly string[] {
-  const reported = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNREPORTED);
-  const more = faults.length - reported.length;
-  return [
-    ...reported.map(({ path, message }) => mark + oneLine(path === '' ? '' : `${path}: `, message)),
-    ...(more === 0 ? [] : [`… and ${more.toLocaleString('en-US')} more`]),
-  ];
-}
-
-function oneLine(place: string, message: string): string {
-  // Cut first: keys and enums may have any length.
-  const start = (place.slice(0, 2 * MAX_LINE) + message.slice(0, 2 * MAX_LINE)).slice(0, 2 * MAX_LINE);
-  const line = start.replace(/\s*[\n\r\u2028\u2029]+\s*/g, ' ');
-  return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE).toWellFormed()}…` : line;
+  const lines: string[] = [];
+  for (const fault of faults.slice(0, MAX_FAULTS)) {
+    if (fault === UNREPORTED) continue;
+    const place = fault.path === '' ? '' : `${fault.path}: `;
+    // Cut first: keys and enums may have any length.
+    const start = place.slice(0, 2 * MAX_LINE) + fault.message.slice(0, 2 * MAX_LINE);
+    const line = start.slice(0, 2 * MAX_LINE).replace(/\s*[\n\r\u2028\u2029]+\s*/g, ' ');
+    lines.push(mark + (line.length > MAX_LINE ? `${line.slice(0, MAX_LINE).toWellFormed()}…` : line));
+  }
+  const more = faults.length - lines.length;
+  return more === 0 ? lines : [...lines, `… and ${more.toLocaleString('en-US')} more`];
 }
 
 /** Rejected arguments, with the facts for the message. */
@@ -260,45 +263,34 @@ const MAX_NAME = 64;
  * and the sent arguments, because models repeat mistakes that they cannot see.
  */
 export function describeRejection({ kind, tool, faults, schema, removed, sent }: Rejection): string {
-  const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
-  const keyHints = removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
-  const hints = [...keyHints, ...valueHints(faults)].slice(0, MAX_HINTS);
+  const lines = [`Validation failed for ${kind} '${tool}':`, ...listFaults(faults)];
+  const missing = new Set(faults.filter(({ isMissing }) => isMissing).map(({ path }) => path));
+  const hints: string[] = [];
+  for (const path of removed.slice(0, MAX_HINTS)) {
+    const steps = path.split('.');
+    const name = steps.pop() ?? path;
+    const { positions } = steps.reduce((level, step) => level.below(step), levelOf(schema));
+    const known = [...positions.keys()];
+    const place = path.slice(0, path.length - name.length);
+    // A missing required key is the most likely meaning.
+    const wanted = known.filter((candidate) => missing.has(place + candidate));
+    const nearest = nearestName(name, wanted) ?? nearestName(name, known);
+    if (nearest !== undefined)
+      hints.push(`There is no property "${name.slice(0, MAX_NAME)}"; did you mean "${nearest}"?`);
+  }
+  for (const { path, message, choice } of faults.slice(0, MAX_HINTS)) {
+    const { sent: value, allowed = [] } = choice ?? {};
+    // The list of allowed values is too long for the line of their fault.
+    const isCut = path.length + message.length + 2 > MAX_LINE;
+    const nearest =
+      isCut && typeof value === 'string' ? nearestName(value, textsNear(value, allowed)) : undefined;
+    if (nearest !== undefined)
+      hints.push(`For ${path.slice(0, MAX_NAME)}, did you mean ${JSON.stringify(nearest)}?`);
+  }
+  lines.push(...hints.slice(0, MAX_HINTS));
   const excerpt = excerptOf(sent);
-  return [
-    `Validation failed for ${kind} '${tool}':`,
-    ...listFaults(faults),
-    ...hints,
-    ...(excerpt === undefined ? [] : [`Received: ${excerpt}`]),
-  ].join('\n');
-}
-
-/** Hints for an unknown key. */
-function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
-  const steps = path.split('.');
-  const name = steps.pop() ?? path;
-  const { positions } = steps.reduce((level, step) => level.below(step), levelOf(schema));
-  const known = [...positions.keys()];
-  const place = path.slice(0, path.length - name.length);
-  // A missing required key is the most likely meaning.
-  const wanted = known.filter((candidate) => missing.has(place + candidate));
-  const nearest = nearestName(name, wanted) ?? nearestName(name, known);
-  return nearest === undefined
-    ? []
-    : [`There is no property "${name.slice(0, MAX_NAME)}"; did you mean "${nearest}"?`];
-}
-
-/** Hints for values whose list of allowed values is too long for the line of their fault. */
-function valueHints(faults: readonly ValueFault[]): readonly string[] {
-  const cut = faults
-    .slice(0, MAX_HINTS)
-    .filter((fault) => fault.choice !== undefined && fault.path.length + fault.message.length + 2 > MAX_LINE);
-  return cut.flatMap(({ path, choice }) => {
-    const { sent, allowed = [] } = choice ?? {};
-    const nearest = typeof sent === 'string' ? nearestName(sent, textsNear(sent, allowed)) : undefined;
-    return nearest === undefined
-      ? []
-      : [`For ${path.slice(0, MAX_NAME)}, did you mean ${JSON.stringify(nearest)}?`];
-  });
+  if (excerpt !== undefined) lines.push(`Received: ${excerpt}`);
+  return lines.join('\n');
 }
 
 /** More texts are not compared letter by letter. */
@@ -344,12 +336,14 @@ export function reviewedFaults(
   faults: readonly ValueFault[],
   found: readonly ReviewFault[],
 ): readonly ValueFault[] {
-  const own = found.filter(({ isAuthored }) => isAuthored);
-  const paths = new Set(faults.map(({ path }) => path));
-  const worded = faults.flatMap((fault, index) => {
-    const isFirst = faults.findIndex(({ path }) => path === fault.path) === index;
-    return [...(isFirst ? own.filter(({ path }) => path === fault.path) : []), fault];
-  });
+  const paths = new Set<string>();
+  const worded: ValueFault[] = [];
+  for (const fault of faults) {
+    if (!paths.has(fault.path))
+      worded.push(...found.filter(({ path, isAuthored }) => isAuthored && path === fault.path));
+    paths.add(fault.path);
+    worded.push(fault);
+  }
   const others = found.filter(({ path, isAuthored }) =>
     [...paths].every(
       (known) =>
@@ -367,33 +361,4 @@ function branchValues(branches: readonly JsonSchema[], root: JsonSchema): readon
     return type === 'null' ? [null] : listed;
   });
   return values.length > 0 && values.every((each) => each !== undefined) ? values.flat() : undefined;
-}
-
-/**
- * Sorts faults in the order in which the schema lists the properties; unknown paths come last, in their original
- * order.
- */
-function schemaOrder(faults: readonly PlacedFault[], schema: JsonSchema): readonly PlacedFault[] {
-  const root = levelOf(schema);
-  const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(fault.steps, root) }));
-  ranked.sort((one, other) => compare(one.ranks, other.ranks));
-  return ranked.map(({ fault }) => fault);
-}
-
-function ranksOf(steps: readonly string[], root: SchemaLevel): readonly number[] {
-  let level = root;
-  return steps.map((step) => {
-    const position = level.positions.get(step);
-    level = level.below(step);
-    if (position !== undefined) return position;
-    return /^\d+$/.test(step) ? Number(step) : Number.MAX_SAFE_INTEGER;
-  });
-}
-
-function compare(one: readonly number[], other: readonly number[]): number {
-  for (let index = 0; index < Math.min(one.length, other.length); index += 1) {
-    const difference = (one[index] ?? 0) - (other[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return one.length - other.length;
 }

@@ -8,11 +8,9 @@ import {
   allSchemas,
   type Draft,
   draftOf,
-  holdsSchemas,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,
-  type Keyword,
   type KeywordValue,
   mapSubschemas,
   reachableSchemas,
@@ -87,11 +85,8 @@ interface Reading extends SchemaPart {
   readonly level: number;
 }
 
-/** A fault that matters only if its schema is used. */
-interface FaultInUse {
-  readonly schema: JsonSchema;
-  readonly fault: SchemaFault;
-}
+/** Faults that matter only if their schema is used. */
+type FaultsInUse = (readonly [schema: JsonSchema, fault: SchemaFault])[];
 
 class SchemaReading {
   readonly #root: JsonSchema;
@@ -99,8 +94,8 @@ class SchemaReading {
   readonly #seen = new Set<JsonSchema>();
   readonly #open: Reading[] = [];
   readonly #faults: SchemaFault[] = [];
-  readonly #inUse: FaultInUse[] = [];
-  readonly #circular: FaultInUse[] = [];
+  readonly #inUse: FaultsInUse = [];
+  readonly #circular: FaultsInUse = [];
   readonly #doubtful: SchemaPart[] = [];
   readonly #textual: SchemaPart[] = [];
   readonly #unknown: KeywordPlace[] = [];
@@ -116,15 +111,16 @@ class SchemaReading {
       if (this.#faults.length >= MOST_FAULTS) break;
       this.#read(next);
     }
-    const faults = [...this.#faults, ...this.#used(this.#inUse)].slice(0, MOST_FAULTS);
-    const circular = this.#used(this.#circular).slice(0, MOST_FAULTS);
-    return { faults, circular, doubtful: this.#doubtful, textual: this.#textual, unknown: this.#unknown };
-  }
-
-  #used(faults: readonly FaultInUse[]): readonly SchemaFault[] {
-    if (faults.length === 0) return [];
-    const used = usedParts(this.#root);
-    return faults.flatMap(({ schema, fault }) => (used.has(schema) ? [fault] : []));
+    const used = this.#inUse.length + this.#circular.length > 0 ? usedParts(this.#root) : undefined;
+    for (const [schema, fault] of this.#inUse) if (used?.has(schema)) this.#faults.push(fault);
+    const circular = this.#circular.filter(([schema]) => used?.has(schema)).map(([, fault]) => fault);
+    return {
+      faults: this.#faults.slice(0, MOST_FAULTS),
+      circular: circular.slice(0, MOST_FAULTS),
+      doubtful: this.#doubtful,
+      textual: this.#textual,
+      unknown: this.#unknown,
+    };
   }
 
   #enter(reading: Reading): void {
@@ -140,55 +136,54 @@ class SchemaReading {
   }
 
   #read(reading: Reading): void {
-    const { schema, path } = reading;
+    const { schema, path, level } = reading;
     let isDoubtful = false;
     let isTextual = false;
-    let isHolding = false;
-    for (const name of Object.keys(schema)) {
+    for (const [name, value] of Object.entries(schema)) {
       const keyword = KEYWORDS.get(name);
-      const value = schema[name];
       if (keyword === undefined) this.#unknown.push({ name, path });
       if (keyword === undefined || value === undefined) continue;
       isDoubtful ||= name === 'default' || keyword.upTo !== undefined;
       isTextual ||= TEXTUAL.has(name);
-      isHolding ||= holdsSchemas(name);
       if (!isKnownIn(this.#draft, keyword)) continue;
       const [accepts] = KEYWORD_RULES[keyword.takes];
       if (!accepts(value)) this.#faults.push(misfit(childPath(path, name), value, keyword.takes));
     }
     if (isDoubtful) this.#doubtful.push(reading);
     if (isTextual) this.#textual.push(reading);
-    if (schema.nullable !== undefined)
-      this.#inUse.push(...nullableFaults(reading).map((fault) => ({ schema, fault })));
-    if (isHolding) this.#enterParts(reading);
-    this.#follow(reading);
-  }
-
-  #enterParts({ schema, path, level }: Reading): void {
+    const { nullable, type, $ref } = schema;
+    const types = [type ?? []].flat();
+    if (nullable !== undefined && (types.length === 0 || (nullable === false && types.includes('null'))))
+      this.#inUse.push([
+        schema,
+        {
+          path: childPath(path, 'nullable'),
+          problem: types.length === 0 ? 'has no `type` beside it' : 'is false, and `type` has null',
+          fix: "type: ['string', 'null'], or a branch { type: 'null' }",
+        },
+      ]);
     for (const { node, name, keyword, key } of schemaPlaces(schema)) {
       if (!isKnownIn(this.#draft, keyword)) continue;
       const place = key === undefined ? childPath(path, name) : `${childPath(path, name)}.${key}`;
       if (keyword.takes === 'schemas by pattern' && !isPattern(key))
         this.#faults.push(misfit(place, key, 'a pattern'));
+      const isListed = keyword.takes === 'schemas or lists of names, by name' && isNameList(node);
       if (isSchemaNode(node)) this.#enter({ schema: node, path: place, level: level + 1 });
-      else if (key !== undefined && !isSchema(node) && !isListed(node, keyword))
+      else if (key !== undefined && !isSchema(node) && !isListed)
         this.#faults.push(misfit(place, node, 'a schema'));
     }
-  }
-
-  /** Also reads the targets of references, which may be in places that are not schemas. */
-  #follow({ schema, path, level }: Reading): void {
-    if (typeof schema.$ref !== 'string') return;
-    const target = findReference(schema.$ref, this.#root, schema);
-    if (isSchemaNode(target)) this.#enter({ schema: target, path: schema.$ref, level: level + 1 });
-    const isNowhere = target === undefined && !JSON_SCHEMA.test(schema.$ref);
+    if (typeof $ref !== 'string') return;
+    // The targets of references may be in places that are not schemas.
+    const target = findReference($ref, this.#root, schema);
+    if (isSchemaNode(target)) this.#enter({ schema: target, path: $ref, level: level + 1 });
+    const isNowhere = target === undefined && !JSON_SCHEMA.test($ref);
     if (!isNowhere && !this.#leadsBack(schema)) return;
-    const problem = `is ${shown(schema.$ref)}, which leads ${isNowhere ? 'nowhere' : 'back to itself'}`;
-    const fix = "a reference to another part of the schema, such as '#/$defs/Item'";
-    (isNowhere ? this.#inUse : this.#circular).push({
-      schema,
-      fault: { path: childPath(path, '$ref'), problem, fix },
-    });
+    const fault = {
+      path: childPath(path, '$ref'),
+      problem: `is ${shown($ref)}, which leads ${isNowhere ? 'nowhere' : 'back to itself'}`,
+      fix: "a reference to another part of the schema, such as '#/$defs/Item'",
+    };
+    (isNowhere ? this.#inUse : this.#circular).push([schema, fault]);
   }
 
   /** Whether references alone lead from a schema to itself. */
@@ -233,23 +228,6 @@ function isIdle(name: string, schema: JsonSchema): boolean {
 /** The meta-schemas, which the validator contains. */
 const JSON_SCHEMA =
   /^(?:http:\/\/json-schema\.org\/draft-07|https:\/\/json-schema\.org\/draft\/20(?:19-09|20-12))\//;
-
-function nullableFaults({ schema, path }: Reading): readonly SchemaFault[] {
-  const { nullable, type } = schema;
-  const types = [type ?? []].flat();
-  if (types.length > 0 && !(nullable === false && types.includes('null'))) return [];
-  return [
-    {
-      path: childPath(path, 'nullable'),
-      problem: types.length === 0 ? 'has no `type` beside it' : 'is false, and `type` has null',
-      fix: "type: ['string', 'null'], or a branch { type: 'null' }",
-    },
-  ];
-}
-
-function isListed(node: unknown, { takes }: Keyword): boolean {
-  return takes === 'schemas or lists of names, by name' && isNameList(node);
-}
 
 function misfit(path: string, value: unknown, wanted: KeywordValue): SchemaFault {
   const [, fix] = KEYWORD_RULES[wanted];
@@ -345,21 +323,38 @@ export function authorSchemaFaults(
   if (!isRecord(schema)) return schemaFaults(schema);
   if (sound.has(schema)) return [];
   const { faults: malformed, circular, doubtful, unknown } = readSchema(schema);
-  const misspelt = unknown.flatMap(misspeltKeyword);
-  const faults =
-    malformed.length > 0
-      ? [...malformed, ...misspelt]
-      : [
-          ...misspelt,
-          ...circular,
-          ...doubtful.flatMap((part) => [
-            ...emptyBounds(part),
-            ...(declared.includes(part.schema) ? misfittingDefault(part, schema) : []),
-          ]),
-        ];
+  const faults = [...malformed];
+  for (const { name, path } of unknown) {
+    // A keyword that looks like a typo would have no effect.
+    if (name.startsWith('x-') || OTHERS.has(name) || misspeltName(name, NAMES) === undefined) continue;
+    const meant = nearestName(name, NAMES);
+    // `description_de` is a longer name, not a typo.
+    if (meant === undefined || (name.startsWith(meant) && name.length > meant.length + 1)) continue;
+    faults.push({
+      path: childPath(path, name),
+      problem: `is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
+      fix: `\`${meant}\`; names of your own begin with x-`,
+    });
+  }
+  if (malformed.length > 0) return faults;
+  faults.push(...circular);
+  for (const part of doubtful) {
+    for (const name of Object.keys(part.schema)) {
+      const upTo = KEYWORDS.get(name)?.upTo;
+      const [least, most] = [Number(part.schema[name]), Number(upTo && part.schema[upTo])];
+      if (!(least > most)) continue;
+      const problem = `is ${least}, above its \`${upTo}\` of ${most}: nothing fits`;
+      faults.push({ path: childPath(part.path, name), problem, fix: `a ${name} of at most ${most}` });
+    }
+    if (declared.includes(part.schema)) faults.push(...misfittingDefault(part, schema));
+  }
   if (faults.length === 0) sound.add(schema);
   return faults;
 }
+
+const NAMES = [...KEYWORDS.keys()];
+/** Keywords of other tools that look like typos: OpenAPI's `example`, and `comment`. */
+const OTHERS: ReadonlySet<string> = new Set(['example', 'comment']);
 
 /** Writes a fault as a sentence about a tool: "`properties.a.type` of its `parameters` is …". */
 export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: string) {
@@ -367,21 +362,10 @@ export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: s
   return { problem: `${place} ${problem}`, fix };
 }
 
-function emptyBounds({ schema, path }: SchemaPart): readonly SchemaFault[] {
-  return Object.keys(schema).flatMap((name) => {
-    const upTo = KEYWORDS.get(name)?.upTo;
-    const [least, most] = [Number(schema[name]), Number(upTo && schema[upTo])];
-    if (!(least > most)) return [];
-    const problem = `is ${least}, above its \`${upTo}\` of ${most}: nothing fits`;
-    return [{ path: childPath(path, name), problem, fix: `a ${name} of at most ${most}` }];
-  });
-}
-
 /** A default that its own schema rejects, so that it is never filled in. */
 function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
   const { default: fallback, type } = schema;
-  if (fallback === undefined) return [];
-  if (fitsSchema(fallback, schema, root)) return [];
+  if (fallback === undefined || fitsSchema(fallback, schema, root)) return [];
   return [
     {
       path: childPath(path, 'default'),
@@ -394,20 +378,39 @@ function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): read
   ];
 }
 
-/** The author of a schema: a person, or a library, which chooses its own formats. */
-type Writer = 'author' | 'library';
-
 /**
  * Probable mistakes in an author's schema that works: patterns that may run very long, unknown formats, and defaults
- * that are never filled in because their own schema rejects them.
+ * that are never filled in because their own schema rejects them. A library chooses its own formats.
  */
-export function schemaWarnings(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
+export function schemaWarnings(schema: JsonSchema, writer: 'author' | 'library'): readonly SchemaFault[] {
   const { textual } = readSchema(schema);
-  const slow = textual.flatMap(slowPatterns);
-  return writer === 'library'
-    ? slow
-    : [...slow, ...textual.flatMap(unknownFormat), ...rejectedDefaults(schema)];
+  const warnings: SchemaFault[] = [];
+  for (const { schema: part, path } of textual)
+    for (const { keyword, pattern } of patternsOf(part))
+      if (patternGrowth(pattern) === 'exponential')
+        warnings.push({
+          path: childPath(path, keyword),
+          problem: `is ${pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a text of 40 characters`,
+          fix: 'a pattern that matches in one way only, as ^a+$ for ^(a+)+$',
+        });
+  if (writer === 'library') return warnings;
+  for (const { schema: part, path } of textual) {
+    const { format } = part;
+    if (typeof format !== 'string' || KNOWN_FORMATS.has(format)) continue;
+    const near = nearestNames(format, [...KNOWN_FORMATS]);
+    warnings.push({
+      path: childPath(path, 'format'),
+      problem: `is ${format.slice(0, MOST_SHOWN)}, which nobody checks`,
+      fix:
+        near.length > 0
+          ? near.join(' or ')
+          : 'a format of JSON Schema, a `pattern`, or words in the description',
+    });
+  }
+  return [...warnings, ...rejectedDefaults(schema)];
 }
+
+const MOST_SHOWN = 200;
 
 /** Defaults that their own schema rejects: the model sees them, but no call receives them. */
 export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
@@ -419,60 +422,12 @@ export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
   );
 }
 
-const ONE_WAY = 'a pattern that matches in one way only, as ^a+$ for ^(a+)+$';
-
-function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
-  return patternsOf(schema)
-    .filter(({ pattern }) => patternGrowth(pattern) === 'exponential')
-    .map(({ keyword, pattern }) => ({
-      path: childPath(path, keyword),
-      problem: `is ${pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a text of 40 characters`,
-      fix: ONE_WAY,
-    }));
-}
-
 /** The regular expressions of a schema. */
 function patternsOf({ pattern, patternProperties }: JsonSchema) {
   const names = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
   return [
     ...(typeof pattern === 'string' ? [{ keyword: 'pattern', pattern }] : []),
     ...names.map((name) => ({ keyword: 'patternProperties', pattern: name })),
-  ];
-}
-
-const MOST_SHOWN = 200;
-
-function unknownFormat({ schema: { format }, path }: SchemaPart): readonly SchemaFault[] {
-  if (typeof format !== 'string' || KNOWN_FORMATS.has(format)) return [];
-  const near = nearestNames(format, [...KNOWN_FORMATS]);
-  return [
-    {
-      path: childPath(path, 'format'),
-      problem: `is ${format.slice(0, MOST_SHOWN)}, which nobody checks`,
-      fix:
-        near.length > 0
-          ? near.join(' or ')
-          : 'a format of JSON Schema, a `pattern`, or words in the description',
-    },
-  ];
-}
-
-const NAMES = [...KEYWORDS.keys()];
-/** Keywords of other tools that look like typos: OpenAPI's `example`, and `comment`. */
-const OTHERS: ReadonlySet<string> = new Set(['example', 'comment']);
-
-/** An unknown keyword that looks like a typo of a JSON Schema keyword: it would have no effect. */
-function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
-  if (name.startsWith('x-') || OTHERS.has(name) || misspeltName(name, NAMES) === undefined) return [];
-  const meant = nearestName(name, NAMES);
-  // `description_de` is a longer name, not a typo.
-  if (meant === undefined || (name.startsWith(meant) && name.length > meant.length + 1)) return [];
-  return [
-    {
-      path: childPath(path, name),
-      problem: `is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
-      fix: `\`${meant}\`; names of your own begin with x-`,
-    },
   ];
 }
 
@@ -504,7 +459,10 @@ export function readForeignSchema(schema: unknown): ForeignSchema {
   const problem = problemOf(schema);
   if (problem !== undefined) return { ok: false, problem };
   sound.add(schema);
-  const left = unsafePatterns(schema);
+  const patterns = new Set([...allSchemas(schema)].flatMap(patternsOf).map(({ pattern }) => pattern));
+  const left = new Set(
+    [...patterns].filter((pattern, index) => index >= MOST_PATTERNS || patternGrowth(pattern) !== 'linear'),
+  );
   return { ok: true, checked: left.size === 0 ? schema : without(schema, left), left: [...left] };
 }
 
@@ -529,13 +487,6 @@ function unfolded(schema: JsonSchema, root: JsonSchema, known = new Map<JsonSche
   if (target !== undefined) parts += unfolded(target, root, known);
   known.set(schema, parts);
   return parts;
-}
-
-function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
-  const patterns = new Set([...allSchemas(root)].flatMap(patternsOf).map(({ pattern }) => pattern));
-  return new Set(
-    [...patterns].filter((pattern, index) => index >= MOST_PATTERNS || patternGrowth(pattern) !== 'linear'),
-  );
 }
 
 /**

@@ -198,11 +198,6 @@ export function isSchemaNode(node: unknown): node is JsonSchema {
   return isRecord(node);
 }
 
-/** Whether a keyword's value is a schema or contains schemas. */
-export function holdsSchemas(name: string): boolean {
-  return HOLDING.has(name);
-}
-
 /** Every value in the position of a direct subschema. */
 export function schemaPlaces(schema: JsonSchema): readonly Subschema[] {
   const parts: Subschema[] = [];
