@@ -2,8 +2,7 @@ import type { ToolOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
 import type { OrFaults, UnplacedFault } from '../../core/errors/author-fault.js';
-import { createHydrator } from '../checking/hydration/create-hydrator.js';
-import { standardHydrator } from '../checking/hydration/standard-hydrator.js';
+import { createHydrator, standardHydrator } from '../checking/hydration/create-hydrator.js';
 import {
   authorSchemaFaults,
   describeSchemaFault,

@@ -3,6 +3,7 @@ import type { ClassType, DescribedSchema } from '../../../core/contract/declarat
 import type {
   JsonObject,
   JsonSchema,
+  StandardIssue,
   StandardResult,
   StandardSchema,
 } from '../../../core/contract/json-schema.js';
@@ -27,7 +28,6 @@ import { validateInstance } from '../../validators/validation-rules.js';
 import { describeErrors } from '../faults.js';
 import { interpretSchema, mayGenerateCode, schemaTest, type Test } from '../interpreter/interpret-schema.js';
 import { levelOf } from '../schema-level.js';
-import { issueFaults } from './standard-hydrator.js';
 
 /**
  * Creates the function that converts arguments that match the schema to the tool's types: DTO instances, dates, URLs,
@@ -50,36 +50,44 @@ export function createHydrator(source: ArgumentsModel, accepts?: JsonSchema): Hy
       : hydratorOf('class' in source ? { kind: 'class', ...source } : source.type);
   if (hydrateValue === undefined) return undefined;
   const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
-    const whole = new WholePlace(isTransformed);
-    whole.put(hydrateValue(args, whole));
-    const { pending, faults } = whole.hydration;
-    return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.hydration))
-      ? hydrated(whole, args)
-      : settle(whole.hydration).then(() => hydrated(whole, args));
+    const hydration: Hydration = { faults: [], pending: [], validations: [], doubtful: [], isTransformed };
+    const { faults, pending, validations, doubtful } = hydration;
+    let value: unknown;
+    const put = (whole: unknown): void => {
+      value = whole;
+    };
+    put(hydrateValue(args, { hydration, path: '', put }));
+    const result = (): Hydrated => {
+      if (faults.length > 0) return { ok: false, faults };
+      const { changed } = hydration;
+      const transformed = changed && (withChanges(args, changed) as JsonObject);
+      return transformed === undefined ? { ok: true, value } : { ok: true, value, transformed };
+    };
+    const needsValidator = (): boolean =>
+      faults.length === 0 &&
+      validations.length > 0 &&
+      (doubtful.length > 0 || validations.some(({ isCertain }) => isCertain));
+    if (pending.length === 0 && !needsValidator()) return result();
+    return Promise.all(pending).then(async () => {
+      // Faults of values come first: validating an incomplete instance would only report their consequences.
+      if (needsValidator())
+        for (const { path, message } of await runValidations(validations)) faults.push({ path, message });
+      return result();
+    });
   };
-  return Object.assign(hydrate, { accepts, review: (args: JsonObject) => review(hydrateValue, args) });
-}
-
-/** The place of the arguments as a whole. */
-class WholePlace implements Place {
-  readonly hydration: Hydration;
-  readonly path = '';
-  value: unknown;
-
-  constructor(isTransformed: boolean) {
-    this.hydration = { faults: [], pending: [], validations: [], doubtful: [], isTransformed };
-  }
-
-  put(value: unknown): void {
-    this.value = value;
-  }
-}
-
-function hydrated({ hydration: { faults, changed }, value }: WholePlace, args: JsonObject): Hydrated {
-  if (faults.length > 0) return { ok: false, faults };
-  return changed === undefined
-    ? { ok: true, value }
-    : { ok: true, value, transformed: withChanges(args, changed) as JsonObject };
+  const review = async (args: JsonObject): Promise<readonly ReviewFault[]> => {
+    const hydration: Hydration = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
+    try {
+      hydrateValue(args, { hydration, path: '', put: () => {} });
+      await Promise.all(hydration.pending);
+      const own = hydration.faults.map((fault) => ({ ...fault, isAuthored: false }));
+      return [...own, ...(await runValidations(hydration.validations))];
+    } catch {
+      // If a value cannot be hydrated, its rules are skipped: the schema has already reported its faults.
+      return [];
+    }
+  };
+  return Object.assign(hydrate, { accepts, review });
 }
 
 /** A copy of JSON in which the transformed properties replace the originals. */
@@ -92,32 +100,6 @@ function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): 
   return copy;
 }
 
-/** If a value cannot be hydrated, its rules are skipped: the schema has already reported its faults. */
-async function review(hydrate: HydrateValue, args: JsonObject): Promise<readonly ReviewFault[]> {
-  const hydration: Hydration = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
-  try {
-    hydrate(args, { hydration, path: '', put: () => {} });
-    await Promise.all(hydration.pending);
-    const own = hydration.faults.map((fault) => ({ ...fault, isAuthored: false }));
-    return [...own, ...(await runValidations(hydration.validations))];
-  } catch {
-    return [];
-  }
-}
-
-function needsValidator({ validations, doubtful }: Hydration): boolean {
-  if (validations.length === 0) return false;
-  return doubtful.length > 0 || validations.some(({ isCertain }) => isCertain);
-}
-
-/** Faults of values come first: validating an incomplete instance would only report their consequences. */
-async function settle(hydration: Hydration): Promise<void> {
-  await Promise.all(hydration.pending);
-  if (hydration.faults.length > 0 || !needsValidator(hydration)) return;
-  for (const { path, message } of await runValidations(hydration.validations))
-    hydration.faults.push({ path, message });
-}
-
 /** Hydrates the properties that need it; the others do not change. */
 function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue | undefined {
   const steps = properties.flatMap(({ name, type }) => {
@@ -125,15 +107,11 @@ function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue |
     return hydrate === undefined ? [] : [{ name, hydrate }];
   });
   if (steps.length === 0) return undefined;
-  return (args, { hydration, path }: Place) => {
+  return (args, place) => {
     const hydrated: JsonObject = { ...(args as JsonObject) };
-    for (const { name, hydrate } of steps) {
-      if (!Object.hasOwn(hydrated, name)) continue;
-      const put = (later: unknown) => {
-        hydrated[name] = later;
-      };
-      put(hydrate(hydrated[name], { hydration, path: childPath(path, name), put }));
-    }
+    for (const { name, hydrate } of steps)
+      if (Object.hasOwn(hydrated, name))
+        hydrated[name] = hydrate(hydrated[name], new ChildPlace(place, name, hydrated));
     return hydrated;
   };
 }
@@ -160,13 +138,17 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
     case 'array': {
       const item = hydratorOf(type.items, cascaded);
       const array = item && hydrateItems(item);
-      return type.collection === 'set' ? hydrateSet(array) : array;
+      return type.collection === 'set' ? collect(array, (items) => new Set(items as unknown[])) : array;
     }
     case 'record': {
       // class-validator does not visit the values of plain objects, but it visits those of a Map.
       const value = hydratorOf(type.values, cascaded && type.collection === 'map');
       const record = value && hydrateValues(value);
-      return type.collection === 'map' ? hydrateMap(record, type.keys) : record;
+      if (type.collection !== 'map') return record;
+      return collect(record, (values) => {
+        const entries: [unknown, unknown][] = Object.entries(values as object);
+        return new Map(type.keys === 'number' ? entries.map(([key, each]) => [Number(key), each]) : entries);
+      });
     }
     case 'class':
       return hydrateClass(type, cascaded);
@@ -183,7 +165,13 @@ function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | und
 async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
   const faults = await Promise.all(
     validations.map(async ({ instance, path, groups, isCertain }) => {
-      const nameOf = (owner: object, key: string) => jsonName(owner, key, groups);
+      const nameOf = (owner: object, key: string): string => {
+        // Items and values of collections keep their index or key.
+        if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
+        const read = classModel(owner.constructor as ClassType, groups);
+        const properties = read.ok ? read.model.properties : [];
+        return properties.find((property) => (property.key ?? property.name) === key)?.name ?? key;
+      };
       try {
         return await validateInstance(instance, { path, groups, nameOf });
       } catch (error) {
@@ -196,21 +184,22 @@ async function runValidations(validations: readonly Validation[]): Promise<reado
   return faults.flat();
 }
 
-function jsonName(owner: object, key: string, groups: readonly string[] | undefined): string {
-  // Items and values of collections keep their index or key.
-  if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
-  const read = classModel(owner.constructor as ClassType, groups);
-  const property = read.ok
-    ? read.model.properties.find((candidate) => (candidate.key ?? candidate.name) === key)
-    : undefined;
-  return property?.name ?? key;
-}
-
 /** The hydrator of a described type; `undefined` if it contains no dates, classes or similar types. */
 function hydrateDescribed(described: DescribedType): HydrateValue | undefined {
   const { schema, definitions } = described;
   if (!holdsInstances(schema, definitions, new Set())) return undefined;
-  if (schema.$ref !== undefined) return hydrateReferred(schema.$ref, definitions);
+  if (schema.$ref !== undefined) {
+    const referred = referredDefinition(schema.$ref, definitions)?.schema;
+    if (referred === undefined) return undefined;
+    let slot = referredHydrators.get(referred);
+    if (slot === undefined) {
+      slot = {};
+      referredHydrators.set(referred, slot);
+      slot.hydrate = hydratorOf(fromGenerated(referred, definitions).type);
+    }
+    const known = slot;
+    return (value, place) => known.hydrate?.(value, place) ?? value;
+  }
   const partOf = (part: unknown): HydrateValue | undefined =>
     isSchemaNode(part) ? hydratorOf(fromGenerated(part, definitions).type) : undefined;
   const { anyOf, items, prefixItems, properties = {}, additionalProperties } = schema;
@@ -237,21 +226,6 @@ function holdsInstances(
 /** By definition. The entry exists before its hydrator, because a definition may contain itself. */
 const referredHydrators = new WeakMap<DescribedSchema, { hydrate?: HydrateValue }>();
 
-function hydrateReferred(
-  reference: string,
-  definitions: DescribedType['definitions'],
-): HydrateValue | undefined {
-  const referred = referredDefinition(reference, definitions);
-  if (referred === undefined) return undefined;
-  const before = referredHydrators.get(referred.schema);
-  const slot = before ?? {};
-  if (before === undefined) {
-    referredHydrators.set(referred.schema, slot);
-    slot.hydrate = hydratorOf(fromGenerated(referred.schema, definitions).type);
-  }
-  return (value, place) => slot.hydrate?.(value, place) ?? value;
-}
-
 /** A branch of a union. */
 interface Choice {
   readonly schema: JsonSchema;
@@ -269,36 +243,28 @@ function hydrateUnion(
 ): HydrateValue {
   let choices: readonly Choice[] | undefined;
   return (value, place) => {
-    choices ??= branches.map((branch) => {
-      const schema = offeredSchema({ kind: 'described', schema: branch, definitions });
-      return {
-        schema,
-        fits: schemaTest(schema),
-        hydrate: hydratorOf(fromGenerated(branch, definitions).type),
-      };
+    choices ??= branches.map((branch): Choice => {
+      // The schema that the model was offered. Classes that cannot be described were faults at start-up.
+      const written = typeSchema({ kind: 'described', schema: branch, definitions });
+      const schema = written.ok ? (written.accepted ?? written.schema) : {};
+      const hydrate = hydratorOf(fromGenerated(branch, definitions).type);
+      return { schema, fits: schemaTest(schema), hydrate };
     });
-    const choice = best(
-      choices.filter(({ fits }) => fits(value)),
-      value,
-    );
-    return choice?.hydrate === undefined ? value : choice.hydrate(value, place);
+    const fitting = choices.filter(({ fits }) => fits(value));
+    let [chosen] = fitting;
+    if (fitting.length > 1 && typeof value === 'object' && value !== null) {
+      const keys = Object.keys(value);
+      let most = -1;
+      for (const choice of fitting) {
+        const { positions } = levelOf(choice.schema);
+        const known = keys.filter((key) => positions.has(key)).length;
+        if (known <= most) continue;
+        most = known;
+        chosen = choice;
+      }
+    }
+    return chosen?.hydrate === undefined ? value : chosen.hydrate(value, place);
   };
-}
-
-function best([first, ...others]: readonly Choice[], value: unknown): Choice | undefined {
-  if (first === undefined || others.length === 0 || typeof value !== 'object' || value === null) return first;
-  const keys = Object.keys(value);
-  const known = ({ schema }: Choice): number => {
-    const { positions } = levelOf(schema);
-    return keys.filter((key) => positions.has(key)).length;
-  };
-  return others.reduce((chosen, other) => (known(other) > known(chosen) ? other : chosen), first);
-}
-
-/** The schema that the model was offered for a type. Classes that cannot be described were faults at start-up. */
-function offeredSchema(type: DescribedType): JsonSchema {
-  const written = typeSchema(type);
-  return written.ok ? (written.accepted ?? written.schema) : {};
 }
 
 /** Creates instances of the class that the tag names. The schema accepts no other tag. */
@@ -351,19 +317,7 @@ function hydrateValues(
   };
 }
 
-/** Creates a `Set` from an array, after all asynchronous items. */
-function hydrateSet(hydrateArray: HydrateValue | undefined): HydrateValue {
-  return collect(hydrateArray, (items) => new Set(items as readonly unknown[]));
-}
-
-/** Creates a `Map` from an object; JSON keys are always strings. */
-function hydrateMap(hydrateObject: HydrateValue | undefined, keys?: 'number'): HydrateValue {
-  return collect(hydrateObject, (values) => {
-    const entries: [unknown, unknown][] = Object.entries(values as object);
-    return new Map(keys === 'number' ? entries.map(([key, value]) => [Number(key), value]) : entries);
-  });
-}
-
+/** Builds a collection, again after all asynchronous members. */
 function collect(hydrate: HydrateValue | undefined, build: (plain: unknown) => unknown): HydrateValue {
   return (value, place: Place) => {
     const before = place.hydration.pending.length;
@@ -562,13 +516,30 @@ function planOf({ class: target, groups }: ClassValue): Plan {
   if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
   const before = plans.get(read.model);
   if (before !== undefined) return before;
-  const settable = read.model.properties.filter(({ name, key = name }) => isSettable(target.prototype, key));
+  const steps: Step[] = [];
+  for (const property of read.model.properties) {
+    const { name, key = name, required, nullable, transforms, transformedFirst, type, cascades } = property;
+    if (!isSettable(target.prototype, key)) continue;
+    steps.push({
+      name,
+      key,
+      isInherited: name in Object.prototype,
+      isShadowing: key in Object.prototype,
+      dropsNull: !required && !nullable && transformedFirst === undefined,
+      isRequired: required,
+      isAlways: transformedFirst === 'always',
+      transforms,
+      checkTransformed: transformedFirst && transformedCheck(property),
+      hydrate: hydratorOf(type, cascades),
+    });
+  }
+  const { remaining } = read.model;
   const plan: Plan = {
     create: target as unknown as Plan['create'],
-    steps: settable.map(stepOf),
+    steps,
     groups,
     need: validationNeed(read.model),
-    rules: typeof read.model.remaining === 'string' ? [] : read.model.remaining,
+    rules: typeof remaining === 'string' ? [] : remaining,
     made: 0,
     assemble: (instance, source, place) => assembleByStep(plan, { instance, source, place }),
   };
@@ -582,31 +553,6 @@ function isSettable(prototype: object | null, key: string): boolean {
   const own = Object.getOwnPropertyDescriptor(prototype, key);
   if (own === undefined) return isSettable(Object.getPrototypeOf(prototype), key);
   return own.get === undefined || own.set !== undefined;
-}
-
-function stepOf(property: PropertyModel): Step {
-  const {
-    name,
-    key = name,
-    required,
-    nullable,
-    transforms,
-    transformedFirst,
-    type,
-    cascades = false,
-  } = property;
-  return {
-    name,
-    key,
-    isInherited: name in Object.prototype,
-    isShadowing: key in Object.prototype,
-    dropsNull: !required && !nullable && transformedFirst === undefined,
-    isRequired: required,
-    isAlways: transformedFirst === 'always',
-    transforms,
-    checkTransformed: transformedFirst && transformedCheck(property),
-    hydrate: hydratorOf(type, cascades),
-  };
 }
 
 /** Checks against the offered schema of the property. */
@@ -675,20 +621,16 @@ function assign(step: Step, assembly: Assembly): void {
   else if (transforms !== undefined) assignTransformed(step, assembly);
   else if (hydrate === undefined) put(step, instance, source[name]);
   else {
-    const child = new ChildPlace(place, name, key === name ? instance : renamed(step, instance));
-    put(step, instance, hydrate(source[name], child));
+    // Sets an asynchronous value if the name on the instance differs from the name in JSON.
+    const set = (value: unknown): void => put(step, instance, value);
+    const holder = key === name ? instance : Object.defineProperty({}, name, { set });
+    put(step, instance, hydrate(source[name], new ChildPlace(place, name, holder)));
   }
 }
 
 function put({ key, isShadowing }: Step, instance: Holder, value: unknown): void {
   if (isShadowing) setOwn(instance, key, value);
   else instance[key] = value;
-}
-
-/** Sets an asynchronous value if the name on the instance differs from the name in JSON. */
-function renamed(step: Step, instance: Holder): Holder {
-  const set = (value: unknown): void => put(step, instance, value);
-  return Object.defineProperty({}, step.name, { set });
 }
 
 /** Applies the transforms of a property; if a transform throws, the argument has a fault. */
@@ -753,21 +695,16 @@ type ValidationNeed = 'none' | 'doubt' | 'always';
 
 /** Considers the rules of the class and of the classes that `@ValidateNested` reaches. */
 function validationNeed(model: ClassModel): ValidationNeed {
-  if (some(model, ({ remaining }) => remaining === 'all')) return 'always';
-  return some(model, ({ remaining }) => remaining !== 'none') ? 'doubt' : 'none';
-}
-
-function some(
-  model: ClassModel,
-  test: (model: ClassModel) => boolean,
-  around: ReadonlySet<ClassModel> = new Set(),
-): boolean {
-  if (test(model)) return true;
-  if (around.has(model)) return false;
-  const inside = new Set([...around, model]);
-  return model.properties.some(
-    ({ cascades, type }) => cascades === true && classesIn(type).some((member) => some(member, test, inside)),
-  );
+  const reached = new Set([model]);
+  const remaining = new Set<ClassModel['remaining']>();
+  for (const each of reached) {
+    remaining.add(each.remaining);
+    for (const { cascades, type } of each.properties)
+      if (cascades === true) for (const member of classesIn(type)) reached.add(member);
+  }
+  if (remaining.has('all')) return 'always';
+  remaining.delete('none');
+  return remaining.size > 0 ? 'doubt' : 'none';
 }
 
 /**
@@ -777,21 +714,42 @@ function some(
 function classesIn(type: ValueType): readonly ClassModel[] {
   if (type.kind === 'array') return classesIn(type.items);
   if (type.kind === 'record' && type.collection === 'map') return classesIn(type.values);
-  if (type.kind === 'class') return modelsOf([type.class], type.groups);
-  if (type.kind === 'tagged')
-    return modelsOf(
-      type.variants.map((variant) => variant.class),
-      type.groups,
-    );
-  return [];
+  if (type.kind !== 'class' && type.kind !== 'tagged') return [];
+  const found: ClassModel[] = [];
+  for (const { class: member } of type.kind === 'class' ? [type] : type.variants) {
+    const read = classModel(member, type.groups);
+    if (read.ok) found.push(read.model);
+  }
+  return found;
 }
 
-function modelsOf(
-  classes: readonly ClassModel['class'][],
-  groups?: readonly string[],
-): readonly ClassModel[] {
-  return classes.flatMap((member) => {
-    const read = classModel(member, groups);
-    return read.ok ? [read.model] : [];
+/** Parses the whole arguments with a Standard Schema, which may be asynchronous. */
+export function standardHydrator(standard: StandardSchema): Hydrate {
+  const { validate } = standard['~standard'];
+  const hydrated = (result: StandardResult<unknown>): Hydrated =>
+    result.issues === undefined
+      ? { ok: true, value: result.value }
+      : { ok: false, faults: issueFaults(result.issues, '') };
+  const hydrate = (args: unknown): Hydrated | Promise<Hydrated> => {
+    const result = validate(args);
+    return 'then' in result ? result.then(hydrated) : hydrated(result);
+  };
+  const review = async (args: unknown): Promise<readonly ReviewFault[]> => {
+    try {
+      const { issues = [] } = await validate(args);
+      return issueFaults(issues, '').map((fault) => ({ ...fault, isAuthored: false }));
+    } catch {
+      // If the schema cannot parse the value, no fault is added: the JSON Schema has already reported the faults.
+      return [];
+    }
+  };
+  return Object.assign(hydrate, { review });
+}
+
+/** Converts the issues of a Standard Schema to faults, with paths below `path`. */
+function issueFaults(issues: readonly StandardIssue[], path: string): readonly ArgumentFault[] {
+  return issues.map(({ message, path: steps = [] }) => {
+    const keys = steps.map((step) => String(typeof step === 'object' ? step.key : step));
+    return { path: keys.reduce(childPath, path), message };
   });
 }
