@@ -27,14 +27,11 @@ import { describeErrors, type ValueFault } from './faults.js';
 import {
   fitsSchema,
   improvingTest,
-import {
-  fitsSchema,
-  improvingTest,
   interpretSchema,
   mayGenerateCode,
   type SchemaError,
 } from './interpreter/interpret-schema.js';
-} from './interpreter/interpret-schema.js';
+
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
 import {

@@ -21,7 +21,7 @@ import {
 } from '../../core/kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { bindMethod, methodPlace } from './bound-method.js';
-import { type InstanceSource, type ToolsetHost, toolsetHost } from './containers/toolset-host.js';
+import { toolsetHost } from './containers/toolset-host.js';
 import { freezeTool } from './define-tool.js';
 import { NAMING, type PlannedTool, planToolset } from './plan-toolset.js';
 
@@ -60,16 +60,57 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   const plans = classes.map((toolset) => planToolset(toolset));
   const tools = plans.flatMap((plan) => plan.tools);
   const misfits = plans.flatMap((plan) => plan.misfits);
-  const forgotten = options.toolsets === undefined ? forgottenToolsets(classes, host) : [];
-  const warnings = [...plans.flatMap((plan) => plan.warnings), ...forgotten];
+  const warnings = plans.flatMap((plan) => plan.warnings);
+  if (options.toolsets === undefined) {
+    // Classes with tools that the container has registered, that have no subclass, and that no `@Toolset` offers.
+    const bases = new Set(classes.flatMap(lineage));
+    for (const declaring of loadedToolClasses())
+      if (!bases.has(declaring) && host.knows(declaring))
+        warnings.push({
+          where: declaring.name,
+          problem: 'it has @Tool methods and is in the container, but none of them is offered',
+          fix: '@Toolset() before the class, or discoverTools({ toolsets: [TheClass, …] })',
+        });
+  }
   for (const warning of [...(strict ? [] : misfits), ...warnings]) warnAuthor(warning, logger);
   const required = plans.flatMap((plan) => plan.required);
   warnOfUnknownOptionality(required, logger);
   const faults = plans.flatMap((plan) => plan.faults);
   const unprovided = classes.flatMap((toolset) => host.inspect(hosted(toolset)));
   refuse([...(strict ? misfits : []), ...faults, ...duplicates(tools), ...unprovided]);
-  const sources = openAll(host, classes);
-  return tools.map((planned) => bindTool(planned, sources.get(planned.class), host));
+  const failed: AuthorFault[] = [];
+  const sources = new Map<ClassType, ReturnType<typeof host.open>>();
+  for (const toolset of classes) {
+    try {
+      sources.set(toolset, host.open(hosted(toolset)));
+    } catch (error) {
+      failed.push({
+        where: toolset.name,
+        problem: `it could not be created: ${errorMessage(error)}`,
+        fix: 'repair its constructor, or that of what it depends on',
+      });
+    }
+  }
+  refuse(failed);
+  return tools.map((planned) => {
+    const source = sources.get(planned.class);
+    if (source === undefined) throw new TypeError(`${methodPlace(planned)} has no instance`);
+    const { call, bindings } = planned;
+    if (source.kind === 'per-call')
+      return toolOfMethod(planned, {
+        container: host.resolver,
+        ignoresContext: undefined,
+        open: (context) => source.open(context),
+        execute: (args, context) => call(source.open(context))(args, context),
+      });
+    const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
+    return toolOfMethod(planned, {
+      container: host.resolver,
+      ignoresContext: !isInjected || undefined,
+      open: () => source.instance,
+      execute: call(source.instance),
+    });
+  });
 }
 
 /** The tools of existing toolset instances, without a container. */
@@ -113,18 +154,6 @@ function refuse(faults: readonly AuthorFault[]): void {
   if (faults.length > 0) throw new ToolDeclarationError(faults);
 }
 
-/** Classes with tools that the container has registered, that have no subclass, and that no `@Toolset` offers. */
-function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): readonly AuthorFault[] {
-  const bases = new Set(toolsets.flatMap(lineage));
-  return loadedToolClasses()
-    .filter((declaring) => !bases.has(declaring) && host.knows(declaring))
-    .map((declaring) => ({
-      where: declaring.name,
-      problem: 'it has @Tool methods and is in the container, but none of them is offered',
-      fix: '@Toolset() before the class, or discoverTools({ toolsets: [TheClass, …] })',
-    }));
-}
-
 /** Loggers that already received the warning; it is the same for all classes of one build. */
 const warnedOfOptionality = new WeakSet<object>();
 
@@ -164,45 +193,6 @@ function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
   return faults;
 }
 
-function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<ClassType, InstanceSource> {
-  const sources = new Map<ClassType, InstanceSource>();
-  const faults: AuthorFault[] = [];
-  for (const toolset of classes) {
-    try {
-      sources.set(toolset, host.open(hosted(toolset)));
-    } catch (error) {
-      faults.push({
-        where: toolset.name,
-        problem: `it could not be created: ${errorMessage(error)}`,
-        fix: 'repair its constructor, or that of what it depends on',
-      });
-    }
-  }
-  refuse(faults);
-  return sources;
-}
-
-function bindTool(
-  planned: PlannedTool,
-  source: InstanceSource | undefined,
-  host: ToolsetHost,
-): ToolDefinition {
-  if (source === undefined) throw new TypeError(`${methodPlace(planned)} has no instance`);
-  const { call, bindings } = planned;
-  const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
-  const open =
-    source.kind === 'always' ? () => source.instance : (context: ToolContext) => source.open(context);
-  return toolOfMethod(planned, {
-    container: host.resolver,
-    ignoresContext: (!isInjected && source.kind === 'always') || undefined,
-    open,
-    execute:
-      source.kind === 'always'
-        ? call(source.instance)
-        : (args, context) => call(source.open(context))(args, context),
-  });
-}
-
 /** How the method of a tool is called. */
 interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'> {
   /** Returns the instance for a call of a companion method. */
@@ -218,19 +208,17 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
     ...(Object.fromEntries(companions) as Pick<ToolDefinition, Companion>),
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
-    ...(parts.served && { execute: valueInDetails(calling.execute) }),
+    ...(parts.served && {
+      // A prompt or resource returns a value and not text for a model: it is passed on unchanged.
+      execute: async (args, context) => {
+        const value: unknown = await calling.execute(args, context);
+        const isFailure = value instanceof ToolResult && value.isError;
+        return isFailure ? value : new ToolResult({ forLLM: 'ok', details: value });
+      },
+    }),
   });
   bindMethod(tool, { class: owner, key });
   return tool;
-}
-
-/** A prompt or resource returns a value and not text for a model: it is passed on unchanged. */
-function valueInDetails(execute: ToolDefinition['execute']): ToolDefinition['execute'] {
-  return async (args, context) => {
-    const value: unknown = await execute(args, context);
-    const isFailure = value instanceof ToolResult && value.isError;
-    return isFailure ? value : new ToolResult({ forLLM: 'ok', details: value });
-  };
 }
 
 /** A companion method of a tool, called on the instance that a call of the tool would have. */

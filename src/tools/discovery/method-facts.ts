@@ -1,4 +1,4 @@
-import type { ArrayExpression, Expression, ObjectExpression, Pattern } from 'acorn';
+import type { Expression, Pattern } from 'acorn';
 import type { DescribedParameter, DescribedTool } from '../../core/contract/declaration.js';
 import { ToolContext } from '../../core/contract/tool-context.js';
 import type { InheritedMethod, ParameterRecord } from '../../core/metadata/class-record.js';
@@ -127,12 +127,37 @@ function literalValue(node: Expression): LiteralValue | undefined {
     }
     case 'TemplateLiteral':
       return node.expressions.length === 0 ? { value: node.quasis[0]?.value.cooked } : undefined;
-    case 'UnaryExpression':
-      return unaryValue(node.operator, literalValue(node.argument));
-    case 'ArrayExpression':
-      return arrayValue(node);
-    case 'ObjectExpression':
-      return objectValue(node);
+    case 'UnaryExpression': {
+      const operand = literalValue(node.argument);
+      if (operand === undefined) return undefined;
+      // Minifiers write `!0` for `true`.
+      if (node.operator === '!') return { value: !operand.value };
+      if (typeof operand.value !== 'number') return undefined;
+      if (node.operator === '-') return { value: -operand.value };
+      return node.operator === '+' ? operand : undefined;
+    }
+    case 'ArrayExpression': {
+      const values: unknown[] = [];
+      for (const element of node.elements) {
+        const literal = element && element.type !== 'SpreadElement' ? literalValue(element) : undefined;
+        if (literal === undefined) return undefined;
+        values.push(literal.value);
+      }
+      return { value: values };
+    }
+    case 'ObjectExpression': {
+      const entries: [string, unknown][] = [];
+      for (const property of node.properties) {
+        if (property.type !== 'Property' || property.computed) return undefined;
+        const { key } = property;
+        const name =
+          key.type === 'Identifier' ? key.name : key.type === 'Literal' ? String(key.value) : undefined;
+        const literal = literalValue(property.value);
+        if (name === undefined || name === '__proto__' || literal === undefined) return undefined;
+        entries.push([name, literal.value]);
+      }
+      return { value: Object.fromEntries(entries) };
+    }
     case 'ParenthesizedExpression':
       return literalValue(node.expression);
     case 'SequenceExpression': {
@@ -143,39 +168,6 @@ function literalValue(node: Expression): LiteralValue | undefined {
     default:
       return undefined;
   }
-}
-
-function unaryValue(operator: string, operand: LiteralValue | undefined): LiteralValue | undefined {
-  if (operand === undefined) return undefined;
-  if (operator === '-' && typeof operand.value === 'number') return { value: -operand.value };
-  if (operator === '+' && typeof operand.value === 'number') return operand;
-  // Minifiers write `!0` for `true`.
-  if (operator === '!') return { value: !operand.value };
-  return undefined;
-}
-
-function arrayValue({ elements }: ArrayExpression): LiteralValue | undefined {
-  const values: unknown[] = [];
-  for (const element of elements) {
-    const literal = element && element.type !== 'SpreadElement' ? literalValue(element) : undefined;
-    if (literal === undefined) return undefined;
-    values.push(literal.value);
-  }
-  return { value: values };
-}
-
-function objectValue({ properties }: ObjectExpression): LiteralValue | undefined {
-  const entries: [string, unknown][] = [];
-  for (const property of properties) {
-    if (property.type !== 'Property' || property.computed) return undefined;
-    const { key } = property;
-    const name =
-      key.type === 'Identifier' ? key.name : key.type === 'Literal' ? String(key.value) : undefined;
-    const literal = literalValue(property.value);
-    if (name === undefined || name === '__proto__' || literal === undefined) return undefined;
-    entries.push([name, literal.value]);
-  }
-  return { value: Object.fromEntries(entries) };
 }
 
 /** All facts about one parameter, from its decorators, its metadata and its source. */
@@ -222,7 +214,11 @@ export function methodFacts(
     key,
   );
   const list = parameterList(method);
-  const isStandIn = takesAnything(method, list);
+  // A function that replaces a decorated method is a function expression and passes all arguments on.
+  const isStandIn =
+    list?.length === 1 &&
+    list[0]?.isRest === true &&
+    /^(?:async\s+)?(?:function\b|\()/.test(Function.prototype.toString.call(method));
   const parsed = isStandIn ? undefined : list;
   let decorated = 0;
   for (const index of records.keys()) decorated = Math.max(decorated, index + 1);
@@ -248,12 +244,6 @@ interface MethodSource {
   readonly count: number;
   /** The least number of parameters, from the last decorated one. */
   readonly decorated: number;
-}
-
-/** A function that replaces a decorated method is a function expression and passes all arguments on. */
-function takesAnything(method: MethodFunction, list: readonly ParsedParameter[] | undefined): boolean {
-  const isRest = list?.length === 1 && list[0]?.isRest === true;
-  return isRest && /^(?:async\s+)?(?:function\b|\()/.test(Function.prototype.toString.call(method));
 }
 
 /** `isStandIn`: a decorator below `@Tool` has replaced the method by another function, whose source is useless. */
@@ -353,7 +343,11 @@ function misnamed(
   for (const [index, name] of found.entries()) {
     const other = described[index];
     if (name === undefined || other === undefined || name.length <= SHORT) continue;
-    if (isRenamed(name, other)) continue;
+    // To avoid name clashes in a bundle, esbuild turns `tags` into `tags2`; others write `tags$1` or `_tags`.
+    const isRenamed = [other, `_${other}`].some(
+      (start) => name.startsWith(start) && /^\$?\d*$/.test(name.slice(start.length)),
+    );
+    if (isRenamed) continue;
     return `has a parameter ${name} (#${index}), which its generated description calls ${other}`;
   }
   const shape = parsed.findIndex(
@@ -367,12 +361,6 @@ function misnamed(
   return shape < 0
     ? undefined
     : `has a parameter #${shape} that is optional or a rest only in one of source and description`;
-}
-
-/** To avoid name clashes in a bundle, esbuild turns `tags` into `tags2`; others write `tags$1` or `_tags`. */
-function isRenamed(name: string, original: string): boolean {
-  const starts = [original, `_${original}`];
-  return starts.some((start) => name.startsWith(start) && /^\$?\d*$/.test(name.slice(start.length)));
 }
 
 /** The longest name that minifiers use. */

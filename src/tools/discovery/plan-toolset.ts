@@ -1,20 +1,24 @@
 import {
+  type ArgsOptions,
   type ClassType,
   COMPANIONS,
+  type ParamOptions,
   type ServedAs,
   type ToolOptions,
   type ToolsetOptions,
   type ToolsetTitle,
 } from '../../core/contract/declaration.js';
-import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
 import {
   type AuthorFault,
   type OrFaults,
   type UnplacedFault,
   undescribed,
 } from '../../core/errors/author-fault.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { listOf, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
 import {
   type DeclaredKind,
   describedTool,
@@ -29,13 +33,9 @@ import {
   unloadedSchemaFaults,
 } from '../../core/metadata/tool-option-faults.js';
 import { apiDescription } from '../schema/class-model.js';
-import {
-  type ArgumentBinding,
-  bindParameters,
-  bindToSchema,
-  createCaller,
-  type MethodCaller,
-} from './bind-parameters.js';
+import { fromParameter } from '../schema/from-parameter.js';
+import { NO_METADATA, resolveDesignType } from '../schema/type-reference.js';
+import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { illegalName, TOOL_NAME } from './define-tool.js';
 import {
   isInjectedType,
@@ -86,7 +86,13 @@ export function planToolset(
 ): ToolsetPlan {
   const tools: PlannedTool[] = [];
   const { toolset: said = {}, description = {}, misplaced = [] } = readRecord(toolset) ?? {};
-  const misfits = description.tools === undefined ? [] : goneTools(toolset, description.tools, methods);
+  const present = new Set<unknown>(methods.map(({ record }) => record.key));
+  const misfits: AuthorFault[] = [];
+  for (const name of Object.keys(description.tools ?? {}))
+    if (!present.has(name))
+      misfits.push(
+        misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is not a tool'),
+      );
   const warnings: AuthorFault[] = [];
   const required: string[] = [];
   const faults: AuthorFault[] = misplaced.map((place) => ({
@@ -114,20 +120,6 @@ export function planToolset(
     faults.push(...(planned.faults ?? []).map((fault) => ({ where, ...fault })));
   }
   return { tools, faults, misfits, warnings, required };
-}
-
-/** Tools in the description that no longer exist. */
-function goneTools(
-  toolset: ClassType,
-  described: object,
-  methods: readonly InheritedMethod[],
-): AuthorFault[] {
-  const present = new Set<unknown>(methods.map(({ record }) => record.key));
-  return Object.keys(described)
-    .filter((name) => !present.has(name))
-    .map((name) =>
-      misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is not a tool'),
-    );
 }
 
 function misfitFault(where: string, problem: string): AuthorFault {
@@ -176,7 +168,17 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
   const facts = methodFacts(method, written, describedTool(toolset, key));
   const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
-  const options = withToolset(withDescription(own, facts, documented), of);
+  // `@Tool` wins over `@ApiOperation`, and that over the generated file; then come the toolset's defaults.
+  const generated = facts.ok ? facts.generated : undefined;
+  const options = {
+    ...own,
+    ...withoutUndefined({
+      description: own.description ?? documented ?? generated?.description,
+      output: own.output ?? generated?.output,
+      defer: own.defer ?? of.defer,
+      namespace: own.namespace ?? of.namespace,
+    }),
+  };
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
@@ -185,20 +187,25 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const { parameters, output, hydrate, disagreements, warnings } = schemas;
   const where = `${toolset.name}.${String(key)}`;
   const minified = minifiedNames(options, facts, declaredIn);
-  if (minified !== undefined && !isDeveloped()) return { faults: [minified], misfit };
+  // In development, a warning is read; elsewhere the application must not start with wrong names.
+  const isDeveloped = ['', 'development', 'test'].includes(process.env.NODE_ENV ?? '');
+  if (minified !== undefined && !isDeveloped) return { faults: [minified], misfit };
+  const found = [minified ?? [], warnings].flat().map((warning) => ({ where, ...warning }));
+  if (!options.description?.trim())
+    found.unshift(undescribed(where, `${DESCRIBING[kind]}, or a comment and npx toolwright generate`));
   return {
     misfit,
     disagreements,
-    warnings: [
-      ...missingDescription(options, where, kind),
-      ...[minified ?? [], warnings].flat().map((warning) => ({ where, ...warning })),
-    ],
+    warnings: found,
     required: requiredByDefault(options, facts, bindings),
     tool: {
       class: toolset,
       key,
       name,
-      toolset: toolsetTitle(toolset, of),
+      toolset:
+        of.name || of.description
+          ? { name: of.name || toolset.name, description: of.description }
+          : undefined,
       served,
       options,
       parameters,
@@ -242,45 +249,19 @@ function companionFaults(toolset: ClassType, options: ToolOptions): readonly Unp
   const faults: UnplacedFault[] = [];
   for (const role of COMPANIONS) {
     const name: unknown = options[role];
-    if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) continue;
+    if (typeof name !== 'string') continue;
+    let own: PropertyDescriptor | undefined;
+    let level: object | null = toolset.prototype;
+    // Does not run getters.
+    while (own === undefined && level !== null && level !== Object.prototype) {
+      own = Object.getOwnPropertyDescriptor(level, name);
+      level = Object.getPrototypeOf(level);
+    }
+    if (typeof own?.value === 'function' && name !== 'constructor') continue;
     const problem = `its \`${role}\` names '${name}', which is not a method of ${toolset.name}`;
     faults.push({ problem, fix: `${role}: the name of an instance method of the same class` });
   }
   return faults;
-}
-
-/** Does not run getters. */
-function isMethodOf(prototype: object | null, name: string): boolean {
-  for (
-    let level = prototype;
-    level !== null && level !== Object.prototype;
-    level = Object.getPrototypeOf(level)
-  ) {
-    const own = Object.getOwnPropertyDescriptor(level, name);
-    if (own !== undefined) return typeof own.value === 'function' && name !== 'constructor';
-  }
-  return false;
-}
-
-/** The toolset's defaults for tools without their own settings. */
-function withToolset(options: ToolOptions, { defer, namespace }: ToolsetOptions): ToolOptions {
-  if (defer === undefined && namespace === undefined) return options;
-  return { ...options, defer: options.defer ?? defer, namespace: options.namespace ?? namespace };
-}
-
-/** `@Tool` wins over `@ApiOperation`, and that over the generated file. */
-function withDescription(
-  options: ToolOptions,
-  facts: MethodFacts,
-  documented: string | undefined,
-): ToolOptions {
-  const generated = facts.ok ? facts.generated : undefined;
-  if (generated === undefined && documented === undefined) return options;
-  return {
-    ...options,
-    description: options.description ?? documented ?? generated?.description,
-    output: options.output ?? generated?.output,
-  };
 }
 
 /** An explicit schema defines the parameters; otherwise the parameters define the schema. */
@@ -316,10 +297,6 @@ function toolName(key: string | symbol, { prefix }: ToolsetOptions): string {
   return prefix ? `${prefix}_${derived}` : derived;
 }
 
-function toolsetTitle(toolset: ClassType, { name, description }: ToolsetOptions): ToolsetTitle | undefined {
-  return name || description ? { name: name || toolset.name, description } : undefined;
-}
-
 function faulty(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
 }
@@ -344,39 +321,28 @@ const DESCRIBING: Readonly<Record<DeclaredKind, string>> = {
   completion: '',
 };
 
-function missingDescription(
-  { description }: ToolOptions,
-  where: string,
-  kind: DeclaredKind,
-): readonly AuthorFault[] {
-  const fix = `${DESCRIBING[kind]}, or a comment and npx toolwright generate`;
-  return description?.trim() ? [] : [undescribed(where, fix)];
-}
-
 /** One-letter names in a renamed class come from the minifier, and the model would see them. */
 function minifiedNames(
   options: ToolOptions,
   facts: MethodFacts,
   declaredIn: ClassType,
 ): UnplacedFault | undefined {
-  const names = inferredParameters(options, facts).flatMap((parameter) => {
+  const names: string[] = [];
+  for (const parameter of inferredParameters(options, facts)) {
     const { records, parsed } = parameter;
     const isProperty = records.length === 0 || records[0]?.role === 'property';
-    const isNamed = paramOptions(parameter)?.name !== undefined;
-    return isProperty && !isNamed && parsed?.name !== undefined ? [parsed.name] : [];
-  });
-  const isShort = names.length > 0 && names.every((name) => name.length === 1);
-  if (!isShort || !isMinified(declaredIn)) return undefined;
+    if (isProperty && paramOptions(parameter)?.name === undefined && parsed?.name !== undefined)
+      names.push(parsed.name);
+  }
+  // Its `name` may be restored; tools that only remove whitespace, such as tsx, leave the name in the source.
+  const source = Function.prototype.toString.call(declaredIn);
+  const [, className = declaredIn.name] = /^class\s+(?!extends\b)([\w$]+)/.exec(source) ?? [];
+  const isMinified = className.length <= 2 && !source.includes('\n');
+  if (!isMinified || names.length === 0 || names.some((name) => name.length > 1)) return undefined;
   return {
     problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
     fix: "npx toolwright generate, and import the file that it writes; @Param({ name: '…' }); or a minifier that keeps names",
   };
-}
-
-/** In development, a warning is read; elsewhere the application must not start with wrong names. */
-function isDeveloped(): boolean {
-  const { NODE_ENV: environment = '' } = process.env;
-  return ['', 'development', 'test'].includes(environment);
 }
 
 /**
@@ -406,16 +372,6 @@ function paramOptions({ records }: ParameterFacts) {
   return record?.role === 'property' ? record.options : undefined;
 }
 
-/**
- * Whether a class is in one line and its source calls it by two letters at most. Its `name` may be restored; tools that
- * only remove whitespace, such as tsx, leave the name in the source.
- */
-function isMinified(declared: ClassType): boolean {
-  const source = Function.prototype.toString.call(declared);
-  const [, name = declared.name] = /^class\s+(?!extends\b)([\w$]+)/.exec(source) ?? [];
-  return name.length <= 2 && !source.includes('\n');
-}
-
 /** The sources of a tool's schema, strongest first. */
 type SchemaOrigin = 'explicit' | '@Param' | 'generated' | 'metadata';
 
@@ -428,16 +384,279 @@ const TYPE_OPTIONS = ['type', 'items', 'enum', 'additionalProperties'] as const;
 export function schemaOrigins({ facts, options }: PlannedTool): readonly SchemaOrigin[] {
   if (options.parameters !== undefined) return ['explicit'];
   if (!facts.ok) return [];
-  const found = new Set(facts.parameters.flatMap(originsOf));
+  const found = new Set<SchemaOrigin>();
+  for (const { records, designType, generated } of facts.parameters) {
+    const [record] = records;
+    if (record?.role === 'context' || (record === undefined && isInjectedType(designType))) continue;
+    const options = record?.role === 'property' ? record.options : {};
+    const isTyped = TYPE_OPTIONS.some((option) => options[option] !== undefined);
+    if (options.schema !== undefined) found.add('explicit');
+    else if (isTyped || Object.keys(options).length > 0) found.add('@Param');
+    if (options.schema === undefined && !isTyped)
+      found.add(generated === undefined ? 'metadata' : 'generated');
+  }
   return ORDER.filter((origin) => found.has(origin));
 }
 
-function originsOf({ records, designType, generated }: ParameterFacts): readonly SchemaOrigin[] {
-  const [record] = records;
-  if (record?.role === 'context' || (record === undefined && isInjectedType(designType))) return [];
-  const options = record?.role === 'property' ? record.options : {};
-  if (options.schema !== undefined) return ['explicit'];
-  const derived: SchemaOrigin = generated === undefined ? 'metadata' : 'generated';
-  if (TYPE_OPTIONS.some((option) => options[option] !== undefined)) return ['@Param'];
-  return Object.keys(options).length === 0 ? [derived] : ['@Param', derived];
+/** The signature of a method: the source of each parameter's value, and the model of the arguments. */
+interface MethodSignature {
+  readonly bindings: readonly ArgumentBinding[];
+  readonly arguments: ArgumentsModel;
 }
+
+/** A parameter that receives a property of the arguments, all arguments, or an injected value. */
+interface BoundParameter {
+  readonly binding: ArgumentBinding;
+  readonly property?: PropertyModel;
+  readonly whole?: ArgumentsModel;
+}
+
+/** Reads a method's parameters. Collects every fault instead of stopping at the first. */
+function bindParameters(parameters: readonly ParameterFacts[]): OrFaults<MethodSignature> {
+  const isAlone = areAlone(parameters);
+  const bindings: ArgumentBinding[] = [];
+  const properties: PropertyModel[] = [];
+  const wholes: ArgumentsModel[] = [];
+  const faults: UnplacedFault[] = [];
+  for (const facts of parameters) {
+    const bound = bindParameter(facts, isAlone);
+    if ('problem' in bound) {
+      faults.push(bound);
+      continue;
+    }
+    bindings.push(bound.binding);
+    if (bound.property !== undefined) properties.push(bound.property);
+    if (bound.whole !== undefined) wholes.push(bound.whole);
+  }
+  const receivers = parameters.filter((facts) => {
+    const record = facts.records[0];
+    const isFilled = record?.role === 'context' && record.isFilled === true;
+    return !isFilled && injectedBinding(facts)?.from === 'context';
+  });
+  if (receivers.length > 1)
+    faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
+  if (wholes.length > 0 && (properties.length > 0 || wholes.length > 1))
+    faults.push({
+      problem: 'one parameter takes the whole arguments object, and others want properties of it',
+      fix: 'either one @Args() parameter, or @Param on each',
+    });
+  const names = new Set<string>();
+  const doubled = new Set<string>();
+  for (const { name } of properties) (names.has(name) ? doubled : names).add(name);
+  for (const name of doubled)
+    faults.push({
+      problem: `two parameters are the property "${name}"`,
+      fix: 'different names in @Param({ name })',
+    });
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, bindings, arguments: wholes[0] ?? { properties } };
+}
+
+/**
+ * Binds a method's parameters to an explicit schema, which replaces their types. A parameter receives the property
+ * with its name. A single parameter that matches no property receives the whole arguments object.
+ */
+function bindToSchema(
+  parameters: readonly ParameterFacts[],
+  schema: JsonSchema,
+): OrFaults<Pick<MethodSignature, 'bindings'>> {
+  const names = Object.keys(schema.properties ?? {});
+  const isAlone = areAlone(parameters);
+  const bindings: ArgumentBinding[] = [];
+  const faults: UnplacedFault[] = [];
+  for (const facts of parameters) {
+    const record = facts.records[0];
+    const name = (record?.role === 'property' ? record.options.name : undefined) ?? facts.parsed?.name;
+    const injected = injectedBinding(facts);
+    if (injected !== undefined) bindings.push(injected);
+    else if (record?.role === 'arguments') bindings.push({ from: 'arguments' });
+    else if (name !== undefined && names.includes(name))
+      bindings.push({ from: facts.parsed?.isRest ? 'rest' : 'property', name });
+    else if (isAlone && record === undefined) bindings.push({ from: 'arguments' });
+    else
+      faults.push({
+        parameter: name === undefined ? `#${facts.index}` : `${name} (#${facts.index})`,
+        problem: 'the explicit schema has no property of its name',
+        fix: `@Param({ name: '…' }) with one of ${names.join(', ') || 'the properties (there are none)'}, or @Args()`,
+      });
+  }
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, bindings };
+}
+
+/** Whether only one parameter receives arguments. */
+function areAlone(parameters: readonly ParameterFacts[]): boolean {
+  return parameters.filter((facts) => injectedBinding(facts) === undefined).length === 1;
+}
+
+function injectedBinding({ records, designType }: ParameterFacts): ArgumentBinding | undefined {
+  const record = records[0];
+  if (record?.role === 'context') return { from: 'context' };
+  if (record !== undefined || !isInjectedType(designType)) return undefined;
+  return { from: designType === AbortSignal ? 'signal' : 'context' };
+}
+
+function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter | UnplacedFault {
+  const { records, designType, parsed, generated } = facts;
+  const record = records[0];
+  if (records.length > 1) {
+    return {
+      parameter: label(facts),
+      problem: 'it has two decorators that contradict each other',
+      fix: 'one of @Param, @Args and @Context',
+    };
+  }
+  const injected = injectedBinding(facts);
+  if (injected !== undefined) return { binding: injected };
+  const dto = dtoClass(designType);
+  if (record?.role !== 'arguments') {
+    if (dto !== undefined && record === undefined && isAlone && !parsed?.isRest)
+      return { binding: { from: 'arguments' }, whole: { class: dto } };
+    return bindProperty(facts, record?.role === 'property' ? record.options : {});
+  }
+  const [wrong] = optionFaults(record.options, ARGS);
+  if (wrong !== undefined) return { parameter: label(facts), ...wrong };
+  const binding = { from: 'arguments' } as const;
+  if (dto !== undefined) return { binding, whole: { class: dto, groups: record.options.groups } };
+  if (generated?.type.kind === 'described') return { binding, whole: { type: generated.type } };
+  return {
+    parameter: label(facts),
+    problem: '@Args needs the type of the parameter to be a class at run time',
+    causes: [
+      'the class is imported with `import type`',
+      'the type is an interface, which does not exist at run time',
+      NO_METADATA,
+    ],
+    fix: '@Args() args: SomeDto',
+  };
+}
+
+function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParameter | UnplacedFault {
+  const { parsed, designType, generated } = facts;
+  const name = options.name ?? parsed?.name;
+  if (name === undefined) {
+    return {
+      parameter: label(facts),
+      problem: 'it has no name that can be read',
+      causes: [
+        'it is destructured',
+        'the method is native or bound, or a decorator below @Tool has replaced it',
+      ],
+      fix: "@Param({ name: '…' }), which needs no name in the source; or @Tool next to the method, below other decorators",
+    };
+  }
+  if (name === '__proto__')
+    return { parameter: label(facts), problem: 'a property cannot be called __proto__', fix: 'another name' };
+  const isRest = parsed?.isRest ?? false;
+  const value = fromParameter({
+    options: isRest ? restOptions(options, generated ? undefined : designType) : options,
+    designType: isRest ? Array : designType,
+    defaultValue: parsed?.defaultValue,
+    generated,
+  });
+  if (!value.ok) return { ...value, parameter: label(facts) };
+  const { type, nullable, keywords } = value;
+  const required = options.required ?? value.required ?? !(isRest || parsed?.hasDefault);
+  return {
+    binding: { from: isRest ? 'rest' : 'property', name },
+    property: { name, type, nullable, keywords, required },
+  };
+}
+
+/** The metadata of a rest parameter is its element's type. */
+function restOptions(options: ParamOptions, designType: unknown): ParamOptions {
+  if (options.items !== undefined || options.schema !== undefined) return options;
+  const { type, ...others } = options;
+  if (type !== undefined) return { ...others, items: type };
+  const isKnown =
+    typeof designType === 'function' &&
+    ![Object, Array, Function, Promise].some((unknown) => unknown === designType);
+  return isKnown ? { ...others, items: () => designType as ClassType } : options;
+}
+
+/** The class of a design type, if its properties are described. */
+function dtoClass(designType: unknown): ClassType | undefined {
+  const resolved = resolveDesignType(designType);
+  return resolved.ok && resolved.type.kind === 'class' ? resolved.type.class : undefined;
+}
+
+function label({ index, parsed }: ParameterFacts): string {
+  return parsed?.name === undefined ? `#${index}` : `${parsed.name} (#${index})`;
+}
+
+/** The source of a parameter's value. */
+export type ArgumentBinding =
+  | { readonly from: 'property'; readonly name: string }
+  | { readonly from: 'rest'; readonly name: string }
+  | { readonly from: 'arguments' }
+  | { readonly from: 'context' }
+  | { readonly from: 'signal' };
+
+/** Calls a method of an instance with checked arguments, in the order of its parameters. */
+type MethodCaller = (instance: object) => (args: JsonObject, context: ToolContext) => unknown;
+
+type Reader = (args: JsonObject, context: ToolContext) => unknown;
+type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;
+
+/**
+ * Creates the caller of a method; decisions are made here once and not at each call. The method itself is looked up
+ * at each call, so that a subclass or a test may replace it.
+ */
+function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]): MethodCaller {
+  const names: string[] = [];
+  // An absent field called `toString` would be read from the prototype.
+  for (const binding of bindings)
+    if (binding.from === 'property' && !(binding.name in Object.prototype)) names.push(binding.name);
+  const [a = '', b = '', c = '', d = ''] = names;
+  // Most methods receive only a few fields: a reader function for each would cost a call.
+  switch (names.length === bindings.length ? names.length : undefined) {
+    case 0:
+      return (instance) => () => (instance as Methods)[key]?.();
+    case 1:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a]);
+    case 2:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b]);
+    case 3:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c]);
+    case 4:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c], args[d]);
+  }
+  const rest = bindings.findIndex(({ from }) => from === 'rest');
+  const readers = bindings.map(readerOf);
+  if (rest >= 0)
+    return (instance) => (args, context) => {
+      const values = readers.map((read) => read(args, context));
+      const others = (values[rest] as readonly unknown[] | undefined) ?? [];
+      return (instance as Methods)[key]?.(...values.slice(0, rest), ...others);
+    };
+  const [first, second, third] = readers;
+  // Copying few arguments to an array would cost as much as the call.
+  if (first !== undefined && second === undefined)
+    return (instance) => (args, context) => (instance as Methods)[key]?.(first(args, context));
+  if (first !== undefined && second !== undefined && third === undefined)
+    return (instance) => (args, context) =>
+      (instance as Methods)[key]?.(first(args, context), second(args, context));
+  return (instance) => (args, context) =>
+    (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
+}
+
+function readerOf(binding: ArgumentBinding): Reader {
+  switch (binding.from) {
+    case 'context':
+      return (_args, context) => context;
+    case 'signal':
+      return (_args, context) => context.signal;
+    case 'arguments':
+      return (args) => args;
+    default: {
+      const { name } = binding;
+      // An absent argument called `toString` must not be read from the prototype.
+      if (name in Object.prototype) return (args) => (Object.hasOwn(args, name) ? args[name] : undefined);
+      return (args) => args[name];
+    }
+  }
+}
+
+const ARGS = optionTable<ArgsOptions>('@Args', {
+  groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
+});
