@@ -2,11 +2,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { describeClasses, openScan } from '../../src/dev/typegen/describe-classes.js';
-import { schemaTest, type Test } from '../../src/tools/checking/interpreter/interpret-schema.js';
+import { schemaTest } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
 import { offeredSchema } from '../parts/typegen/offered-schema.js';
 import { schemasOfTypes } from '../processes/schemas-of-types.js';
 import { spoilt } from './random-type.js';
+
+type Test = ReturnType<typeof schemaTest>;
 
 const FOLDER = fixture('agreement');
 const VALUES = 60;

@@ -26,10 +26,10 @@ import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import {
   fitsSchema,
-  improvingTest,
   interpretSchema,
   mayGenerateCode,
   type SchemaError,
+  schemaTest,
 } from './interpreter/interpret-schema.js';
 
 import { readArguments } from './read-arguments.js';
@@ -389,12 +389,11 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
 
 /** Runs for each call, so it does only what the schema needs. */
 function acceptor(closed: JsonSchema, defaults: Defaults): Checker['accept'] {
-  const test = improvingTest(closed);
+  const fits = schemaTest(closed);
   const isWithinBounds = boundsTest(closed);
-  if (isWithinBounds === undefined && defaults.length === 0)
-    return (args) => (test.ask(args) ? args : undefined);
+  if (isWithinBounds === undefined && defaults.length === 0) return (args) => (fits(args) ? args : undefined);
   return (args) => {
-    if (isWithinBounds?.(args) === false || !test.ask(args)) return undefined;
+    if (isWithinBounds?.(args) === false || !fits(args)) return undefined;
     return withDefaults(args, defaults);
   };
 }

@@ -193,9 +193,6 @@ export type MethodFacts =
     }
   | { readonly ok: false; readonly problem: string };
 
-// biome-ignore lint/suspicious/noExplicitAny: a method of a user's class has any signature
-export type MethodFunction = (...args: any[]) => unknown;
-
 const NO_RECORDS: readonly ParameterRecord[] = [];
 
 /**
@@ -204,7 +201,7 @@ const NO_RECORDS: readonly ParameterRecord[] = [];
  */
 export function methodFacts(
   { record, declaredIn }: InheritedMethod,
-  method: MethodFunction,
+  method: (...args: never[]) => unknown,
   generated?: DescribedTool,
 ): MethodFacts {
   const { key, parameters: records } = record;

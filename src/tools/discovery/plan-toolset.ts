@@ -37,13 +37,7 @@ import { fromParameter } from '../schema/from-parameter.js';
 import { NO_METADATA, resolveDesignType } from '../schema/type-reference.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { illegalName, TOOL_NAME } from './define-tool.js';
-import {
-  isInjectedType,
-  type MethodFacts,
-  type MethodFunction,
-  methodFacts,
-  type ParameterFacts,
-} from './method-facts.js';
+import { isInjectedType, type MethodFacts, methodFacts, type ParameterFacts } from './method-facts.js';
 import { buildToolSchemas, fromSignature, type ToolSchemas } from './tool-schemas.js';
 
 /** A tool of a class, complete except for the instance. */
@@ -165,7 +159,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
     ...companionFaults(toolset, own),
   ];
   if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name, kind));
-  const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
+  const written = (typeof record.method === 'function' ? record.method : fn) as (...args: never[]) => unknown;
   const facts = methodFacts(method, written, describedTool(toolset, key));
   const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
   // `@Tool` wins over `@ApiOperation`, and that over the generated file; then come the toolset's defaults.

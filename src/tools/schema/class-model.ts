@@ -51,7 +51,7 @@ import {
   type TypeResult,
   unknownType,
 } from './type-reference.js';
-import type { ClassModel, PropertyModel, RemainingRules, ValueModel, ValueType } from './value-type.js';
+import type { ClassModel, PropertyModel, ValueModel, ValueType } from './value-type.js';
 
 /** The decorators and metadata of one property of a class. */
 interface DecoratedProperty {
@@ -75,7 +75,7 @@ type PropertyResult =
   | {
       readonly ok: true;
       readonly property: PropertyModel;
-      readonly remaining: RemainingRules;
+      readonly remaining: ClassModel['remaining'];
       /** The contradiction between types and rules. */
       readonly disagreement?: string;
     }
@@ -104,7 +104,7 @@ function fromProperty(decorated: DecoratedProperty): PropertyResult {
   const isFit = own.hint === undefined || fitsHint(type, own.hint);
   // The rules may be written for another type than the schema has, or for the value after a `@Transform`.
   const mayDiffer = all.length > 0 && (transforms.length > 0 || namesType(options) || !isFit);
-  let remaining: RemainingRules = 'none';
+  let remaining: ClassModel['remaining'] = 'none';
   if (rules.needsValidator || mayDiffer) remaining = 'all';
   else if (inexact.length > 0)
     remaining = inexact.map(({ rule, meaning: { enough } }) => (instance) => {
@@ -409,7 +409,7 @@ export function classModel(target: ClassType, groups = NO_GROUPS): ClassModelRes
 function buildModel(target: ClassType, groups: readonly string[]): ClassModelResult {
   const rules = validationRules(target, groups);
   const properties = new Map<string, PropertyModel>();
-  const remaining: RemainingRules[] = [];
+  const remaining: ClassModel['remaining'][] = [];
   const disagreements: string[] = [];
   const faults: PropertyFault[] = [];
   const decorated = decoratedProperties(target, groups, rules);

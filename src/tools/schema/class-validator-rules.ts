@@ -22,8 +22,8 @@ interface RuleMeaning {
   readonly acceptsMissing?: boolean;
 }
 
-/** A table row: converts the decorator's arguments to the meaning. */
-type RuleRow = (constraints: readonly unknown[]) => RuleMeaning;
+/** A table row: the meaning, or how the decorator's arguments determine it. */
+type RuleRow = RuleMeaning | ((constraints: readonly unknown[]) => RuleMeaning);
 
 /** Rows by the name that class-validator records: `isInt`, `minLength`, … */
 type RuleTable = Readonly<Record<string, RuleRow>>;
@@ -144,7 +144,7 @@ const FORMAT_RULES: RuleTable = {
     const isNamed = scheme === '' && options.require_tld !== false && options.require_host !== false;
     return partly('string', { pattern: isNamed ? '^[^\\s<>]*[.:][^\\s<>]*$' : `^${scheme}[^\\s<>]+$` });
   },
-  isUuid: () => partly('string', { format: 'uuid' }),
+  isUuid: partly('string', { format: 'uuid' }),
   // The format `ipv6` refuses zones (`fe80::1%eth0`).
   isIp: ([version]) =>
     String(version) === '4'
@@ -157,9 +157,9 @@ const FORMAT_RULES: RuleTable = {
       : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
   },
   isBase64: ([options]) => byDefault(options, '^(?=(.{4})*$)[A-Za-z0-9+/]*={0,2}$'),
-  isISO31661Alpha2: () => partly('string', { maxLength: 2 }),
-  isISO31661Alpha3: () => partly('string', { maxLength: 3 }),
-  isISO4217CurrencyCode: () => partly('string', { maxLength: 3 }),
+  isISO31661Alpha2: partly('string', { maxLength: 2 }),
+  isISO31661Alpha3: partly('string', { maxLength: 3 }),
+  isISO4217CurrencyCode: partly('string', { maxLength: 3 }),
 };
 
 /** Matches nearly all addresses; class-validator accepts all of them, and many more. */
@@ -167,18 +167,18 @@ const PLAIN_EMAIL = /^[a-z0-9]{1,20}(?:[._+-][a-z0-9]{1,20}){0,1}@(?:[a-z0-9]{1,
 
 /** Rules for any value, objects and numbers. */
 const VALUE_RULES: RuleTable = {
-  isString: () => exactly('string'),
-  isBoolean: () => exactly('boolean'),
-  isInt: () => exactly('integer'),
+  isString: exactly('string'),
+  isBoolean: exactly('boolean'),
+  isInt: exactly('integer'),
   // `multipleOf: 0.01` refuses 0.07 in floating point, so decimal places are left to class-validator.
   isNumber: ([options]) => {
     const { maxDecimalPlaces } = optionsOf(options);
     if (maxDecimalPlaces === 0) return exactly('integer');
     return maxDecimalPlaces === undefined ? exactly('number') : partly('number');
   },
-  isDate: () => exactly('date'),
-  isObject: () => exactly('object'),
-  isArray: () => exactly('array'),
+  isDate: exactly('date'),
+  isObject: exactly('object'),
+  isArray: exactly('array'),
   // class-validator also accepts the reverse mapping of a numeric enum; it is not offered.
   isEnum: ([entity]) => oneOf(enumValues(entity as EnumSource)),
   // An object in the list is never `===` to a parsed one; `undefined` in the list lets the property be absent.
@@ -192,28 +192,28 @@ const VALUE_RULES: RuleTable = {
     return isJsonScalar(value) ? { keywords: { const: value }, exact: true } : { exact: false };
   },
   notEquals: ([value]) => noneOf([value]),
-  isEmpty: () => ({ values: ['', null], exact: true, acceptsMissing: true }),
+  isEmpty: { values: ['', null], exact: true, acceptsMissing: true },
   // Only strings can be empty in this sense; for other types the keyword has no effect and is omitted.
-  isNotEmpty: () => ({ keywords: { minLength: 1 }, exact: true }),
+  isNotEmpty: { keywords: { minLength: 1 }, exact: true },
   isNotEmptyObject: ([options]) => ({
     ...exactly('object', { minProperties: 1 }),
     exact: optionsOf(options).nullable !== false,
   }),
-  isInstance: () => ({ exact: false }),
+  isInstance: { exact: false },
   min: ([least]) => bound('minimum', least),
   max: ([most]) => bound('maximum', most),
-  isPositive: () => exactly('number', { exclusiveMinimum: 0 }),
-  isNegative: () => exactly('number', { exclusiveMaximum: 0 }),
+  isPositive: exactly('number', { exclusiveMinimum: 0 }),
+  isNegative: exactly('number', { exclusiveMaximum: 0 }),
   // class-validator divides by the integer part of the divisor.
   isDivisibleBy: ([divisor]) => {
     const whole = typeof divisor === 'number' ? Math.abs(Math.trunc(divisor)) : 0;
     return whole > 0 ? exactly('number', { multipleOf: whole }) : partly('number');
   },
   // Both also accept strings, which are left to class-validator.
-  isLatitude: () => ({ keywords: { minimum: -90, maximum: 90 }, exact: false }),
-  isLongitude: () => ({ keywords: { minimum: -180, maximum: 180 }, exact: false }),
-  minDate: () => partly('date'),
-  maxDate: () => partly('date'),
+  isLatitude: { keywords: { minimum: -90, maximum: 90 }, exact: false },
+  isLongitude: { keywords: { minimum: -180, maximum: 180 }, exact: false },
+  minDate: partly('date'),
+  maxDate: partly('date'),
 };
 
 /** Values outside JSON need not be excluded; objects are never `===` to a parsed one. */
@@ -236,10 +236,10 @@ function bound(keyword: 'minimum' | 'maximum', value: unknown): RuleMeaning {
 const ARRAY_RULES: RuleTable = {
   arrayMinSize: ([least]) => size('minItems', least),
   arrayMaxSize: ([most]) => size('maxItems', most),
-  arrayNotEmpty: () => exactly('array', { minItems: 1 }),
+  arrayNotEmpty: exactly('array', { minItems: 1 }),
   // A function that identifies items is not recorded, so class-validator always checks too. The keyword compares
   // deeply, class-validator by reference; this differs only for objects, for which the keyword is omitted.
-  arrayUnique: () => partly('array', { uniqueItems: true }),
+  arrayUnique: partly('array', { uniqueItems: true }),
   arrayContains: ([values]) => {
     if (!Array.isArray(values)) return partly('array');
     const wanted = values.filter(isJsonScalar).map((value) => ({ contains: { const: value } }));
@@ -294,7 +294,7 @@ const TEXT_RULES: RuleTable = {
   },
   isAlpha: ([locale]) => byDefault(locale, '^[a-zA-Z]+$', 'en-US'),
   isAlphanumeric: ([locale]) => byDefault(locale, '^[0-9a-zA-Z]+$', 'en-US'),
-  isBooleanString: () => ({ ...exactly('string'), values: ['true', 'false', '1', '0'] }),
+  isBooleanString: { ...exactly('string'), values: ['true', 'false', '1', '0'] },
   isNumberString: ([options]) => {
     const { no_symbols: isPlain, locale } = optionsOf(options);
     if (isPlain) return exactly('string', { pattern: '^[0-9]+$' });
@@ -423,9 +423,9 @@ export const RUN_AT_CALL_TIME: readonly string[] = [
 ];
 
 const RULES: RuleTable = {
-  ...mapFields(EXACT_PATTERNS, (pattern) => () => exactly('string', { pattern })),
-  ...mapFields(WIDER_PATTERNS, (pattern) => () => partly('string', { pattern })),
-  ...Object.fromEntries(RUN_AT_CALL_TIME.map((name) => [name, () => partly('string')])),
+  ...mapFields(EXACT_PATTERNS, (pattern) => exactly('string', { pattern })),
+  ...mapFields(WIDER_PATTERNS, (pattern) => partly('string', { pattern })),
+  ...Object.fromEntries(RUN_AT_CALL_TIME.map((name) => [name, partly('string')])),
   ...VALUE_RULES,
   ...TEXT_RULES,
   ...FORMAT_RULES,
@@ -445,7 +445,8 @@ export function ruleMeaning(
   name: string | undefined,
   constraints: readonly unknown[],
 ): RuleMeaning | undefined {
-  return name !== undefined && Object.hasOwn(RULES, name) ? RULES[name]?.(constraints) : undefined;
+  const row = name !== undefined && Object.hasOwn(RULES, name) ? RULES[name] : undefined;
+  return typeof row === 'function' ? row(constraints) : row;
 }
 
 /** Only these values; `exact` for lists that JSON can compare. */

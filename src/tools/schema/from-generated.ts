@@ -96,13 +96,6 @@ function withoutNull(schema: DescribedSchema): {
   return { schema: { ...only, ...others }, isNullable: true };
 }
 
-/** The DTO class of a node, if it has one. */
-export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined {
-  if (typeof instanceOf !== 'function' || instanceOf === Set || instanceOf === Map) return undefined;
-  if (TEXTUAL_TYPES.values().some((textual) => textual.class === instanceOf)) return undefined;
-  return instanceOf as unknown as ClassType;
-}
-
 /** The definition that a `$ref` of a description names. */
 export function referredDefinition(
   reference: string,

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import { type Fields, filterFields, isObject, isRecord, mapFields } from '../../core/kernel/json.js';
+import { type Fields, isObject, isRecord, mapFields } from '../../core/kernel/json.js';
 
 /** The drafts that are distinguished. */
 export type Draft = '7' | '2019-09' | '2020-12';
@@ -28,7 +28,7 @@ export type KeywordValue =
   | 'types';
 
 /** The facts about one keyword of JSON Schema. */
-export interface Keyword {
+interface Keyword {
   readonly takes: KeywordValue;
   /**
    * What its schemas validate: the value itself, or its children. Absent if they only serve as reference targets, or
@@ -279,22 +279,6 @@ export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema
   }
   if (both.length === 0) return merged;
   return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
-}
-
-/** Keywords that cannot be merged: two values must both apply. */
-const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not', 'const']);
-
-/** The keywords to add to a schema: differing constraints are merged; later texts and defaults win. */
-export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
-  const names = Object.keys(said).filter((name) => {
-    const { of, validates } = KEYWORDS.get(name) ?? {};
-    return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && validates === undefined));
-  });
-  if (names.length === 0) return said;
-  // Constraints that do not fit into one keyword go into `allOf`, so both `allOf` lists are merged.
-  const isMerged = (name: string, value: unknown): boolean =>
-    value !== undefined && (name === 'allOf' || names.includes(name));
-  return { ...said, ...mergeKeywords(filterFields(schema, isMerged), filterFields(said, isMerged)) };
 }
 
 /** The schema, or `null`: a second type if there is one type, otherwise a second branch. */

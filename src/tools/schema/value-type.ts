@@ -131,7 +131,7 @@ export type ArgumentsModel =
  * Rules that JSON Schema cannot express: `none`; a list of rules that can run separately; or `all`: class-validator
  * itself must check instances (conditions, custom validators).
  */
-export type RemainingRules = 'none' | 'all' | readonly RemainingRule[];
+type RemainingRules = 'none' | 'all' | readonly RemainingRule[];
 
 /** Runs one rule on one property of an instance; `true` means that it passes. */
 export type RemainingRule = (instance: object) => boolean;

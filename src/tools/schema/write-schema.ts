@@ -3,12 +3,12 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { OrFaults } from '../../core/errors/author-fault.js';
 import { cached } from '../../core/kernel/cached.js';
 import { freeName } from '../../core/kernel/free-name.js';
-import { childPath, pointerStep, setOwn, withoutUndefined } from '../../core/kernel/json.js';
+import { childPath, filterFields, pointerStep, setOwn, withoutUndefined } from '../../core/kernel/json.js';
 import { readDescription } from '../../core/metadata/class-record.js';
 import { classModel } from './class-model.js';
 import { findReference } from './find-reference.js';
-import { classOf, referredDefinition } from './from-generated.js';
-import { allSchemas, keywordsBeside, mapSubschemas, nullableSchema } from './keywords.js';
+import { referredDefinition } from './from-generated.js';
+import { allSchemas, KEYWORDS, mapSubschemas, mergeKeywords, nullableSchema } from './keywords.js';
 import type { PropertyFault } from './type-reference.js';
 import {
   type ArgumentsModel,
@@ -168,6 +168,22 @@ function writeProperty({ type, nullable, keywords: said }: PropertyModel, writin
   return { ...nullableSchema({ ...schema, enum: [only] }), ...others };
 }
 
+/** Keywords that cannot be merged: two values must both apply. */
+const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not', 'const']);
+
+/** The keywords to add to a schema: differing constraints are merged; later texts and defaults win. */
+function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
+  const names = Object.keys(said).filter((name) => {
+    const { of, validates } = KEYWORDS.get(name) ?? {};
+    return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && validates === undefined));
+  });
+  if (names.length === 0) return said;
+  // Constraints that do not fit into one keyword go into `allOf`, so both `allOf` lists are merged.
+  const isMerged = (name: string, value: unknown): boolean =>
+    value !== undefined && (name === 'allOf' || names.includes(name));
+  return { ...said, ...mergeKeywords(filterFields(schema, isMerged), filterFields(said, isMerged)) };
+}
+
 function writeValue(type: ValueType, writing: Writing): JsonSchema {
   switch (type.kind) {
     case 'any':
@@ -249,8 +265,14 @@ type ClassValue = ValueType & { readonly kind: 'class' };
 
 /** The JSON Schema of a described schema: classes inline, references into the larger schema's `$defs`. */
 function writeDescribed({ schema, definitions }: Omit<DescribedType, 'kind'>, writing: Writing): JsonSchema {
-  const { instanceOf: _, $ref, ...others } = schema;
-  const target = classOf(schema);
+  const { instanceOf, $ref, ...others } = schema;
+  // The DTO class of the part, if it has one.
+  const isBuiltIn =
+    instanceOf === Set ||
+    instanceOf === Map ||
+    TEXTUAL_TYPES.values().some((textual) => textual.class === instanceOf);
+  const target =
+    typeof instanceOf !== 'function' || isBuiltIn ? undefined : (instanceOf as unknown as ClassType);
   const written = mapSubschemas(others, (part) => writeDescribed({ schema: part, definitions }, writing));
   if (target !== undefined) return { ...writeClass({ class: target }, writing), ...written };
   const definition = $ref === undefined ? undefined : referredDefinition($ref, definitions);

@@ -3,10 +3,12 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
 import type { WrittenSchema } from '../../../src/dev/typegen/written-schema.js';
-import { schemaTest, type Test } from '../../../src/tools/checking/interpreter/interpret-schema.js';
+import { schemaTest } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { offeredSchema } from './offered-schema.js';
 import { type SmallProject, smallProject, WITH_PLATFORM } from './small-project.js';
+
+type Test = ReturnType<typeof schemaTest>;
 
 afterAll(closeCompilers);
 

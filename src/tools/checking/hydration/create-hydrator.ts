@@ -26,7 +26,7 @@ import { typeSchema, writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { describeErrors } from '../faults.js';
-import { interpretSchema, mayGenerateCode, schemaTest, type Test } from '../interpreter/interpret-schema.js';
+import { interpretSchema, mayGenerateCode, schemaTest } from '../interpreter/interpret-schema.js';
 import { levelOf } from '../schema-level.js';
 
 /**
@@ -229,7 +229,7 @@ const referredHydrators = new WeakMap<DescribedSchema, { hydrate?: HydrateValue 
 /** A branch of a union. */
 interface Choice {
   readonly schema: JsonSchema;
-  readonly fits: Test;
+  readonly fits: (value: unknown) => boolean;
   readonly hydrate: HydrateValue | undefined;
 }
 

@@ -166,33 +166,23 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   };
 }
 
-/** A test that is replaced by generated code after many uses. */
-interface ImprovingTest {
-  ask: Test;
-}
-
 /** Code is generated for schemas that are used more often; for others it would take longer than it saves. */
 const MAX_INTERPRETED = 50;
 
-/** Whether a value matches a valid schema; cheaper than the errors. */
+/**
+ * Whether a value matches a valid schema; cheaper than the errors. For frequent use: interpreted first, later as
+ * generated code.
+ */
 export function schemaTest(schema: JsonSchema): Test {
-  const improving = improvingTest(schema);
-  return (value) => improving.ask(value);
-}
-
-/** The same for frequent use: interpreted first, later as generated code. */
-export function improvingTest(schema: JsonSchema): ImprovingTest {
   const { test, generate } = interpretSchema(schema);
-  if (generate === undefined) return { ask: test };
+  if (generate === undefined) return test;
   let calls = 0;
-  const improving: ImprovingTest = {
-    ask(value) {
-      calls += 1;
-      if (calls > MAX_INTERPRETED) improving.ask = mayGenerateCode() ? generate() : test;
-      return test(value);
-    },
+  let fits: Test = (value) => {
+    calls += 1;
+    if (calls > MAX_INTERPRETED) fits = mayGenerateCode() ? generate() : test;
+    return test(value);
   };
-  return improving;
+  return (value) => fits(value);
 }
 
 let isAllowed: boolean | undefined;
@@ -363,7 +353,7 @@ function literal(value: unknown): string {
 }
 
 /** Whether a value matches. */
-export type Test = (value: unknown) => boolean;
+type Test = (value: unknown) => boolean;
 
 const ALWAYS_VALID: Validator = () => true;
 

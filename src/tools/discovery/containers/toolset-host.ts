@@ -26,7 +26,7 @@ interface Visit extends ProvidedClass {
   /** From the toolset down to this class. */
   readonly path: readonly string[];
   /** The nearest class on the path, including this class, that lives as long as the container. */
-  readonly singleton?: string;
+  readonly singleton?: string | undefined;
 }
 
 /**
@@ -34,64 +34,57 @@ interface Visit extends ProvidedClass {
  * keep a scoped dependency permanently.
  */
 function inspectDependencies(container: DependencyContainer, root: ProvidedClass): DependencyReport {
-  const findings: Findings = { faults: new Map(), providers: new Map(), queue: [] };
+  // By problem: two paths to one mistake are one fault.
+  const faults = new Map<string, UnplacedFault>();
+  const note = (fault: UnplacedFault): unknown => faults.set(fault.problem, fault);
+  const providers = new Map<TsyringeToken, ProvidedClass>();
   const visited = new Set<ClassType>();
   const visitedBelowSingleton = new Set<ClassType>();
-  findings.queue.push(visitOf(root));
-  for (let visit = findings.queue.shift(); visit !== undefined; visit = findings.queue.shift()) {
+  const queue: Visit[] = [];
+  const enter = ({ class: target, lifetime }: ProvidedClass, from?: Visit): void => {
+    const singleton = lifetime === 'singleton' ? target.name : from?.singleton;
+    queue.push({ class: target, lifetime, path: [...(from?.path ?? []), target.name], singleton });
+  };
+  enter(root);
+  for (const visit of queue) {
+    const { class: target, singleton, path } = visit;
     // A class is inspected again below a singleton: only there can it be captured.
-    const done = visit.singleton === undefined ? visited : visitedBelowSingleton;
-    if (done.has(visit.class)) continue;
-    done.add(visit.class);
-    const parameters = constructorParameters(visit.class);
+    const done = singleton === undefined ? visited : visitedBelowSingleton;
+    if (done.has(target)) continue;
+    done.add(target);
+    const parameters = constructorParameters(target);
     if (parameters === 'unknown') {
-      note(findings, unknownConstructor(visit.class));
+      const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
+      note({
+        problem: `${target.name}(${unknowns}) needs arguments, and their types are not known`,
+        causes: ['the class has no decorator', NO_METADATA],
+        fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
+      });
       continue;
     }
-    for (const [index, parameter] of parameters.entries())
-      if (!inspectParameter(container, { visit, parameter, findings }))
-        note(findings, missingProvider(visit, parameters, index));
+    for (const [index, parameter] of parameters.entries()) {
+      const asked: unknown = parameter.token;
+      // `delay(() => Service)` wraps the class until it is loaded; at discovery it is loaded.
+      const isDelayed = isObject(asked) && 'wrap' in asked;
+      const token: unknown = isDelayed && typeof asked.wrap === 'function' ? asked.wrap() : asked;
+      const found = providersOf(container, token);
+      if (found.length === 0 && parameter.isOptional !== true)
+        note(missingProvider(visit, parameters, index));
+      for (const provider of found) {
+        if (provider === 'opaque') continue;
+        providers.set(token as TsyringeToken, provider);
+        enter(provider, visit);
+        if (provider.lifetime !== 'scoped' || singleton === undefined) continue;
+        const scoped = nameOf(token);
+        // The singleton would keep the scoped instance of the first call permanently.
+        note({
+          problem: `the singleton ${singleton} would keep the scoped ${scoped} of its first call forever (${[...path, scoped].join(' → ')})`,
+          fix: `@Toolset({ scope: 'scoped' }) or a shorter lifetime for ${singleton}, or resolve it in the call: context.resolve(${scoped})`,
+        });
+      }
+    }
   }
-  return { faults: [...findings.faults.values()], providers: findings.providers };
-}
-
-interface Findings {
-  /** By problem: two paths to one mistake are one fault. */
-  readonly faults: Map<string, UnplacedFault>;
-  readonly providers: Map<TsyringeToken, ProvidedClass>;
-  readonly queue: Visit[];
-}
-
-/** Follows one parameter; `false` if it has no provider. */
-function inspectParameter(
-  container: DependencyContainer,
-  of: { readonly visit: Visit; readonly parameter: ConstructorParameter; readonly findings: Findings },
-): boolean {
-  const { visit, parameter, findings } = of;
-  const token = undelay(parameter.token);
-  const providers = providersOf(container, token);
-  for (const provider of providers) {
-    if (provider === 'opaque') continue;
-    findings.providers.set(token as TsyringeToken, provider);
-    findings.queue.push(visitOf(provider, visit));
-    if (provider.lifetime !== 'scoped' || visit.singleton === undefined) continue;
-    note(findings, capturedScope(visit.singleton, nameOf(token), visit.path));
-  }
-  return providers.length > 0 || parameter.isOptional === true;
-}
-
-function visitOf({ class: target, lifetime }: ProvidedClass, from?: Visit): Visit {
-  const singleton = lifetime === 'singleton' ? target.name : from?.singleton;
-  return { class: target, lifetime, path: [...(from?.path ?? []), target.name], singleton };
-}
-
-function note(findings: Findings, fault: UnplacedFault): void {
-  findings.faults.set(fault.problem, fault);
-}
-
-/** `delay(() => Service)` wraps the class until it is loaded; at discovery it is loaded. */
-function undelay(token: unknown): unknown {
-  return isObject(token) && 'wrap' in token && typeof token.wrap === 'function' ? token.wrap() : token;
+  return { faults: [...faults.values()], providers };
 }
 
 /** The dependency of a constructor parameter. */
@@ -106,53 +99,33 @@ const TOKENS_KEY = 'injectionTokens';
 type TokenDescriptor = ConstructorParameter & { readonly token: TsyringeToken };
 
 /**
- * The dependencies of a class's constructor; `unknown` if it has parameters without a description. If decorator metadata exists, the class is also marked as injectable:
- * tsyringe refuses classes without its `injectable()`, and our decorators only record.
+ * The dependencies of a class's constructor; `unknown` if it has parameters without a description. The classes of the
+ * generated file win over metadata, because it also contains types hidden by `import type` and interfaces. They are
+ * stored where tsyringe reads them. The class is also marked as injectable: tsyringe refuses classes without its
+ * `injectable()`, and our decorators only record.
  */
 function constructorParameters(target: ClassType): readonly ConstructorParameter[] | 'unknown' {
   const tokens: Readonly<Record<number, TsyringeToken | TokenDescriptor>> =
     Reflect.getOwnMetadata(TOKENS_KEY, target) ?? {};
-  const designTypes = describedTypes(target) ?? designTypesFrom(tokens, target.length);
-  if (designTypes === undefined) return 'unknown';
-  const parameters = designTypes.map((designType, index): ConstructorParameter => {
-    const asked = tokens[index] ?? designType;
-    const isDescriptor = isObject(asked) && 'token' in asked;
-    return isDescriptor ? (asked as TokenDescriptor) : { token: asked as TsyringeToken | undefined };
-  });
-  loadTsyringe().injectable()(target as new () => object);
-  return parameters;
-}
-
-/**
- * The constructor types from metadata and the generated file. The classes of the generated file win, because it also
- * contains types hidden by `import type` and interfaces. The result is stored where tsyringe reads it.
- */
-function describedTypes(target: ClassType): readonly unknown[] | undefined {
   const emitted: readonly unknown[] | undefined = Reflect.getMetadata('design:paramtypes', target);
   const described = readDescription(target)?.dependencies;
-  if (described === undefined || (emitted !== undefined && emitted.length !== described.length))
-    return emitted;
-  const types = described.map((one, index) => one ?? emitted?.[index]);
-  Reflect.defineMetadata('design:paramtypes', types, target);
-  return types;
-}
-
-/** Without metadata, as under esbuild, `@inject` on every parameter is sufficient. */
-function designTypesFrom(tokens: object, count: number): readonly unknown[] | undefined {
-  const parameters = Array.from({ length: count }, (_, index) => index);
-  return parameters.every((index) => Object.hasOwn(tokens, index))
-    ? parameters.map(() => undefined)
-    : undefined;
-}
-
-/** The fault of a class whose constructor has parameters without metadata. */
-function unknownConstructor(target: ClassType): UnplacedFault {
-  const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
-  return {
-    problem: `${target.name}(${unknowns}) needs arguments, and their types are not known`,
-    causes: ['the class has no decorator', NO_METADATA],
-    fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
-  };
+  let types = emitted;
+  if (described !== undefined && (emitted === undefined || emitted.length === described.length)) {
+    types = described.map((one, index) => one ?? emitted?.[index]);
+    Reflect.defineMetadata('design:paramtypes', types, target);
+  }
+  const parameters: ConstructorParameter[] = [];
+  for (let index = 0; index < (types?.length ?? target.length); index += 1) {
+    // Without metadata, as under esbuild, `@inject` on every parameter is sufficient.
+    if (types === undefined && !Object.hasOwn(tokens, index)) return 'unknown';
+    const asked = tokens[index] ?? types?.[index];
+    const isDescriptor = isObject(asked) && 'token' in asked;
+    parameters.push(
+      isDescriptor ? (asked as TokenDescriptor) : { token: asked as TsyringeToken | undefined },
+    );
+  }
+  loadTsyringe().injectable()(target as new () => object);
+  return parameters;
 }
 
 /** The fault of a parameter without a provider; the `?` marks it. */
@@ -181,15 +154,6 @@ function missingProvider(
       'two files import each other',
     ],
     fix: '@inject(TOKEN) at the parameter and container.register(TOKEN, …), or @inject(delay(() => Class)) for a cycle',
-  };
-}
-
-/** The fault of a singleton that would keep the scoped instance of the first call permanently. */
-function capturedScope(singleton: string, scoped: string, path: readonly string[]): UnplacedFault {
-  const via = [...path, scoped].join(' → ');
-  return {
-    problem: `the singleton ${singleton} would keep the scoped ${scoped} of its first call forever (${via})`,
-    fix: `@Toolset({ scope: 'scoped' }) or a shorter lifetime for ${singleton}, or resolve it in the call: context.resolve(${scoped})`,
   };
 }
 
@@ -244,7 +208,11 @@ function registrationsOf(container: Internals | undefined, token: unknown): read
 
 /** tsyringe refuses cycles of aliases when they are registered, so following them ends. */
 function follow(container: DependencyContainer, { provider, options }: Registration): readonly Provider[] {
-  const lifetime = providerLifetime(options.lifecycle);
+  const { Lifecycle } = loadTsyringe();
+  let lifetime: ToolsetScope = 'transient';
+  if (options.lifecycle === Lifecycle.Singleton) lifetime = 'singleton';
+  // An instance per resolution ends with the call.
+  else if (options.lifecycle === Lifecycle.ContainerScoped) lifetime = 'scoped';
   if (provider.useClass !== undefined) return [{ class: provider.useClass, lifetime }];
   if (provider.useToken === undefined) return ['opaque'];
   const targets = providersOf(container, provider.useToken);
@@ -260,15 +228,8 @@ function lifecycleOf(lifetime: ToolsetScope): Lifecycle {
   return lifetime === 'scoped' ? Lifecycle.ContainerScoped : Lifecycle.Transient;
 }
 
-/** The lifetime of tsyringe's name; an instance per resolution ends with the call. */
-function providerLifetime(lifecycle: Lifecycle): ToolsetScope {
-  const { Lifecycle } = loadTsyringe();
-  if (lifecycle === Lifecycle.Singleton) return 'singleton';
-  return lifecycle === Lifecycle.ContainerScoped ? 'scoped' : 'transient';
-}
-
 /** The source of the instance that handles a call. */
-export type InstanceSource =
+type InstanceSource =
   | { readonly kind: 'always'; readonly instance: object }
   | { readonly kind: 'per-call'; readonly open: (context: ToolContext) => object };
 
@@ -279,7 +240,7 @@ interface HostedToolset {
 }
 
 /** The interface between discovery and containers. */
-export interface ToolsetHost {
+interface ToolsetHost {
   readonly resolver: InstanceResolver;
   /** Whether the class is registered, or marked for injection. */
   knows(target: ClassType): boolean;

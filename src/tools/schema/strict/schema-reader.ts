@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { cached } from '../../../core/kernel/cached.js';
 import { canonicalJson, filterFields, isRecord, jsonType } from '../../../core/kernel/json.js';
 import { findReference } from '../find-reference.js';
-import { isSchemaNode, KEYWORDS, type Keyword, mergeKeywords, regularExpression } from '../keywords.js';
+import { isSchemaNode, KEYWORDS, mergeKeywords, regularExpression } from '../keywords.js';
 
 /**
  * How a part of a schema was rewritten. `said`: the description states a keyword, which the check of the call
@@ -144,7 +144,7 @@ const STRUCTURAL: ReadonlySet<string> = new Set([
 /** The keywords for one type: the strictest supported value of each, and remarks for the others. */
 function keywordsFor(
   parts: readonly JsonSchema[],
-  group: Keyword['of'],
+  group: 'string' | 'number' | 'array' | 'object',
 ): { readonly keywords: JsonSchema; readonly remarks: readonly Remark[] } {
   let merged: JsonSchema = {};
   const others: (readonly [keyword: string, value: unknown])[] = [];
