@@ -5,7 +5,7 @@ const LONG_INTEGER = /^-?\d{16,}$/;
 const LONG_RUN = 16;
 
 /** The value of a JSON text, without lost digits. */
-export interface ExactJson {
+interface ExactJson {
   readonly value: unknown;
   /** Integers that a number cannot represent are strings with the original digits. */
   readonly hasDigitsAsText: boolean;

@@ -26,19 +26,15 @@ export function patternGrowth(pattern: string, flags = 'u'): PatternGrowth {
   const key = `${flags}/${pattern}`;
   const before = known.get(key);
   if (before !== undefined) return before;
-  const growth = analyze(pattern, flags);
+  let growth = new Automaton(pattern, { flags }).growth();
+  const isCrowded = (pattern.match(/[?|]/g)?.length ?? 0) > MAX_BRANCHES;
+  if (growth === 'linear' && (isCrowded || pattern.includes('{'))) {
+    // Many bounded repetitions of the same part are not a loop, but as slow as loops.
+    const strict = new Automaton(pattern, { flags, isStrict: true, isCrowded }).growth();
+    if (strict !== 'linear') growth = 'unknown';
+  }
   if (known.size < MAX_KNOWN) known.set(key, growth);
   return growth;
-}
-
-function analyze(pattern: string, flags: string): PatternGrowth {
-  const growth = new Automaton(pattern, { flags }).growth();
-  const isCrowded = (pattern.match(/[?|]/g)?.length ?? 0) > MAX_BRANCHES;
-  if (growth !== 'linear' || !(isCrowded || pattern.includes('{'))) return growth;
-  // Many bounded repetitions of the same part are not a loop, but as slow as loops.
-  return new Automaton(pattern, { flags, isStrict: true, isCrowded }).growth() === 'linear'
-    ? 'linear'
-    : 'unknown';
 }
 
 interface AutomatonOptions {
@@ -267,22 +263,17 @@ class Automaton {
 
   /** Whether some text matches one loop, a later loop, and the way from the first to the second. */
   #movesOn(loops: readonly number[], takes: readonly bigint[], ends: ReadonlySet<number>): boolean {
-    const reach = this.#steps.map((_, position) => this.#reachable(position));
-    return loops.some((first) =>
-      [...(reach[first] ?? [])].some(
-        (second) =>
-          second !== first &&
-          !ends.has(second) &&
-          reach[second]?.has(second) === true &&
-          this.#sharesWord(first, second, { takes, reach }),
-      ),
-    );
-  }
-
-  #reachable(position: number): ReadonlySet<number> {
-    const found = new Set(this.#steps[position]);
-    for (const next of found) for (const each of this.#steps[next] ?? []) found.add(each);
-    return found;
+    const reach = this.#steps.map((steps): ReadonlySet<number> => {
+      const found = new Set(steps);
+      for (const next of found) for (const each of this.#steps[next] ?? []) found.add(each);
+      return found;
+    });
+    for (const first of loops)
+      for (const second of reach[first] ?? []) {
+        const isLoop = second !== first && !ends.has(second) && reach[second]?.has(second) === true;
+        if (isLoop && this.#sharesWord(first, second, { takes, reach })) return true;
+      }
+    return false;
   }
 
   /** Three walks over the same text: a round at `first`, from `first` to `second`, and a round at `second`. */
@@ -322,14 +313,13 @@ const SCRIPTS = Array.from({ length: 0x700 }, (_, index) => (index < 0x250 ? ind
 
 /** The letters that each source matches: a bit for each group of letters that all sources treat alike. */
 function letterMasks(sources: readonly string[], pattern: string, flags: string): bigint[] {
-  const written = Array.from(pattern.matchAll(/\\[ux]\{?([\da-fA-F]{2,6})/g), ([, hex = '']) =>
-    Number.parseInt(hex, 16),
-  );
-  const near = [...written, ...Array.from(pattern, (letter) => letter.codePointAt(0) ?? 0)]
-    .filter((code) => code > 127)
-    .flatMap((code) => [code - 1, code, code + 1])
-    .filter((code) => code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff));
-  const codes = new Set([...(/\\p/i.test(pattern) ? SCRIPTS : ASCII), ...near]);
+  const written = Array.from(pattern, (letter) => letter.codePointAt(0) ?? 0);
+  for (const [, hex = ''] of pattern.matchAll(/\\[ux]\{?([\da-fA-F]{2,6})/g))
+    written.push(Number.parseInt(hex, 16));
+  const codes = new Set(/\\p/i.test(pattern) ? SCRIPTS : ASCII);
+  for (const code of written)
+    for (const near of code > 127 ? [code - 1, code, code + 1] : [])
+      if (near <= 0x10ffff && !(near >= 0xd800 && near <= 0xdfff)) codes.add(near);
   const letters = [
     ...Array.from(codes, (code) => String.fromCodePoint(code)),
     'é',

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { type ExactJson, readExactJson } from '../../core/kernel/exact-json.js';
+import { readExactJson } from '../../core/kernel/exact-json.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
@@ -30,7 +30,14 @@ export function readArguments(raw: unknown): ReadArguments {
   const text = raw.trim();
   if (text === '') return none();
   const parsed = readExactJson(text);
-  if (parsed !== undefined) return readParsed(parsed);
+  if (parsed !== undefined) {
+    const { value, hasDigitsAsText } = parsed;
+    if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NO_REPAIRS);
+    if (value.trim() === '') return none();
+    const inner = readExactJson(value);
+    if (inner === undefined) return readObject(value, NO_REPAIRS);
+    return readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NO_REPAIRS)]);
+  }
   const repaired = repairJson(text);
   return repaired.ok
     ? readObject(repaired.value, [repaired.repair])
@@ -42,15 +49,6 @@ export function readPlainArguments(raw: unknown): JsonObject | undefined {
   const read = typeof raw === 'string' ? readExactJson(raw) : undefined;
   const value = read === undefined ? raw : read.value;
   return isRecord(value) && !read?.hasDigitsAsText ? value : undefined;
-}
-
-function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {
-  if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NO_REPAIRS);
-  if (value.trim() === '') return none();
-  const inner = readExactJson(value);
-  return inner === undefined
-    ? readObject(value, NO_REPAIRS)
-    : readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NO_REPAIRS)]);
 }
 
 function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
@@ -98,7 +96,13 @@ function repairJson(text: string): RepairedJson {
     readRelaxedJson(body, start, { repairs: true, hasInnerQuotes: true }),
   ];
   const [read, other] = readings.filter((reading) => isToTheEnd(body, reading));
-  if (read === undefined) return unescaped(body) ?? refused(problemOf(readings));
+  if (read === undefined) {
+    const decoded = unescaped(body);
+    if (decoded !== undefined) return decoded;
+    if (readings.some(({ kind }) => kind === 'open')) return refused(CUT_OFF);
+    const problem = readings.map((reading) => reading.kind === 'broken' && reading.problem).find(Boolean);
+    return refused(problem ? `${BROKEN}: ${problem}` : BROKEN);
+  }
   if (other !== undefined && JSON.stringify(read.value) !== JSON.stringify(other.value))
     return refused(AMBIGUOUS);
   return accepted(body, start, read);
@@ -107,12 +111,6 @@ function repairJson(text: string): RepairedJson {
 /** Whether only closing brackets and similar characters follow the value. */
 function isToTheEnd(body: string, reading: RelaxedReading): reading is ReadValue {
   return reading.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(reading.end));
-}
-
-function problemOf(readings: readonly RelaxedReading[]): string {
-  if (readings.some(({ kind }) => kind === 'open')) return CUT_OFF;
-  const problem = readings.map((reading) => reading.kind === 'broken' && reading.problem).find(Boolean);
-  return problem ? `${BROKEN}: ${problem}` : BROKEN;
 }
 
 type ReadValue = Extract<RelaxedReading, { kind: 'read' }>;

@@ -16,7 +16,6 @@ import {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { cached } from '../../core/kernel/cached.js';
 import { isObject, isRecord, withoutUndefined } from '../../core/kernel/json.js';
-import type { OptionFault } from '../../core/kernel/options.js';
 import type { DeclaredKind } from '../../core/metadata/class-record.js';
 import {
   agentToolFaults,
@@ -87,7 +86,10 @@ export function toDefinition<Source extends SchemaSource>(
     throw new ToolDeclarationError(wrong.map((fault) => ({ where: `${by}(${options})`, ...fault })));
   const { name, execute, ...others } = givenOptions(options);
   const schemas = buildToolSchemas(others);
-  const faults = [...nameFaults(name), ...wrong, ...(schemas.ok ? [] : schemas.faults)];
+  const faults: UnplacedFault[] = [...wrong, ...(schemas.ok ? [] : schemas.faults)];
+  if (typeof name !== 'string')
+    faults.unshift({ problem: 'it has no name', fix: 'a `name` that is a string' });
+  else if (!TOOL_NAME.test(name)) faults.unshift(illegalName(name));
   const where = `${by}(${JSON.stringify(name)})`;
   if (faults.length > 0 || !schemas.ok)
     throw new ToolDeclarationError(faults.map((fault) => ({ where, ...fault })));
@@ -95,6 +97,13 @@ export function toDefinition<Source extends SchemaSource>(
     warnAuthor(undescribed(where, 'a `description` that says what it does, and when'));
   const { parameters, output, hydrate, warnings } = schemas;
   for (const warning of warnings) warnAuthor({ where, ...warning });
+  const refuse = () => {
+    throw new ToolwrightError(
+      'NotExecutableHere',
+      `The tool '${name}' is executed by the client; it cannot run here.`,
+    );
+  };
+  const body = execute ?? refuse;
   const behaviour = execute ? others : { ...others, execution: 'client' as const };
   return freezeTool(behaviour, {
     name,
@@ -103,26 +112,8 @@ export function toDefinition<Source extends SchemaSource>(
     hydrate,
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
     // An instance of a class may use `this`.
-    execute: execute
-      ? Object.getPrototypeOf(options) === Object.prototype
-        ? execute
-        : execute.bind(options)
-      : refuseClientTool(name),
+    execute: Object.getPrototypeOf(options) === Object.prototype ? body : body.bind(options),
   });
-}
-
-function nameFaults(name: unknown): readonly Pick<OptionFault, 'problem' | 'fix'>[] {
-  if (typeof name !== 'string') return [{ problem: 'it has no name', fix: 'a `name` that is a string' }];
-  return TOOL_NAME.test(name) ? [] : [illegalName(name)];
-}
-
-function refuseClientTool(name: string): () => never {
-  return () => {
-    throw new ToolwrightError(
-      'NotExecutableHere',
-      `The tool '${name}' is executed by the client; it cannot run here.`,
-    );
-  };
 }
 
 /** The derived parts of a tool; they replace the author's options of the same name. */
@@ -166,20 +157,13 @@ function ignoresContext(execute: (...args: never) => unknown): boolean {
   if (execute.length > 1) return false;
   const source = Function.prototype.toString.call(execute);
   if (/\barguments\b|\beval\b|\.\.\.|\[native code\]/.test(source)) return false;
-  return /^(?:async\s+)?[\w$]+\s*=>/.test(source) || hasOneParameter(source);
-}
-
-const OPENING = '([{';
-const CLOSING = ')]}';
-
-/** A default value may contain a bracket or a comma; then the result is unclear. */
-function hasOneParameter(source: string): boolean {
+  if (/^(?:async\s+)?[\w$]+\s*=>/.test(source)) return true;
+  // One parameter in brackets. A default value may contain a bracket or a comma; then the result is unclear.
   let depth = 0;
-  for (let index = 0; index < source.length; index += 1) {
-    const character = source.charAt(index);
+  for (const character of source) {
     if (`'"\`/`.includes(character)) return false;
-    if (OPENING.includes(character)) depth += 1;
-    else if (CLOSING.includes(character)) depth -= 1;
+    if ('([{'.includes(character)) depth += 1;
+    else if (')]}'.includes(character)) depth -= 1;
     else if (character === ',' && depth === 1) return false;
     if (depth === 0 && character === ')') return true;
   }
@@ -261,13 +245,10 @@ const adapted = new WeakMap<object, ToolDefinition>();
  * @throws ToolDeclarationError (502) if the object has this form and contains a fault.
  */
 export function adaptAgentTool(given: unknown): unknown {
-  return isAgentTool(given) ? cached<AgentTool, ToolDefinition>(adapted, given, agentTool) : given;
-}
-
-/** It has a label, and its `execute` does not take the arguments first. */
-function isAgentTool(given: unknown): given is AgentTool {
-  if (!isObject(given) || !('label' in given) || !('execute' in given)) return false;
+  if (!isObject(given) || !('label' in given) || !('execute' in given)) return given;
   const { label, execute } = given;
-  if (typeof label !== 'string' || typeof execute !== 'function' || execute.length === 1) return false;
-  return !('setContext' in given || 'setCallback' in given);
+  // It has a label, and its `execute` does not take the arguments first.
+  const isBody = typeof execute === 'function' && execute.length !== 1;
+  if (typeof label !== 'string' || !isBody || 'setContext' in given || 'setCallback' in given) return given;
+  return cached<AgentTool, ToolDefinition>(adapted, given as AgentTool, agentTool);
 }

@@ -54,8 +54,8 @@ export interface DiscoverOptions {
 export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   const misused = misuses(options);
   if (misused.length > 0) refuseOptions(misused.map((fault) => ({ where: OPTIONS.of, ...fault })));
-  const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
-  const host = toolsetHost(container);
+  const { toolsets = loadedToolsets(), strict = false, logger } = options;
+  const host = toolsetHost(options.container);
   const classes = [...new Set(toolsets)];
   const plans = classes.map((toolset) => planToolset(toolset));
   const tools = plans.flatMap((plan) => plan.tools);
@@ -96,16 +96,14 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
     const source = sources.get(planned.class);
     if (source === undefined) throw new TypeError(`${methodPlace(planned)} has no instance`);
     const { call, bindings } = planned;
-    if (source.kind === 'per-call')
-      return toolOfMethod(planned, {
-        container: host.resolver,
-        ignoresContext: undefined,
-        open: (context) => source.open(context),
-        execute: (args, context) => call(source.open(context))(args, context),
-      });
+    const { resolver: container } = host;
+    if (source.kind === 'per-call') {
+      const execute: ToolDefinition['execute'] = (args, context) => call(source.open(context))(args, context);
+      return toolOfMethod(planned, { container, open: source.open, execute });
+    }
     const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
     return toolOfMethod(planned, {
-      container: host.resolver,
+      container,
       ignoresContext: !isInjected || undefined,
       open: () => source.instance,
       execute: call(source.instance),

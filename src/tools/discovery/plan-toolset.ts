@@ -140,16 +140,11 @@ const ONE_TYPE = 'the same type for TypeScript and for class-validator';
 
 function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMethod): PlannedMethod {
   const { record, declaredIn } = method;
-  const { key, tool: said } = record;
-  if (said === undefined)
-    return faulty('it is decorated as a tool and has no @Tool', '@Tool(…) before the method');
-  const misplaced = misplacedDecorator(record);
-  if (misplaced !== undefined) return misplaced;
-  const { served, given = said } = record;
+  const { key, tool: said, served, given = said } = record;
   const kind = served?.kind ?? 'tool';
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
-  if (typeof fn !== 'function')
-    return faulty(`${decoratorOf(kind)} is used on something that is not a method`, 'an ordinary method');
+  const misused = misuseOf(record, fn);
+  if (misused !== undefined) return { faults: [misused] };
   const place = { record, toolset };
   const own = withPublic(isRecord(said) ? said : {}, place);
   const name = own.name ?? toolName(key, of);
@@ -161,71 +156,63 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name, kind));
   const written = (typeof record.method === 'function' ? record.method : fn) as (...args: never[]) => unknown;
   const facts = methodFacts(method, written, describedTool(toolset, key));
+  const { generated, misfit = undefined } = facts.ok ? facts : {};
   const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
   // `@Tool` wins over `@ApiOperation`, and that over the generated file; then come the toolset's defaults.
-  const generated = facts.ok ? facts.generated : undefined;
-  const options = {
+  const options = withoutUndefined({
     ...own,
-    ...withoutUndefined({
-      description: own.description ?? documented ?? generated?.description,
-      output: own.output ?? generated?.output,
-      defer: own.defer ?? of.defer,
-      namespace: own.namespace ?? of.namespace,
-    }),
-  };
-  const misfit = facts.ok ? facts.misfit : undefined;
+    description: own.description ?? documented ?? generated?.description,
+    output: own.output ?? generated?.output,
+    defer: own.defer ?? of.defer,
+    namespace: own.namespace ?? of.namespace,
+  });
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
   if (ownFaults.length > 0) return { faults: ownFaults, misfit };
   const { bindings, schemas } = understood;
-  const { parameters, output, hydrate, disagreements, warnings } = schemas;
   const where = `${toolset.name}.${String(key)}`;
   const minified = minifiedNames(options, facts, declaredIn);
   // In development, a warning is read; elsewhere the application must not start with wrong names.
   const isDeveloped = ['', 'development', 'test'].includes(process.env.NODE_ENV ?? '');
   if (minified !== undefined && !isDeveloped) return { faults: [minified], misfit };
-  const found = [minified ?? [], warnings].flat().map((warning) => ({ where, ...warning }));
+  const warnings = [minified ?? [], schemas.warnings].flat().map((warning) => ({ where, ...warning }));
   if (!options.description?.trim())
-    found.unshift(undescribed(where, `${DESCRIBING[kind]}, or a comment and npx toolwright generate`));
+    warnings.unshift(undescribed(where, `${DESCRIBING[kind]}, or a comment and npx toolwright generate`));
+  const { parameters, output, hydrate, disagreements } = schemas;
+  const call = createCaller(key, bindings);
+  const isOutputInferred = (own.output === undefined && output !== undefined) || undefined;
+  const shape = { parameters, output, isOutputInferred, hydrate, call, bindings, facts };
   return {
     misfit,
     disagreements,
-    warnings: found,
+    warnings,
     required: requiredByDefault(options, facts, bindings),
-    tool: {
-      class: toolset,
-      key,
-      name,
-      toolset:
-        of.name || of.description
-          ? { name: of.name || toolset.name, description: of.description }
-          : undefined,
-      served,
-      options,
-      parameters,
-      output,
-      isOutputInferred: (own.output === undefined && output !== undefined) || undefined,
-      hydrate,
-      call: createCaller(key, bindings),
-      bindings,
-      facts,
-    },
+    tool: { class: toolset, key, name, toolset: toolsetTitle(toolset, of), served, options, ...shape },
   };
 }
 
-/** The fault of a decorator on a static method, or beside another decorator. */
-function misplacedDecorator({ isStatic, kinds = [] }: InheritedMethod['record']): PlannedMethod | undefined {
-  if (isStatic) {
-    return faulty(
-      'a static method has no instance to inject into',
-      'an instance method, or registerFunction(…) for a plain function',
-    );
-  }
-  if (kinds.length < 2) return undefined;
-  return faulty(
-    `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can be only one of them`,
-    'a method for each of them',
-  );
+/** The fault of a decorator on something that is not an instance method, or beside another decorator. */
+function misuseOf(record: InheritedMethod['record'], fn: unknown): UnplacedFault | undefined {
+  const { isStatic, kinds = [], served, tool } = record;
+  if (tool === undefined)
+    return { problem: 'it is decorated as a tool and has no @Tool', fix: '@Tool(…) before the method' };
+  if (isStatic)
+    return {
+      problem: 'a static method has no instance to inject into',
+      fix: 'an instance method, or registerFunction(…) for a plain function',
+    };
+  if (kinds.length > 1)
+    return {
+      problem: `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can be only one of them`,
+      fix: 'a method for each of them',
+    };
+  if (typeof fn === 'function') return undefined;
+  const decorator = decoratorOf(served?.kind ?? 'tool');
+  return { problem: `${decorator} is used on something that is not a method`, fix: 'an ordinary method' };
+}
+
+function toolsetTitle(toolset: ClassType, { name, description }: ToolsetOptions): ToolsetTitle | undefined {
+  return name || description ? { name: name || toolset.name, description } : undefined;
 }
 
 /** The options of a tool with `@Public` applied: on its method, or on its class for tools without scopes. */
@@ -289,10 +276,6 @@ function toolName(key: string | symbol, { prefix }: ToolsetOptions): string {
   const name = typeof key === 'symbol' ? (key.description ?? '') : key;
   const derived = name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s$-]+/g, '_').toLowerCase();
   return prefix ? `${prefix}_${derived}` : derived;
-}
-
-function faulty(problem: string, fix: string): PlannedMethod {
-  return { faults: [{ problem, fix }] };
 }
 
 /** `@Tool`, `@Prompt`, … */

@@ -37,16 +37,16 @@ export function buildToolSchemas(
   if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements } = input;
-  const warnings = [...warningsOf(input, 'parameters'), ...warningsOf(output, 'output')];
+  const warnings: UnplacedFault[] = [];
+  for (const [built, what] of [
+    [input, 'parameters'],
+    [output, 'output'],
+  ] as const)
+    if (built !== undefined && built.writer !== 'framework')
+      for (const warning of schemaWarnings(built.schema, built.writer))
+        warnings.push(describeSchemaFault(warning, what));
   return { ok: true, parameters, hydrate, output: output?.schema, disagreements, warnings };
 }
-
-function warningsOf(built: BuiltSchema | undefined, what: string): readonly UnplacedFault[] {
-  if (built === undefined || built.writer === 'framework') return NO_FAULTS;
-  return schemaWarnings(built.schema, built.writer).map((warning) => describeSchemaFault(warning, what));
-}
-
-const NO_FAULTS: readonly UnplacedFault[] = [];
 
 interface BuiltSchema {
   readonly schema: JsonSchema;
@@ -118,23 +118,17 @@ export function fromSignature(model: ArgumentsModel, faults: UnplacedFault[]): B
   const { schema, accepted, disagreements } = written;
   const isObject = !('type' in model);
   if ('properties' in model && arePlain(model.properties)) return { schema, isObject, writer: 'framework' };
-  if (isObject)
-    faults.push(...authorSchemaFaults(schema, declaredDefaults(model, schema)).map(faultOfParameter));
+  if (isObject) {
+    // The parameters whose default the author declared, by `@Param`, a literal or the generated file. Defaults inside
+    // a class may only be documentation, and those inside a schema belong to that schema.
+    const declared: JsonSchema[] = [];
+    for (const { name, keywords } of 'properties' in model ? model.properties : []) {
+      const property = keywords.default === undefined ? undefined : schema.properties?.[name];
+      if (property !== undefined) declared.push(property);
+    }
+    faults.push(...authorSchemaFaults(schema, declared).map(faultOfParameter));
+  }
   return { schema, isObject, disagreements, hydrate: createHydrator(model, accepted), writer: 'author' };
-}
-
-/**
- * The parameters whose default the author declared, by `@Param`, a literal or the generated file. Defaults inside a
- * class may only be documentation, and those inside a schema belong to that schema.
- */
-function declaredDefaults(
-  model: Exclude<ArgumentsModel, { readonly type: unknown }>,
-  { properties = {} }: JsonSchema,
-): readonly JsonSchema[] {
-  if ('class' in model) return [];
-  const withDefault = model.properties.filter(({ keywords }) => keywords.default !== undefined);
-  const names = new Set(withDefault.map(({ name }) => name));
-  return Object.entries(properties).flatMap(([name, schema]) => (names.has(name) ? [schema] : []));
 }
 
 /** Assigns a fault of `@Param` or of a class's rules to its parameter. */

@@ -185,7 +185,7 @@ export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSch
 }
 
 /** A direct subschema, or the value in its position. */
-export interface Subschema {
+interface Subschema {
   readonly node: unknown;
   readonly name: string;
   readonly keyword: Keyword;

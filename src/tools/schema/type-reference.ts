@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { type ClassType, type EnumSource, Integer } from '../../core/contract/declaration.js';
 import type { UnplacedFault } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
-import { authorHasRun } from '../validators/loaded-copies.js';
+import { authorHasRun } from '../validators/transform-rules.js';
 import { TEXTUAL_TYPES, type ValueType } from './value-type.js';
 
 const SCALAR_TOKENS = { string: String, number: Number, boolean: Boolean, integer: Integer };

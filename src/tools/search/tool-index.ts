@@ -86,19 +86,17 @@ function termsOf(text: string): string[] {
     .normalize('NFC');
   const terms: string[] = [];
   for (const word of plain.match(WORD) ?? []) {
-    if (UNSPACED.test(word)) terms.push(...pairsOf(word));
-    else {
+    if (UNSPACED.test(word)) {
+      const letters = Array.from(word);
+      if (letters.length === 1) terms.push(word);
+      for (let index = 1; index < letters.length; index += 1)
+        terms.push(`${letters[index - 1]}${letters[index]}`);
+    } else {
       const term = termOf(word);
       if (term !== '') terms.push(term);
     }
   }
   return terms;
-}
-
-function pairsOf(word: string): readonly string[] {
-  const letters = Array.from(word);
-  if (letters.length === 1) return letters;
-  return letters.slice(1).map((letter, index) => `${letters[index]}${letter}`);
 }
 
 const known = new Map<string, string>();
@@ -122,21 +120,15 @@ const VOWEL = /[aeiouy]/;
  */
 function stemmed(word: string): string {
   if (word.length < 4) return word;
-  const stem = withoutTense(singular(word));
+  let stem = word;
+  if (word.endsWith('ies') && word.length > 4) stem = `${word.slice(0, -3)}y`;
+  else if (/(?:ss|sh|ch|x|z)es$/.test(word)) stem = word.slice(0, -2);
+  else if (/[^siu]s$/.test(word)) stem = word.slice(0, -1);
+  if (stem.endsWith('ing') && stem.length > 5) stem = beforeEnding(stem, 3);
+  else if (stem.endsWith('ied') && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
+  else if (stem.endsWith('ed') && stem.length > 4) stem = beforeEnding(stem, 2);
   if (stem.length > 3 && stem.endsWith('e')) return stem.slice(0, -1);
   return stem.length > 3 && stem.endsWith('y') ? `${stem.slice(0, -1)}i` : stem;
-}
-
-function singular(word: string): string {
-  if (word.endsWith('ies') && word.length > 4) return `${word.slice(0, -3)}y`;
-  if (/(?:ss|sh|ch|x|z)es$/.test(word)) return word.slice(0, -2);
-  return /[^siu]s$/.test(word) ? word.slice(0, -1) : word;
-}
-
-function withoutTense(word: string): string {
-  if (word.endsWith('ing') && word.length > 5) return beforeEnding(word, 3);
-  if (word.endsWith('ied') && word.length > 4) return `${word.slice(0, -3)}y`;
-  return word.endsWith('ed') && word.length > 4 ? beforeEnding(word, 2) : word;
 }
 
 function beforeEnding(word: string, ending: number): string {
@@ -270,10 +262,11 @@ export class ToolIndex {
 
   /** Names of the tools that match a query best, best first. */
   search(query: string, { limit = LIMIT, accepts = () => true }: ToolQuery = {}): readonly string[] {
-    const named = namesIn(query).flatMap((name) => {
+    const named: string[] = [];
+    for (const name of namesIn(query)) {
       const entries = this.#postings.get(nameTerm(name))?.keys() ?? [];
-      return Array.from(entries, (entry) => entry.name).sort();
-    });
+      named.push(...Array.from(entries, (entry) => entry.name).sort());
+    }
     const terms = this.#weigh(query);
     const candidates = this.#best(terms, { limit: Math.max(CANDIDATES, 2 * limit), accepts });
     const chosen = chooseTools(candidates, terms, limit);
@@ -284,7 +277,8 @@ export class ToolIndex {
   #weigh(query: string): readonly QueryTerm[] {
     const counts = new Map<string, number>();
     for (const term of requestTerms(query)) counts.set(term, (counts.get(term) ?? 0) + 1);
-    return Array.from(counts, ([term, count]) => {
+    const terms: QueryTerm[] = [];
+    for (const [term, count] of counts) {
       const weight = ((count * (REPETITION + 1)) / (count + REPETITION)) * (isWeak(term) ? WORDS.weak : 1);
       const meanings = new Map<string, number>();
       for (const meaning of new Set([...(synonymsOf(term) ?? []), term])) {
@@ -293,8 +287,9 @@ export class ToolIndex {
         const rarity = Math.log(1 + (this.#entries.size - found + 0.5) / (found + 0.5));
         meanings.set(meaning, weight * rarity * (meaning === term ? 1 : WORDS.synonym));
       }
-      return { term, meanings, worth: Math.max(0, ...meanings.values()) };
-    }).filter(({ meanings }) => meanings.size > 0);
+      if (meanings.size > 0) terms.push({ term, meanings, worth: Math.max(...meanings.values()) });
+    }
+    return terms;
   }
 
   /** The tools with the highest scores, highest first; equal scores are sorted by name. */
@@ -349,9 +344,8 @@ function chooseTools(candidates: readonly Entry[], query: readonly QueryTerm[], 
     const [next] = left.splice(scores.indexOf(Math.max(...scores)), 1);
     if (next === undefined) break;
     chosen.push(next.name);
-    next.parts.forEach((part, index) => {
+    for (const [index, part] of next.parts.entries())
       if (part > 0) open[index] = (open[index] as number) * (1 - FADE);
-    });
   }
   return chosen;
 }

@@ -1,15 +1,6 @@
-import { loadedModules, provided } from '../../core/kernel/optional-package.cjs';
-import { declarations } from '../../core/metadata/class-record.js';
+import { loadedModules } from '../../core/kernel/optional-package.cjs';
 
-/** The name under which a bundled application provides the stores of class-transformer. */
-export const TRANSFORM_STORES = 'class-transformer/storage';
-
-interface Found {
-  readonly modules: number;
-  readonly copies: readonly unknown[];
-}
-
-const found = new Map<string, Found>();
+const found = new Map<string, { readonly modules: number; readonly copies: readonly unknown[] }>();
 
 /**
  * The exports of every copy of a CommonJS file that this process has loaded, for example
@@ -28,25 +19,4 @@ export function loadedCopies(file: string): readonly unknown[] {
     .map((path) => loaded[path]?.exports);
   found.set(file, { modules: paths.length, copies });
   return copies;
-}
-
-let stores: { readonly at: number; readonly copies: readonly unknown[] } | undefined;
-
-/**
- * Every copy of class-transformer's store, including those in the application's bundle. A class's dependencies were
- * loaded before it, so the search is repeated only after new declarations or calls of the author's type functions:
- * the module list of a large application is long.
- */
-export function transformStores(): readonly unknown[] {
-  const at = declarations();
-  if (stores?.at !== at) {
-    const bundled = provided(TRANSFORM_STORES) as readonly unknown[] | undefined;
-    stores = { at, copies: [...(bundled ?? []), ...loadedCopies('class-transformer/cjs/storage.js')] };
-  }
-  return stores.copies;
-}
-
-/** Marks that a function of the author ran, which may have loaded modules. */
-export function authorHasRun(): void {
-  stores = undefined;
 }

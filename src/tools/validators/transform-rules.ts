@@ -1,6 +1,7 @@
 import type { ClassType } from '../../core/contract/declaration.js';
-import { lineage } from '../../core/metadata/class-record.js';
-import { authorHasRun, transformStores } from './loaded-copies.js';
+import { provided } from '../../core/kernel/optional-package.cjs';
+import { declarations, lineage } from '../../core/metadata/class-record.js';
+import { loadedCopies } from './loaded-copies.js';
 
 /** The `@Type` of a property. */
 export interface TypeRule {
@@ -93,7 +94,11 @@ interface ClassTransforms {
  * copy is not silently ignored.
  */
 export function classTransforms(target: ClassType): ClassTransforms {
-  const all = stores();
+  const all: Store[] = [];
+  for (const copy of transformStores()) {
+    const store = (copy as { defaultMetadataStorage?: Store } | undefined)?.defaultMetadataStorage;
+    if (store !== undefined) all.push(store);
+  }
   const ancestors = lineage(target);
   const decorated = all.map((store) => ({
     store,
@@ -113,11 +118,28 @@ export function classTransforms(target: ClassType): ClassTransforms {
   };
 }
 
-function stores(): readonly Store[] {
-  return transformStores().flatMap((copy) => {
-    const store = (copy as { defaultMetadataStorage?: Store } | undefined)?.defaultMetadataStorage;
-    return store === undefined ? [] : [store];
-  });
+/** The name under which a bundled application provides the stores of class-transformer. */
+export const TRANSFORM_STORES = 'class-transformer/storage';
+
+let stores: { readonly at: number; readonly copies: readonly unknown[] } | undefined;
+
+/**
+ * Every copy of class-transformer's store, including those in the application's bundle. A class's dependencies were
+ * loaded before it, so the search is repeated only after new declarations or calls of the author's type functions:
+ * the module list of a large application is long.
+ */
+function transformStores(): readonly unknown[] {
+  const at = declarations();
+  if (stores?.at !== at) {
+    const bundled = provided(TRANSFORM_STORES) as readonly unknown[] | undefined;
+    stores = { at, copies: [...(bundled ?? []), ...loadedCopies('class-transformer/cjs/storage.js')] };
+  }
+  return stores.copies;
+}
+
+/** Marks that a function of the author ran, which may have loaded modules. */
+export function authorHasRun(): void {
+  stores = undefined;
 }
 
 function decoratedIn(store: Store, target: ClassType): readonly string[] {
@@ -132,10 +154,10 @@ function decoratedIn(store: Store, target: ClassType): readonly string[] {
 }
 
 function readRule(store: Store, target: ClassType, property: string): TransformRule {
-  const type = store.findTypeMetadata(target, property);
+  const stored = store.findTypeMetadata(target, property);
   const expose = store.findExposeMetadata(target, property)?.options;
   return {
-    type: type && readType(type),
+    type: stored && readType(stored),
     name: expose?.toPlainOnly ? undefined : expose?.name,
     withheld:
       (expose?.groups ?? []).length > 0 ||

@@ -70,7 +70,11 @@ export function validationRules(
 ): ReadonlyMap<string, readonly ValidationRule[]> {
   const own = storedRules(target);
   const inherited = lineage(target).slice(0, -1).flatMap(storedRules);
-  const applies = (rule: StoredRule) => isInGroups(rule, groups);
+  // As in class-validator: with groups, rules without a group apply only if `always` is set.
+  const applies = (rule: StoredRule): boolean =>
+    rule.always === true ||
+    groups.length === 0 ||
+    (rule.groups ?? []).some((group) => groups.includes(group));
   // class-validator drops an inherited rule if the class itself has a rule of the same *type* on the property. All
   // value rules have the same type (MetadataStorage.getTargetValidationMetadatas).
   const isReplaced = (rule: StoredRule) =>
@@ -80,7 +84,15 @@ export function validationRules(
   const rules = new Map<string, ValidationRule[]>();
   const add = (rule: StoredRule, isKept: boolean) => {
     const ofProperty = cached(rules, rule.propertyName, (): ValidationRule[] => []);
-    if (isKept) ofProperty.push(readRule(rule));
+    if (!isKept) return;
+    ofProperty.push({
+      role: ROLES.get(rule.type) ?? 'custom',
+      name: rule.name,
+      constraints: rule.constraints ?? [],
+      each: rule.each ?? false,
+      conditional: rule.validateIf !== undefined,
+      passes: (value, instance) => passes(rule, value, instance),
+    });
   };
   for (const rule of inherited) add(rule, applies(rule) && !isReplaced(rule));
   for (const rule of own) add(rule, applies(rule));
@@ -157,33 +169,6 @@ export function isOutOfReach(): boolean {
 
 let isSeen = false;
 
-/** As in class-validator: with groups, rules without a group apply only if `always` is set. */
-function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
-  if (rule.always === true || groups.length === 0) return true;
-  return (rule.groups ?? []).some((group) => groups.includes(group));
-}
-
-/** Whether the author wrote the message of a rule; `name` is class-validator's name of it. */
-function hasOwnMessage(target: object, property: string, name: string): boolean {
-  return lineage(target.constructor as ClassType)
-    .flatMap(storedRules)
-    .some(
-      (rule) =>
-        rule.propertyName === property && (rule.name ?? rule.type) === name && rule.message !== undefined,
-    );
-}
-
-function readRule(rule: StoredRule): ValidationRule {
-  return {
-    role: ROLES.get(rule.type) ?? 'custom',
-    name: rule.name,
-    constraints: rule.constraints ?? [],
-    each: rule.each ?? false,
-    conditional: rule.validateIf !== undefined,
-    passes: (value, instance) => passes(rule, value, instance),
-  };
-}
-
 /** Runs a rule as class-validator does (ValidationExecutor.customValidations); promises are not awaited. */
 function passes(rule: StoredRule, value: unknown, instance: object): boolean {
   const implementations = validationStore()?.getTargetValidatorConstraints?.(rule.constraintCls) ?? [];
@@ -245,35 +230,36 @@ export async function validateInstance(
 /** By the class of the store, because it belongs to the copy that created it. */
 const validators = new WeakMap<object, Validator>();
 
-/** Cached: a process may have loaded thousands of modules. */
+/**
+ * The user's copy, because containers that were set by `useContainer` are in that copy. Cached: a process may have
+ * loaded thousands of modules.
+ */
 function loadValidator(): Validator {
   const store = validationStore()?.constructor;
   const known = store && validators.get(store);
   if (known !== undefined) return known;
-  const found = findValidator(store);
+  const copies = [...(loadedCopies('class-validator/cjs/index.js') as readonly Validator[])];
+  const bundled = provided('class-validator') as Validator | undefined;
+  if (bundled) copies.unshift(bundled);
+  const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
+  const found = copy ?? (loadPackage('class-validator') as Validator);
   if (store !== undefined) validators.set(store, found);
   return found;
 }
 
-/** Returns the user's copy, because containers that were set by `useContainer` are in that copy. */
-function findValidator(store: unknown): Validator {
-  const loaded = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
-  const copies = [
-    ...(provided('class-validator') ? [provided('class-validator') as Validator] : []),
-    ...loaded,
-  ];
-  const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
-  return copy ?? (loadPackage('class-validator') as Validator);
-}
-
 function flatten(error: ValidationError, options: ValidateOptions): readonly ReviewFault[] {
-  const name = error.target === undefined ? error.property : options.nameOf(error.target, error.property);
+  const { target, property, constraints = {} } = error;
+  const name = target === undefined ? property : options.nameOf(target, property);
   const path = childPath(options.path, name);
-  const own = Object.entries(error.constraints ?? {}).map(([rule, message]) => ({
+  const stored = target === undefined ? [] : lineage(target.constructor as ClassType).flatMap(storedRules);
+  const own = Object.entries(constraints).map(([rule, message]) => ({
     path,
     // The property name is already in the path.
-    message: message.startsWith(`${error.property} `) ? message.slice(error.property.length + 1) : message,
-    isAuthored: error.target !== undefined && hasOwnMessage(error.target, error.property, rule),
+    message: message.startsWith(`${property} `) ? message.slice(property.length + 1) : message,
+    isAuthored: stored.some(
+      (each) =>
+        each.propertyName === property && (each.name ?? each.type) === rule && each.message !== undefined,
+    ),
   }));
   return [...own, ...(error.children ?? []).flatMap((child) => flatten(child, { ...options, path }))];
 }

@@ -473,8 +473,7 @@ interface Verdict {
 function refusesUnless<Value>(
   part: Part,
   message: string | undefined,
-  test: (value: Value) => boolean,
-  code?: TestCode,
+  { test, code }: { readonly test: (value: Value) => boolean; readonly code?: TestCode | undefined },
 ): Validator {
   const validate: Validator = (value, run) => test(value as Value) || run.refuse(value, part, { message });
   return Object.assign(validate, { code });
@@ -520,7 +519,7 @@ function limit(
         }
       }
     };
-    return refusesUnless(part, message, test, code);
+    return refusesUnless(part, message, { test, code });
   };
 }
 
@@ -665,7 +664,7 @@ function format(part: Part, type: 'number' | 'string') {
   const name = String(part.given);
   const test = formatTest(name, type);
   if (test === undefined) return undefined;
-  return refusesUnless(part, `must match format "${name}"`, test);
+  return refusesUnless(part, `must match format "${name}"`, { test });
 }
 
 /** Shorter lists are compared value by value. */
@@ -678,7 +677,7 @@ function oneOf(part: Part, values: readonly unknown[]): Validator {
     isObject(value) ? nested.size > 0 && nested.has(canonicalJson(value)) : plain.has(value);
   const isShort = nested.size === 0 && plain.size > 0 && plain.size <= MAX_COMPARED;
   const code: TestCode = (value) => Array.from(plain, (each) => `${value} === ${literal(each)}`).join(' || ');
-  return refusesUnless(part, undefined, test, isShort ? code : undefined);
+  return refusesUnless(part, undefined, { test, code: isShort ? code : undefined });
 }
 
 function condition(part: Part): Validator {
@@ -888,7 +887,7 @@ const MAKERS: readonly (readonly [
         const step = part.given as number;
         // Like compiled schemas: quotients that are written with an exponent are never whole.
         const test = (value: number) => Number.isInteger(value / step) && Math.abs(value / step) < 1e21;
-        return refusesUnless(part, `must be a multiple of ${step}`, test);
+        return refusesUnless(part, `must be a multiple of ${step}`, { test });
       },
       format: (part) => format(part, 'number'),
     },
@@ -900,12 +899,10 @@ const MAKERS: readonly (readonly [
       minLength: limit('>=', 'character'),
       pattern: (part) => {
         const expression = patternOf(part.given as string);
-        return refusesUnless(
-          part,
-          `must match pattern "${part.given}"`,
-          (text: string) => expression.test(text),
-          (text, constant) => `${constant(expression)}.test(${text})`,
-        );
+        return refusesUnless(part, `must match pattern "${part.given}"`, {
+          test: (text: string) => expression.test(text),
+          code: (text, constant) => `${constant(expression)}.test(${text})`,
+        });
       },
       format: (part) => format(part, 'string'),
     },

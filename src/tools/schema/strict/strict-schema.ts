@@ -600,73 +600,72 @@ interface Converted {
 
 /** Converts an ordinary value to the strict value. A value that does not match does not change. */
 function forwardValue(root: Node, args: unknown): unknown {
-  // Each object is converted once for each node, because unions may be nested.
-  const known = new Map<Node, WeakMap<object, Converted>>();
-  return convert(root, copyOfJson(args)).strict;
+  return convert(root, copyOfJson(args), new Map()).strict;
+}
 
-  function convert(node: Node, value: unknown): Converted {
-    const { branches, tags } = node;
-    if (branches !== undefined) {
-      // The branch that fits best; the first of several.
-      const choices = branches.map((branch) => ({ ...convert(branch, value), tag: tags?.get(branch) }));
-      const best = choices.reduce((one, other) => (other.misfit < one.misfit ? other : one));
-      const { strict, tag, misfit } = best;
-      return tag === undefined || misfit === 3
-        ? best
-        : { strict: { [VARIANT]: tag, [VALUE]: strict }, misfit };
-    }
-    if (!isOfKind(node, value)) return { strict: value, misfit: 3 };
-    if (!isObject(value)) return { strict: value, misfit: 0 };
-    const ofNode = cached(known, node, () => new WeakMap<object, Converted>());
-    return cached(ofNode, value, () => convertParts(node, value));
+/** Each object is converted once for each node, because unions may be nested. */
+type Conversions = Map<Node, WeakMap<object, Converted>>;
+
+function convert(node: Node, value: unknown, known: Conversions): Converted {
+  const { branches, tags } = node;
+  if (branches !== undefined) {
+    // The branch that fits best; the first of several.
+    const choices = branches.map((branch) => ({ ...convert(branch, value, known), tag: tags?.get(branch) }));
+    const best = choices.reduce((one, other) => (other.misfit < one.misfit ? other : one));
+    const { strict, tag, misfit } = best;
+    return tag === undefined || misfit === 3 ? best : { strict: { [VARIANT]: tag, [VALUE]: strict }, misfit };
   }
+  if (!isOfKind(node, value)) return { strict: value, misfit: 3 };
+  if (!isObject(value)) return { strict: value, misfit: 0 };
+  const ofNode = cached(known, node, () => new WeakMap<object, Converted>());
+  return cached(ofNode, value, () => convertParts(node, value, known));
+}
 
-  function convertParts({ items, fields, standsFor }: Node, value: object): Converted {
-    let misfit = 0;
-    const convertPart = (node: Node, part: unknown): unknown => {
-      const converted = convert(node, part);
-      misfit = Math.max(misfit, Math.min(2, converted.misfit));
-      return converted.strict;
-    };
-    if (fields === undefined) {
-      if (items === undefined) return { strict: value, misfit };
-      const strict = Object.entries(value).map(([key, part]) =>
-        standsFor === 'record'
-          ? { key, [VALUE]: convertPart(valuesOf(items), part) }
-          : convertPart(items, part),
-      );
-      return { strict, misfit };
-    }
-    const named = fields.filter(({ isRest }) => !isRest);
-    const byKey = new Map(
-      named.map((field, index) => [standsFor === 'tuple' ? String(index) : field.name, field]),
+function convertParts({ items, fields, standsFor }: Node, value: object, known: Conversions): Converted {
+  let misfit = 0;
+  const convertPart = (node: Node, part: unknown): unknown => {
+    const converted = convert(node, part, known);
+    misfit = Math.max(misfit, Math.min(2, converted.misfit));
+    return converted.strict;
+  };
+  if (fields === undefined) {
+    if (items === undefined) return { strict: value, misfit };
+    const strict = Object.entries(value).map(([key, part]) =>
+      standsFor === 'record'
+        ? { key, [VALUE]: convertPart(valuesOf(items), part) }
+        : convertPart(items, part),
     );
-    const given = new Map<Field, unknown>();
-    const others = {};
-    for (const [key, part] of Object.entries(value)) {
-      const field = byKey.get(key);
-      if (field === undefined) setOwn(others, key, part);
-      else given.set(field, part);
-    }
-    const strict = {};
-    for (const field of fields) {
-      const { name, node, isRequired, isRest } = field;
-      if (isRest) {
-        const rest = Array.isArray(value) ? value.slice(named.length) : others;
-        setOwn(strict, name, convertPart(node, rest));
-      } else if (given.has(field)) {
-        const part = convertPart(node, given.get(field));
-        setOwn(strict, name, absenceOf(field) === 'wrapped' ? { [VALUE]: part } : part);
-      } else if (isRequired) misfit = 2;
-      else setOwn(strict, name, null);
-    }
-    if (fields.some(({ isRest }) => isRest)) return { strict, misfit };
-    for (const [key, part] of Object.entries(others)) {
-      setOwn(strict, key, part);
-      misfit ||= 1;
-    }
     return { strict, misfit };
   }
+  const named = fields.filter(({ isRest }) => !isRest);
+  const byKey = new Map(
+    named.map((field, index) => [standsFor === 'tuple' ? String(index) : field.name, field]),
+  );
+  const given = new Map<Field, unknown>();
+  const others = {};
+  for (const [key, part] of Object.entries(value)) {
+    const field = byKey.get(key);
+    if (field === undefined) setOwn(others, key, part);
+    else given.set(field, part);
+  }
+  const strict = {};
+  for (const field of fields) {
+    const { name, node, isRequired, isRest } = field;
+    if (isRest) {
+      const rest = Array.isArray(value) ? value.slice(named.length) : others;
+      setOwn(strict, name, convertPart(node, rest));
+    } else if (given.has(field)) {
+      const part = convertPart(node, given.get(field));
+      setOwn(strict, name, absenceOf(field) === 'wrapped' ? { [VALUE]: part } : part);
+    } else if (isRequired) misfit = 2;
+    else setOwn(strict, name, null);
+  }
+  if (fields.some(({ isRest }) => isRest)) return { strict, misfit };
+  for (const [key, part] of Object.entries(others)) {
+    setOwn(strict, key, part);
+    misfit ||= 1;
+  }
+  return { strict, misfit };
 }
 
 /** Whether an ordinary value has the kind of a node, without checking its parts. */
