@@ -12,7 +12,6 @@ import {
   toolMethods,
 } from '../../core/metadata/class-record.js';
 import { boundMethodOf } from '../../tools/discovery/bound-method.js';
-import type { ArgumentBinding } from '../../tools/discovery/plan-toolset.js';
 import { type PlannedTool, planToolset } from '../../tools/discovery/plan-toolset.js';
 import {
   type DecoratedParameter,

@@ -562,7 +562,7 @@ function label({ index, parsed }: ParameterFacts): string {
 }
 
 /** The source of a parameter's value. */
-export type ArgumentBinding =
+type ArgumentBinding =
   | { readonly from: 'property'; readonly name: string }
   | { readonly from: 'rest'; readonly name: string }
   | { readonly from: 'arguments' }
