@@ -24,13 +24,7 @@ import {
 } from '../schema/keywords.js';
 import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { describeErrors, type ValueFault } from './faults.js';
-import {
-  fitsSchema,
-  interpretSchema,
-  mayGenerateCode,
-  type SchemaError,
-  schemaTest,
-} from './interpreter/interpret-schema.js';
+import { fitsSchema, interpretSchema, mayGenerateCode, schemaTest } from './interpreter/interpret-schema.js';
 
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
@@ -407,7 +401,7 @@ function thoroughCheck(
   normalize: Normalize,
 ): Check {
   const validate = interpretSchema(schema).check;
-  const normalized = (args: JsonObject, how: NormalizeOptions): Normalized => {
+  const normalized = (args: JsonObject, how: NormalizeOptions) => {
     const notes = noNotes();
     const value = normalize(args, how, notes);
     return { value, notes, errors: value === args && !how.repair ? undefined : validate(value) };
@@ -421,7 +415,17 @@ function thoroughCheck(
     // The arguments are valid only as they were sent.
     if (isFitting && fitting.errors !== undefined)
       return { ok: true, value: args, removed: NO_PATHS, coerced: NO_PATHS };
-    const outcome = isFitting ? fitting : repaired((how) => normalized(args, how));
+    let outcome = isFitting ? fitting : normalized(args, { repair: true, extra: 'unnamed' });
+    const others: NormalizeOptions['extra'][] = [];
+    // If faults remain, it may help to remove the keys that the chosen branch does not name, or no keys.
+    if (!isFitting && outcome.notes.spared.length > 0) others.push('unknown');
+    if (!isFitting && outcome.notes.removed.length > 0) others.push('none');
+    for (const extra of outcome.errors === undefined ? [] : others) {
+      const other = normalized(args, { repair: true, extra });
+      if (other.errors !== undefined) continue;
+      outcome = other;
+      break;
+    }
     const { value, notes } = outcome;
     const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;
     const extra = (refuseExtra ? notes.removed : notes.misspelt).map((path) => ({ path, message: unknown }));
@@ -429,30 +433,6 @@ function thoroughCheck(
     const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);
     return { ok: false, faults: [...faults, ...extra], removed: notes.removed, value };
   };
-}
-
-/** Normalized arguments and their remaining faults. */
-interface Normalized {
-  readonly value: JsonObject;
-  readonly notes: NormalizeNotes;
-  readonly errors: readonly SchemaError[] | undefined;
-}
-
-/**
- * First removes keys that no schema names. If faults remain, tries to remove keys that the chosen branch does not
- * name. If that does not help, removes no keys.
- */
-function repaired(normalized: (how: NormalizeOptions) => Normalized): Normalized {
-  const first = normalized({ repair: true, extra: 'unnamed' });
-  if (first.errors === undefined) return first;
-  const others: NormalizeOptions['extra'][] = [];
-  if (first.notes.spared.length > 0) others.push('unknown');
-  if (first.notes.removed.length > 0) others.push('none');
-  for (const extra of others) {
-    const other = normalized({ repair: true, extra });
-    if (other.errors === undefined) return other;
-  }
-  return first;
 }
 
 function changes({ removed, coerced, dropped }: NormalizeNotes) {

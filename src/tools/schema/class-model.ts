@@ -476,7 +476,7 @@ function decoratedProperties(
       [...(mapped[index]?.keys() ?? [])],
     ].reduce<readonly string[]>(mergeOrders, []),
   );
-  const options = inheritedOptions(ancestors, mapped);
+  const options = inheritedOptions(target);
   const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
   const reflect = Reflect as { getMetadata?(name: string, of: object, key: string): unknown };
   const found: DecoratedProperty[] = [];
@@ -492,7 +492,7 @@ function decoratedProperties(
       rules: rules.get(key),
       rulesOfAnyGroup: rulesOfAnyGroup.get(key),
       transform: transforms.ruleOf(key),
-      designType: designType(target) ?? (source === target ? undefined : designType(source)),
+      designType: designType(target) ?? designType(source),
       groups: groups.length > 0 ? groups : undefined,
       // The class's own description, or that of the nearest base that has one.
       generated: nearest(target, (ancestor) => {
@@ -501,7 +501,7 @@ function decoratedProperties(
         const property = properties[key];
         return property && { ...fromGenerated(property.schema, $defs), optional: property.optional ?? false };
       }),
-      api: apiProperty(target, key) ?? (source === target ? undefined : apiProperty(source, key)),
+      api: apiProperty(target, key) ?? apiProperty(source, key),
     });
   }
   return found;
@@ -515,11 +515,11 @@ function mergeOrders(known: readonly string[], added: readonly string[]): readon
   if (added.length === 0) return known;
   if (known.length === 0) return [...new Set(added)];
   const merged = [...known];
-  added.forEach((name, index) => {
-    if (merged.includes(name)) return;
+  for (const [index, name] of added.entries()) {
+    if (merged.includes(name)) continue;
     const next = added.slice(index + 1).find((later) => known.includes(later));
     merged.splice(next === undefined ? merged.length : merged.indexOf(next), 0, name);
-  });
+  }
   return merged;
 }
 
@@ -549,20 +549,18 @@ function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
 /**
  * The `@Param` options of a class's properties; a subclass that decorates a property again overrides single options.
  */
-function inheritedOptions(
-  ancestors: readonly ClassType[],
-  mapped: readonly ReadonlyMap<string, ClassType>[] = ancestors.map(mappedProperties),
-): ReadonlyMap<string, ParamOptions> {
+function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
   const options = new Map<string, ParamOptions>();
   const add = (key: string, more: ParamOptions) => options.set(key, { ...options.get(key), ...more });
-  for (const [index, ancestor] of ancestors.entries()) {
-    const isUnruled = (key: string): boolean =>
-      ancestor.name.startsWith('Partial') && !validatedProperties(ancestor).includes(key);
-    for (const [key, source] of mapped[index] ?? []) {
-      const said = inheritedOptions(lineage(source)).get(key);
+  for (const ancestor of lineage(target)) {
+    for (const [key, source] of mappedProperties(ancestor)) {
+      const said = inheritedOptions(source).get(key);
+      const isUnruled = ancestor.name.startsWith('Partial') && !validatedProperties(ancestor).includes(key);
       const isMarked = (owner: ClassType): boolean =>
-        (validationRules(owner).get(key) ?? []).some(({ role }) => role === 'conditional');
-      if (isUnruled(key) || (isMarked(ancestor) && !isMarked(source))) add(key, { ...said, required: false });
+        validationRules(owner)
+          .get(key)
+          ?.some(({ role }) => role === 'conditional') === true;
+      if (isUnruled || (isMarked(ancestor) && !isMarked(source))) add(key, { ...said, required: false });
       else if (said !== undefined) add(key, said);
     }
     for (const [key, own] of propertyOptions(ancestor)) add(key, own);

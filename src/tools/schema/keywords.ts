@@ -201,9 +201,10 @@ export function isSchemaNode(node: unknown): node is JsonSchema {
 /** Every value in the position of a direct subschema. */
 export function schemaPlaces(schema: JsonSchema): readonly Subschema[] {
   const parts: Subschema[] = [];
-  for (const [name, node] of Object.entries(schema)) {
+  for (const name of Object.keys(schema)) {
     const keyword = HOLDING.get(name);
     if (keyword === undefined) continue;
+    const node = schema[name];
     if (!holdsSeveral(node, keyword)) parts.push({ node, name, keyword });
     else for (const key of Object.keys(node)) parts.push({ node: node[key], name, keyword, key });
   }

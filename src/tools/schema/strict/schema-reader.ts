@@ -70,7 +70,7 @@ export function target(node: Node): Node {
   return only !== undefined && others.length === 0 ? target(only) : node;
 }
 
-export function isNever(node: Node): boolean {
+function isNever(node: Node): boolean {
   return target(node).keywords.enum?.length === 0;
 }
 
@@ -270,6 +270,7 @@ export class SchemaReader {
   readRoot(): Node {
     const root = this.#read([this.#root]);
     this.#flattenUnions(root, new Set());
+    if (isNever(root) && this.faults.size === 0) this.faults.add('no arguments fit it');
     return root;
   }
 

@@ -16,7 +16,6 @@ import {
   childrenOf,
   type Edit,
   type Field,
-  isNever,
   joined,
   type Node,
   SchemaReader,
@@ -378,7 +377,6 @@ function compileForm(source: JsonSchema, takesOthers: boolean): StrictSchema {
   const reader = new SchemaReader(source, takesOthers);
   const root = reader.readRoot();
   if (reader.faults.size > 0) return refused([...reader.faults]);
-  if (isNever(root)) return refused(['no arguments fit it']);
   const { fields, standsFor } = target(root);
   const isWrapped = fields === undefined || standsFor !== undefined;
   const { parents, recursive } = surveyOf(root);
