@@ -309,10 +309,10 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   const offered = [...jsonList(rest.tools), ...listed.map((tool) => toWireTool(tool, textTools))];
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
   const found = new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
-  const items = { itemKey: target.itemKey, textTools, store, found, calls: new Map<string, KnownCall>() };
+  const inputTarget = { ...target, textTools, store, found, calls: new Map<string, KnownCall>() };
   // Earlier messages are read only for data that answers need.
   const input = others
-    .map((message) => toItems(message, items))
+    .map((message) => toItems(message, inputTarget))
     .slice(knownAt + 1)
     .flat();
   return {

@@ -288,7 +288,8 @@ export class StoredTurns {
     const isSystem = result.messages[0]?.role === 'system';
     const [first, ...others] = result.messages.slice(keep + (isSystem ? 1 : 0));
     const { spent } = result;
-    const spentSoFar = spentIn(historyOf(conversation).turns, spent);
+    // Including replaced turns.
+    const spentSoFar = addSpending(historyOf(conversation).turns.at(-1)?.spentSoFar, spent);
     const stored = withoutUndefined({ number, key: entry.key, firstEvent, spent, spentSoFar });
     // The first message of a turn contains its facts.
     const messages = first === undefined ? [] : [{ ...first, turn: stored }, ...others];
@@ -462,11 +463,6 @@ function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
   return said === undefined ? [] : [said];
 }
 
-/** The amounts spent by the turns of a history, by replaced turns, and by the next turn. */
-function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): Spending | undefined {
-  return addSpending(turns.at(-1)?.spentSoFar, next);
-}
-
 /**
  * The messages before the turn with this content: all, or those before the turn that it replaces.
  *
@@ -611,7 +607,7 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
   return withoutUndefined<ConversationView>({
     conversationId,
     owner,
-    spent: spentIn(history, run?.spent),
+    spent: addSpending(history.at(-1)?.spentSoFar, run?.spent),
     turn: turn && { ...turn, begins: messages.length },
     iteration: run && askingStep(run),
     status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',

@@ -167,10 +167,13 @@ export class MemoryJobEngine implements JobEngine {
 
   #next(queue: string | undefined): Entry | undefined {
     let first: Entry | undefined;
+    let best = Number.POSITIVE_INFINITY;
     for (const entry of this.#entries.values()) {
-      if (entry.state !== 'waiting' || entry.options.queue !== queue) continue;
-      if (first === undefined || priorityOf(entry) < priorityOf(first)) first = entry;
-      if (priorityOf(first) === 0) break;
+      const { queue: own, priority = 0 } = entry.options;
+      if (entry.state !== 'waiting' || own !== queue || priority >= best) continue;
+      first = entry;
+      best = priority;
+      if (priority === 0) break;
     }
     return first;
   }
@@ -213,8 +216,4 @@ export class MemoryJobEngine implements JobEngine {
     this.#ended.add(id);
     forgetOldest(this.#ended, REMEMBERED);
   }
-}
-
-function priorityOf({ options }: Entry): number {
-  return options.priority ?? 0;
 }

@@ -227,12 +227,12 @@ type ScannedPiece =
 /** The text before calls, which may make them an example. */
 interface CallContextText {
   /** Only white space comes before them in their line. */
-  readonly startsLine: boolean;
-  readonly isFenced: boolean;
+  startsLine: boolean;
+  isFenced: boolean;
   /** The closing mark of the quotation or inline code around their line. */
-  readonly quotation: string | undefined;
+  quotation: string | undefined;
   /** The closing mark of the quotation that starts right before them. */
-  readonly quote: string | undefined;
+  quote: string | undefined;
 }
 
 const QUOTE_CLOSERS: ReadonlyMap<string, string> = new Map([
@@ -246,7 +246,7 @@ const MARKS = /```|[\n`"“”«»]/g;
 
 /** Follows the decided text in one pass, with the context for the next calls. */
 class ContextReader {
-  readonly now: { -readonly [Key in keyof CallContextText]: CallContextText[Key] } = {
+  readonly now: CallContextText = {
     startsLine: true,
     isFenced: false,
     quotation: undefined,
