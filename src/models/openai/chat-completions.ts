@@ -15,7 +15,7 @@ import type {
 } from '../../core/contract/llm-provider.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
-import { dataUrl, userParts } from '../wire/user-parts.js';
+import { attachedParts, dataUrl, userParts } from '../wire/user-parts.js';
 import {
   argumentsOf,
   inputText,
@@ -119,11 +119,9 @@ function toChatMessages(
     if (message.role !== 'tool') flush();
     if (message.role === 'assistant') wire.push(withDialectFields(message, target));
     else if (message.role === 'tool') {
-      const { parts = [], isError: _, found: __, kept: ___, ...answer } = message;
+      const { parts, isError: _, found: __, kept: ___, ...answer } = message;
       wire.push(answer);
-      // Text is already in the answer.
-      const files = parts.filter(({ type }) => type !== 'text');
-      const attached = files.flatMap<WireRecord>((part) => toUserPart({ ...part }) ?? []);
+      const attached = attachedParts(parts, toUserPart);
       const text = `Attached to the result of ${message.tool_call_id}:`;
       if (attached.length > 0) attachments.push({ type: 'text', text }, ...attached);
     } else if (message.role === 'user')

@@ -14,7 +14,7 @@ import type {
 } from '../../core/contract/llm-provider.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
-import { dataUrl, userParts } from '../wire/user-parts.js';
+import { attachedParts, dataUrl, userParts } from '../wire/user-parts.js';
 import {
   argumentsOf,
   inputText,
@@ -438,7 +438,7 @@ function isWhole({ type, encrypted_content, content }: WireRecord): boolean {
 }
 
 function toOutput(message: ToolMessage, { calls, found }: Pick<InputTarget, 'calls' | 'found'>): WireRecord {
-  const { tool_call_id, content, parts = [] } = message;
+  const { tool_call_id, content, parts } = message;
   const call: KnownCall = calls.get(tool_call_id) ?? { callId: tool_call_id, custom: false };
   const { callId, custom, caller } = call;
   if (call.isSearch) {
@@ -453,9 +453,7 @@ function toOutput(message: ToolMessage, { calls, found }: Pick<InputTarget, 'cal
     });
     return { type: 'tool_search_output', call_id: callId, execution: 'client', status: 'completed', tools };
   }
-  // Text is already in the answer.
-  const files = parts.filter(({ type }) => type !== 'text');
-  const attached = files.flatMap<WireRecord>((part) => toInputPart({ ...part }) ?? []);
+  const attached = attachedParts(parts, toInputPart);
   const text = content === '' ? [] : [{ type: 'input_text', text: content }];
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',

@@ -1,4 +1,5 @@
 import type { UserMessage } from '../../core/contract/llm-provider.js';
+import type { Content } from '../../core/contract/tool-result.js';
 import { jsonRecord, type WireRecord } from './wire-json.js';
 
 /**
@@ -21,6 +22,16 @@ export function userParts(
       `A user message has ${found} that cannot be sent to this API; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }, with data in base64`,
     );
   });
+}
+
+/** The images and files of a tool's result, in the form of an API; the text is already in the answer. */
+export function attachedParts(
+  parts: Content | undefined,
+  toWire: (part: WireRecord) => WireRecord | undefined,
+): readonly WireRecord[] {
+  return (parts ?? []).flatMap<WireRecord>((part) =>
+    part.type === 'text' ? [] : (toWire({ ...part }) ?? []),
+  );
 }
 
 /** The content of our image or file as a data URL. */
