@@ -7,7 +7,7 @@ import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '..
 import { callRecord } from '../call/run-body.js';
 import { approvalNeed } from '../call/waits.js';
 import { emitQuestion } from './budget-question.js';
-import { ChildRuns, childRuns } from './child-runs.js';
+import { ChildRuns, invokeWith } from './child-runs.js';
 import type { EventSink, LoopEnd } from './events.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopRun } from './loop-run.js';
 import { foundBy, handleIn, storeIfLarge } from './loop-tools.js';
@@ -187,9 +187,7 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
   // A synchronous tool cannot have waited for its own run, and tracking costs more than a small tool.
   const isAlone = synchronous.has(call.name) && run.budget === undefined;
   const children = isAlone ? undefined : new ChildRuns(run, scope, call);
-  const made = children
-    ? childRuns.run(children, invoke, call, scope, attempt)
-    : invoke(call, scope, attempt);
+  const made = children ? invokeWith(children, invoke, attempt) : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     if (isAlone) synchronous.delete(call.name);
     return made.then((invocation) => settle(run, call, { invocation, children }));
