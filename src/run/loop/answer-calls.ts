@@ -22,16 +22,20 @@ import {
 } from './messages.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
 
-/**
- * Makes the calls of a message and answers them in call order; returns the end of the run, if it ends. Synchronous
- * without a sink if all calls are, because a promise costs as much as a small tool.
- */
-export function answerCalls(run: LoopRun, given: CallingMessage): MaybeLater<LoopEnd | undefined> {
-  const { checkpointer } = run;
-  const message = isTruncated(given) ? truncated(given) : given;
+/** Adds a message with calls to the history; the calls of a reply that was cut off have their answers already. */
+export function acceptCalls(run: LoopRun, message: CallingMessage): CallingMessage {
   run.messages.push(assistantMessage(message.reply, message.calls));
-  if (checkpointer === undefined) return makeCalls(run, message);
-  return openCalls(run, message, checkpointer).then(() => makeCalls(run, message));
+  return isTruncated(message) ? truncated(message) : message;
+}
+
+/**
+ * Makes every call of a message; each then has its record or waits. Synchronous without a sink if all calls are,
+ * because a promise costs as much as a small tool.
+ */
+export function makeCalls(run: LoopRun, message: CallingMessage): MaybeLater<unknown> {
+  if (run.checkpointer !== undefined)
+    return openCalls(run, message, run.checkpointer).then(() => makeOpenCalls(run, message));
+  return makeOpenCalls(run, message);
 }
 
 /** Saves the message and which of its calls begin: a call is made only after this is committed. */
@@ -61,16 +65,14 @@ function isDecided({ journal }: ParsedCall): boolean {
   return refused !== undefined || result !== undefined || outcome?.status === 'done';
 }
 
-/** Makes every call of a message; each then has its record or waits. */
-function makeCalls(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
+function makeOpenCalls(run: LoopRun, message: CallingMessage): MaybeLater<unknown> {
   const { calls } = message;
-  const next = () => answerOrSuspend(run, message);
-  if (isTruncated(message)) return emitTruncated(run, calls).then(next);
+  if (isTruncated(message)) return emitTruncated(run, calls);
   const scope = new HistoryScope(run.scope, run.messages);
   const [only] = calls;
-  if (only !== undefined && calls.length === 1) return andThen(makeUnlessMade(run, scope, only), next);
+  if (only !== undefined && calls.length === 1) return makeUnlessMade(run, scope, only);
   const isOrdered = calls.some((call) => isSequential(run, call));
-  return andThen(isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls), next);
+  return isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls);
 }
 
 function isSequential({ tools }: LoopRun, { name }: ParsedCall): boolean {
@@ -190,16 +192,17 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
   const made = children ? invokeWith(children, invoke, attempt) : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     if (isAlone) synchronous.delete(call.name);
-    return made.then((invocation) => settle(run, call, { invocation, children }));
+    return made.then((invocation) => settle(run, call, invocation, children));
   }
   if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
-  return settle(run, call, { invocation: made, children });
+  return settle(run, call, made, children);
 }
 
 function settle(
   run: LoopRun,
   call: ParsedCall,
-  { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
+  invocation: Invocation,
+  children: ChildRuns | undefined,
 ): MaybeLater<void> {
   if (invocation.status === 'suspended') {
     call.suspension = invocation.suspension;
@@ -218,8 +221,8 @@ function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 
   return given.length === 0 ? {} : { answeredBy: given.at(-1)?.answeredBy, answers: given };
 }
 
-/** Answers the calls, or suspends the run if any of them wait. */
-function answerOrSuspend(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
+/** Answers the calls in call order, or suspends the run if any of them wait; returns the end of the run, if it ends. */
+export function answerOrSuspend(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
   const { calls } = message;
   const records = calls.map(({ record }) => record);
   if (!records.includes(undefined)) return addAnswers(run, records as readonly CallRecord[]);

@@ -60,25 +60,29 @@ export interface ModelQuestion {
 export async function askModel({ provider, request, onPart }: ModelQuestion): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
-  let streamed = '';
-  let hasStreamed = false;
+  // Counted apart, because a closure would make every request slower.
+  const streamed = onPart && { text: '', hasParts: false };
   try {
     const asked =
-      onPart === undefined
+      onPart === undefined || streamed === undefined
         ? provider.chat(request)
-        : streamReply(provider, request, (part) => {
-            hasStreamed = true;
-            if (part.type === 'text-delta') streamed += part.text;
-            return onPart(part);
-          });
+        : streamReply(provider, request, countedParts(onPart, streamed));
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: normalizeResponse(response) };
   } catch (cause) {
-    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
+    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed: streamed?.text ?? '' };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    return { ok: false, reason: 'failed', error, hasStreamed };
+    return { ok: false, reason: 'failed', error, hasStreamed: streamed?.hasParts === true };
   }
+}
+
+function countedParts(onPart: PartListener, streamed: { text: string; hasParts: boolean }): PartListener {
+  return (part) => {
+    streamed.hasParts = true;
+    if (part.type === 'text-delta') streamed.text += part.text;
+    return onPart(part);
+  };
 }
 
 /** Milliseconds after which a stream pauses for other work of the process: its parts may all have arrived at once. */

@@ -1,4 +1,4 @@
-import type { LLMResponse } from '../../core/contract/llm-provider.js';
+import type { LLMResponse, ToolCall } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { refusedBegin } from '../../core/errors/store-checks.js';
@@ -6,11 +6,11 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal, onAbort } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
-import type { InvokeOptions } from '../call/invocation.js';
+import type { InvokeOptions, MaybeLater } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { TEXT_TOOLS } from '../text/text-tool-calls.js';
-import { answerCalls } from './answer-calls.js';
+import { acceptCalls, answerOrSuspend, makeCalls } from './answer-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant } from './budget-question.js';
 import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
@@ -132,7 +132,19 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     // Most sinks are synchronous.
     const taken = sink?.(endedReply(run, response));
     if (taken !== undefined) await taken;
-    const ending = response.toolCalls.length === 0 ? answeredInText(run, response) : takeCalls(run, response);
+    let ending: MaybeLater<LoopEnd | undefined>;
+    if (response.toolCalls.length === 0) ending = answeredInText(run, response);
+    else {
+      run.isAskedAgain = false;
+      const { toolCalls, finishReason } = response;
+      let calls = parseCalls(run, numberCalls(toolCalls, run));
+      if (run.offer.hasOurs) calls = await callLoopTools(run, calls);
+      if (run.output !== undefined) calls = await run.output.answered(calls);
+      const message = acceptCalls(run, { reply: response, calls, finishReason });
+      const making = makeCalls(run, message);
+      if (making !== undefined) await making;
+      ending = answerOrSuspend(run, message);
+    }
     const end = ending instanceof Promise ? await ending : ending;
     run.onStep?.(run, end);
     const stepTaken = sink?.(endedStep(run, response));
@@ -142,22 +154,10 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
   return signal?.aborted ? abortedRun(signal) : atLimit(run);
 }
 
-type Ending = LoopEnd | undefined | Promise<LoopEnd | undefined>;
-
-function takeCalls(run: LoopRun, response: LLMResponse): Ending {
-  const { runId, iterations: step, output, offer } = run;
-  const { finishReason, toolCalls } = response;
-  run.isAskedAgain = false;
-  const parsed = numberCalls(toolCalls, run).map((call, index) => parseCall(call, { runId, step, index }));
-  const answer = (calls: readonly ParsedCall[]): Ending =>
-    answerCalls(run, { reply: response, calls, finishReason });
-  return offer.hasOurs || output !== undefined ? answerOwnCalls(run, parsed).then(answer) : answer(parsed);
-}
-
-/** The calls of a message; those of the run's own tools have their answers. */
-async function answerOwnCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
-  const resolved = run.offer.hasOurs ? await callLoopTools(run, calls) : calls;
-  return run.output?.answered(resolved) ?? resolved;
+function parseCalls({ runId, iterations: step }: LoopRun, sent: readonly ToolCall[]): readonly ParsedCall[] {
+  const calls: ParsedCall[] = [];
+  for (const call of sent) calls.push(parseCall(call, { runId, step, index: calls.length }));
+  return calls;
 }
 
 /** Continues at the message at which the run was suspended: makes its calls, unless some still wait. */
@@ -178,8 +178,9 @@ async function resumeCalls(
   const stored = await takeGrant(run, open.calls);
   if (stored.length === 0) return run.budget?.ended;
   const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
-  const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
-  const end = answered ?? endOfOneCall(run);
+  const message = acceptCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
+  await makeCalls(run, message);
+  const end = (await answerOrSuspend(run, message)) ?? endOfOneCall(run);
   run.onStep?.(run, end);
   return end;
 }
@@ -197,7 +198,7 @@ export function mcpErrorOf({ error }: ToolResult): Error | undefined {
 }
 
 /** A reply without calls ends the run. If it is empty, the model is asked again once. */
-function answeredInText(run: LoopRun, response: LLMResponse): Ending {
+function answeredInText(run: LoopRun, response: LLMResponse): MaybeLater<LoopEnd | undefined> {
   const { content, finishReason } = response;
   if (content.trim() !== '' || hasSpoken(run)) {
     run.messages.push(assistantMessage(response, []));
