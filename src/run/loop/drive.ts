@@ -295,7 +295,8 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
   const storing = config.store && resultStoreOf(config, tools);
-  const options = callOptionsOf({ ...config, ...storing }, tools, { runId, owner, budget });
+  const { maxResultChars } = storing ?? config;
+  const options = callOptionsOf(config, tools, { runId, owner, budget, maxResultChars });
   const ofCalls = checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options;
   return {
     config,
@@ -351,11 +352,10 @@ const PLAIN_OPTIONS: InvokeOptions = Object.freeze({
 function callOptionsOf(
   config: ToolLoopConfig,
   tools: ToolRegistry,
-  { runId, owner, budget }: Pick<LoopRun, 'runId' | 'owner' | 'budget'>,
+  { runId, owner, budget, maxResultChars }: Pick<LoopRun, 'runId' | 'owner' | 'budget' | 'maxResultChars'>,
 ): InvokeOptions {
   const standing = config.store && standingLookup(config.store, { runId, owner });
-  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry, answerWithinMs, hooks } =
-    config;
+  const { onAsyncResult, tasks, policy, engine, store, telemetry, answerWithinMs, hooks } = config;
   const logger = config.logger === tools.logger ? undefined : config.logger;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? TOOL_TIMEOUT_MS;
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry || standing);

@@ -70,15 +70,17 @@ export class LoopGuard {
   /** By tool and result: most results occur once, and only repeated ones are distinguished by arguments. */
   readonly #byTool = new Map<string, Map<string, SeenCall | Map<string, SeenCall>>>();
   /** From before the run was suspended, by their signatures. */
-  readonly #remembered = new Map<string, SeenCall>();
+  readonly #remembered: Map<string, SeenCall> | undefined;
   #stretch = 0;
   #messages = 0;
 
   constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}, memory?: RunState['guard']) {
     this.#tellAt = tellAt;
     this.#endAt = endAt;
-    const countOf = new Map(memory?.counts);
-    for (const signature of memory?.seen ?? []) {
+    if (memory === undefined) return;
+    const countOf = new Map(memory.counts);
+    this.#remembered = new Map();
+    for (const signature of memory.seen) {
       const count = countOf.get(signature) ?? 0;
       this.#remembered.set(signature, { record: undefined, signature, count, stretch: 0, message: 0 });
     }
@@ -86,7 +88,7 @@ export class LoopGuard {
 
   /** The guard's data for the state of a suspended run. */
   get memory(): NonNullable<RunState['guard']> {
-    const calls = [...this.#remembered.values(), ...this.#seen];
+    const calls = [...(this.#remembered?.values() ?? []), ...this.#seen];
     const what = calls.flatMap((call): readonly [string, number][] => {
       const signature = signatureOf(call);
       return signature === undefined ? [] : [[signature, this.#countOf(call)]];
@@ -134,8 +136,8 @@ export class LoopGuard {
   #find(record: CallRecord, stretch: number): SeenCall | undefined {
     if (record.status === 'rejected' || record.status === 'not_run') return undefined;
     const call: SeenCall = { record, signature: undefined, count: 1, stretch, message: this.#messages };
-    const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');
-    if (remembered) return remembered;
+    const remembered = this.#remembered?.get(signatureOf(call) ?? '');
+    if (remembered !== undefined) return remembered;
     const result = shortened(resultText(record.result));
     let byResult = this.#byTool.get(record.name);
     if (byResult === undefined) {

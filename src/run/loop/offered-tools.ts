@@ -85,7 +85,7 @@ export class OfferedTools {
   #unchanged: readonly ToolSchema[] | undefined;
   /** By name, in the order in which definitions were sent. */
   #places: Map<string, number> | undefined;
-  readonly #found = new Set<string>();
+  #found: Set<string> | undefined;
   #looked = 0;
   #hasKept = false;
   #helpers: readonly [ToolSchema, ToolSchema] | undefined;
@@ -128,7 +128,7 @@ export class OfferedTools {
     const division = divide(tools, config.deferAbove);
     const keepsResults = results !== undefined;
     if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
-    const found = takesFound ? this.#found.size : 0;
+    const found = takesFound ? (this.#found?.size ?? 0) : 0;
     const reads = keepsResults && this.#hasKept;
     const last = this.#last;
     const isSame = last?.division === division && last.takesFound === takesFound;
@@ -149,7 +149,7 @@ export class OfferedTools {
     this.#helpers ??= helpersFor(deferred);
     const [search, call] = this.#helpers;
     if (!takesFound) return [search, call];
-    const found = [...this.#found].flatMap((name) => deferred.get(name) ?? []);
+    const found = [...(this.#found ?? [])].flatMap((name) => deferred.get(name) ?? []);
     return [
       { ...search, isSearch: true },
       ...found.map((definition) => ({ ...definition, defer: true as const })),
@@ -161,7 +161,8 @@ export class OfferedTools {
     for (; this.#looked < messages.length; this.#looked += 1) {
       const message = messages[this.#looked];
       if (message?.role !== 'tool') continue;
-      for (const name of message.found ?? []) this.#found.add(name);
+      if (message.found !== undefined) this.#found ??= new Set();
+      for (const name of message.found ?? []) this.#found?.add(name);
       if (message.kept !== undefined) this.#hasKept = true;
     }
   }
