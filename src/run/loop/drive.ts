@@ -56,7 +56,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   if (checkpointer !== undefined) await checkpointer.begin(run);
   else if (record === undefined && deps.save === undefined && config.runId !== undefined)
     if (await config.store?.load(config.runId)) throw refusedBegin(config.runId);
-  await sink?.({ type: 'run-start' });
+  if (sink !== undefined) await sink({ type: 'run-start' });
   let end = record?.open && (await resumeCalls(run, record.open, record.pending));
   if (end === undefined) {
     // One listener for all calls, because adding a listener to a signal is slow.
@@ -88,7 +88,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
     const at = withoutUndefined({ runId, conversationId: scope.conversationId, model: config.model });
     logFailure(config.logger, { what: 'Run failed', error: result.error, at });
   }
-  await sink?.({ type: 'run-end', result });
+  if (sink !== undefined) await sink({ type: 'run-end', result });
   return result;
 }
 

@@ -424,11 +424,7 @@ export function streamResumedToolLoop(
 }
 
 /** Drives a run that is new, or that the caller continues. Its steps are saved if the config requests it. */
-export async function driveRun(
-  config: ResumeConfig,
-  start: RunStart,
-  deps: RunDeps,
-): Promise<ToolLoopResult> {
+export function driveRun(config: ResumeConfig, start: RunStart, deps: RunDeps): Promise<ToolLoopResult> {
   const isNew = 'messages' in start;
   if (savesSteps(config)) {
     if (!isNew) throw wrong('resumeToolLoop', 'resumeStoredRun(config, { store, runId }, answers)');
@@ -436,13 +432,12 @@ export async function driveRun(
     const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
     return driveClaimed({ ...config, runId }, () => start, { claimed, from: 'new', deps });
   }
-  // A returned promise resolves later than an awaited one.
-  if (!isNew) return await driveLoop(config, start, deps);
+  if (!isNew) return driveLoop(config, start, deps);
   const outer = childRuns.getStore();
   if (outer !== undefined) return driveChild(outer, config, { start, deps });
   const job = RunIds.ofJob.getStore();
   const isOfJob = job?.isOver === false && config.runId === undefined;
-  return await driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
+  return driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
 }
 
 interface ChildStart {
