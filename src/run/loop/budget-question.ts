@@ -2,11 +2,10 @@ import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contrac
 import { toolResult } from '../../core/contract/tool-result.js';
 import { failedResult } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
-import type { LoopEnd } from './events.js';
 import type { LoopRun } from './loop-run.js';
 import { parseCall } from './messages.js';
 import { inBillionths } from './prices.js';
-import { openWaits, suspendRun } from './suspend.js';
+import { openWaits } from './suspend.js';
 
 /** Whether an observed call is the question of a budget, and not a call of a model. */
 export function isBudgetQuestion(callId: unknown, tool: unknown): boolean {
@@ -16,15 +15,6 @@ export function isBudgetQuestion(callId: unknown, tool: unknown): boolean {
 /** The step in which a suspended run asks: a question without other calls belongs to the request that was not made. */
 export function askingStep({ iterations, open: { calls } }: Pick<RunState, 'iterations' | 'open'>): number {
   return calls.length > 0 && calls.every(isQuestion) ? iterations + 1 : iterations;
-}
-
-/** Suspends the run before a request, until an answer grants a further amount. */
-export async function suspendedForBudget(run: LoopRun): Promise<LoopEnd | undefined> {
-  if (run.budget?.isAsking !== true) return undefined;
-  const state = suspendRun(run, { content: '', calls: [] });
-  if (state === undefined) return undefined;
-  await emitQuestion(run, state);
-  return { status: 'suspended', state };
 }
 
 /** Reports the question to observers as a call that begins, and waits. */

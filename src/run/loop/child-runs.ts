@@ -34,7 +34,13 @@ const entersContexts = new AsyncResource('toolwright').runInAsyncScope(() => {
 /** Makes a call whose runs belong to it. `run` would copy the context twice: also to restore it. */
 export function invokeWith(children: ChildRuns, invoke: Invoker, attempt: number): ReturnType<Invoker> {
   if (entersContexts)
-    return new AsyncResource('toolwright').runInAsyncScope(invokeWithin, undefined, children, invoke, attempt);
+    return new AsyncResource('toolwright').runInAsyncScope(
+      invokeWithin,
+      undefined,
+      children,
+      invoke,
+      attempt,
+    );
   return childRuns.run(children, invoke, children.call, children.scope, attempt);
 }
 

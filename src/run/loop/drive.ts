@@ -1,20 +1,24 @@
-import type { LLMResponse, ToolCall } from '../../core/contract/llm-provider.js';
+import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/call.js';
+import type { LLMResponse } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
-import type { ToolResult } from '../../core/contract/tool-result.js';
+import type { RunTrace } from '../../core/contract/telemetry.js';
+import { errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { refusedBegin } from '../../core/errors/store-checks.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { anySignal, onAbort } from '../../core/kernel/async.js';
+import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
-import type { InvokeOptions, MaybeLater } from '../call/invocation.js';
+import type { Invocation, InvokeOptions, MaybeLater } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
+import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
+import { callRecord } from '../call/run-body.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import { approvalNeed } from '../call/waits.js';
 import { TEXT_TOOLS } from '../text/text-tool-calls.js';
-import { acceptCalls, answerOrSuspend, makeCalls } from './answer-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
-import { suspendedForBudget, takeGrant } from './budget-question.js';
-import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
-import type { LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
+import { emitQuestion, takeGrant } from './budget-question.js';
+import { ChildRuns, childRuns, childWaits, finalizeCompletion, invokeWith } from './child-runs.js';
+import type { EventSink, LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
@@ -22,37 +26,69 @@ import {
   abortedRun,
   addUsage,
   endRun,
+  HistoryScope,
   type LoopRun,
   NO_USAGE,
   type RunDeps,
-  type RunRecord,
   type RunStart,
   type RunWatcher,
+  usageSince,
 } from './loop-run.js';
-import { callLoopTools, resultStoreOf } from './loop-tools.js';
-import { assistantMessage, type ParsedCall, parseCall, SentMessages, sharedMessages } from './messages.js';
+import { callLoopTools, foundBy, handleIn, resultStoreOf, storeIfLarge } from './loop-tools.js';
+import {
+  assistantMessage,
+  type CallingMessage,
+  keyOfCall,
+  openMessage,
+  type ParsedCall,
+  parseCall,
+  recordsOf,
+  SentMessages,
+  sharedMessages,
+  toolMessage,
+} from './messages.js';
 import { OfferedTools, onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
-import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.js';
+import { RequestHooks, requestReply } from './request.js';
 import { budgetOf } from './run-budget.js';
 import { storeFailed, wrongConfig } from './run-errors.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
-import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
+import { pendingOf, restoredCall, restoredRecord, storedCall, suspendRun } from './suspend.js';
 
 /** The loop: send a request, execute the calls, answer them, send the next request. */
 export function driveLoop(config: ResumeConfig, start: RunStart, deps: RunDeps): Promise<ToolLoopResult> {
-  const begun = beginRun(config, start, deps);
-  const { watcher } = begun.tools;
-  const run =
-    watcher !== undefined && 'aroundRun' in watcher ? watchedRun(begun, watcher as RunWatcher) : begun;
+  let run = beginRun(config, start, deps);
+  const { watcher } = run.tools;
+  if (watcher !== undefined && 'aroundRun' in watcher) {
+    const { sink, hasReader } = run;
+    const watch = (watcher as RunWatcher).aroundRun(run);
+    run = {
+      ...run,
+      // A watcher alone does not cause streaming.
+      hasReader: hasReader ?? (() => sink !== undefined),
+      sink: (event) => {
+        watch(event);
+        return sink?.(event);
+      },
+    };
+  }
   const { trace } = run;
   return trace === undefined ? driveBegun(run, deps) : driveTraced(run, trace, () => driveBegun(run, deps));
 }
 
 async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> {
   const { sink, record, checkpointer, signal, config } = run;
-  if (record?.steps !== undefined) replaySteps(run, record);
+  if (record?.steps !== undefined) {
+    // Guard, retries and budget count the steps from before the crash, too.
+    const uncounted = [...(record.uncounted?.values() ?? [])];
+    run.budget?.countSettled(uncounted, (name) => run.tools.offered(name));
+    for (const step of record.steps) {
+      const records = step.map(restoredRecord);
+      run.guard?.watch(records);
+      run.retries.spend(records);
+    }
+  }
   if (checkpointer !== undefined) await checkpointer.begin(run);
   else if (record === undefined && deps.save === undefined && config.runId !== undefined)
     if (await config.store?.load(config.runId)) throw refusedBegin(config.runId);
@@ -92,33 +128,6 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   return result;
 }
 
-/** Adds the watcher of the run to its own sink. A watcher alone does not cause streaming. */
-function watchedRun(run: LoopRun, watcher: RunWatcher): LoopRun {
-  const { sink, hasReader } = run;
-  const watch = watcher.aroundRun(run);
-  return {
-    ...run,
-    hasReader: hasReader ?? (() => sink !== undefined),
-    sink: (event) => {
-      watch(event);
-      return sink?.(event);
-    },
-  };
-}
-
-/** Applies the stored steps to guard, retries and budget after a crash. */
-function replaySteps(
-  { guard, retries, budget, tools }: LoopRun,
-  { steps = [], uncounted = new Map() }: RunRecord,
-): void {
-  budget?.countSettled([...uncounted.values()], (name) => tools.offered(name));
-  for (const step of steps) {
-    const records = step.map(restoredRecord);
-    guard?.watch(records);
-    retries.spend(records);
-  }
-}
-
 /** Sends requests until the run ends. A run without a sink and with synchronous tools awaits only the model. */
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
@@ -137,7 +146,10 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     else {
       run.isAskedAgain = false;
       const { toolCalls, finishReason } = response;
-      let calls = parseCalls(run, numberCalls(toolCalls, run));
+      const { runId, iterations: step } = run;
+      let calls: readonly ParsedCall[] = numberCalls(toolCalls, run).map((call, index) =>
+        parseCall(call, { runId, step, index }),
+      );
       if (run.offer.hasOurs) calls = await callLoopTools(run, calls);
       if (run.output !== undefined) calls = await run.output.answered(calls);
       const message = acceptCalls(run, { reply: response, calls, finishReason });
@@ -152,12 +164,6 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     if (end !== undefined) return end;
   }
   return signal?.aborted ? abortedRun(signal) : atLimit(run);
-}
-
-function parseCalls({ runId, iterations: step }: LoopRun, sent: readonly ToolCall[]): readonly ParsedCall[] {
-  const calls: ParsedCall[] = [];
-  for (const call of sent) calls.push(parseCall(call, { runId, step, index: calls.length }));
-  return calls;
 }
 
 /** Continues at the message at which the run was suspended: makes its calls, unless some still wait. */
@@ -180,16 +186,15 @@ async function resumeCalls(
   const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
   const message = acceptCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
   await makeCalls(run, message);
-  const end = (await answerOrSuspend(run, message)) ?? endOfOneCall(run);
+  let end = await answerOrSuspend(run, message);
+  if (end === undefined && run.record?.isOneCall) {
+    // Such a run asks no model.
+    const [call] = run.toolCalls;
+    const error = call && mcpErrorOf(call.result);
+    end = { status: error ? 'failed' : 'completed', ...(error && { error }) };
+  }
   run.onStep?.(run, end);
   return end;
-}
-
-/** A run of one call ends with it, and asks no model. */
-function endOfOneCall({ record, toolCalls: [call] }: LoopRun): LoopEnd | undefined {
-  if (!record?.isOneCall) return undefined;
-  const error = call && mcpErrorOf(call.result);
-  return { status: error ? 'failed' : 'completed', ...(error && { error }) };
 }
 
 /** The error of MCP that a tool has thrown instead of a result; known by its name, as a worker may lack the SDK. */
@@ -200,7 +205,11 @@ export function mcpErrorOf({ error }: ToolResult): Error | undefined {
 /** A reply without calls ends the run. If it is empty, the model is asked again once. */
 function answeredInText(run: LoopRun, response: LLMResponse): MaybeLater<LoopEnd | undefined> {
   const { content, finishReason } = response;
-  if (content.trim() !== '' || hasSpoken(run)) {
+  const hasSpoken = ({ name, status, result }: CallRecord) => {
+    const isShown = Boolean(result.forUser) && !result.silent;
+    return isShown || (status === 'success' && run.tools.offered(name)?.returnDirect);
+  };
+  if (content.trim() !== '' || run.toolCalls.some(hasSpoken)) {
     run.messages.push(assistantMessage(response, []));
     return run.output === undefined ? { status: 'completed', content } : run.output.endWithText(run, content);
   }
@@ -212,18 +221,15 @@ function answeredInText(run: LoopRun, response: LLMResponse): MaybeLater<LoopEnd
   return { status: 'failed', error: new ToolwrightError('EmptyReply', message) };
 }
 
-function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
-  return toolCalls.some(({ name, status, result }) => {
-    const isShown = Boolean(result.forUser) && !result.silent;
-    return isShown || (status === 'success' && tools.offered(name)?.returnDirect);
-  });
-}
-
 async function endWithoutReply(run: LoopRun, reply: Extract<Reply, { ok: false }>): Promise<LoopEnd> {
   if (reply.reason === 'aborted') return abortedRun(run.signal, reply.streamed);
   const { error } = reply;
   if (error.name !== 'BudgetSpent') return { status: 'failed', error };
-  return (await suspendedForBudget(run)) ?? { status: 'budget', error };
+  // Until an answer grants a further amount.
+  const state = run.budget?.isAsking ? suspendRun(run, { content: '', calls: [] }) : undefined;
+  if (state === undefined) return { status: 'budget', error };
+  await emitQuestion(run, state);
+  return { status: 'suspended', state };
 }
 
 async function atLimit(run: LoopRun): Promise<LoopEnd> {
@@ -271,6 +277,351 @@ function replyEvent(
   return rawFinishReason === undefined ? ended : { ...ended, rawFinishReason };
 }
 
+/** Adds a message with calls to the history; calls of a reply that was cut off cannot be trusted, and are answered. */
+function acceptCalls(run: LoopRun, message: CallingMessage): CallingMessage {
+  run.messages.push(assistantMessage(message.reply, message.calls));
+  if (!isTruncated(message)) return message;
+  const calls = message.calls.map((call) => {
+    const text = `The reply was cut off (${message.finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
+    const error = new ToolwrightError('ReplyTruncated', text);
+    return { ...call, record: notRun(call, 'not_run', errorResult(text).withError(error)) };
+  });
+  return { ...message, calls };
+}
+
+/**
+ * Makes every call of a message; each then has its record or waits. Synchronous without a sink if all calls are,
+ * because a promise costs as much as a small tool.
+ */
+function makeCalls(run: LoopRun, message: CallingMessage): MaybeLater<unknown> {
+  const { checkpointer } = run;
+  if (checkpointer === undefined) return makeOpenCalls(run, message);
+  const { calls } = message;
+  const barrier = calls.length > 1 ? calls.findIndex((call) => isSequential(run, call)) : -1;
+  const free = barrier < 0 ? calls.length : Math.max(1, barrier);
+  const first = calls.slice(0, Math.min(free, maxConcurrencyOf(run)));
+  // A call is made only after it is saved that it begins.
+  const saved = checkpointer.open(
+    run,
+    message,
+    first.filter((call) => canRun(run, call)),
+  );
+  return saved.then(() => makeOpenCalls(run, message));
+}
+
+/** Whether the body of a call may run this time, instead of only waiting for an answer or taking an answer. */
+function canRun({ tools }: LoopRun, call: ParsedCall): boolean {
+  if (call.record !== undefined || call.suspension !== undefined) return false;
+  const tool = tools.offered(call.name);
+  const needsApproval = approvalNeed(tool?.approval) === true && !call.journal?.approved;
+  return tool !== undefined && !isDecided(call) && !needsApproval && tool.execution !== 'client';
+}
+
+/** Whether an answer determines how a call ends. */
+function isDecided({ journal }: ParsedCall): boolean {
+  const { refused, result, outcome } = journal ?? {};
+  return refused !== undefined || result !== undefined || outcome?.status === 'done';
+}
+
+function makeOpenCalls(run: LoopRun, message: CallingMessage): MaybeLater<unknown> {
+  const { calls } = message;
+  if (isTruncated(message)) return emitTruncated(run, calls);
+  const scope = new HistoryScope(run.scope, run.messages);
+  const [only] = calls;
+  if (only !== undefined && calls.length === 1) return makeUnlessMade(run, scope, only);
+  const isOrdered = calls.some((call) => isSequential(run, call));
+  return isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls);
+}
+
+function isSequential({ tools }: LoopRun, { name }: ParsedCall): boolean {
+  return tools.offered(name)?.sequential ?? false;
+}
+
+function maxConcurrencyOf({ config }: LoopRun): number {
+  return config.maxConcurrency ?? Number.POSITIVE_INFINITY;
+}
+
+/** A sequential call runs alone, after all earlier calls; if one of those waits, it is held. */
+async function makeInGroups(run: LoopRun, scope: CallScope, calls: readonly ParsedCall[]): Promise<void> {
+  for (let from = 0, to = 0; from < calls.length; from = to) {
+    const next = calls.findIndex((call, index) => index >= from && isSequential(run, call));
+    to = next === from ? from + 1 : next < 0 ? calls.length : next;
+    if (calls.slice(0, from).some(isUnanswered)) return;
+    await makeParallel(run, scope, calls.slice(from, to));
+  }
+}
+
+/** Makes calls in parallel, up to the configured limit. */
+function makeParallel(run: LoopRun, scope: CallScope, calls: readonly ParsedCall[]): MaybeLater<unknown> {
+  const most = maxConcurrencyOf(run);
+  if (calls.length <= most) {
+    const made = calls.map((call) => makeUnlessMade(run, scope, call));
+    return made.some((outcome) => outcome instanceof Promise) ? Promise.all(made) : undefined;
+  }
+  const queue = calls.values();
+  const work = async (): Promise<void> => {
+    for (const call of queue) await makeUnlessMade(run, scope, call);
+  };
+  return Promise.all(Array.from({ length: most }, work));
+}
+
+function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
+  if (call.record !== undefined || call.suspension !== undefined) return undefined;
+  return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
+}
+
+function isUnanswered({ record }: ParsedCall): boolean {
+  return record === undefined;
+}
+
+function isTruncated({ finishReason }: CallingMessage): boolean {
+  return finishReason === 'length' || finishReason === 'content_filter';
+}
+
+async function emitTruncated({ sink }: LoopRun, calls: readonly ParsedCall[]): Promise<void> {
+  for (const record of recordsOf(calls)) {
+    await emitStart(sink, record);
+    await emitEnd(sink, record);
+  }
+}
+
+async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promise<void> {
+  const { scope, messages } = run;
+  const { id: callId, name: tool, arguments: args } = call;
+  await sink({ type: 'call-start', callId, tool, arguments: args });
+  const onUpdate: UpdateListener = (update, of) => {
+    void sink({ type: 'call-progress', callId, tool, arguments: args, update });
+    return scope.onUpdate?.(update, of);
+  };
+  await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
+  const { record } = call;
+  if (record === undefined)
+    await sink({ type: 'call-suspended', callId, tool, pending: pendingOf(run, call) });
+  else await emitEnd(sink, record);
+}
+
+function emitStart(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
+  const { id: callId, name: tool, rawArguments } = record;
+  return sink?.({ type: 'call-start', callId, tool, arguments: rawArguments });
+}
+
+function emitEnd(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
+  const { id: callId, name: tool, result } = record;
+  return sink?.({ type: 'call-end', callId, tool, result, record });
+}
+
+function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
+  const { checkpointer, sink } = run;
+  if (checkpointer === undefined) return invokeCall(run, scope, call);
+  if (checkpointer.savesOnce) call.keepOnce = (done) => checkpointer.saveOnce(call, done);
+  // The sink receives the end of a call once it is committed; the run itself does not wait for that.
+  const save = (): MaybeLater<void> => {
+    const saved = checkpointer.save(call);
+    return sink === undefined ? undefined : saved;
+  };
+  const start = canRun(run, call) ? checkpointer.start(call) : undefined;
+  return andThen(
+    andThen(start, () => invokeCall(run, scope, call)),
+    save,
+  );
+}
+
+function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
+  // A reported outcome, such as that the call was done, also counts in a run that ends.
+  if (scope.signal?.aborted && !isDecided(call)) {
+    call.record = abortedCall(run, call);
+    return undefined;
+  }
+  const { invoke, retries, synchronous } = run;
+  const attempt = retries.attempt(call.name);
+  // A synchronous tool cannot have waited for its own run, and tracking costs more than a small tool.
+  const isAlone = synchronous.has(call.name) && run.budget === undefined;
+  const children = isAlone ? undefined : new ChildRuns(run, scope, call);
+  const made = children ? invokeWith(children, invoke, attempt) : invoke(call, scope, attempt);
+  if (made instanceof Promise) {
+    if (isAlone) synchronous.delete(call.name);
+    return made.then((invocation) => settle(run, call, { invocation, children }));
+  }
+  if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
+  return settle(run, call, { invocation: made, children });
+}
+
+function settle(
+  run: LoopRun,
+  call: ParsedCall,
+  { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
+): MaybeLater<void> {
+  if (invocation.status === 'suspended') {
+    call.suspension = invocation.suspension;
+    call.inner = children?.close() ?? call.inner;
+    return undefined;
+  }
+  const record = children ? children.finish(invocation.record) : invocation.record;
+  call.record = call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
+  return run.results !== undefined && isCutDetails(record.result.details)
+    ? storeIfLarge(run, call)
+    : undefined;
+}
+
+function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 'answers'> {
+  const { given = [] } = journal ?? {};
+  return given.length === 0 ? {} : { answeredBy: given.at(-1)?.answeredBy, answers: given };
+}
+
+/** Answers the calls in call order, or suspends the run if any of them wait; returns the end of the run, if it ends. */
+function answerOrSuspend(run: LoopRun, message: CallingMessage): MaybeLater<LoopEnd | undefined> {
+  const records = recordsOf(message.calls);
+  return records.length === message.calls.length ? addAnswers(run, records) : suspendOrClose(run, message);
+}
+
+/**
+ * Suspends a run with unanswered calls. If it ends anyway, or cannot be written as JSON, they are answered instead; the
+ * sink receives the end of these calls, too.
+ */
+async function suspendOrClose(run: LoopRun, message: CallingMessage): Promise<LoopEnd | undefined> {
+  const { messages, toolCalls, signal, retries, budget, sink, checkpointer } = run;
+  const { calls } = message;
+  const isAborted = signal?.aborted === true;
+  const error = isAborted ? undefined : (retries.foresee(recordsOf(calls)) ?? budget?.endInsteadOfAsking);
+  if (!isAborted && error === undefined) {
+    // The history of a suspended run ends before the message with open calls.
+    const open = messages.splice(-1);
+    const state = suspendRun(run, openMessage(message, storedCall));
+    if (state !== undefined) {
+      toolCalls.push(...recordsOf(calls));
+      if (budget?.isAsking) await emitQuestion(run, state);
+      return { status: 'suspended', state };
+    }
+    messages.push(...open);
+  }
+  const answerFor = (call: ParsedCall): CallRecord => {
+    if (isAborted) return abortedCall(run, call);
+    if (error !== undefined) {
+      const failed = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
+      const status = progressOfCall(call) === 'not-begun' ? 'not_run' : 'aborted';
+      return withKey(run, call, notRun(call, status, failed));
+    }
+    const text = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. ${unended(run, call)}`;
+    return notRun(call, 'refused', failedResult('NotExecutableHere', text));
+  };
+  for (const call of calls) {
+    if (call.record !== undefined) continue;
+    const record = answerFor(call);
+    call.record = record;
+    await checkpointer?.save(call);
+    if (call.suspension === undefined) await emitStart(sink, record);
+    await emitEnd(sink, record);
+  }
+  return addAnswers(run, recordsOf(calls));
+}
+
+/** Ends the run if it failed, if the calls were its final answer, or if its budget is spent. */
+function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+  const { messages, toolCalls, retries, guard, signal } = run;
+  const verdict = guard?.watch(records);
+  for (const record of records) {
+    const note = verdict?.notes?.get(record.id);
+    const notes = note === undefined ? notesOf(record) : [...notesOf(record), note];
+    const message = toolMessage(record.id, record.result, notes);
+    // Most results are only a text.
+    messages.push(
+      record.result.details === undefined ? message : { ...message, ...foundBy(record), ...handleIn(record) },
+    );
+    toolCalls.push(record);
+  }
+  if (signal?.aborted) return abortedRun(signal);
+  let error = retries.spend(records) ?? verdict?.error;
+  if (run.config.onExpiry === 'end')
+    for (const { result } of records)
+      if (ToolwrightError.is(result.error) && result.error.name === 'AnswerExpired') error ??= result.error;
+  if (error !== undefined) return { status: 'failed', error };
+  return directAnswer(run, records) ?? run.output?.endWithCalls(run, records.length) ?? run.budget?.ended;
+}
+
+/** If every call was of a `returnDirect` tool and succeeded, the results are the answer. */
+function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+  for (const { name, status } of records)
+    if (status !== 'success' || !tools.offered(name)?.returnDirect) return undefined;
+  const texts = records.map(({ result }) =>
+    result.silent || !result.forUser ? resultText(result) : result.forUser,
+  );
+  return { status: 'completed', content: texts.join('\n') };
+}
+
+/** The record of a call that an abort of the run left open. */
+function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
+  const result = failedResult('RunAborted', `The run was aborted. ${unended(run, call)}`);
+  return withKey(run, call, notRun(call, 'aborted', result));
+}
+
+/** Adds the key of the call's possible effect, if the steps of the run are saved. */
+function withKey({ checkpointer }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
+  if (checkpointer === undefined || progressOfCall(call) !== 'begun') return record;
+  const { journal } = call;
+  const edited = journal?.edited && { arguments: journal.arguments };
+  return { ...record, ...edited, idempotencyKey: keyOfCall(call) };
+}
+
+function unended({ tools }: LoopRun, call: ParsedCall): string {
+  const { name } = call;
+  return unendedText({ name, annotations: tools.offered(name)?.annotations ?? call }, progressOfCall(call));
+}
+
+/** The progress of a call without a result. */
+function progressOfCall({
+  hasBegun,
+  suspension,
+  inner = [],
+  ...call
+}: ParsedCall): 'not-begun' | 'asking' | 'begun' {
+  const { waits = [], journal = call.journal } = suspension ?? {};
+  const kinds = new Set(waits.map(({ kind }) => kind));
+  const hasDone = inner.length > 0 || Boolean(journal?.once.length);
+  if (hasBegun || hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
+  return kinds.has('question') || journal?.answers.length ? 'asking' : 'not-begun';
+}
+
+function notRun(call: ParsedCall, status: CallRecord['status'], result: ToolResult): CallRecord {
+  return {
+    ...callRecord({ request: call, attempt: 0, since: 0 }, { status, result }),
+    ...givenAnswers(call),
+  };
+}
+
+/** Drives a run within its trace, which ends with it. */
+async function driveTraced(
+  run: LoopRun,
+  trace: RunTrace,
+  drive: () => Promise<ToolLoopResult>,
+): Promise<ToolLoopResult> {
+  const { iterations, usage, record } = run;
+  const calls = run.toolCalls.length;
+  const callIds = (record?.open?.calls ?? []).flatMap((call) =>
+    call.status === 'settled' ? [call.record.id] : [],
+  );
+  if (callIds.length > 0) trace.event({ type: 'settled-before', callIds });
+  const costBefore = run.budget?.spending.cost ?? 0;
+  const counts = () => {
+    const cost = run.budget?.spending.cost;
+    const { inputTokens, outputTokens, totalTokens } = usageSince(usage, run.usage);
+    return {
+      requests: run.iterations - iterations,
+      calls: run.toolCalls.length - calls,
+      usage: { inputTokens, outputTokens, totalTokens },
+      ...(cost === undefined ? {} : { cost: cost - costBefore }),
+    };
+  };
+  try {
+    const result = await trace.within(drive);
+    const { status, error, pending } = result;
+    trace.end({ status, error, waits: pending?.map(({ kind }) => kind), ...counts() });
+    return result;
+  } catch (error) {
+    trace.end({ status: 'failed', error, ...counts() });
+    throw error;
+  }
+}
+
 const ITERATIONS = 20;
 /** Models without native calls get fewer requests. */
 const TEXT_ITERATIONS = 5;
@@ -284,7 +635,9 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
   const isNew = 'messages' in start;
   const record = isNew ? undefined : start.record;
-  const model = record?.model ?? given.model ?? missingModel();
+  const model = record?.model ?? given.model;
+  if (model === undefined)
+    throw wrongConfig({ option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" });
   const tools = onlyKnown(registryOf(given.tools), record?.tools);
   const { logger = tools.logger } = given;
   const isReady = model === given.model && logger === given.logger;
@@ -294,6 +647,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
+  const telemetry = config.telemetry ?? tools.telemetry;
   const storing = config.store && resultStoreOf(config, tools);
   const { maxResultChars } = storing ?? config;
   const options = callOptionsOf(config, tools, { runId, owner, budget, maxResultChars });
@@ -323,7 +677,12 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     isAnswerAsked: false,
     isAskedAgain: false,
     offer: new OfferedTools({ config, messages, results: storing?.results, record }),
-    trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
+    trace: telemetry?.isOn
+      ? telemetry.startRun({
+          ...{ runId, model, agent: config.agentName },
+          ...{ conversationId: scope.conversationId, before: record?.trace },
+        })
+      : undefined,
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
     invoke: tools.invoker(ofCalls),
@@ -336,10 +695,6 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     usage: record?.usage ?? NO_USAGE,
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
   };
-}
-
-function missingModel(): never {
-  throw wrongConfig({ option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" });
 }
 
 /** The options of most runs: always the same object, so that a registry creates one invoker for all of them. */

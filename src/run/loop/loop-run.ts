@@ -70,7 +70,7 @@ export type RunProgress = Omit<RunState, 'version' | 'runId' | 'revision' | 'ope
 export type RunStart = GivenHistory | { readonly record: RunRecord };
 
 /** The start of a continued run. A suspended run has `pending`; a run whose process crashed has `steps`. */
-export type RunRecord = RunProgress &
+type RunRecord = RunProgress &
   Partial<Pick<RunState, 'runId' | 'revision' | 'pending'>> &
   Partial<Pick<FoldedRun, 'open' | 'steps' | 'uncounted'>>;
 

@@ -9,8 +9,7 @@ import type {
   ToolChoice,
   ToolSchema,
 } from '../../core/contract/llm-provider.js';
-import type { TracePlace } from '../../core/contract/ports.js';
-import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../../core/contract/telemetry.js';
+import type { RequestTrace, Telemetry, TracedRequestEnd } from '../../core/contract/telemetry.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
@@ -34,9 +33,8 @@ import {
   type Reply,
   streamWhole,
 } from './ask-model.js';
-import type { ToolLoopResult } from './events.js';
 import { keptOf } from './keep-recent.js';
-import { addUsage, HistoryScope, type LoopRun, usageSince, type Writable } from './loop-run.js';
+import { addUsage, HistoryScope, type LoopRun, type Writable } from './loop-run.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
 
@@ -455,51 +453,6 @@ function waitBefore(tries: number, cause: unknown): number | undefined {
   const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
   // Clients that failed together would retry together.
   return longest * (0.5 + Math.random() / 2);
-}
-
-/** Starts the trace of a run that starts or continues, if there is a recorder. */
-export function traceOfRun(
-  telemetry: Telemetry | undefined,
-  run: Pick<LoopRun, 'runId' | 'config' | 'scope'> & { readonly before: TracePlace | undefined },
-): RunTrace | undefined {
-  if (!telemetry?.isOn) return undefined;
-  const { runId, config, scope, before } = run;
-  const { agentName: agent, model } = config;
-  return telemetry.startRun({ runId, model, agent, conversationId: scope.conversationId, before });
-}
-
-/** Drives a run within its trace, which ends with it. */
-export async function driveTraced(
-  run: LoopRun,
-  trace: RunTrace,
-  drive: () => Promise<ToolLoopResult>,
-): Promise<ToolLoopResult> {
-  const { iterations, usage, record } = run;
-  const calls = run.toolCalls.length;
-  const callIds = (record?.open?.calls ?? []).flatMap((call) =>
-    call.status === 'settled' ? [call.record.id] : [],
-  );
-  if (callIds.length > 0) trace.event({ type: 'settled-before', callIds });
-  const costBefore = run.budget?.spending.cost ?? 0;
-  const counts = () => {
-    const cost = run.budget?.spending.cost;
-    const { inputTokens, outputTokens, totalTokens } = usageSince(usage, run.usage);
-    return {
-      requests: run.iterations - iterations,
-      calls: run.toolCalls.length - calls,
-      usage: { inputTokens, outputTokens, totalTokens },
-      ...(cost === undefined ? {} : { cost: cost - costBefore }),
-    };
-  };
-  try {
-    const result = await trace.within(drive);
-    const { status, error, pending } = result;
-    trace.end({ status, error, waits: pending?.map(({ kind }) => kind), ...counts() });
-    return result;
-  } catch (error) {
-    trace.end({ status: 'failed', error, ...counts() });
-    throw error;
-  }
 }
 
 /** A request whose streamed parts are added to its trace. */
