@@ -13,7 +13,6 @@ import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { partKey } from '../call/effect-key.js';
 import { cancelledResult, completeJob } from '../call/job-dispatch.js';
 import { type RegisteredTool, registryOf, ToolRegistry } from '../call/tool-registry.js';
-import { mayHaveRun } from './budget-accounts.js';
 import {
   type ClaimedRun,
   type ClaimRequest,
@@ -25,6 +24,7 @@ import {
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { keyOfCall } from './messages.js';
 import { TOOLS } from './options.js';
+import { mayHaveRun } from './run-budget.js';
 import { noSuchRun } from './run-errors.js';
 import { checkOwner } from './run-owner.js';
 import { endStoredRun } from './stored-run.js';

@@ -1,55 +1,60 @@
-import { type Budget, keepsBudgets, type Spending } from '../../core/contract/budget.js';
 import {
+  type AskableLimits,
+  type Budget,
+  type BudgetGrant,
+  type BudgetLimits,
+  type KeyedBudget,
+  keepsBudgets,
+  type PriceTable,
+  type Spending,
+} from '../../core/contract/budget.js';
+import {
+  addAmounts,
+  BUDGET_PARTS,
+  type BudgetAccount,
   type BudgetAmounts,
   type BudgetLedger,
+  type BudgetPart,
+  type BudgetReservation,
+  conversationKey,
+  grantedKey,
   NO_AMOUNTS,
   partBeyond,
 } from '../../core/contract/budget-ledger.js';
-import type { CallScope } from '../../core/contract/call.js';
-import type { HookedCall, Hooks } from '../../core/contract/hooks.js';
+import type { CallScope, CallStatus } from '../../core/contract/call.js';
+import type { Hooks } from '../../core/contract/hooks.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { LLMRequest, Usage } from '../../core/contract/llm-provider.js';
-import type { RunState, StoredCallRecord, StoredWaitingCall } from '../../core/contract/run-state.js';
+import {
+  type RunState,
+  STORED_ID,
+  type StoredCallRecord,
+  type StoredWaitingCall,
+} from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { checkArguments, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
 import { cached } from '../../core/kernel/cached.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { HeldCall } from '../call/hooked-call.js';
 import type { MaybeLater } from '../call/invocation.js';
 import type { ModelQuestion, Reply } from './ask-model.js';
-import {
-  type Account,
-  askingFaults,
-  type Beyond,
-  type BudgetQuestion,
-  type CountedBefore,
-  costOfCall,
-  countsCost,
-  grantShared,
-  MISSING_LEDGER,
-  mayHaveRun,
-  missingPrice,
-  questionCall,
-  RunAccount,
-  reserveShared,
-  type SharedAccount,
-  sharedAccounts,
-  shown,
-  spentBefore,
-  WORDS,
-} from './budget-accounts.js';
 import type { LoopEnd } from './events.js';
 import type { SentMessages } from './messages.js';
 import type { ToolLoopConfig } from './options.js';
-import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
-import { storeFailed, wrongConfig } from './run-errors.js';
+import { costOf, findPrice, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+import { type ConfigFault, storeFailed, wrongConfig } from './run-errors.js';
 
 /** When a reservation expires if its process crashes, and how often it is renewed. */
 const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
 /** How long the end of a run waits for reservations that an abort has left behind. */
 const GIVE_BACK_MS = 5_000;
+
+/** The lifetime of a grant without a window. */
+const YEAR_MS = 31_536_000_000;
 
 const MAX_OUTPUT_TOKENS = 8_192;
 /** A smaller reply would usually be cut off, but paid for, so it is not requested. */
@@ -65,14 +70,6 @@ interface ReservedRequest {
   readonly request: LLMRequest;
   readonly at: BudgetAmounts;
   readonly reserved: Reserved;
-}
-
-/** The smallest useful request. */
-interface RequestNeed {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** The first request of a new run. */
-  readonly isFirst: boolean;
 }
 
 const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
@@ -157,9 +154,30 @@ export class RunBudget {
     return this.#end === undefined && this.#question !== undefined;
   }
 
-  /** Its question, as a call of the step that comes next. */
+  /**
+   * Its question, as a waiting call of the step that comes next, so that stores, conversations and pages handle it like
+   * others. It is not a call of a model, and never part of the history.
+   */
   questionBefore(iteration: number): StoredWaitingCall | undefined {
-    return this.#question && this.#end === undefined ? questionCall(this.#question, iteration) : undefined;
+    if (this.#question === undefined || this.#end !== undefined) return undefined;
+    const { account, part, message, ...amounts } = this.#question;
+    const { place, whose } = account;
+    const inUnitsOf = (amount: number): number => shown(part, Math.ceil(amount));
+    const [limit, left] = [inUnitsOf(amounts.limit), inUnitsOf(amounts.left)];
+    const [least, most] = [inUnitsOf(amounts.least), inUnitsOf(amounts.grantable)];
+    const args = { of: whose, part, limit, left, least, most };
+    const schema = { type: part === 'cost' ? 'number' : 'integer', minimum: least, maximum: most } as const;
+    const question = `${message} How many more may it take, from ${least} to ${most}?`;
+    return {
+      status: 'waiting',
+      // Pages identify calls by id, and a run may ask before several of its steps.
+      id: `budget_${iteration}_${part}_${limit}`,
+      name: 'budget',
+      arguments: args,
+      waits: [{ kind: 'question', index: 0, message: question, schema }],
+      journal: { arguments: args, answers: [], once: [] },
+      asks: { account: place, part },
+    };
   }
 
   /** Why the run ends although calls are held for a question: another limit is used up. */
@@ -185,8 +203,18 @@ export class RunBudget {
         'BudgetSpent',
         `The budget of ${whose} is spent, and nobody grants more${given}.`,
       );
-    } else if (shared === undefined || this.#ledger === undefined) account?.grant(asked.part, given);
-    else await grantShared(this.#ledger, shared, { id: asked.id, part: asked.part, amount: given });
+      return;
+    }
+    const { id, part } = asked;
+    const ledger = this.#ledger;
+    if (shared === undefined || ledger === undefined) return account?.grant(part, given);
+    // Stored as a reservation that is never settled, whose id is derived from the answer, so that it is granted once.
+    const { grantedAccount } = shared;
+    const leaseMs = grantedAccount.windowMs ?? YEAR_MS;
+    const reserve = (amount: number) =>
+      ledger.reserve({ id, accounts: [grantedAccount], amounts: { ...NO_AMOUNTS, [part]: amount }, leaseMs });
+    const outcome = await reserve(given);
+    if (outcome.status === 'spent' && outcome.left > 0) await reserve(outcome.left);
   }
 
   get progress(): Pick<RunState, 'spent' | 'granted'> {
@@ -255,8 +283,15 @@ export class RunBudget {
    */
   #reserveRequest(request: LLMRequest, sent: SentMessages): MaybeLater<ReservedRequest | undefined> {
     const { countTokens } = this.#budget;
-    const { model } = request;
-    const counted = countTokens === undefined ? requestTokens(request, sent) : countTokens(request);
+    const { model, tools = [], responseFormat } = request;
+    let counted = 0;
+    if (countTokens !== undefined) counted = countTokens(request);
+    else {
+      // Rather too high than too low.
+      counted = FRAME_TOKENS + sent.tokens(tokensOf);
+      for (const tool of tools) counted += cached(tokensKnown, tool, tokensOf);
+      if (responseFormat !== undefined) counted += tokensIn(JSON.stringify(responseFormat));
+    }
     const inputTokens = Math.max(0, Math.ceil(counted));
     const { unasked, most } = this.#outputOf(request);
     const least = Math.min(USEFUL_OUTPUT_TOKENS, most);
@@ -339,9 +374,23 @@ export class RunBudget {
   /** Runs around the calls of the run: the last hook, called if nothing else prevents the call. */
   readonly hook: Hooks = {
     name: 'budget',
-    beforeRun: (call) => {
-      const beginning = this.#beginCall(call);
-      if (!(beginning instanceof Promise)) return beginning;
+    beforeRun: ({ callId, tool, arguments: args }) => {
+      const cost = costOfCall(tool, args);
+      const amounts = ofCall(cost);
+      const begin = (reserved: Reserved | Beyond) => {
+        if ('part' in reserved)
+          return this.isAsking ? HeldCall.word : { refuse: this.#end?.message ?? 'the budget is spent' };
+        if (this.#isClosed) return reserved.settle(NO_AMOUNTS) as undefined;
+        this.#open.set(callId, { cost, reserved });
+        return undefined;
+      };
+      const reserving = andThen(this.#reserve(amounts), (outcome) => {
+        if ('part' in outcome) this.#spent(outcome, amounts);
+        return outcome;
+      });
+      if (!(reserving instanceof Promise || 'part' in reserving)) return begin(reserving);
+      // A parallel call may end the run instead of asking; this is known once all have begun.
+      const beginning = Promise.resolve(reserving).then(begin);
       const tracked = beginning.finally(() => this.#beginning.delete(tracked));
       this.#beginning.add(tracked);
       return tracked;
@@ -355,25 +404,6 @@ export class RunBudget {
       return open.reserved.settle(hasRun ? ofCall(open.cost) : NO_AMOUNTS) as undefined;
     },
   };
-
-  #beginCall({ callId, tool, arguments: args }: HookedCall) {
-    const cost = costOfCall(tool, args);
-    const amounts = ofCall(cost);
-    const begun = (reserved: Reserved | Beyond) => {
-      if ('part' in reserved)
-        return this.isAsking ? HeldCall.word : { refuse: this.#end?.message ?? 'the budget is spent' };
-      if (this.#isClosed) return reserved.settle(NO_AMOUNTS) as undefined;
-      this.#open.set(callId, { cost, reserved });
-      return undefined;
-    };
-    const reserved = andThen(this.#reserve(amounts), (outcome) => {
-      if ('part' in outcome) this.#spent(outcome, amounts);
-      return outcome;
-    });
-    // A parallel call may end the run instead of asking; this is known once all have begun.
-    const isLater = reserved instanceof Promise || 'part' in reserved;
-    return isLater ? Promise.resolve(reserved).then(begun) : begun(reserved);
-  }
 
   /**
    * Returns the reservations of calls that wait for an answer, which are executed again and counted then, and of
@@ -483,7 +513,7 @@ export class RunBudget {
 
   /** Even the smallest useful request exceeded the budget. */
   #spentByRequest(
-    { isFirst, inputTokens, outputTokens }: RequestNeed,
+    { isFirst, inputTokens, outputTokens }: { isFirst: boolean; inputTokens: number; outputTokens: number },
     beyond: Beyond,
     amounts: BudgetAmounts,
   ): void {
@@ -575,13 +605,6 @@ function tokensOf(part: object): number {
   return FRAME_TOKENS + tokensIn(JSON.stringify(part));
 }
 
-/** Estimates the tokens of a request, rather too high than too low. */
-function requestTokens({ tools = [], responseFormat }: LLMRequest, sent: SentMessages): number {
-  let tokens = FRAME_TOKENS + sent.tokens(tokensOf);
-  for (const tool of tools) tokens += cached(tokensKnown, tool, tokensOf);
-  return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
-}
-
 /** Other characters than ASCII may take a token each, and rare ones several: their bytes are counted. */
 function tokensIn(text: string): number {
   // Most texts are ASCII.
@@ -592,4 +615,360 @@ function tokensIn(text: string): number {
     if (code > 0x7f) others += code > 0x7ff ? 1.5 : 1;
   }
   return Math.ceil((text.length - others) / CHARS_PER_TOKEN + others);
+}
+
+/** Whether any part counts the cost of requests. */
+function countsCost({ prices, cost, conversation, by = [], children }: Budget): boolean {
+  const limits = [cost, conversation?.cost, children?.cost, ...by.map((keyed) => keyed.cost)];
+  return prices !== undefined || limits.some((limit) => limit !== undefined);
+}
+
+/** The fault of a model without a price: its cost is unknown, and not zero. */
+function missingPrice(prices: PriceTable = PRICES, model: string): ConfigFault | undefined {
+  if (findPrice(prices, model) !== undefined) return undefined;
+  return {
+    option: 'budget.prices',
+    problem: `there is no price for the model '${model}'`,
+    fix: `budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }, in dollars for a million tokens`,
+  };
+}
+
+/** The fault of a shared budget without a store. */
+const MISSING_LEDGER: ConfigFault = {
+  option: 'budget.store',
+  problem: 'a budget of a conversation or a key is stored, and no store is set',
+  fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
+};
+
+/** The faults of limits that ask for more although nothing can be granted. */
+function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly ConfigFault[] {
+  return [
+    ...faultsOfAsking('budget', own),
+    ...faultsOfAsking('budget.conversation', conversation),
+    ...by.flatMap((limits, index) => faultsOfAsking(`budget.by[${index}]`, limits)),
+    ...faultsOfAsking('budget.children', children),
+  ];
+}
+
+function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly ConfigFault[] {
+  const { whenSpent = 'end' } = limits;
+  if (whenSpent === 'end') return [];
+  const limited = BUDGET_PARTS.filter((part) => limits[part] !== undefined);
+  if (limited.length === 0) {
+    const problem = `${of}.whenSpent asks for more, and nothing beside it is limited`;
+    const fix = "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }";
+    return [{ option: `${of}.whenSpent`, problem, fix }];
+  }
+  if (whenSpent === 'ask') return [];
+  const asked = BUDGET_PARTS.filter((part) => whenSpent.ask[part] !== undefined);
+  const option = `${of}.whenSpent.ask`;
+  if (asked.length === 0) {
+    const fix = `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`;
+    return [{ option, problem: `${option} grants nothing`, fix }];
+  }
+  return asked
+    .filter((part) => !limited.includes(part))
+    .map((part) => ({
+      option: `${option}.${part}`,
+      problem: `${option}.${part} grants more of what ${of} does not limit`,
+      fix: `${of}.${part}: … beside whenSpent, or no ${part} in it`,
+    }));
+}
+
+/** The faults of a budget for any run: models without a price, a missing store, questions without amounts. */
+export function budgetFaults(
+  budget: Budget,
+  { models, store }: { readonly models: readonly string[]; readonly store: unknown },
+): readonly ConfigFault[] {
+  const { conversation, by = [], prices } = budget;
+  const isShared = conversation !== undefined || by.length > 0;
+  const hasLedger = budget.store !== undefined || keepsBudgets(store);
+  const unpriced = countsCost(budget) ? models.map((model) => missingPrice(prices, model)) : [];
+  return [
+    ...unpriced.filter((fault) => fault !== undefined),
+    ...(isShared && !hasLedger ? [MISSING_LEDGER] : []),
+    ...askingFaults(budget),
+  ];
+}
+
+/** The question of a run that reached a limit; amounts in the units of ledgers. */
+interface BudgetQuestion extends Beyond {
+  readonly left: number;
+  /** A smaller amount would not be enough for the next step. */
+  readonly least: number;
+  readonly message: string;
+}
+
+const WORDS: Readonly<Record<BudgetPart, string>> = {
+  tokens: 'tokens',
+  cost: 'units of cost',
+  calls: 'calls',
+  steps: 'requests',
+  timeMs: 'milliseconds',
+};
+
+function shown(part: BudgetPart, amount: number): number {
+  return part === 'cost' ? inUnits(amount) : Math.round(amount);
+}
+
+type AccountName = Pick<Account, 'place' | 'whose' | 'option'>;
+
+/** An account from which a run spends, with its grants. */
+abstract class Account {
+  /** The same in every process that continues the run. */
+  readonly place: string;
+  readonly whose: string;
+  /** The option with its limits: `budget.conversation`. */
+  readonly option: string;
+  limits: Partial<BudgetAmounts>;
+  readonly #grantable: Partial<BudgetAmounts>;
+  #granted: BudgetAmounts = NO_AMOUNTS;
+  #isRefused = false;
+
+  constructor({ place, whose, option }: AccountName, given: AskableLimits) {
+    this.place = place;
+    this.whose = whose;
+    this.option = option;
+    this.limits = amountsIn(given);
+    this.#grantable = grantableIn(given);
+  }
+
+  /** The amount that can still be granted; 0 if no question is asked. */
+  grantable(part: BudgetPart): number {
+    if (this.#isRefused) return 0;
+    return Math.max(0, (this.#grantable[part] ?? 0) - this.#granted[part]);
+  }
+
+  /** Limits a grant to the amount that may be granted. */
+  grant(part: BudgetPart, amount: number): void {
+    const granted = Math.max(0, Math.min(amount, this.grantable(part)));
+    const amounts = { ...NO_AMOUNTS, [part]: granted };
+    this.#granted = addAmounts(this.#granted, amounts);
+    this.limits = raisedBy(this.limits, amounts);
+  }
+
+  /** No further questions are asked about it. */
+  refuse(): void {
+    this.#isRefused = true;
+  }
+
+  get grants(): readonly BudgetGrant[] {
+    const parts = Object.entries(this.#granted) as [BudgetPart, number][];
+    return parts.flatMap(([part, amount]) => (amount > 0 ? [{ account: this.place, part, amount }] : []));
+  }
+}
+
+/** The account of one run; parallel calls and nested runs spend from it at the same time. Its sums change in place. */
+class RunAccount extends Account {
+  readonly spent: Record<BudgetPart, number>;
+  /** What is spent or reserved. */
+  readonly used: Record<BudgetPart, number>;
+
+  /** `depth`: the number of enclosing runs. */
+  constructor(
+    given: AskableLimits,
+    {
+      spent,
+      depth,
+      option,
+    }: Pick<AccountName, 'option'> & { readonly spent: BudgetAmounts; readonly depth: number },
+  ) {
+    super({ place: `run ${depth}`, whose: 'the run', option }, given);
+    this.spent = { ...spent };
+    this.used = { ...spent };
+  }
+
+  reserve(amounts: BudgetAmounts): void {
+    add(this.used, amounts);
+  }
+
+  spend(amounts: BudgetAmounts): void {
+    add(this.spent, amounts);
+    add(this.used, amounts);
+  }
+
+  /** Replaces a reservation by what was really spent. */
+  settle(reserved: BudgetAmounts, spent: BudgetAmounts): void {
+    add(this.used, reserved, -1);
+    if (spent !== NO_AMOUNTS) this.spend(spent);
+  }
+
+  passTime(ms: number): void {
+    this.spent.timeMs += ms;
+    this.used.timeMs += ms;
+  }
+}
+
+function add(sum: Record<BudgetPart, number>, amounts: BudgetAmounts, factor = 1): void {
+  // A loop over the parts would make a turn with a budget slower.
+  sum.tokens += factor * amounts.tokens;
+  sum.cost += factor * amounts.cost;
+  sum.calls += factor * amounts.calls;
+  sum.steps += factor * amounts.steps;
+  sum.timeMs += factor * amounts.timeMs;
+}
+
+/** An account that several runs share, stored in a ledger with its grants. */
+class SharedAccount extends Account {
+  readonly key: string;
+  /** Stores the grants for the same window; its limit is the total amount that may be granted. */
+  readonly grantedAccount: BudgetAccount;
+  readonly #window: Pick<BudgetAccount, 'windowMs'>;
+
+  constructor(
+    { key, option }: Pick<AccountName, 'option'> & { readonly key: string },
+    { windowMs, ...given }: Omit<KeyedBudget, 'key'>,
+  ) {
+    super({ place: `${windowMs ?? 0} ${key}`, whose: `'${key}'`, option }, given);
+    this.key = key;
+    this.#window = windowMs === undefined ? {} : { windowMs };
+    this.grantedAccount = { key: grantedKey(key), ...this.#window, limits: grantableIn(given) };
+  }
+
+  get account(): BudgetAccount {
+    return { key: this.key, ...this.#window, limits: this.limits };
+  }
+}
+
+function raisedBy(limits: Partial<BudgetAmounts>, more: BudgetAmounts): Partial<BudgetAmounts> {
+  const parts = Object.entries(limits) as [BudgetPart, number][];
+  return Object.fromEntries(parts.map(([part, limit]) => [part, limit + more[part]]));
+}
+
+/**
+ * The accounts that several runs share.
+ *
+ * @throws InvalidOptionsError (521) if a key is missing, or invalid for stores.
+ */
+function sharedAccounts({ conversation, by = [] }: Budget, scope: CallScope): readonly SharedAccount[] {
+  const { conversationId } = scope;
+  const accounts: SharedAccount[] = [];
+  if (conversation !== undefined) {
+    if (conversationId === undefined)
+      throw wrongConfig({
+        option: 'budget.conversation',
+        problem: 'it is for a conversation, and the scope has no conversationId',
+        fix: "the scope { conversationId: 'c1' }",
+      });
+    checkKey('scope.conversationId', conversationId);
+    const key = conversationKey(conversationId);
+    accounts.push(new SharedAccount({ key, option: 'budget.conversation' }, conversation));
+  }
+  for (const [index, { key: keyOf, ...limits }] of by.entries()) {
+    const option = `budget.by[${index}]`;
+    let key: unknown;
+    let problem = 'the key says nobody, and all nobodies would share it';
+    try {
+      key = keyOf(scope);
+    } catch (error) {
+      // Also a fault of the author: a turn that is retried would fail each time.
+      problem = `the key says nobody, as it failed: ${errorMessage(error)}`;
+    }
+    if (typeof key !== 'string' || key === '') {
+      const fix = 'a key that says whose it is, or the scope with what it reads';
+      throw wrongConfig({ option: `${option}.key`, problem, fix });
+    }
+    checkKey(`${option}.key`, key);
+    accounts.push(new SharedAccount({ key, option }, limits));
+  }
+  return accounts;
+}
+
+/** Ledger keys have the same limits as stored ids. */
+function checkKey(option: string, key: string): void {
+  checkArguments({ of: 'the loop’s config', given: { [option]: key }, rules: { [option]: STORED_ID } });
+}
+
+/** Limits in the units of ledgers; without entries for missing and infinite limits. */
+function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partial<BudgetAmounts> {
+  const limits = { tokens, cost: cost === undefined ? undefined : inBillionths(cost), calls, steps, timeMs };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => Number.isFinite(limit)));
+}
+
+function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<BudgetAmounts> {
+  if (whenSpent === 'end') return {};
+  return amountsIn(whenSpent === 'ask' ? limits : whenSpent.ask);
+}
+
+type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'>;
+
+/** The last count may be older than the stored replies of a lost run. */
+function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
+  if (before === undefined) return NO_AMOUNTS;
+  const { spent, usage, iterations } = before;
+  const { tokens = 0, cost = 0, calls = 0, steps = 0, timeMs = 0 } = spent ?? {};
+  return {
+    tokens: Math.max(tokens, usage.totalTokens),
+    cost: inBillionths(cost),
+    calls,
+    steps: Math.max(steps, iterations),
+    timeMs,
+  };
+}
+
+/** @throws RangeError for an invalid cost; the call is then refused. */
+function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = {}): number {
+  const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
+  if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
+  throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
+}
+
+const HAS_RUN: readonly CallStatus[] = ['success', 'error', 'timed_out', 'aborted', 'started'];
+
+/** Whether the tool of a call with this status has run, or may have run. */
+export function mayHaveRun(status: CallStatus): boolean {
+  return HAS_RUN.includes(status);
+}
+
+interface Beyond {
+  readonly account: Account;
+  readonly part: BudgetPart;
+  readonly limit: number;
+  readonly used: number;
+  /** The amount that can still be granted. */
+  readonly grantable: number;
+}
+
+const NO_BALANCE = { reserved: NO_AMOUNTS };
+
+/** Reserves in all accounts or in none; grants are looked up only if their own limits are exceeded. */
+async function reserveShared(
+  ledger: BudgetLedger,
+  shared: readonly SharedAccount[],
+  reservation: Omit<BudgetReservation, 'accounts'>,
+): Promise<Beyond | undefined> {
+  const accounts = shared.map(({ account }) => account);
+  const outcome = await ledger.reserve({ ...reservation, accounts });
+  if (outcome.status === 'reserved') return undefined;
+  const raised = await Promise.all(
+    shared.map(async (account) => {
+      const { limits: mostGranted, ...grants } = account.grantedAccount;
+      const { reserved } = Object.keys(mostGranted).length === 0 ? NO_BALANCE : await ledger.balance(grants);
+      const isGranted = Object.values(reserved).some((amount) => amount > 0);
+      const granted = isGranted ? reserved : NO_AMOUNTS;
+      return { account, granted, limits: raisedBy(account.limits, granted) };
+    }),
+  );
+  const again = raised.every(({ granted }) => granted === NO_AMOUNTS)
+    ? outcome
+    : await ledger.reserve({
+        ...reservation,
+        accounts: raised.map(({ account, limits }) => ({ ...account.account, limits })),
+      });
+  if (again.status === 'reserved') return undefined;
+  const { key, part, left } = again;
+  const known = raised.flatMap(({ account, granted, limits }) => {
+    const limit = limits[part];
+    if (account.key !== key || limit === undefined) return [];
+    const grantable = account.grantable(part) - granted[part];
+    return [{ account, part, limit, used: limit - left, grantable }];
+  });
+  for (const beyond of known) {
+    const { limits: _, ...account } = beyond.account.account;
+    const { spent, reserved } = await ledger.balance(account);
+    const all = addAmounts(spent, reserved);
+    // A key may have several windows; and more may be used than the limit.
+    if (partBeyond({ [part]: beyond.limit }, all, reservation.amounts)) return { ...beyond, used: all[part] };
+  }
+  return known[0];
 }

@@ -27,7 +27,7 @@ import { isClass, toolMethods } from '../../core/metadata/class-record.js';
 import { bothPolicies } from '../../run/call/allow.js';
 import { type RegisteredTool, ToolRegistry } from '../../run/call/tool-registry.js';
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
-import { budgetFaults } from '../../run/loop/budget-accounts.js';
+import { budgetFaults } from '../../run/loop/run-budget.js';
 import type { McpConnector } from '../../surfaces/mcp/client/connect-mcp.js';
 import type {
   McpConnectionStatus,
