@@ -180,8 +180,16 @@ async function runAgent(
     );
   const ids = cached(runIds, context, () => new RunIds(context.idempotencyKey ?? crypto.randomUUID()));
   const config = { ...configIn(outer, options), runId: ids.next([name, args]) };
-  const start = { messages: messagesOf(options, args, context) };
-  const scope = scopeIn(outer, context, signal);
+  const { systemPrompt, parameters, prompt, earlier } = options;
+  const task = parameters === undefined && prompt === undefined ? String(args.task) : undefined;
+  const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+  const content = task ?? prompt?.(args as never) ?? JSON.stringify(args);
+  const start = { messages: [...system, ...(earlier?.(context) ?? []), { role: 'user', content } as const] };
+  // The scope of the call: the same owner, data and container.
+  const { channel, chatId, conversationId, data, scopes } = context;
+  const { owner, container, onLog } = outer?.scope ?? {};
+  const given = { channel, chatId, conversationId, data, scopes, signal, owner, container, onLog };
+  const scope: CallScope = withoutUndefined(given);
   const sink = outer?.run.sink;
   if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
   const { call, run } = outer;
@@ -202,7 +210,11 @@ function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): To
   const { logger, store, hooks: outerHooks = [], policy: outerPolicy } = outer?.run.config ?? {};
   const policy = bothPolicies(outerPolicy, options.policy);
   const registry = options.tools as ToolRegistry;
-  const tools = outer === undefined ? registry : withinOf(registry, outer.run.tools);
+  let tools = registry;
+  if (outer !== undefined) {
+    const known = cached(within, registry, () => new WeakMap<ToolRegistry, ToolRegistry>());
+    tools = cached(known, outer.run.tools, () => registry.within(outer.run.tools));
+  }
   const all = new Set([...outerHooks, ...(options.hooks ?? [])]);
   const hooks = [...all].filter((hook) => !tools.hooks.includes(hook));
   return {
@@ -218,31 +230,6 @@ function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): To
 
 /** Cached by the registry of an agent and that of the calling run, so that derived data is computed once. */
 const within = new WeakMap<ToolRegistry, WeakMap<ToolRegistry, ToolRegistry>>();
-
-function withinOf(registry: ToolRegistry, outer: ToolRegistry): ToolRegistry {
-  const known = cached(within, registry, () => new WeakMap<ToolRegistry, ToolRegistry>());
-  return cached(known, outer, () => registry.within(outer));
-}
-
-function messagesOf(
-  { systemPrompt, parameters, prompt, earlier }: AgentAsToolOptions,
-  args: JsonObject,
-  context: AgentContext,
-): Message[] {
-  const task = parameters === undefined && prompt === undefined ? String(args.task) : undefined;
-  const content = task ?? prompt?.(args as never) ?? JSON.stringify(args);
-  const user: Message = { role: 'user', content };
-  const said = [...(earlier?.(context) ?? []), user];
-  return systemPrompt === undefined ? said : [{ role: 'system', content: systemPrompt }, ...said];
-}
-
-/** The scope of the call: the same owner, data and container. */
-function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
-  const { channel, chatId, conversationId, data, scopes } = context;
-  const { owner, container, onLog } = outer?.scope ?? {};
-  const all = { channel, chatId, conversationId, data, scopes, signal, owner, container, onLog };
-  return withoutUndefined(all);
-}
 
 /** The result for the calling model; the application finds the rest in `details`. */
 function resultOf(name: string, run: ToolLoopResult): ToolResult {

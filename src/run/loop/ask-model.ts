@@ -169,13 +169,16 @@ export function normalizeResponse(response: Partial<LLMResponse> | null | undefi
   const hasMore = rawFinishReason !== undefined || reasoning !== undefined || providerItems !== undefined;
   if (!hasMore && given === undefined && origin === undefined) return plain;
   const attachments = normalizeAttachments(given);
+  const { id, model }: ReplyOrigin = isRecord(origin) ? origin : {};
   return {
     ...plain,
     ...(attachments.length > 0 ? { attachments } : {}),
     ...(isFilled(rawFinishReason) ? { rawFinishReason } : {}),
     ...(isFilled(reasoning) ? { reasoning } : {}),
     ...normalizeItems(providerItems),
-    ...(isRecord(origin) ? { origin: normalizeOrigin(origin) } : {}),
+    ...(isRecord(origin)
+      ? { origin: { ...(isFilled(id) ? { id } : {}), ...(isFilled(model) ? { model } : {}) } }
+      : {}),
   };
 }
 
@@ -188,10 +191,6 @@ function isAttachment(attachment: unknown): attachment is ReplyAttachment {
   const { type, url, title, mimeType } = attachment;
   if (type === 'document') return isFilled(title);
   return (type === 'page' || (type === 'file' && isFilled(mimeType))) && isFilled(url);
-}
-
-function normalizeOrigin({ id, model }: ReplyOrigin): ReplyOrigin {
-  return { ...(isFilled(id) ? { id } : {}), ...(isFilled(model) ? { model } : {}) };
 }
 
 /** A copy as JSON, so that later changes by the provider do not affect the data to send back. */
@@ -283,8 +282,16 @@ export function detectCalls(
 ): Reply {
   if (detector === 'native' || !reply.ok || reply.response.toolCalls.length > 0) return reply;
   const { response } = reply;
+  const detect: CallDetector = (text, offered) => {
+    if (typeof detector === 'function') return detector(text, offered);
+    const request = parseToolRequest(text);
+    if (request !== undefined) return { toolCalls: [request] };
+    if (detector === 'tool_request') return undefined;
+    const { calls, textBefore } = scanText(text, tools, { unknown: 'call' });
+    return { toolCalls: calls, content: textBefore };
+  };
   try {
-    const { toolCalls = [], content = '' } = detectorOf(detector)(response.content, { tools }) ?? {};
+    const { toolCalls = [], content = '' } = detect(response.content, { tools }) ?? {};
     if (toolCalls.length === 0) return reply;
     return {
       ok: true,
@@ -296,16 +303,7 @@ export function detectCalls(
   }
 }
 
-function detectorOf(detector: Exclude<Detector, 'native'>): CallDetector {
-  if (typeof detector === 'function') return detector;
-  return (content, { tools }) => {
-    const request = parseToolRequest(content);
-    if (request !== undefined) return { toolCalls: [request] };
-    if (detector === 'tool_request') return undefined;
-    const { calls, textBefore } = scanText(content, tools, { unknown: 'call' });
-    return { toolCalls: calls, content: textBefore };
-  };
-}
+const FEW_CALLS = 16;
 
 /** A history, and the last number that a call of it received. */
 interface NumberedCalls {
@@ -319,8 +317,10 @@ interface NumberedCalls {
  */
 export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls): readonly ToolCall[] {
   // A missing id is an empty string here.
-  if (calls.length === 1 && calls[0]?.id !== '') return calls;
-  if (calls.every(({ id }) => id !== '') && areDistinct(calls)) return calls;
+  const isNumbered = (call: ToolCall, index: number): boolean =>
+    call.id !== '' && (index === 0 || calls.findIndex(({ id }) => id === call.id) === index);
+  // Comparing few ids takes half as long as creating a set.
+  if (calls.length <= FEW_CALLS && calls.every(isNumbered)) return calls;
   const seen = new Set<string>();
   return calls.map((call) => {
     if (call.id !== '' && !seen.has(call.id)) {
@@ -332,14 +332,6 @@ export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls)
     numbered.lastNumber = number;
     return { ...call, id: `call_${number}` };
   });
-}
-
-const FEW_CALLS = 16;
-
-/** Comparing few ids takes half as long as creating a set. */
-function areDistinct(calls: readonly ToolCall[]): boolean {
-  if (calls.length > FEW_CALLS) return new Set(calls.map(({ id }) => id)).size === calls.length;
-  return calls.every(({ id }, index) => calls.findIndex((other) => other.id === id) === index);
 }
 
 function highestNumber(history: readonly Message[]): number {

@@ -85,13 +85,26 @@ const LIMIT = 5;
 /** The multiple of the limit that is ranked, because policies forbid some tools, and some match only by meaning. */
 const WIDER = 8;
 
+const embedded = new WeakMap<ToolEmbedder, EmbeddedTools>();
+
+/** Finds deferred tools by words, and by meaning if there is an embedder. */
 async function findTools(run: LoopRun, { query, limit = LIMIT }: SearchArguments): Promise<ToolResult> {
-  const { tools, config, scope } = run;
+  const { tools, config, scope, signal } = run;
+  const { toolEmbedder: embedder, logger } = config;
   const { deferred } = divide(tools, config.deferAbove);
-  const byWords = tools
+  let ranked: readonly string[] = tools
     .search(query, { limit: WIDER * limit, accepts: (name) => deferred.has(name) })
     .map(({ name }) => name);
-  const ranked = await withMeanings(run, { query, byWords, limit: WIDER * limit });
+  if (embedder !== undefined)
+    try {
+      const known = cached(embedded, embedder, () => new EmbeddedTools(embedder));
+      const searched = [...deferred.keys()].flatMap((name) => tools.offered(name) ?? []);
+      const near = await known.nearest({ query, tools: searched, limit: WIDER * limit, signal });
+      ranked = mergeRankings([ranked, near], WIDER * limit);
+    } catch (error) {
+      const what = 'The embedder of tools failed; only words were searched';
+      logFailure(logger, { what, error });
+    }
   const names = await tools.allowed(ranked, { scope, limit, policy: config.policy });
   const lines = names.flatMap((name) => {
     const tool = tools.offered(name);
@@ -106,32 +119,6 @@ async function findTools(run: LoopRun, { query, limit = LIMIT }: SearchArguments
           '\n',
         );
   return new ToolResult({ forLLM: text, details: { found: names } });
-}
-
-interface RankedSearch extends Required<SearchArguments> {
-  readonly byWords: readonly string[];
-}
-
-const embedded = new WeakMap<ToolEmbedder, EmbeddedTools>();
-
-/** Ranks by words, and by meaning if there is an embedder. If that fails, words are enough. */
-async function withMeanings(
-  { tools, config, signal }: LoopRun,
-  { query, byWords, limit }: RankedSearch,
-): Promise<readonly string[]> {
-  const { toolEmbedder: embedder, logger } = config;
-  if (embedder === undefined) return byWords;
-  const known = cached(embedded, embedder, () => new EmbeddedTools(embedder));
-  const { deferred } = divide(tools, config.deferAbove);
-  const searched = [...deferred.keys()].flatMap((name) => tools.offered(name) ?? []);
-  try {
-    const near = await known.nearest({ query, tools: searched, limit, signal });
-    return mergeRankings([byWords, near], limit);
-  } catch (error) {
-    const what = 'The embedder of tools failed; only words were searched';
-    logFailure(logger, { what, error });
-    return byWords;
-  }
 }
 
 /** Names of the tools that a search found, for the message that answers it. */
@@ -160,6 +147,9 @@ export function resultStoreOf(
   return { results, maxResultChars: maxResultChars ?? limit };
 }
 
+const MOST_SHAPE = 1_500;
+const MARK = /\n\[(\d+) more characters were cut off\]$/;
+
 /** Stores the whole of a cut result: the model receives its beginning, its structure, and a handle. */
 export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void> {
   const { results, runId, config } = run;
@@ -178,7 +168,19 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void
     return;
   }
   const { forLLM, content } = record.result;
-  const text = beginning(forLLM, { full, handle });
+  const [mark = '', missing] = MARK.exec(forLLM.slice(-100)) ?? [];
+  const head = mark === '' ? forLLM : forLLM.slice(0, -mark.length);
+  // If files were removed, positions in the shown text differ from those in the whole.
+  const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
+  const from = isPlain ? full.length - Number(missing) : 0;
+  const cut = missing === undefined ? '' : `${missing} more characters were cut off. `;
+  const how = `${READ_RESULT} with {"handle":"${handle}"} reads on: "from": ${from}, a "line", a "path" or a "search"`;
+  const value = parsedJson(full);
+  const form =
+    typeof value === 'object'
+      ? shapeOf(value).slice(0, MOST_SHAPE).toWellFormed()
+      : `a text of ${full.split('\n').length} lines`;
+  const text = `${head}\n[${cut}All ${full.length} are kept: ${how}. It is ${form}.]`;
   const kept = { handle, characters: full.length };
   const result = new ToolResult({
     ...record.result,
@@ -195,53 +197,33 @@ function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey 
   return withoutUndefined({ runId: resultsOf, handle: own, owner: ownerText(owner) });
 }
 
-const MOST_SHAPE = 1_500;
-const MARK = /\n\[(\d+) more characters were cut off\]$/;
-
-/** The part of the result for the model, and how to read the rest. */
-function beginning(
-  shown: string,
-  { full, handle }: { readonly full: string; readonly handle: string },
-): string {
-  const [mark = '', missing] = MARK.exec(shown.slice(-100)) ?? [];
-  const head = mark === '' ? shown : shown.slice(0, -mark.length);
-  // If files were removed, positions in the shown text differ from those in the whole.
-  const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
-  const from = isPlain ? full.length - Number(missing) : 0;
-  const cut = missing === undefined ? '' : `${missing} more characters were cut off. `;
-  const how = `${READ_RESULT} with {"handle":"${handle}"} reads on: "from": ${from}, a "line", a "path" or a "search"`;
-  const value = parsedJson(full);
-  const form =
-    typeof value === 'object'
-      ? shapeOf(value).slice(0, MOST_SHAPE).toWellFormed()
-      : `a text of ${full.split('\n').length} lines`;
-  return `${head}\n[${cut}All ${full.length} are kept: ${how}. It is ${form}.]`;
-}
-
 /** The handle of the stored result of a record, for the message that answers its call. */
 export function handleIn({ result: { details } }: CallRecord): Pick<ToolMessage, 'kept'> {
   if (!isRecord(details) || !isRecord(details.kept) || typeof details.kept.handle !== 'string') return {};
   return { kept: details.kept.handle };
 }
 
-function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
-  return readerOf(run, isFromOutside(run, call))(call, run.scope);
-}
-
-/** Whether the tool of the read result has `openWorld`, or a hook has marked the result; `true` if unknown. */
-function isFromOutside({ toolCalls, tools }: LoopRun, { read }: ParsedCall): boolean {
-  const handle = read.ok ? read.value.handle : undefined;
-  const record = toolCalls.find((known) => handleIn(known).kept === handle);
-  if (record === undefined) return true;
-  const isMarked = record.hooks?.some(({ hook, did }) => hook === 'mark-untrusted' && did === 'rewrote');
-  return isMarked === true || tools.offered(record.name)?.annotations?.openWorld === true;
-}
-
 /** Results are stored as the tool returned them: hooks that mark and mask results run when they are read. */
-function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
+function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
+  const { results, runId, maxResultChars = SHOWN_CHARS, toolCalls, tools, config, scope } = run;
+  const given = call.read.ok ? call.read.value.handle : undefined;
+  const record = toolCalls.find((known) => handleIn(known).kept === given);
+  const isMarked = record?.hooks?.some(({ hook, did }) => hook === 'mark-untrusted' && did === 'rewrote');
+  const openWorld =
+    record === undefined || isMarked === true || tools.offered(record.name)?.annotations?.openWorld === true;
   const { name, parameters, description } = READ_SCHEMA.function;
-  const execute = (args: JsonObject) =>
-    readPart(run, args as unknown as StoredPart & { readonly handle: string });
+  const execute = async (args: JsonObject): Promise<ToolResult> => {
+    const { handle, ...wanted } = args as unknown as StoredPart & { readonly handle: string };
+    const key = keyOf(run, handle);
+    let text = await results?.readResult(key);
+    // The previous version stored those of an agent under its own run.
+    if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
+    if (text === undefined)
+      return errorResult(
+        `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,
+      );
+    return new ToolResult({ forLLM: readStored(text, wanted, maxResultChars) });
+  };
   const tool = toDefinition(
     {
       ...{ name, description, parameters, maxResultChars: Number.POSITIVE_INFINITY, execute },
@@ -249,25 +231,9 @@ function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
     },
     { by: 'kept results', wrong: [] },
   );
-  const hooks = [...run.tools.hooks, ...(run.config.hooks ?? [])].flatMap((hook): Hooks[] => {
+  const hooks = [...tools.hooks, ...(config.hooks ?? [])].flatMap((hook): Hooks[] => {
     if (hook.afterCall === undefined) return [];
-    return [withoutUndefined({ name: hook.name, afterCall: (call) => hook.afterCall?.(call) })];
+    return [withoutUndefined({ name: hook.name, afterCall: (ended) => hook.afterCall?.(ended) })];
   });
-  return ownTool(tool, hooks);
-}
-
-async function readPart(
-  run: LoopRun,
-  { handle, ...wanted }: StoredPart & { readonly handle: string },
-): Promise<ToolResult> {
-  const { results, runId, maxResultChars = SHOWN_CHARS } = run;
-  const key = keyOf(run, handle);
-  let text = await results?.readResult(key);
-  // The previous version stored those of an agent under its own run.
-  if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
-  if (text === undefined)
-    return errorResult(
-      `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,
-    );
-  return new ToolResult({ forLLM: readStored(text, wanted, maxResultChars) });
+  return ownTool(tool, hooks)(call, scope);
 }

@@ -244,7 +244,8 @@ async function askAgain(
   offer: Offer,
   asked: { readonly question: ModelQuestion; readonly failure: Failure },
 ): Promise<Reply> {
-  const { providerRetries = DEFAULT_RETRIES } = run.config;
+  const { config, sink, signal } = run;
+  const { providerRetries = DEFAULT_RETRIES } = config;
   let { question } = asked;
   let reply: Reply = asked.failure;
   // It was counted before it was clear that it cannot be made.
@@ -252,21 +253,27 @@ async function askAgain(
   try {
     for (let tries = 0; isRetryable(reply); ) {
       const { error } = reply;
-      tries += triesOf(error);
-      const delayMs = tries <= providerRetries ? waitBefore(tries, error.cause) : undefined;
+      const { cause } = error;
+      // A client with its own retries reports their number.
+      tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
+      const delayMs = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
       if (delayMs === undefined) {
         if (run.failedOver === run.fallback.length) break;
         run.failedOver += 1;
         tries = 0;
       }
-      await pauseBefore(run, error, delayMs ?? 0);
-      if (run.signal?.aborted) {
+      const model = targetOf(run).model ?? config.model;
+      const pauseMs = delayMs ?? 0;
+      const fields = { model, delayMs: Math.round(pauseMs), error: error.message };
+      safeLog(config.logger).warn('The provider failed and the request is made again', fields);
+      await sink?.({ type: 'request-retry', iteration: run.iterations, model, delayMs: pauseMs, error });
+      if (pauseMs > 0) await pause(pauseMs, undefined, { signal }).catch(() => {});
+      if (signal?.aborted) {
         reply = ABORTED;
         break;
       }
       run.providerRetries += 1;
-      if (delayMs !== undefined)
-        question.trace?.event({ type: 'request-retry', delayMs, error: error.cause });
+      if (delayMs !== undefined) question.trace?.event({ type: 'request-retry', delayMs, error: cause });
       // Another model is a separate request in the trace.
       else question.trace?.end(requestEnd(reply));
       question = questionOf(run, offer, delayMs === undefined ? undefined : question.trace);
@@ -288,11 +295,6 @@ function isRetryable(reply: Reply): reply is Failure {
   return !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal;
 }
 
-/** A client with its own retries reports their number. */
-function triesOf({ cause }: Error): number {
-  return isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
-}
-
 /** `trace`: of an earlier try of the same request. */
 function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQuestion {
   const { sink, hasReader, tools } = run;
@@ -302,16 +304,6 @@ function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQues
   if (run.trace === undefined) return { provider, request, onPart };
   const facts = { provider, request, isStreamed: onPart !== undefined, redaction: tools.redaction };
   return traced({ provider, request, onPart }, trace ?? run.trace.startRequest(facts));
-}
-
-/** Reports that a request failed and is made again, and waits. */
-async function pauseBefore(run: LoopRun, error: Error, delayMs: number): Promise<void> {
-  const { config, sink, signal, iterations: iteration } = run;
-  const model = targetOf(run).model ?? config.model;
-  const fields = { model, delayMs: Math.round(delayMs), error: error.message };
-  safeLog(config.logger).warn('The provider failed and the request is made again', fields);
-  await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
-  if (delayMs > 0) await pause(delayMs, undefined, { signal }).catch(() => {});
 }
 
 /** Sends one request to the provider, within the budget and the hooks of the run. The trace stays open for retries. */
