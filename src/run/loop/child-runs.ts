@@ -112,14 +112,20 @@ export class ChildRuns {
   /** Records the current outcome of a run. */
   end(run: ChildRun, result: ToolLoopResult): void {
     const { state } = result;
-    if (state === undefined) run.state = undefined;
-    else {
+    if (state !== undefined) {
       // The enclosing state is signed.
       const { signature: _, ...unsigned } = state;
       run.state = unsigned;
+      run.result = undefined;
       this.#others?.delete(state.runId);
+      return;
     }
-    run.result = state === undefined ? storedRun(result) : undefined;
+    const { status, content, output, iterations, usage, messages, error } = result;
+    const toolCalls = result.toolCalls.map((record) => ({ ...record, result: storedResult(record.result) }));
+    const failed = error && { name: error.name, message: error.message };
+    const plain = { status, content, output, iterations, usage, messages, toolCalls, error: failed };
+    run.state = undefined;
+    run.result = plainJson(plain) as StoredRunResult;
   }
 
   /** Records the outcome of a run that the tool may have continued itself. */
@@ -178,14 +184,6 @@ export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
       inner: { run, id, callId, tool, arguments: args, path },
     })),
   );
-}
-
-function storedRun(result: ToolLoopResult): StoredRunResult {
-  const { status, content, output, iterations, usage, messages, error } = result;
-  const toolCalls = result.toolCalls.map((record) => ({ ...record, result: storedResult(record.result) }));
-  const failed = error && { name: error.name, message: error.message };
-  const plain = { status, content, output, iterations, usage, messages, toolCalls, error: failed };
-  return plainJson(plain) as StoredRunResult;
 }
 
 /** The outcome of a run that had ended in an earlier execution of the call, for its tool. */

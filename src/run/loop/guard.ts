@@ -169,20 +169,16 @@ function shortened(text: string): string {
   return text.length > LONG_TEXT ? nodeCrypto().hash('sha256', text) : text;
 }
 
-function outcomeOf({ record }: SeenCall): string | undefined {
-  if (record === undefined) return undefined;
-  const { name, result } = record;
-  // Two screenshots have the same text, but are not the same result.
-  const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];
-  const parts = pictures.length === 0 ? '' : JSON.stringify(pictures);
-  return shortened(`${name}\n${resultText(result)}\n${parts}`);
-}
-
 /** Identifies calls, independent of the order of their arguments; `undefined` if JSON cannot represent them. */
 function signatureOf(call: SeenCall): string | undefined {
   if (call.signature !== undefined || call.record === undefined) return call.signature;
+  const { name, result, arguments: args } = call.record;
+  // Two screenshots have the same text, but are not the same result.
+  const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];
   try {
-    call.signature = shortened(`${canonicalJson(call.record.arguments)}\n${outcomeOf(call)}`);
+    const parts = pictures.length === 0 ? '' : JSON.stringify(pictures);
+    const outcome = shortened(`${name}\n${resultText(result)}\n${parts}`);
+    call.signature = shortened(`${canonicalJson(args)}\n${outcome}`);
   } catch {}
   return call.signature;
 }

@@ -43,13 +43,10 @@ function extrasOf({ reasoning, providerItems }: SpokenReply): Omit<SpokenReply, 
 function messageCall(call: ParsedCall): MessageToolCall {
   const { id, providerItems, wire } = call;
   const { name, text } = wire ?? call;
-  // Strict servers parse the history, and refuse the whole request if one call is broken. The original text is in the
-  // call's record and in its answer.
-  const made = {
-    id,
-    type: 'function' as const,
-    function: { name: TOOL_NAME.test(name) ? name : legalName(name), arguments: text ?? '{}' },
-  };
+  // Strict servers parse the history, and refuse the whole request if one call is broken or has an invalid name. The
+  // original text is in the call's record and in its answer.
+  const legal = TOOL_NAME.test(name) ? name : name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
+  const made = { id, type: 'function' as const, function: { name: legal, arguments: text ?? '{}' } };
   return providerItems === undefined ? made : { ...made, providerItems };
 }
 
@@ -61,11 +58,6 @@ export function toolMessage(toolCallId: string, result: ToolResult, notes: reado
   const message = result.isError ? { ...answer, isError: true } : answer;
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return isMoreThanText ? { ...message, parts: result.content } : message;
-}
-
-/** Strict servers refuse the whole request for an invalid name; the record contains the original. */
-function legalName(name: string): string {
-  return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
 }
 
 /**
@@ -218,17 +210,15 @@ export class SentMessages {
   #forRequest(message: Message): Message {
     if (message.role !== 'assistant' || !hasExtras(message)) return message;
     const { reasoning: _, providerItems, tool_calls: calls, ...others } = message;
+    const sentCalls = calls?.map((call): MessageToolCall => {
+      const { providerItems: items, ...known } = call;
+      return items === undefined ? call : { ...known, ...this.#itemsForRequest(items) };
+    });
     return {
       ...others,
-      ...(calls && { tool_calls: calls.map((call) => this.#callForRequest(call)) }),
+      ...(sentCalls && { tool_calls: sentCalls }),
       ...this.#itemsForRequest(providerItems),
     };
-  }
-
-  #callForRequest(call: MessageToolCall): MessageToolCall {
-    if (call.providerItems === undefined) return call;
-    const { providerItems, ...others } = call;
-    return { ...others, ...this.#itemsForRequest(providerItems) };
   }
 
   #itemsForRequest(items: ProviderItems | undefined): { readonly providerItems?: ProviderItems } {

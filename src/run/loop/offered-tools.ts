@@ -133,12 +133,19 @@ export class OfferedTools {
     const last = this.#last;
     const isSame = last?.division === division && last.takesFound === takesFound;
     if (isSame && last.found === found && last.reads === reads) return last.definitions;
-    const direct = inPlace(division.direct, places);
+    // In the order in which they were first sent.
+    const placed = division.direct.map((definition) => {
+      const { name } = definition.function;
+      const place = places.get(name) ?? places.size;
+      places.set(name, place);
+      return { definition, place };
+    });
+    const direct = placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
     const others = [
       ...(division.deferred.size === 0 ? [] : this.#deferred(division, takesFound)),
       ...(reads ? [READ_SCHEMA] : []),
     ];
-    const definitions = others.length === 0 ? direct : [...direct, ...others];
+    const definitions = [...direct, ...others];
     this.hasOurs = others.length > 0;
     this.#last = { division, takesFound, found, reads, definitions };
     return definitions;
@@ -166,17 +173,6 @@ export class OfferedTools {
       if (message.kept !== undefined) this.#hasKept = true;
     }
   }
-}
-
-/** Definitions in the order in which they were first sent. */
-function inPlace(direct: readonly ToolSchema[], places: Map<string, number>): readonly ToolSchema[] {
-  const placed = direct.map((definition) => {
-    const { name } = definition.function;
-    const place = places.get(name) ?? places.size;
-    places.set(name, place);
-    return { definition, place };
-  });
-  return placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
 }
 
 const MAX_NAMESPACES = 40;

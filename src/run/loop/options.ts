@@ -310,7 +310,14 @@ interface GivenRun {
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'repair');
-  const lease = leaseFaults(config);
+  const { checkpoint = 'suspend', leaseMs } = config ?? {};
+  const lease: InvalidOption[] = [];
+  // Without saved steps, no process can continue a run whose lease has expired.
+  if (leaseMs !== undefined && checkpoint === 'suspend') {
+    const problem = 'leaseMs is for runs whose steps are saved';
+    const fix = "checkpoint: 'step'; or no leaseMs";
+    lease.push({ where: RUN_CONFIG.of, option: 'leaseMs', problem, fix });
+  }
   const isRight = areRight(config, RUN_CONFIG) && areRight(scope, SCOPE);
   if (isRight && lease.length + history.length === 0) return;
   refuseOptions([
@@ -319,12 +326,4 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
     ...invalidOptions(scope, SCOPE),
     ...history,
   ]);
-}
-
-/** Without saved steps, no process can continue a run whose lease has expired. */
-function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
-  const { checkpoint = 'suspend', leaseMs } = config ?? {};
-  if (leaseMs === undefined || checkpoint !== 'suspend') return [];
-  const problem = 'leaseMs is for runs whose steps are saved';
-  return [{ where: RUN_CONFIG.of, option: 'leaseMs', problem, fix: "checkpoint: 'step'; or no leaseMs" }];
 }

@@ -1,4 +1,4 @@
-import type { Answer, CallJournal, CallScope } from '../../core/contract/call.js';
+import type { Answer, CallScope } from '../../core/contract/call.js';
 import type { SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import {
@@ -160,8 +160,14 @@ class StepCheckpointer implements Checkpointer {
     await this.#last.catch(() => {});
     const { state, status, content, iterations, usage, spent, error } = result;
     try {
-      if (state !== undefined) await this.#suspend(state);
-      else
+      if (state !== undefined) {
+        // Queued entries are part of the state.
+        this.#queue = [];
+        await this.#claimed.write(
+          (claim) => this.#store.release(claim, state),
+          async () => (await this.#store.load(state.runId))?.revision === state.revision,
+        );
+      } else
         await this.#end(messages.slice(this.#messages), {
           ...withoutUndefined({ content, iterations, usage, spent, error: error && storedError(error) }),
           status: status === 'suspended' ? 'failed' : status,
@@ -191,18 +197,16 @@ class StepCheckpointer implements Checkpointer {
     );
   }
 
-  /** Queued entries are part of the state. */
-  async #suspend(state: RunState): Promise<void> {
-    this.#queue = [];
-    await this.#claimed.write(
-      (claim) => this.#store.release(claim, state),
-      async () => (await this.#store.load(state.runId))?.revision === state.revision,
-    );
-  }
-
   readonly #stored = (call: ParsedCall): StoredCall => {
-    const stored = jsonCall(call);
     const { journal, inner, savedAs } = call;
+    let stored = storedCall(call);
+    // The store writes it as JSON immediately. Fields that JSON cannot represent are omitted.
+    const plain = jsonPart(stored) as StoredCall | undefined;
+    if (plain !== undefined) stored = plain;
+    else if (stored.status === 'settled') {
+      const { result, ...record } = stored.record;
+      stored = { status: 'settled', record: { ...plainFields(record), result: plainFields(result) } };
+    } else stored = { status: 'held', id: call.id, name: call.name, arguments: stored.arguments };
     if (stored.status !== 'held' || savedAs === 'settled') return stored;
     if (savedAs === undefined)
       return journal === undefined
@@ -212,10 +216,16 @@ class StepCheckpointer implements Checkpointer {
     const tool = tools?.offered(call.name);
     const isJob = Boolean((config?.engine ?? tools?.jobs) && tool?.background);
     const { readOnly } = tool?.annotations ?? call;
+    // The answer that a call was not executed counts for one restart; then the question is asked again.
+    let again = journal;
+    if (journal?.outcome !== undefined) {
+      const { outcome: _, ...known } = journal;
+      again = { ...known, reruns: (known.reruns ?? 0) + 1 };
+    }
     return withoutUndefined({
       ...stored,
       status: 'begun',
-      journal: journal && journalOfRerun(journal),
+      journal: again,
       inner,
       asJob: isJob || undefined,
       readOnly: readOnly || undefined,
@@ -248,14 +258,6 @@ class StepCheckpointer implements Checkpointer {
   }
 }
 
-/**
- * The answer that a call was not executed counts for one restart; if the outcome is unknown again, the question is
- * asked again.
- */
-function journalOfRerun({ outcome, ...known }: CallJournal): CallJournal {
-  return outcome === undefined ? known : { ...known, reruns: (known.reruns ?? 0) + 1 };
-}
-
 /** The current state of a run; without its last message if that is open. */
 function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoint {
   const { runId, record } = run;
@@ -269,18 +271,6 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
   });
   if (plain !== undefined) return plain as RunCheckpoint;
   throw new ToolwrightError('RunStoreFailed', 'The run cannot be kept: JSON cannot say its history.');
-}
-
-/** A call, always as JSON: fields that JSON cannot represent are omitted, and the others are kept. */
-function jsonCall(call: ParsedCall): StoredCall {
-  const stored = storedCall(call);
-  // The store writes it as JSON immediately.
-  const plain = jsonPart(stored);
-  if (plain !== undefined) return plain as StoredCall;
-  const { id, name } = call;
-  if (stored.status !== 'settled') return { status: 'held', id, name, arguments: stored.arguments };
-  const { result, ...record } = stored.record;
-  return { status: 'settled', record: { ...plainFields(record), result: plainFields(result) } };
 }
 
 function plainFields<Fields extends object>(fields: Fields): Fields {
@@ -521,7 +511,11 @@ export async function driveClaimed(
   // An error at the limit would be thrown before the end is saved.
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
   const { left } = deps;
-  const leave = () => claimed.abandon(checkpointer ? left?.reason : leftSuspended(claimed.claim.runId));
+  const leave = () => {
+    // The answers can be given again, as if this process had crashed.
+    const message = `Run '${claimed.claim.runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
+    claimed.abandon(checkpointer ? left?.reason : new ToolwrightError('RunClaimed', message));
+  };
   const unfollow = left && onAbort(left, leave);
   let result: ToolLoopResult;
   try {
@@ -538,24 +532,14 @@ export async function driveClaimed(
     unfollow?.();
   }
   claimed.lost.throwIfAborted();
-  if (checkpointer === undefined && result.state === undefined) result = await removeEnded(claimed, result);
+  if (checkpointer === undefined && result.state === undefined)
+    try {
+      await claimed.remove();
+    } catch (cause) {
+      claimed.lost.throwIfAborted();
+      const what = `The run has ended (${result.status}), but the store could not forget it`;
+      result = { ...result, error: storeFailed(what, cause) };
+    }
   if (config.onLimit === 'throw' && result.status === 'limit') throw result.error;
   return result;
-}
-
-/** The answers can be given again, as if this process had crashed. */
-function leftSuspended(runId: string): ToolwrightError {
-  const message = `Run '${runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
-  return new ToolwrightError('RunClaimed', message);
-}
-
-async function removeEnded(claimed: ClaimedRun, result: ToolLoopResult): Promise<ToolLoopResult> {
-  try {
-    await claimed.remove();
-    return result;
-  } catch (cause) {
-    claimed.lost.throwIfAborted();
-    const what = `The run has ended (${result.status}), but the store could not forget it`;
-    return { ...result, error: storeFailed(what, cause) };
-  }
 }
