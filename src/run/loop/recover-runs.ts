@@ -138,23 +138,23 @@ async function* seizedRuns(options: RecoverOptions): AsyncGenerator<SeizedRun> {
   }
   const expired = (await store.expiredRuns?.({ of: 'others', limit: MOST_EXPIRED })) ?? [];
   for (const { runId } of expired) {
-    const seized = signal?.aborted ? undefined : await seizeExpired({ store, runId, leaseMs });
-    if (seized !== undefined) yield seized;
+    if (signal?.aborted) return;
+    // Its deadline must have passed by this clock, too.
+    const state = await store.load(runId);
+    if (!state?.pending.some((wait) => isExpired(wait))) continue;
+    let seized: SeizedRun;
+    try {
+      seized = await seizeRun({ store, runId, leaseMs, from: 'nobody' });
+      if (seized.run.status !== 'suspended') {
+        await seized.claimed.giveBack();
+        continue;
+      }
+    } catch (error) {
+      if (ToolwrightError.is(error) && ['RunNotFound', 'RunClaimed'].includes(error.name)) continue;
+      throw error;
+    }
+    yield seized;
   }
-}
-
-/** A suspended run whose deadline has passed by this clock, too, and that has not been claimed meanwhile. */
-async function seizeExpired(request: ClaimRequest<CheckpointStore>): Promise<SeizedRun | undefined> {
-  const state = await request.store.load(request.runId);
-  if (!state?.pending.some((wait) => isExpired(wait))) return undefined;
-  try {
-    const seized = await seizeRun({ ...request, from: 'nobody' });
-    if (seized.run.status === 'suspended') return seized;
-    await seized.claimed.giveBack();
-  } catch (error) {
-    if (!ToolwrightError.is(error) || !['RunNotFound', 'RunClaimed'].includes(error.name)) throw error;
-  }
-  return undefined;
 }
 
 async function recover(
@@ -173,7 +173,15 @@ async function recover(
     const scope = isOwned ? { ...own, owner: state.owner } : own;
     readResume({ config, options: { scope } });
     checkOwner({ owner: state.owner, isCertain: true }, scope);
-    if (state.isOneCall) checkTool(config, state, scope);
+    if (state.isOneCall) {
+      // Left to another process if this one lacks the tool or its scopes.
+      const [name = ''] = state.tools ?? [];
+      const tool = registryOf(config.tools).offered(name);
+      const missing = tool && missingScopes(tool, scope.scopes);
+      const what = missing ? `the scopes ${missing.join(', ')}` : `the tool '${name}'`;
+      const message = `Run '${runId}' is left to its server: this process lacks ${what}.`;
+      if (missing?.length !== 0) throw new ToolwrightError('RunNotAllowed', message);
+    }
     const deps = { scope, onUnknown, left };
     return { runId, result: await driveSeizedRun(config, seized, { store, deps }) };
   } catch (error) {
@@ -182,22 +190,6 @@ async function recover(
     else claimed.leave();
     return { runId, error };
   }
-}
-
-/** A run of one call is left to another process if this one lacks the tool or its scopes. */
-function checkTool(
-  config: ResumeConfig,
-  { runId, tools: [name = ''] = [] }: KeptRun['state'],
-  scope: CallScope,
-): void {
-  const tool = registryOf(config.tools).offered(name);
-  const missing = tool && missingScopes(tool, scope.scopes);
-  if (missing?.length === 0) return;
-  const what = missing ? `the scopes ${missing.join(', ')}` : `the tool '${name}'`;
-  throw new ToolwrightError(
-    'RunNotAllowed',
-    `Run '${runId}' is left to its server: this process lacks ${what}.`,
-  );
 }
 
 /** A lost run to continue here if it has no holder, and its observers. */

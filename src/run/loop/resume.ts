@@ -94,9 +94,18 @@ export function resumeWith(
   const isSigned = state.signature !== undefined;
   const isKnown = isCertain || (isSigned && isSignedWith(state, secret));
   checkOwner({ owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
+  if (!Array.isArray(answers)) throw invalidAnswers(['answers is not an array']);
   const faults: string[] = [];
-  const taking = { answers: answersById(valid, answers, faults), answeredBy, faults };
-  const run = openRun(valid, taking, (id) => id);
+  const pending = new Set(valid.waits.map((open) => open.pending.id));
+  const byId = new Map<string, Answer>();
+  for (const answer of answers as readonly Answer[]) {
+    const id = Object(answer).id as unknown;
+    if (typeof id !== 'string') faults.push('an answer without an id');
+    else if (byId.has(id)) faults.push(`'${id}' is answered twice`);
+    else if (pending.has(id)) byId.set(id, answer);
+    else faults.push(`'${id}' is not pending: it was answered before, or belongs to another run or call`);
+  }
+  const run = openRun(valid, { answers: byId, answeredBy, faults }, (id) => id);
   if (faults.length > 0) throw invalidAnswers(faults);
   const withModel = (answered: RunState): RunState => (model ? { ...answered, model } : answered);
   const calls = [...callsIn(run)];
@@ -128,25 +137,6 @@ interface OpenCall extends AnsweredCall {
   readonly inner: ReadonlyMap<number, OpenRun>;
   /** Its tool no longer accepts it as it was approved: the call with the current question. */
   changed?: { readonly asked: StoredWaitingCall; readonly change: string };
-}
-
-/** The answers by the ids of the waits. */
-function answersById(
-  { waits }: ValidState,
-  answers: readonly Answer[],
-  faults: string[],
-): ReadonlyMap<string, Answer> {
-  if (!Array.isArray(answers)) throw invalidAnswers(['answers is not an array']);
-  const pending = new Set(waits.map((open) => open.pending.id));
-  const byId = new Map<string, Answer>();
-  for (const answer of answers as readonly Answer[]) {
-    const id = Object(answer).id as unknown;
-    if (typeof id !== 'string') faults.push('an answer without an id');
-    else if (byId.has(id)) faults.push(`'${id}' is answered twice`);
-    else if (pending.has(id)) byId.set(id, answer);
-    else faults.push(`'${id}' is not pending: it was answered before, or belongs to another run or call`);
-  }
-  return byId;
 }
 
 interface TakenAnswers {
@@ -339,7 +329,13 @@ async function checkApproval(call: OpenCall, checking: ApprovalCheck): Promise<v
       const asked = checked?.ok
         ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
         : before;
-      const again = askedAgain(waitAsNow(asked, wait, tool), text, wait.index);
+      // The reason of a policy, which is part of the id, and the deadline stay.
+      const { message, expiresAt } = wait;
+      const question = tool && {
+        ...{ message, expiresAt },
+        ...approvalWait(tool.approval, { args: asked.journal.arguments, onError: () => {} }),
+      };
+      const again = askedAgain(question ? withoutUndefined(question) : wait, text, wait.index);
       call.changed = {
         asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
         change: `${text} To go on, ${ways}refuse the call or cancel the run.`,
@@ -349,14 +345,6 @@ async function checkApproval(call: OpenCall, checking: ApprovalCheck): Promise<v
   }
   const refusal = approverFault(call, tool, checking);
   if (refusal !== undefined) checking.notAllowed.push(refusal);
-}
-
-/** The current question of the tool; the reason of a policy, which is part of the id, and the deadline stay. */
-function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefinition | undefined): Wait {
-  if (tool === undefined) return before;
-  const { message, expiresAt } = before;
-  const asked = approvalWait(tool.approval, { args: journal.arguments, onError: () => {} });
-  return withoutUndefined({ message, expiresAt, ...asked });
 }
 
 /** Why this user may not approve a call, without names. If a function decides that, its tool is needed. */

@@ -269,10 +269,15 @@ export async function answerStoredRun(
   try {
     const given = { answers, answeredBy: plainJson(answeredBy), scope: { owner }, isCertain: true };
     const answered = await resumeWith({ stateSecret, tools, store }, state, given);
-    const isSaved =
-      answered.pending.length > 0
-        ? await store.release(claimed.claim, resigned(answered, stateSecret))
-        : await leaveToOthers(store, claimed, answered);
+    const { claim } = claimed;
+    let isSaved: boolean;
+    if (answered.pending.length > 0) isSaved = await store.release(claim, resigned(answered, stateSecret));
+    else {
+      // With all its answers it becomes a running run; freed, it can be recovered.
+      const { pending: _pending, signature: _signature, ...open } = answered;
+      const checkpoint: RunCheckpoint = { ...open, status: 'running' };
+      isSaved = (await store.checkpoint(claim, checkpoint)) && (await store.release(claim));
+    }
     if (!isSaved) throw claimedByAnother(runId);
     claimed.leave();
     if (answered.pending.length === 0) await lookAgain(store, state);
@@ -281,16 +286,6 @@ export async function answerStoredRun(
     await claimed.giveBack(askedAnew(error, stateSecret));
     throw error;
   }
-}
-
-/** A run with all its answers becomes a running run; freed, it can be recovered. */
-async function leaveToOthers(
-  store: CheckpointStore,
-  { claim }: ClaimedRun,
-  { pending: _pending, signature: _signature, ...state }: RunState,
-): Promise<boolean> {
-  const checkpoint: RunCheckpoint = { ...state, status: 'running' };
-  return (await store.checkpoint(claim, checkpoint)) && (await store.release(claim));
 }
 
 /** A run that is to end. */
