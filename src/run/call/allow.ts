@@ -53,8 +53,7 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
     approved === true &&
     mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
   const needsAnswer =
-    !isApproved &&
-    (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
+    !isApproved && (asking !== undefined || (plan.isGuarded && (await needsApproval(call))));
   if (isApproved && asking !== undefined) await rememberApproval(call, asking);
   // An abort ends the call even if it would wait.
   if (scope.signal?.aborted) return { type: 'aborted' };
@@ -75,25 +74,6 @@ export function mayHaveApproved(call: Call, answeredBy: unknown): boolean {
   return mayApprove(approverOf(tool.approval), request, (error) =>
     logThrown(call, 'The approver function of a tool threw; the approval does not count', error),
   );
-}
-
-/** Arguments that are not known yet, and whether they were read. */
-function watchedArguments(): { readonly arguments: JsonObject; readonly wereRead: () => boolean } {
-  let wereRead = false;
-  const read = <Value>(value: Value): Value => {
-    wereRead = true;
-    return value;
-  };
-  const watched = new Proxy<JsonObject>(
-    {},
-    {
-      get: () => read(undefined),
-      has: () => read(false),
-      ownKeys: () => read([]),
-      getOwnPropertyDescriptor: () => read(undefined),
-    },
-  );
-  return { arguments: watched, wereRead: () => wereRead };
 }
 
 /** A policy requires an approval first, and may state why. */
@@ -152,21 +132,6 @@ async function rememberApproval(call: Call, { remember }: Asking): Promise<void>
   }
 }
 
-/** Whether a standing approval covers the call. Standing approvals do not apply to requests of policies. */
-async function hasStanding(call: Call): Promise<boolean> {
-  const { environment, tool, checked, scope } = call;
-  if (environment.standing === undefined || typeof tool.approval !== 'object' || !tool.approval.remember)
-    return false;
-  try {
-    const { conversationId } = scope;
-    const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
-    call.standing = await environment.standing({ tool, arguments: checked, conversationId, mayHaveGiven });
-  } catch (error) {
-    logThrown(call, 'Standing approvals could not be read; the call is asked about', error);
-  }
-  return call.standing !== undefined;
-}
-
 /** The question for the approver of a call with these arguments. */
 export function approvalQuestion(call: ReceivedCall, args: JsonObject): Wait {
   return approvalWait(call.tool?.approval, {
@@ -176,42 +141,52 @@ export function approvalQuestion(call: ReceivedCall, args: JsonObject): Wait {
   });
 }
 
-async function askedBy(call: Call): Promise<Wait> {
-  const wait = approvalQuestion(call, call.checked);
-  const preview = await previewOf(call);
-  if (preview === undefined) return wait;
-  const { description } = wait;
-  return { ...wait, description: description === undefined ? preview : `${description}\n${preview}` };
-}
-
 /** The most characters of a preview. */
 const MOST_PREVIEW = 20_000;
 
-async function previewOf(call: Call): Promise<string | undefined> {
+/** The question for the approver, with the tool's preview of the call. */
+async function askedBy(call: Call): Promise<Wait> {
   const { tool, checked, environment } = call;
-  if (tool.preview === undefined || !environment.canSuspend) return undefined;
+  const wait = approvalQuestion(call, checked);
+  if (tool.preview === undefined || !environment.canSuspend) return wait;
   try {
     const given = await withinLimits(Promise.resolve(tool.preview(checked, contextOf(call))), limitsOf(call));
-    if (given === undefined || given === '') return undefined;
+    if (given === undefined || given === '') return wait;
     const text = String(given);
-    return text.length > MOST_PREVIEW ? `${text.slice(0, MOST_PREVIEW)}\n… (cut)` : text;
+    const preview = text.length > MOST_PREVIEW ? `${text.slice(0, MOST_PREVIEW)}\n… (cut)` : text;
+    const { description } = wait;
+    return { ...wait, description: description === undefined ? preview : `${description}\n${preview}` };
   } catch (error) {
     logThrown(call, 'The preview of a call could not be made', error);
-    return undefined;
+    return wait;
   }
 }
 
-/** Fails closed: only `false`, from the author or the tool's own function, omits the approval. */
+/**
+ * Whether the tool of a call needs an approval that no standing approval gives. Fails closed: only `false`, from the
+ * author or the tool's own function, omits the approval.
+ */
 async function needsApproval(call: Call): Promise<boolean> {
-  const { tool, checked } = call;
-  const need = approvalNeed(tool.approval);
-  if (typeof need !== 'function') return need;
+  const { tool, checked, environment, scope } = call;
+  const { approval } = tool;
+  const need = approvalNeed(approval);
+  if (need === false) return false;
+  if (typeof need === 'function')
+    try {
+      if ((await withinLimits(need(checked, contextOf(call)), limitsOf(call))) === false) return false;
+    } catch (error) {
+      logThrown(call, 'The approval function of a tool gave no answer; the call needs an approval', error);
+    }
+  const { standing } = environment;
+  if (standing === undefined || typeof approval !== 'object' || !approval.remember) return true;
   try {
-    return (await withinLimits(need(checked, contextOf(call)), limitsOf(call))) !== false;
+    const { conversationId } = scope;
+    const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
+    call.standing = await standing({ tool, arguments: checked, conversationId, mayHaveGiven });
   } catch (error) {
-    logThrown(call, 'The approval function of a tool gave no answer; the call needs an approval', error);
-    return true;
+    logThrown(call, 'Standing approvals could not be read; the call is asked about', error);
   }
+  return call.standing === undefined;
 }
 
 /** The caller for whom tools are searched. */
@@ -252,10 +227,23 @@ async function isAllowed(
   const request = { id: '', name: tool.name, arguments: {} };
   const call = newCall(environment, request, { scope, plan: planOf(tool, environment.coerce) }) as Call;
   for (const policy of policies) {
-    const seen = watchedArguments();
-    const decided = await decide(policy, { ...call, checked: seen.arguments });
+    let wereRead = false;
+    const read = <Value>(value: Value): Value => {
+      wereRead = true;
+      return value;
+    };
+    const unknown = new Proxy<JsonObject>(
+      {},
+      {
+        get: () => read(undefined),
+        has: () => read(false),
+        ownKeys: () => read([]),
+        getOwnPropertyDescriptor: () => read(undefined),
+      },
+    );
+    const decided = await decide(policy, { ...call, checked: unknown });
     // A decision that depends on the arguments is made when the call is made.
-    if (typeof decided === 'string' && !seen.wereRead()) return false;
+    if (typeof decided === 'string' && !wereRead) return false;
   }
   return true;
 }

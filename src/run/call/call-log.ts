@@ -1,5 +1,4 @@
 import type { LogFields, LogLevel } from '../../core/contract/ports.js';
-import type { ArgumentFault } from '../../core/contract/tool.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { errorMessage, isClientError } from '../../core/kernel/error-message.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
@@ -50,14 +49,6 @@ export class CallLog {
     return this.options.logger !== undefined;
   }
 
-  /** Logs only the faults, never the sent arguments, which may contain secrets. */
-  #rejected(faults: readonly ArgumentFault[], durationMs: number): void {
-    const shown = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
-    const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
-    const thrown = error === undefined ? {} : { error };
-    this.#write('warn', 'Tool call rejected', { durationMs, faults: shown.join('; '), ...thrown });
-  }
-
   started(args: unknown): void {
     this.#write('info', 'Tool started');
     const { logArguments = true } = this.options;
@@ -74,8 +65,13 @@ export class CallLog {
   /** Logs the end of the call. */
   ended({ status, result, faults }: CallOutcome, durationMs: number, isFound: boolean): void {
     const { forLLM: reason } = result;
-    if (faults !== undefined) this.#rejected(faults, durationMs);
-    else if (!isFound && status === 'rejected') this.#write('warn', 'Tool not found');
+    if (faults !== undefined) {
+      // Only the faults, never the sent arguments, which may contain secrets.
+      const shown = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
+      const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
+      const thrown = error === undefined ? {} : { error };
+      this.#write('warn', 'Tool call rejected', { durationMs, faults: shown.join('; '), ...thrown });
+    } else if (!isFound && status === 'rejected') this.#write('warn', 'Tool not found');
     else if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
     // The model is asked to call again, or the run has ended: this is not an error.
     else if (status === 'rejected' || status === 'aborted')

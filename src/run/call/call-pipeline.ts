@@ -179,13 +179,20 @@ export function makeCall<Environment extends CallEnvironment>(
 function makeTraced(environment: CallEnvironment, request: CallRequest, origin: CallSource): Answer {
   const { telemetry } = environment;
   const { id, name, journal, startedBy, mcp } = request;
+  const { approved, refused, result, outcome, answers = [] } = journal ?? {};
+  const answered = present<PendingKind>([
+    (approved || refused !== undefined) && 'approval',
+    result && 'client',
+    outcome && 'outcome',
+    ...answers.map(() => 'question' as const),
+  ]);
   const trace = telemetry?.startCall({
     id,
     name,
     tool: environment.find(name)?.offered,
     attempt: origin.attempt ?? 1,
     // A job was approved before it was started.
-    answered: startedBy === undefined ? answeredIn(journal) : [],
+    answered: startedBy === undefined ? answered : [],
     startedBy,
     mcp,
     redaction: redactionIn(environment),
@@ -224,8 +231,18 @@ function pipelineFor(environment: CallEnvironment, { name, scopeError }: CallReq
   }
 }
 
+const MAX_SUGGESTED = 3;
+
 function notFound({ request, environment }: ReceivedCall): CallOutcome {
-  return { status: 'rejected', result: notFoundResult(request.name, environment) };
+  const { names, kind = 'tool' } = environment;
+  const given: unknown = request.name;
+  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
+  const near = namesByNearness(name, names?.() ?? []).slice(0, MAX_SUGGESTED);
+  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
+  return {
+    status: 'rejected',
+    result: failedResult('ToolNotFound', `${kind} not found: ${name}${suggestion}`),
+  };
 }
 
 /** The pipeline of calls whose tool is not available. */
@@ -402,17 +419,6 @@ function withApproval(
   return { ...stood, arguments: journal.arguments, edited: { original, ...by } };
 }
 
-function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {
-  if (journal === undefined) return [];
-  const { approved, refused, result, outcome, answers } = journal;
-  return present<PendingKind>([
-    (approved || refused !== undefined) && 'approval',
-    result && 'client',
-    outcome && 'outcome',
-    ...answers.map(() => 'question' as const),
-  ]);
-}
-
 /** The call has its answer. */
 function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: CallOutcome): undefined {
   const { hooked, checked, request, repairs, removed } = call;
@@ -443,16 +449,6 @@ function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
   }
 }
 
-const MAX_SUGGESTED = 3;
-
-/** The answer to a call of an unknown tool. */
-function notFoundResult(given: unknown, { names, kind }: CallEnvironment): ToolResult {
-  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
-  const near = namesByNearness(name, names?.() ?? []).slice(0, MAX_SUGGESTED);
-  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
-  return failedResult('ToolNotFound', `${kind ?? 'tool'} not found: ${name}${suggestion}`);
-}
-
 /** The outcome that an answer determines for a call; `undefined` if it must be executed. */
 function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): Block | undefined {
   if (refused !== undefined) {
@@ -465,7 +461,14 @@ function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): B
 
 /** A result may be in the form in which `JSON.stringify` writes a `ToolResult`. */
 function givenResult(value: unknown): unknown {
-  return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
+  if (typeof value !== 'object' || value === null) return value;
+  const { for_llm, for_user = '', silent, is_error, async } = value as Partial<Record<string, unknown>>;
+  const flags = [silent, is_error, async];
+  const isSerialized =
+    typeof for_llm === 'string' &&
+    typeof for_user === 'string' &&
+    flags.every((flag) => typeof flag === 'boolean');
+  return isSerialized ? ToolResult.fromJSON(value as SerializedToolResult) : value;
 }
 
 /**
@@ -593,20 +596,13 @@ async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   if (block !== undefined) return blockedResult(call, block);
   block = await blockOf(call);
   if (block === undefined) return undefined;
-  return blockedResult(call, mayHaveRun ? await blockOfRepeat(call, block) : block);
-}
-
-/**
- * The block of a repeated call that a policy or an approval does not allow: refusing it, or executing it with other
- * arguments, would ignore a possible earlier effect.
- */
-async function blockOfRepeat(call: Call, block: Block): Promise<Block> {
   const isForbidden = block.type === 'refused' || (block.type === 'waits' && block.wait.kind === 'approval');
-  if (!isForbidden || call.tool.annotations?.readOnly) return block;
+  if (!mayHaveRun || !isForbidden || readOnly) return blockedResult(call, block);
+  // Refusing it, or executing it with other arguments, would ignore a possible earlier effect.
   const known = (await blockOfBegun(call, { isMakeable: false })) ?? block;
-  if (known.type !== 'waits' || known.wait.kind !== 'outcome') return known;
+  if (known.type !== 'waits' || known.wait.kind !== 'outcome') return blockedResult(call, known);
   const message = `${known.wait.message} The current rules do not let it run again.`;
-  return { ...known, wait: { ...known.wait, message } };
+  return blockedResult(call, { ...known, wait: { ...known.wait, message } });
 }
 
 /**
@@ -616,10 +612,23 @@ async function blockOfBegun(
   call: Call,
   { isMakeable }: { readonly isMakeable: boolean },
 ): Promise<Block | undefined> {
-  const known = await reconciled(call);
-  if (known.status === 'done') return { type: 'returned', value: known.result };
-  if (known.status === 'not-done') return undefined;
-  return isMakeable && call.environment.onUnknown === 'rerun' ? undefined : unknownOutcome(call);
+  const { tool, request, log, environment } = call;
+  if (tool.reconcile !== undefined) {
+    const context = contextOf(call);
+    const { idempotencyKey } = context;
+    const begun = { callId: request.id, idempotencyKey, arguments: argumentsBefore(call) };
+    try {
+      const known: unknown = await withinLimits(tool.reconcile(begun, context), limitsOf(call));
+      const status = isRecord(known) ? known.status : undefined;
+      if (isRecord(known) && status === 'done') return { type: 'returned', value: known.result };
+      if (status === 'not-done') return undefined;
+      if (status !== 'unknown')
+        log.ignored('What a tool said of a call that had begun says nothing', { known });
+    } catch (error) {
+      logThrown(call, 'A tool could not say what came of a call that had begun', error);
+    }
+  }
+  return isMakeable && environment.onUnknown === 'rerun' ? undefined : unknownOutcome(call);
 }
 
 function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
@@ -634,37 +643,6 @@ function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
     };
   const { reruns: index = 0 } = request.journal ?? {};
   return { type: 'waits', wait: { kind: 'outcome', index, message, ...approverField(tool?.approval) } };
-}
-
-/** The tool's own finding about an interrupted call. If it fails, the outcome is unknown. */
-async function reconciled(call: Call): Promise<Reconciliation> {
-  const { tool, request, log } = call;
-  if (tool.reconcile === undefined) return { status: 'unknown' };
-  const context = contextOf(call);
-  const { idempotencyKey } = context;
-  const begun = { callId: request.id, idempotencyKey, arguments: argumentsBefore(call) };
-  try {
-    const known: unknown = await withinLimits(tool.reconcile(begun, context), limitsOf(call));
-    if (isRecord(known) && STATUSES.includes(String(known.status))) return known as Reconciliation;
-    log.ignored('What a tool said of a call that had begun says nothing', { known });
-  } catch (error) {
-    logThrown(call, 'A tool could not say what came of a call that had begun', error);
-  }
-  return { status: 'unknown' };
-}
-
-const STATUSES = ['done', 'not-done', 'unknown'];
-
-/** Whether a value has the form in which `JSON.stringify` writes a {@link ToolResult}. */
-function isSerializedResult(value: unknown): value is SerializedToolResult {
-  if (typeof value !== 'object' || value === null) return false;
-  const { for_llm, for_user = '', silent, is_error, async } = value as Partial<Record<string, unknown>>;
-  const flags = [silent, is_error, async];
-  return (
-    typeof for_llm === 'string' &&
-    typeof for_user === 'string' &&
-    flags.every((flag) => typeof flag === 'boolean')
-  );
 }
 
 /** Steps "read" and "check": the arguments for the tool, or the rejection of invalid arguments. */

@@ -54,12 +54,12 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
   // provider errors and framework errors are complete.
   const isOwn = (cause: unknown): cause is Error => cause instanceof Error && !ToolwrightError.is(cause);
   const origin = causes.find((cause) => ProviderError.is(cause) || isOwn(cause));
-  const shown = isOwn(origin) && !ProviderError.is(origin) ? plainError(origin) : undefined;
+  let shown: Error | undefined;
+  if (isOwn(origin) && !ProviderError.is(origin)) {
+    const { name, message, stack } = origin;
+    shown = Object.assign(new Error(message), { name, stack });
+  }
   safe.error(text, withoutUndefined({ ...at, repeats: repeats || undefined, error: shown }));
-}
-
-function plainError({ name, message, stack }: Error): Error {
-  return Object.assign(new Error(message), { name, stack });
 }
 
 const LONGEST_TEXT = 1_000;

@@ -12,17 +12,16 @@ const MAX_ERRORS = 40;
 /** Fields in a form that may be logged: of limited size, without secrets, and with visible control characters. */
 export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
   const logged: Record<string, unknown> = {};
-  for (const name of Object.keys(fields)) logged[name] = loggedField(fields[name], redaction);
-  return logged;
-}
-
-function loggedField(value: unknown, redaction: Redaction): unknown {
-  if (typeof value === 'number' || (typeof value === 'string' && isName(value))) return value;
-  try {
-    return new LoggedField(redaction).of(value);
-  } catch {
-    return 'it cannot be shown: it throws when it is looked at';
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    try {
+      const isShort = typeof value === 'number' || (typeof value === 'string' && isName(value));
+      logged[name] = isShort ? value : new LoggedField(redaction).of(value);
+    } catch {
+      logged[name] = 'it cannot be shown: it throws when it is looked at';
+    }
   }
+  return logged;
 }
 
 class LoggedField {
