@@ -1,7 +1,6 @@
 import type { CallJournal, CallRecord, CallStatus, PendingKind } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { CallTrace } from '../../core/contract/telemetry.js';
-import type { Reconciliation } from '../../core/contract/tool.js';
 import { errorResult, type SerializedToolResult, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';

@@ -1,11 +1,4 @@
-import type {
-  CallJournal,
-  CallScope,
-  LogListener,
-  StandingYes,
-  Suspension,
-  Wait,
-} from '../../core/contract/call.js';
+import type { CallJournal, CallScope, StandingYes, Suspension, Wait } from '../../core/contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { InjectionToken, Logger, ScopedResolver } from '../../core/contract/ports.js';
@@ -267,9 +260,16 @@ export class CallContext extends ToolContext {
   get logger(): Logger {
     const logger = this.#call.environment.logger ?? silentLogger;
     const { onLog } = this.#scope;
-    return onLog
-      ? observedLogger(logger, (entry) => onLog(entry, { callId: this.callId, tool: this.toolName }))
-      : logger;
+    if (onLog === undefined) return logger;
+    // Independent of the logger's levels. Errors of the listener have no effect.
+    return loggerTo((level, message, fields) => {
+      const entry = { level, message, ...(fields ? { fields } : {}) };
+      callListener(
+        () => onLog(entry, { callId: this.callId, tool: this.toolName }),
+        () => {},
+      );
+      return logger[level](message, fields);
+    });
   }
 
   // Not `AbortSignal.any`: Node never releases its signals if a tool leaves a listener on them.
@@ -392,17 +392,6 @@ export class CallContext extends ToolContext {
       logThrown(this.#call, 'A call’s container could not be disposed', error);
     }
   }
-}
-
-/** A logger with a listener, independent of the logger's levels. Errors of the listener have no effect. */
-function observedLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
-  return loggerTo((level, message, fields) => {
-    callListener(
-      () => onEntry({ level, message, ...(fields ? { fields } : {}) }),
-      () => {},
-    );
-    return logger[level](message, fields);
-  });
 }
 
 /** Used if there is no logger. */

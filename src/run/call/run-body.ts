@@ -160,14 +160,6 @@ export function awaitWork<Waiting extends WaitingCall, Answer>(
   });
 }
 
-/** Calls `expire` after this many milliseconds; the returned function cancels it. */
-export function startDeadline(ms: number, expire: () => void): () => void {
-  return atEndOfTurn(() => {
-    const timer = setTimeout(expire, Math.min(ms, MAX_TIMER_MS));
-    return () => clearTimeout(timer);
-  });
-}
-
 /** The outcome of a call that does not run, or not now; a call that a hook holds has no waits of its own. */
 export function blockedResult(call: WrittenCall & CheckedCall, block: Block | BodyOutcome): CallOutcome {
   const { tool, environment } = call;
@@ -270,8 +262,15 @@ function writeUnreturned(
           : error.message;
         return { status: 'rejected', result: failedResult('InvalidArguments', hint, error) };
       }
-      if (isAbort(error, scope.signal)) return aborted(tool, true);
-      const status = scope.signal?.aborted ? 'aborted' : 'error';
+      const { signal } = scope;
+      const isAborted = signal?.aborted === true;
+      // Methods that stop because of the abort, as `fetch` does, may have had an effect before.
+      if (
+        isAborted &&
+        (error === signal.reason || (error instanceof DOMException && error.name === 'AbortError'))
+      )
+        return aborted(tool, true);
+      const status = isAborted ? 'aborted' : 'error';
       return { status, result: writeFailure(tool.name, error, environment.describeError) };
     }
     case 'timed_out':
@@ -294,12 +293,6 @@ function aborted(tool: WrittenCall['tool'], hasBegun = false): CallOutcome {
   const message = `The run was aborted. ${unendedText(tool, hasBegun ? 'begun' : 'not-begun')}`;
   const end: CallOutcome = { status: 'aborted', result: failedResult('RunAborted', message) };
   return hasBegun ? end : { ...end, isNotBegun: true };
-}
-
-/** Whether a method stopped only because of the abort, as `fetch` does. It may have had an effect before. */
-function isAbort(thrown: unknown, signal: AbortSignal | undefined): boolean {
-  if (!signal?.aborted) return false;
-  return thrown === signal.reason || (thrown instanceof DOMException && thrown.name === 'AbortError');
 }
 
 /** Reading a thrown value may run its author's code, such as the traps of a proxy. */

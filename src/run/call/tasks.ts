@@ -5,7 +5,14 @@ import type { AsyncCallback, AsyncTool, ContextualTool, ToolDefinition } from '.
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import { asyncResult, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { andThen, callListener, nextTurn, onAbort, unlessAborted } from '../../core/kernel/async.js';
+import {
+  andThen,
+  callListener,
+  MAX_TIMER_MS,
+  nextTurn,
+  onAbort,
+  unlessAborted,
+} from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logThrown } from './call-log.js';
 import { type Call, type CallWork, contextOf, keyOfEffect, workOf } from './context.js';
@@ -15,7 +22,7 @@ import type { BodyOutcome, CallOutcome } from './invocation.js';
 import { cancelledResult, type JobDispatch } from './job-dispatch.js';
 import { runWork, settled, settleWork } from './result-form.js';
 import { failedResult, writeFailure } from './result-text.js';
-import { startDeadline, writeOutcome } from './run-body.js';
+import { writeOutcome } from './run-body.js';
 import type { TaskQueue } from './task-queue.js';
 import { approvalNeed } from './waits.js';
 
@@ -36,7 +43,7 @@ export class CallTask implements CallWork {
   #completion: ToolResult | undefined;
   #isAcknowledged = false;
   #hasBegun = false;
-  #cancelDeadline: (() => void) | undefined;
+  #deadline: NodeJS.Timeout | undefined;
   #unfollow: (() => void) | undefined;
   #trace: Trace<ToolResult> | undefined;
   /** Code that frees a slot, or cancels, must not pass its own async context to this call. */
@@ -166,11 +173,13 @@ export class CallTask implements CallWork {
     const { tool, environment, request, trace } = this.call;
     const { timeoutMs } = tool;
     this.#hasBegun = true;
-    if (timeoutMs !== undefined && timeoutMs !== Infinity)
-      this.#cancelDeadline = startDeadline(timeoutMs, () => {
+    if (timeoutMs !== undefined && timeoutMs !== Infinity) {
+      const expire = (): void => {
         const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
         this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
-      });
+      };
+      this.#deadline = setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
+    }
     const { telemetry } = environment;
     if (!telemetry?.isOn) return;
     // A separate trace, because it outlives that of the call.
@@ -237,7 +246,7 @@ export class CallTask implements CallWork {
 
   /** Releases the timeout, the abort listener and the slot. */
   #release(): void {
-    this.#cancelDeadline?.();
+    clearTimeout(this.#deadline);
     this.#unfollow?.();
     if (this.id !== undefined) this.#queue.settle(this.id);
   }
@@ -283,10 +292,15 @@ export async function runInTurn<Value>(
   const { tool, task, scope } = call;
   if (!isContextual(tool) && !isAsync(tool)) return body();
   const callback: AsyncCallback = (context, result) => calledBack(call, callback, context)?.callBack(result);
-  const turn = new ExclusiveTurn(
-    tool,
-    () => announceCall(call, callback),
-    (error) => logThrown(call, 'A tool threw when its call was restored', error),
+  const announceCall = (): void => {
+    const { channel, chatId } = scope;
+    if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
+    if (!isAsync(tool) || task === undefined || tool.background) return;
+    latest.set(tool, callback);
+    tool.setCallback(callback);
+  };
+  const turn = new ExclusiveTurn(tool, announceCall, (error) =>
+    logThrown(call, 'A tool threw when its call was restored', error),
   );
   if (task instanceof CallTask) tasksByTurn.set(turn, task);
   const beginning = await turn.begin(scope.signal);
@@ -297,14 +311,6 @@ export async function runInTurn<Value>(
     'ToolDeadlock',
     `The tool '${tool.name}' was not run: a call of it is under way that waits for the tool which made this call.`,
   );
-}
-
-function announceCall({ tool, task, scope }: Call, callback: AsyncCallback): void {
-  const { channel, chatId } = scope;
-  if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
-  if (!isAsync(tool) || task === undefined || tool.background) return;
-  latest.set(tool, callback);
-  tool.setCallback(callback);
 }
 
 /**
@@ -419,7 +425,12 @@ class ExclusiveTurn {
 
   /** Waits; `true` if that would never end. Only a call within another turn can close a cycle. */
   async #waitOrStick(wait: Promise<void>): Promise<boolean> {
-    const holding = this.#held();
+    /** The turns that cannot end before this turn does. */
+    const holding = new Set<ExclusiveTurn>();
+    for (let turn = this.#outer; turn !== undefined; turn = turn.#outer) {
+      let kept: ExclusiveTurn | undefined = turn.#isOver ? undefined : turn;
+      for (; kept !== undefined; kept = kept.#within) holding.add(kept);
+    }
     for (const turn of holding) turn.#awaited.add(this);
     try {
       if (holding.size > 0) {
@@ -432,17 +443,6 @@ class ExclusiveTurn {
     } finally {
       for (const turn of holding) turn.#awaited.delete(this);
     }
-  }
-
-  /** The turns that cannot end before this turn does. */
-  #held(): ReadonlySet<ExclusiveTurn> {
-    const held = new Set<ExclusiveTurn>();
-    for (let turn = this.#outer; turn !== undefined; turn = turn.#outer) {
-      if (turn.#isOver) continue;
-      for (let kept: ExclusiveTurn | undefined = turn; kept !== undefined; kept = kept.#within)
-        held.add(kept);
-    }
-    return held;
   }
 
   /** Whether a turn that this turn waits for, directly or indirectly, waits for one of those. */
@@ -635,9 +635,16 @@ function handOver(call: Call, result: ToolResult, inContext: InContext): void {
 }
 
 function jobOf(call: Call): Job {
-  const { tool, checked, transformed, request, trace, scope } = call;
+  const { tool, checked, transformed, request, trace, scope, standing } = call;
   const { channel, chatId, conversationId, owner } = scope;
   const idempotencyKey = keyOfEffect(call);
+  const { approved: isApproved, given } = request.journal ?? {};
+  let approved: Exclude<Job['approved'], undefined> = {};
+  if (isApproved || standing !== undefined) {
+    const by = isApproved ? given?.findLast(({ kind }) => kind === 'approval') : standing;
+    approved = withoutUndefined({ answeredBy: by?.answeredBy });
+    // A function that required no approval for this call has decided, if it sees all of its scope.
+  } else if (approvalNeed(tool.approval) === false) approved = false;
   return withoutUndefined<Job>({
     // The same call has the same job, also if it is executed again after a crash.
     id: `task_${idempotencyKey}`,
@@ -648,18 +655,10 @@ function jobOf(call: Call): Job {
     fingerprint: fingerprintOf(tool),
     idempotencyKey,
     callId: request.id,
-    approved: approvalOf(call),
+    approved,
     runId: request.place?.runId,
     trace: trace?.place,
   });
-}
-
-function approvalOf({ request, standing, tool }: Call): Exclude<Job['approved'], undefined> {
-  const { approved, given } = request.journal ?? {};
-  // A function that required no approval for this call has decided, if it sees all of its scope.
-  if (!approved && standing === undefined) return approvalNeed(tool.approval) === false ? false : {};
-  const by = approved ? given?.findLast(({ kind }) => kind === 'approval') : standing;
-  return withoutUndefined({ answeredBy: by?.answeredBy });
 }
 
 /** Two digests of a tool's definition: of its parameters, and of everything else that JSON can represent. */

@@ -402,17 +402,12 @@ export class ToolRegistry {
    */
   invoker(options = NO_OPTIONS): Invoker {
     if (this.#lastInvoker?.options === options) return this.#lastInvoker.invoke;
-    const invoke = this.#newInvoker(options);
-    if (Object.isFrozen(options)) this.#lastInvoker = { options, invoke };
-    return invoke;
-  }
-
-  #newInvoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions): Invoker {
+    const { policy, hooks = [], tasks = this.tasks, ...others } = options;
     // A policy of both the run and its registry is evaluated once.
     const policies = policy && [...new Set([...(this.#environment.policies ?? []), policy])];
     const shared = {
       ...this.#environment,
-      ...options,
+      ...others,
       ...(policies && { policies }),
       ...(hooks.length > 0 && { hooks: [...this.hooks, ...hooks] }),
       ...(options.onAsyncResult && { tasks }),
@@ -420,10 +415,12 @@ export class ToolRegistry {
       canSuspend: true,
     };
     const { root } = this.#table;
-    return (request, scope, attempt) =>
+    const invoke: Invoker = (request, scope, attempt) =>
       root.watcher === undefined
         ? makeCall(shared, request, { scope, attempt })
         : makeWatched(root.watcher, { environment: shared, request, scope, attempt });
+    if (Object.isFrozen(options)) this.#lastInvoker = { options, invoke };
+    return invoke;
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
@@ -479,17 +476,26 @@ export class ToolRegistry {
    * console.log(checked.ok ? checked.arguments : checked.problem);
    * ```
    */
-  check(
+  async check(
     name: string,
     args: unknown,
     options: { readonly transformed?: boolean } = {},
   ): Promise<CheckedArguments> {
-    return checkOnly(this.#environment, {
-      id: '',
-      name,
-      arguments: args,
-      isTransformed: options.transformed === true,
-    });
+    const { coerce, toolTimeoutMs } = this.#environment;
+    try {
+      const found = this.#table.get(name);
+      if (found === undefined) return { ok: false, problem: `there is no tool '${name}'` };
+      const tool = found.open();
+      const isTransformed = options.transformed === true;
+      const request = { id: '', name, arguments: args, isTransformed };
+      const checking = prepareArguments(tool, planOf(tool, coerce), request);
+      const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? CHECK_MS;
+      const ready = await withinLimits(checking, { signal: undefined, timeoutMs });
+      if (!ready.ok) return { ok: false, problem: summarizeFaults(ready.faults) };
+      return { ok: true, arguments: ready.value, removed: ready.removed };
+    } catch (error) {
+      return { ok: false, problem: errorMessage(error) };
+    }
   }
 
   #numbered(name: string, args: unknown): NumberedCall {
@@ -570,25 +576,6 @@ async function makeWatched(
     return makeCall({ ...environment, ...added }, request, { scope, attempt });
   };
   return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
-}
-
-/** Only the steps find, read and check of a call. */
-async function checkOnly(
-  { find, coerce, toolTimeoutMs }: CallEnvironment,
-  request: CallRequest,
-): Promise<CheckedArguments> {
-  try {
-    const found = find(request.name);
-    if (found === undefined) return { ok: false, problem: `there is no tool '${request.name}'` };
-    const tool = found.open();
-    const checking = prepareArguments(tool, planOf(tool, coerce), request);
-    const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? CHECK_MS;
-    const ready = await withinLimits(checking, { signal: undefined, timeoutMs });
-    if (!ready.ok) return { ok: false, problem: summarizeFaults(ready.faults) };
-    return { ok: true, arguments: ready.value, removed: ready.removed };
-  } catch (error) {
-    return { ok: false, problem: errorMessage(error) };
-  }
 }
 
 /** For class rules that never settle. */
@@ -722,7 +709,12 @@ export function readTool(registered: RegisteredTool): ReadTool {
     return { name: registered.name, entry, warnings: [] };
   }
   const isFactory = typeof registered === 'function';
-  if (isFactory && isClass(registered)) return { faults: [classFault(registered)] };
+  if (isFactory && isClass(registered)) {
+    const { name } = registered;
+    const isToolset = toolMethods(registered).length > 0;
+    const fix = isToolset ? discovered(name) : `register(new ${name}()), or @Tool before its methods`;
+    return { faults: [registerFault(name || 'a class', 'it is a class and not a tool', fix)] };
+  }
   let offered: unknown = registered;
   try {
     if (isFactory) offered = registered();
@@ -741,26 +733,17 @@ export function readTool(registered: RegisteredTool): ReadTool {
   const tool = offered as ToolDefinition;
   const open = isFactory ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
   // Frozen tools come from discovery, `defineTool` or an integration, which already warned.
-  const warnings = Object.isFrozen(tool) ? [] : warningsFor(tool);
-  return { name: tool.name, entry: { open, offered: tool }, warnings };
-}
-
-function warningsFor({ name, description, parameters, output }: ToolDefinition): readonly AuthorFault[] {
-  const where = placeOf(name);
-  const warnings = Object.entries({ parameters, output }).flatMap(([what, schema]) =>
-    schema ? schemaWarnings(schema, 'author').map((warning) => describeSchemaFault(warning, what)) : [],
-  );
-  return [
-    ...(description?.trim() ? [] : [undescribed(where, 'a `description` that says what it does, and when')]),
-    ...warnings.map((warning) => ({ where, ...warning })),
-  ];
-}
-
-function classFault(given: ClassType): AuthorFault {
-  const { name } = given;
-  const fix =
-    toolMethods(given).length > 0 ? discovered(name) : `register(new ${name}()), or @Tool before its methods`;
-  return registerFault(name || 'a class', 'it is a class and not a tool', fix);
+  const { name, description, parameters, output } = tool;
+  const warnings: AuthorFault[] = [];
+  if (!Object.isFrozen(tool)) {
+    const where = placeOf(name);
+    const fix = 'a `description` that says what it does, and when';
+    if (!description?.trim()) warnings.push(undescribed(where, fix));
+    for (const [what, schema] of Object.entries({ parameters, output }))
+      for (const warning of schema ? schemaWarnings(schema, 'author') : [])
+        warnings.push({ where, ...describeSchemaFault(warning, what) });
+  }
+  return { name, entry: { open, offered: tool }, warnings };
 }
 
 function discovered(toolset: string): string {

@@ -1,7 +1,14 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
-import { startDeadline } from '../../../src/run/call/run-body.js';
+import { atEndOfTurn } from '../../../src/core/kernel/async.js';
+
+/** As calls begin their limits. */
+const startDeadline = (ms: number, expire: () => void): (() => void) =>
+  atEndOfTurn(() => {
+    const timer = setTimeout(expire, ms);
+    return () => clearTimeout(timer);
+  });
 
 const expired = (ms: number, more: (cancel: () => void) => void = () => {}) =>
   new Promise<string>((resolve) => {
