@@ -647,10 +647,11 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
-  const telemetry = config.telemetry ?? tools.telemetry;
+  const { telemetry = tools.telemetry, agentName: agent } = config;
+  const traced = { runId, model, agent, conversationId: scope.conversationId, before: record?.trace };
   const storing = config.store && resultStoreOf(config, tools);
-  const { maxResultChars } = storing ?? config;
-  const options = callOptionsOf(config, tools, { runId, owner, budget, maxResultChars });
+  const limits = { budget, maxResultChars: (storing ?? config).maxResultChars };
+  const options = callOptionsOf(config, tools, { runId, owner, ...limits });
   const ofCalls = checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options;
   return {
     config,
@@ -677,12 +678,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     isAnswerAsked: false,
     isAskedAgain: false,
     offer: new OfferedTools({ config, messages, results: storing?.results, record }),
-    trace: telemetry?.isOn
-      ? telemetry.startRun({
-          ...{ runId, model, agent: config.agentName },
-          ...{ conversationId: scope.conversationId, before: record?.trace },
-        })
-      : undefined,
+    trace: telemetry?.isOn ? telemetry.startRun(traced) : undefined,
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
     invoke: tools.invoker(ofCalls),
