@@ -420,14 +420,20 @@ function withApproval(
 
 /** The call has its answer. */
 function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: CallOutcome): undefined {
-  const { hooked, checked, request, repairs, removed } = call;
-  const hasCost = COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined;
+  const { hooked, checked, request, repairs, removed, tool } = call;
+  let cost: number | undefined;
+  if (COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined)
+    try {
+      const given: unknown = typeof tool?.cost === 'function' ? tool.cost(checked ?? {}) : tool?.cost;
+      // The budget refuses a cost that is not a valid number.
+      if (typeof given === 'number' && given >= 0) cost = given;
+    } catch {}
   call.trace?.end({
     status,
     result,
     // Original arguments that hooks rewrote, or would have rewritten, are not recorded.
     arguments: checked ?? (hooked === undefined ? request.arguments : undefined),
-    cost: hasCost ? costOf(call) : undefined,
+    cost,
     repairs,
     removed,
     waits: suspension?.waits.map(({ kind }) => kind),
@@ -437,16 +443,6 @@ function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: Ca
 
 /** Statuses of calls that incur the cost of their tools; a job costs when it is enqueued. */
 const COSTS: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'aborted', 'started']);
-
-/** The budget refuses a cost that is not a valid number. */
-function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
-  try {
-    const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(checked) : tool?.cost;
-    return typeof cost === 'number' && cost >= 0 ? cost : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 /** The outcome that an answer determines for a call; `undefined` if it must be executed. */
 function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): Block | undefined {

@@ -424,13 +424,23 @@ class Replay {
 
   /** The answer if there is one; otherwise the call is suspended, or fails if there is no user to ask. */
   async ask(question: Question): Promise<unknown> {
-    const { answerWithinMs } = this.call.environment;
+    const { answerWithinMs, canSuspend } = this.call.environment;
     const { message, schema, revive, expiresInMs = answerWithinMs, ...more } = readQuestion(question);
     const index = this.#asked.get(message) ?? 0;
     this.#asked.set(message, index + 1);
     const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
-    if (answered === undefined)
-      throw this.#suspend({ kind: 'question', index, message, schema, ...more, ...expiryIn(expiresInMs) });
+    if (answered === undefined) {
+      const { name } = this.call.request;
+      const { isStopped } = contextOf(this.call);
+      if (isStopped || !canSuspend) {
+        const why = `The tool '${name}' asks a question, and nobody can answer here.`;
+        this.refused ??= new ToolwrightError('NotExecutableHere', isStopped ? tooLateToAsk(name) : why);
+        throw this.refused;
+      }
+      const wait: Wait = { kind: 'question', index, message, ...more, ...expiryIn(expiresInMs) };
+      this.#waits.push(withoutUndefined({ ...wait, schema }));
+      throw new CallSuspended(name);
+    }
     this.#unused.delete(answered);
     // The question may contain personal data: only its number is reported.
     this.call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
@@ -444,7 +454,11 @@ class Replay {
    * same as the first run. Work that failed is not finished.
    */
   async once<Value>(given: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
-    const key = keyOf(given);
+    // Stored with the run, so it must be text; another object with the same text would count as finished.
+    const type = given === null ? 'null' : `a ${typeof given}`;
+    if (type !== 'a string' && type !== 'a number')
+      throw new TypeError(`context.once: its key is a text, not ${type}`);
+    const key = String(given);
     const finished = this.#finished.get(key);
     if (finished !== undefined) {
       if (!this.#works.has(key)) this.call.trace?.event({ type: 'replay', of: 'once', key });
@@ -477,18 +491,6 @@ class Replay {
     };
   }
 
-  #suspend({ schema, ...wait }: Wait): Error {
-    const { name } = this.call.request;
-    const { isStopped } = contextOf(this.call);
-    if (isStopped || !this.call.environment.canSuspend) {
-      const why = `The tool '${name}' asks a question, and nobody can answer here.`;
-      this.refused ??= new ToolwrightError('NotExecutableHere', isStopped ? tooLateToAsk(name) : why);
-      return this.refused;
-    }
-    this.#waits.push(withoutUndefined({ ...wait, schema }));
-    return new CallSuspended(name);
-  }
-
   async #finish(key: string, work: (part: OncePart) => unknown): Promise<unknown> {
     if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
     const { keepOnce } = this.call.request;
@@ -510,14 +512,6 @@ class Replay {
     // A copy, because the method may change its value.
     return plainJson(value);
   }
-}
-
-/** Stored with the run, so it must be text; another object with the same text would count as finished. */
-function keyOf(given: unknown): string {
-  if (typeof given === 'string' || typeof given === 'number') return String(given);
-  throw new TypeError(
-    `context.once: its key is a text, not ${given === null ? 'null' : `a ${typeof given}`}`,
-  );
 }
 
 /**

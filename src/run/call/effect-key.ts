@@ -61,7 +61,11 @@ export class RunIds {
 
   /** The id of the next run with this question: not by order alone, which may differ the next time. */
   next(asked: unknown): string {
-    const id = this.#first(asked);
+    // Messages that cannot be written as JSON are refused later, or omitted.
+    let id = partKey(this.effect, 'run');
+    try {
+      id = jsonDigest([this.effect, 'run', asked]);
+    } catch {}
     const times = this.#times.get(id) ?? 0;
     this.#times.set(id, times + 1);
     return times === 0 ? id : partKey(id, String(times));
@@ -73,15 +77,6 @@ export class RunIds {
    */
   nextOf(messages: readonly Message[]): string {
     return this.next(messages.filter(({ role }) => role !== 'system'));
-  }
-
-  #first(asked: unknown): string {
-    try {
-      return jsonDigest([this.effect, 'run', asked]);
-    } catch {
-      // Messages that cannot be written as JSON are refused later, or omitted.
-      return partKey(this.effect, 'run');
-    }
   }
 }
 

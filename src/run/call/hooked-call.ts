@@ -63,13 +63,6 @@ export interface NamedHook {
   readonly hook: Hooks;
 }
 
-/** The hooks of a list that have this function, in order. */
-function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly NamedHook[] {
-  return hooks.flatMap((hook, index) =>
-    hook[moment] === undefined ? [] : [{ name: hook.name ?? `hook ${index + 1}`, hook }],
-  );
-}
-
 /**
  * Validates the return value of a hook; arguments become plain JSON, and the result a `ToolResult`.
  *
@@ -103,8 +96,11 @@ export function answerOf(moment: HookMoment, said: unknown): HookAnswer {
 export type HooksByMoment = Readonly<Record<HookMoment, readonly NamedHook[]>>;
 
 export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
+  const named = hooks.map((hook, index): NamedHook => ({ name: hook.name ?? `hook ${index + 1}`, hook }));
   const moments = Object.keys(WORDS) as readonly HookMoment[];
-  return Object.fromEntries(moments.map((moment) => [moment, hooksWith(hooks, moment)])) as HooksByMoment;
+  return Object.fromEntries(
+    moments.map((moment) => [moment, named.filter(({ hook }) => hook[moment] !== undefined)]),
+  ) as HooksByMoment;
 }
 
 /** The facts about a call that its hooks depend on; they may change its request. */

@@ -237,7 +237,16 @@ interface WrittenCall {
 
 /** Converts the outcome of a tool's body to the result and status of its call: the last stage of the pipeline. */
 export function writeOutcome(call: WrittenCall, end: BodyOutcome): CallOutcome {
-  const written = end.type === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
+  const { tool, plan, environment } = call;
+  let written: CallOutcome;
+  if (end.type !== 'returned') written = writeUnreturned(call, end);
+  else {
+    const result = writeResult(tool, end.value, environment.describeError);
+    written = { status: result.isError ? 'error' : 'success', result };
+    // Most tools declare no output.
+    if (!result.isError && plan?.checkResult !== undefined)
+      written = checkedOutcome(call, end.value, written);
+  }
   const limit = call.tool.maxResultChars ?? call.environment.maxResultChars ?? MAX_RESULT_CHARS;
   const { length } = written.result.forLLM;
   // Most results are short.
@@ -302,15 +311,6 @@ function asksForRetry(thrown: unknown): thrown is RetryToolCall {
   } catch {
     return false;
   }
-}
-
-function writeReturned(call: WrittenCall, value: unknown): CallOutcome {
-  const { tool, plan, environment } = call;
-  const result = writeResult(tool, value, environment.describeError);
-  if (result.isError) return { status: 'error', result };
-  const success: CallOutcome = { status: 'success', result };
-  // Most tools declare no output.
-  return plan?.checkResult === undefined ? success : checkedOutcome(call, value, success);
 }
 
 function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome): CallOutcome {

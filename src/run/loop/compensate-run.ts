@@ -146,7 +146,13 @@ async function compensateAll(
     let report: Report | undefined;
     if (before?.isError === false) report = { status: 'before', text: before.text };
     else if (job?.attempt === 0) report = { status: 'cancelled' };
-    else report = await undo(withJob(call, job), undoing);
+    else if (job === undefined) report = await undo(call, undoing);
+    else {
+      // A call whose job has ended has the outcome of the job.
+      const result = job.result && new ToolResult(job.result);
+      const ended = { result, status: result?.isError ? ('error' as const) : ('success' as const) };
+      report = await undo({ ...call, ...(result ? ended : { status: 'started' }) }, undoing);
+    }
     if (report !== undefined) done.push({ callId, tool: name, idempotencyKey, ...report });
     if (report?.status === 'failed') break;
   }
@@ -197,13 +203,6 @@ async function jobsLeft(
     found.set(idempotencyKey, (isWaiting && (await jobs.job(id))) || stored);
   }
   return found;
-}
-
-/** A call whose job has ended has the outcome of the job. */
-function withJob(call: UndoneCall, job: StoredJob | undefined): UndoneCall {
-  if (job === undefined) return call;
-  if (job.result === undefined) return { ...call, status: 'started' };
-  return { ...call, status: job.result.isError ? 'error' : 'success', result: new ToolResult(job.result) };
 }
 
 interface Undoing {

@@ -86,7 +86,16 @@ function apply(run: Growing, entry: RunEntry): void {
       }
       return;
     case 'once':
-      putCall(run, entry.index, (call) => withOnce(call, entry));
+      putCall(run, entry.index, (call) => {
+        if (call.status !== 'begun') return call;
+        const { type: _type, index: _index, arguments: args, ...done } = entry;
+        const { journal } = call;
+        // A value is valid only for its arguments, like a whole journal.
+        const isSame = canonicalJson(journal?.arguments) === canonicalJson(args);
+        const known = journal !== undefined && isSame ? journal : { arguments: args, answers: [], once: [] };
+        const once = [...known.once.filter(({ key }) => key !== done.key), done];
+        return { ...call, journal: { ...known, once } };
+      });
       return;
     case 'compensated':
       run.compensated.set(entry.idempotencyKey, entry);
@@ -118,17 +127,6 @@ function putCall(run: Growing, index: number, change: (call: StoredCall) => Stor
   if (run.open === undefined) return;
   const calls = run.open.calls.map((call, at) => (at === index ? change(call) : call));
   run.open = { ...run.open, calls };
-}
-
-/** A value is valid only for its arguments, like a whole journal. */
-function withOnce(call: StoredCall, entry: Entry<'once'>): StoredCall {
-  if (call.status !== 'begun') return call;
-  const { type: _type, index: _index, arguments: args, ...done } = entry;
-  const { journal } = call;
-  const isSame = canonicalJson(journal?.arguments) === canonicalJson(args);
-  const known = journal !== undefined && isSame ? journal : { arguments: args, answers: [], once: [] };
-  const once = [...known.once.filter(({ key }) => key !== done.key), done];
-  return { ...call, journal: { ...known, once } };
 }
 
 /** Adds to the history that the effect of the call was undone. */

@@ -256,21 +256,18 @@ export class RetryBudget {
       const inRow = (this.#rejections.get(key) ?? 0) + 1;
       this.#rejections.set(key, inRow);
       this.#total += 1;
-      exhausted ??= this.#exhausted(record, inRow);
+      const { name, result } = record;
+      const allowed = this.#tools.offered(name)?.retries ?? this.#maxRetries;
+      const most = TOTAL_FACTOR * Math.max(allowed, this.#maxRetries);
+      if (inRow <= allowed && this.#total <= most) continue;
+      const what =
+        inRow > allowed
+          ? `${inRow} unusable calls in a row, and may correct itself ${allowed} times`
+          : `${this.#total} unusable calls in this run, and may send ${most}`;
+      const message = `The model sent ${what} (last: '${name}').`;
+      exhausted ??= new ToolwrightError('ToolRetriesExhausted', message, { cause: result.error });
     }
     return exhausted;
-  }
-
-  #exhausted({ name, result }: CallRecord, inRow: number): ToolwrightError | undefined {
-    const allowed = this.#tools.offered(name)?.retries ?? this.#maxRetries;
-    const most = TOTAL_FACTOR * Math.max(allowed, this.#maxRetries);
-    if (inRow <= allowed && this.#total <= most) return undefined;
-    const what =
-      inRow > allowed
-        ? `${inRow} unusable calls in a row, and may correct itself ${allowed} times`
-        : `${this.#total} unusable calls in this run, and may send ${most}`;
-    const message = `The model sent ${what} (last: '${name}').`;
-    return new ToolwrightError('ToolRetriesExhausted', message, { cause: result.error });
   }
 
   #keyOf(name: string): string | typeof UNKNOWN {

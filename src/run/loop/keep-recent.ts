@@ -162,19 +162,17 @@ class RecentHistory {
     }
     while (this.#starts.length > this.#turns) this.#dropTurn();
     if (this.#tokens === undefined) this.#cutTo(this.#starts.at(-1) ?? 0);
-    else if (this.#total > this.#tokens) this.#shrink(this.#tokens * KEPT_PART);
-  }
-
-  /** Drops results, then turns, then the oldest parts of the last turn. */
-  #shrink(wanted: number): void {
-    const last = this.#units.length - 1;
-    for (const { isDropped, tokens, cutTokens } of this.#units.slice(this.#cutBefore, last))
-      if (!isDropped) this.#total -= tokens - cutTokens;
-    this.#cutTo(last);
-    while (this.#total > wanted && this.#starts.length > 1) this.#dropTurn();
-    for (const { index } of this.#kept) {
-      if (index >= last || this.#total <= wanted) break;
-      if (index >= (this.#starts[0] ?? 0) && index !== this.#lastUser) this.#drop(index);
+    else if (this.#total > this.#tokens) {
+      // Drops results, then turns, then the oldest parts of the last turn.
+      const wanted = this.#tokens * KEPT_PART;
+      for (const { isDropped, tokens, cutTokens } of this.#units.slice(this.#cutBefore, index))
+        if (!isDropped) this.#total -= tokens - cutTokens;
+      this.#cutTo(index);
+      while (this.#total > wanted && this.#starts.length > 1) this.#dropTurn();
+      for (const kept of this.#kept) {
+        if (kept.index >= index || this.#total <= wanted) break;
+        if (kept.index >= (this.#starts[0] ?? 0) && kept.index !== this.#lastUser) this.#drop(kept.index);
+      }
     }
   }
 

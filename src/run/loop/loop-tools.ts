@@ -26,7 +26,7 @@ import {
   SEARCH_TOOLS,
 } from './offered-tools.js';
 import type { ResumeConfig } from './options.js';
-import { type OwnTool, ownTool } from './own-tool.js';
+import { ownTool } from './own-tool.js';
 
 /**
  * The calls of a reply, with answered searches, and with each `call_tool` replaced by the call of the tool that it
@@ -40,8 +40,16 @@ export function callLoopTools(run: LoopRun, calls: readonly ParsedCall[]): Promi
       if (call.name === READ_RESULT && run.results !== undefined)
         return { ...call, record: await readOn(run, call) };
       if (deferred.size === 0) return call;
-      if (call.name === SEARCH_TOOLS) return { ...call, record: await searcherOf(run)(call, run.scope) };
-      return call.name === CALL_TOOL ? resolved(call) : call;
+      if (call.name === CALL_TOOL) return resolved(call);
+      if (call.name !== SEARCH_TOOLS) return call;
+      const search = {
+        name: SEARCH_TOOLS,
+        description: 'Finds tools',
+        parameters: SEARCH_PARAMETERS,
+        execute: (args: JsonObject) => findTools(run, args as unknown as SearchArguments),
+      };
+      const tool = toDefinition(search, { by: 'deferred tools', wrong: [] });
+      return { ...call, record: await ownTool(tool)(call, run.scope) };
     }),
   );
 }
@@ -61,19 +69,6 @@ function resolved(call: ParsedCall): ParsedCall {
   const inner = isRecord(given) || typeof given === 'string' ? given : JSON.stringify(given);
   const parsed = parseCall({ id, name, arguments: inner as JsonObject, providerItems }, place);
   return { ...parsed, wire: { name: CALL_TOOL, text: text ?? '{}' } };
-}
-
-function searcherOf(run: LoopRun): OwnTool {
-  const tool = toDefinition(
-    {
-      name: SEARCH_TOOLS,
-      description: 'Finds tools',
-      parameters: SEARCH_PARAMETERS,
-      execute: (args: JsonObject) => findTools(run, args as unknown as SearchArguments),
-    },
-    { by: 'deferred tools', wrong: [] },
-  );
-  return ownTool(tool);
 }
 
 interface SearchArguments {

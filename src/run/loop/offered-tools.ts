@@ -127,7 +127,15 @@ export class OfferedTools {
     const { config, messages, results } = this.#run;
     const division = divide(tools, config.deferAbove);
     const keepsResults = results !== undefined;
-    if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
+    if (keepsResults || (takesFound && division.deferred.size > 0))
+      // The new messages of the history: for found tools, and stored results.
+      for (; this.#looked < messages.length; this.#looked += 1) {
+        const message = messages[this.#looked];
+        if (message?.role !== 'tool') continue;
+        if (message.found !== undefined) this.#found ??= new Set();
+        for (const name of message.found ?? []) this.#found?.add(name);
+        if (message.kept !== undefined) this.#hasKept = true;
+      }
     const found = takesFound ? (this.#found?.size ?? 0) : 0;
     const reads = keepsResults && this.#hasKept;
     const last = this.#last;
@@ -161,17 +169,6 @@ export class OfferedTools {
       { ...search, isSearch: true },
       ...found.map((definition) => ({ ...definition, defer: true as const })),
     ];
-  }
-
-  /** Reads the new messages of the history: for found tools, and stored results. */
-  #look(messages: readonly Message[]): void {
-    for (; this.#looked < messages.length; this.#looked += 1) {
-      const message = messages[this.#looked];
-      if (message?.role !== 'tool') continue;
-      if (message.found !== undefined) this.#found ??= new Set();
-      for (const name of message.found ?? []) this.#found?.add(name);
-      if (message.kept !== undefined) this.#hasKept = true;
-    }
   }
 }
 

@@ -1,12 +1,4 @@
-import type {
-  AssistantMessage,
-  Message,
-  MessageToolCall,
-  ResponseFormat,
-  ToolChoice,
-  ToolMessage,
-  Usage,
-} from '../../core/contract/llm-provider.js';
+import type { Message, ResponseFormat, ToolChoice, Usage } from '../../core/contract/llm-provider.js';
 import { refuseOptions } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
@@ -118,23 +110,17 @@ export type CompactHistory = (
 export function compactedHistory(returned: readonly Message[], history: readonly Message[]): RepairedHistory {
   const where = 'what compactHistory returns';
   refuseOptions(historyFaults(returned, 'repair').map((fault) => ({ ...fault, where })));
-  return repairHistory(returned, (call, message) => answerIn(history, message, call));
-}
-
-/** Ids may occur several times in a history: a message that was not copied has the answers that follow it. */
-function answerIn(
-  history: readonly Message[],
-  message: AssistantMessage,
-  { id }: MessageToolCall,
-): ToolMessage | undefined {
-  const own = history.indexOf(message);
-  const calls = (other: Message) =>
-    other.role === 'assistant' && other.tool_calls?.some((call) => call.id === id);
-  const from = own >= 0 ? own : history.findLastIndex(calls);
-  if (from < 0) return undefined;
-  for (const other of history.slice(from + 1)) {
-    if (other.role !== 'tool') return undefined;
-    if (other.tool_call_id === id) return other;
-  }
-  return undefined;
+  return repairHistory(returned, ({ id }, message) => {
+    // Ids may occur several times in a history: a message that was not copied has the answers that follow it.
+    const own = history.indexOf(message);
+    const calls = (other: Message) =>
+      other.role === 'assistant' && other.tool_calls?.some((call) => call.id === id);
+    const from = own >= 0 ? own : history.findLastIndex(calls);
+    if (from < 0) return undefined;
+    for (const other of history.slice(from + 1)) {
+      if (other.role !== 'tool') return undefined;
+      if (other.tool_call_id === id) return other;
+    }
+    return undefined;
+  });
 }
