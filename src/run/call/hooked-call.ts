@@ -97,10 +97,15 @@ export type HooksByMoment = Readonly<Record<HookMoment, readonly NamedHook[]>>;
 
 export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
   const named = hooks.map((hook, index): NamedHook => ({ name: hook.name ?? `hook ${index + 1}`, hook }));
-  const moments = Object.keys(WORDS) as readonly HookMoment[];
-  return Object.fromEntries(
-    moments.map((moment) => [moment, named.filter(({ hook }) => hook[moment] !== undefined)]),
-  ) as HooksByMoment;
+  const having = (moment: HookMoment) => named.filter(({ hook }) => hook[moment] !== undefined);
+  return {
+    beforeCall: having('beforeCall'),
+    beforeRun: having('beforeRun'),
+    afterCall: having('afterCall'),
+    beforeRequest: having('beforeRequest'),
+    afterResponse: having('afterResponse'),
+    onError: having('onError'),
+  };
 }
 
 /** The facts about a call that its hooks depend on; they may change its request. */
