@@ -34,7 +34,15 @@ import {
   type RunWatcher,
   usageSince,
 } from './loop-run.js';
-import { callLoopTools, foundBy, handleIn, resultStoreOf, storeIfLarge } from './loop-tools.js';
+import {
+  callLoopTools,
+  foundBy,
+  handleIn,
+  OfferedTools,
+  onlyKnown,
+  resultStoreOf,
+  storeIfLarge,
+} from './loop-tools.js';
 import {
   assistantMessage,
   type CallingMessage,
@@ -47,7 +55,6 @@ import {
   sharedMessages,
   toolMessage,
 } from './messages.js';
-import { OfferedTools, onlyKnown } from './offered-tools.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
 import { RequestHooks, requestReply } from './request.js';
 import { budgetOf } from './run-budget.js';

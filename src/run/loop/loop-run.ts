@@ -1,5 +1,5 @@
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core/contract/call.js';
-import { type Message, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
+import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
 import type { ResultStore } from '../../core/contract/result-store.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
@@ -13,7 +13,6 @@ import type { FoldedRun } from './fold-run.js';
 import type { GivenHistory } from './given-history.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { CallingMessage, ParsedCall, SentMessages } from './messages.js';
-import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
 
@@ -74,6 +73,15 @@ type RunRecord = RunProgress &
   Partial<Pick<RunState, 'runId' | 'revision' | 'pending'>> &
   Partial<Pick<FoldedRun, 'open' | 'steps' | 'uncounted'>>;
 
+/** The definitions in the requests of a run. */
+interface OfferedDefinitions {
+  /** The last request offered one of the loop's own tools. */
+  readonly hasOurs: boolean;
+  /** Names in the order in which their definitions were sent. */
+  readonly order: readonly string[];
+  definitions(tools: ToolRegistry, target: ProviderTarget): readonly ToolSchema[];
+}
+
 /** The hooks of the run's requests. */
 interface RunHooks {
   ask(run: LoopRun, question: ModelQuestion): Promise<Reply>;
@@ -90,7 +98,7 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   readonly turnOf: string | undefined;
   readonly tools: ToolRegistry;
   /** The definitions in its requests. */
-  readonly offer: OfferedTools;
+  readonly offer: OfferedDefinitions;
   /** The store of results that are too large for the model, and the size limit. */
   readonly results?: ResultStore | undefined;
   readonly maxResultChars?: number | undefined;

@@ -21,7 +21,7 @@ import {
   withAnswer,
 } from '../call/waits.js';
 import { toolsOfAgents, waitsOf } from './child-runs.js';
-import { onlyKnown } from './offered-tools.js';
+import { onlyKnown } from './loop-tools.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { type AnsweredCall, type Remembering, rememberAnswers, withGiven } from './standing-approvals.js';
