@@ -646,7 +646,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   if (model === undefined)
     throw wrongConfig({ option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" });
   const tools = onlyKnown(registryOf(given.tools), record?.tools);
-  const { logger = tools.logger } = given;
+  const { logger = tools.logger, telemetry = tools.telemetry, agentName: agent } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
   const messages = isNew ? givenHistory(start, logger) : [...start.record.messages];
@@ -654,7 +654,6 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
-  const { telemetry = tools.telemetry, agentName: agent } = config;
   const traced = { runId, model, agent, conversationId: scope.conversationId, before: record?.trace };
   const storing = config.store && resultStoreOf(config, tools);
   const limits = { budget, maxResultChars: (storing ?? config).maxResultChars };
