@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { describeClasses, openScan } from '../../src/dev/typegen/describe-classes.js';
+import { describeClasses } from '../../src/dev/typegen/describe-classes.js';
 import { schemaTest } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
 import { offeredSchema } from '../parts/typegen/offered-schema.js';
@@ -54,9 +54,9 @@ let theirs: (name: string) => Test;
 
 beforeAll(async () => {
   const view = (await compilerOf('7.0')).open(join(FOLDER, 'tsconfig.json'));
-  const scan = openScan(view);
-  const [draft] = describeClasses(scan);
-  expect(scan.faults).toEqual([]);
+  const { drafts, faults } = describeClasses(view);
+  const [draft] = drafts;
+  expect(faults).toEqual([]);
   const tools = Object.entries(draft?.tools ?? {});
   ours = new Map(tools.map(([name, tool]) => [name, schemaTest(offeredSchema(tool))]));
   const folder = 'test/parts/typegen/fixtures/agreement';

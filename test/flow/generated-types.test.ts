@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { DescribedTool } from '../../src/core/contract/declaration.js';
-import { describeClasses, openScan } from '../../src/dev/typegen/describe-classes.js';
+import { describeClasses } from '../../src/dev/typegen/describe-classes.js';
 import { schemaTest } from '../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf } from '../parts/typegen/compilers.js';
 import { offeredSchema } from '../parts/typegen/offered-schema.js';
@@ -40,8 +40,8 @@ async function generateFor(types: readonly RandomType[]): Promise<readonly Descr
   using project = smallProject({ 'src/types.ts': text }, WITH_PLATFORM);
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
   expect(view.problems()).toEqual([]);
-  const scan = openScan(view);
-  const [draft] = describeClasses(scan);
-  expect(scan.faults).toEqual([]);
+  const { drafts, faults } = describeClasses(view);
+  const [draft] = drafts;
+  expect(faults).toEqual([]);
   return Object.values(draft?.tools ?? {});
 }

@@ -28,7 +28,7 @@ import {
 import { type Watched, watchProject } from './watch-project.js';
 
 /** The project, and the file to generate. */
-export interface GenerateTarget {
+interface GenerateTarget {
   /** tsconfig.json, absolute. */
   readonly project: string;
   readonly outFile?: string;

@@ -8,10 +8,8 @@ import {
   type Finding,
   GENERATED_MARK,
   isModuleFile,
-  openScan,
-  type ProjectScan,
 } from './describe-classes.js';
-import { type CompilerView, type ProjectOptions, type SyntaxNode, startOf } from './load-compiler.js';
+import { type CompilerView, type SyntaxNode, startOf } from './load-compiler.js';
 import { CodeReference } from './written-schema.js';
 
 /** Input of a generation. */
@@ -39,8 +37,7 @@ export interface Generated {
 
 /** Reads the types of a project's toolsets and prints the file that registers them. */
 export function generate({ view, folder, outFile, ending }: Generation): Generated {
-  const scan = openScan(view);
-  const drafts = describeClasses(scan);
+  const { drafts, faults, warnings } = describeClasses(view);
   const toolsets = drafts.filter(({ tools }) => tools !== undefined);
   const toolFiles = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
   const files = view.projectFiles();
@@ -50,8 +47,7 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   const own = toolFiles.some(isWithin) ? toolFiles : files.map(({ path }) => path);
   const isInSource = own.filter(isWithin).every((file) => file.startsWith(`${source}/`));
   const out = outFile ?? posix.join(isInSource ? source : folder, 'toolwright.gen.ts');
-  reportCycles(drafts, out, scan);
-  const printed = { drafts, outFile: out, ending: ending ?? importEnding(view.options, out) };
+  const printed = { drafts, outFile: out, ending: ending ?? importEnding(view, out) };
   // Reads the texts, because a file may also be loaded by `import()`, `require` or a mapped path.
   const name = escapePattern(posix.basename(withoutEnding(out)));
   const path = String.raw`['"](?:[^'"\n]*/)?${name}(?:\.[cm]?[jt]s)?['"]`;
@@ -62,17 +58,18 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
     text: printFile(printed),
     toolsets: toolsets.length,
     tools: toolsets.reduce((sum, { tools = {} }) => sum + Object.keys(tools).length, 0),
-    faults: scan.faults,
-    warnings: scan.warnings,
+    faults: [...faults, ...cyclesOf(drafts, out, view)],
+    warnings,
     missingImport: isImported ? undefined : `import '${relativeSpecifier(out, printed)}'`,
   };
 }
 
 /**
- * Reports import cycles. The generated file imports the files of its classes. If one of them imports the generated
+ * Import cycles. The generated file imports the files of its classes. If one of them imports the generated
  * file, it may run first, when the class does not exist yet.
  */
-function reportCycles(drafts: readonly ClassDraft[], outFile: string, { view, faults }: ProjectScan): void {
+function cyclesOf(drafts: readonly ClassDraft[], outFile: string, view: CompilerView): readonly Finding[] {
+  const cycles: Finding[] = [];
   const names = new Map<string | undefined, string>();
   for (const { reference } of drafts)
     if (!names.has(reference.origin.file))
@@ -86,7 +83,7 @@ function reportCycles(drafts: readonly ClassDraft[], outFile: string, { view, fa
       if (node.moduleSpecifier === undefined || isOfTypes.test(text.slice(startOf(node, text)))) continue;
       if (!leadsTo(outFile, node, view)) continue;
       const specifier = node.moduleSpecifier.text ?? '';
-      faults.push({
+      cycles.push({
         ...view.lineOf(node),
         where: name,
         problem: `stands in a file that imports the generated file ('${specifier}'), which imports ${name}: a cycle, in which a class may be used before it exists`,
@@ -94,6 +91,7 @@ function reportCycles(drafts: readonly ClassDraft[], outFile: string, { view, fa
       });
     }
   }
+  return cycles;
 }
 
 /** Works even if the file does not exist; a mapped path can be resolved only if it does. */
@@ -116,7 +114,7 @@ function withoutEnding(path: string): string {
  * The ending that a project's options require. If both work, there is none: some bundlers and Jest do not find
  * `tools.ts` for `./tools.js`, and only Node's own modules need an ending.
  */
-function importEnding(options: ProjectOptions, outFile: string): ImportEnding {
+function importEnding({ options }: CompilerView, outFile: string): ImportEnding {
   if (options.allowImportingTsExtensions || options.rewriteRelativeImportExtensions) return '.ts';
   const { module = 99, moduleResolution, noEmit, emitDeclarationOnly } = options;
   const isOfNode =

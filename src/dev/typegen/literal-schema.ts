@@ -1,6 +1,6 @@
 import { BIGINT_DIGITS } from '../../tools/schema/value-type.js';
 import { commentOf } from './doc-comment.js';
-import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from './load-compiler.js';
+import type { CompilerView, SyntaxNode, TypeHandle } from './load-compiler.js';
 import { CodeReference, NOTES, type WrittenSchema } from './written-schema.js';
 
 const BIGINT = new CodeReference('BigInt');
@@ -227,7 +227,8 @@ const LANGUAGE_FILE = /(?:^|\/)(lib\.[\w.]+\.d\.ts)$/;
  * A sort key for a file that is the same on every machine, wherever the project, its packages and the compiler are
  * installed. The language comes first, then packages, then the project.
  */
-export function orderedPath({ path, isDeclaration }: Pick<SourceText, 'path' | 'isDeclaration'>): string {
+export function orderedPath(file: { readonly path: string; readonly isDeclaration: boolean }): string {
+  const { path, isDeclaration } = file;
   const language = LANGUAGE_FILE.exec(path)?.[1];
   if (isDeclaration && language !== undefined) return `0 ${language}`;
   const [inProject, ...inPackages] = path.split('/node_modules/');

@@ -378,7 +378,7 @@ interface ClassicProgram {
 }
 
 /** A file of the project. */
-export interface SourceText {
+interface SourceText {
   /** Absolute, with `/`. */
   readonly path: string;
   readonly text: string;
@@ -425,7 +425,7 @@ interface NodeHandle {
 }
 
 /** A call or construct signature. */
-export interface SignatureHandle {
+interface SignatureHandle {
   getParameters(): readonly SymbolHandle[];
 }
 
@@ -607,7 +607,7 @@ function fileOf(node: SyntaxNode): SourceFile {
 }
 
 /** The compiler options that affect a generated file, in the form of a parsed tsconfig.json. */
-export interface ProjectOptions {
+interface ProjectOptions {
   /** The same numbers in all versions: 1 is CommonJS, 5 to 99 ES modules, 100 to 199 Node's, 200 Preserve. */
   readonly module?: number;
   /** 3 and 99 are Node's, 100 is that of bundlers. */

@@ -24,14 +24,14 @@ import {
 } from './written-schema.js';
 
 /** A part of a type that has no schema. `problem` continues the path: "… is a function". */
-export interface TypeProblem {
+interface TypeProblem {
   readonly path: string;
   readonly problem: string;
   readonly fix?: string;
 }
 
 /** A type with its node, which provides the author's order and the comments of aliases. */
-export interface TypePlace {
+interface TypePlace {
   readonly type: TypeHandle;
   readonly node?: SyntaxNode;
   /** Path within the parameter or the result: `page.filters[]`. */
@@ -61,7 +61,7 @@ export interface TypeWalk {
 }
 
 /** `typed`: a decorator defines the type, so the TypeScript type is not checked. `excluded`: it is not data. */
-export type Decoration = 'typed' | 'excluded';
+type Decoration = 'typed' | 'excluded';
 
 /** How a class is described. `structural`: as a plain object. */
 export type ClassReference =

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
+import { describeClasses } from '../../../src/dev/typegen/describe-classes.js';
 import { generate } from '../../../src/dev/typegen/generate.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';
@@ -153,7 +153,7 @@ async function generatedTools(folder: string, version: (typeof VERSIONS)[number]
   const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
   const { faults, text } = generate({ view, folder });
   expect(faults).toEqual([]);
-  const [draft] = describeClasses(openScan(view));
+  const [draft] = describeClasses(view).drafts;
   return { text, tools: Object.values(draft?.tools ?? {}) };
 }
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { ToolRegistry } from 'toolwright';
-import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
+import { describeClasses } from '../../../src/dev/typegen/describe-classes.js';
 import { closeCompilers, compilerOf } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';
 
@@ -71,7 +71,7 @@ const FORMS: readonly (readonly [type: string, value: unknown, schema: unknown])
 ];
 
 let outputs: readonly (JsonSchema | undefined)[];
-let faults: readonly unknown[];
+let findings: readonly unknown[];
 
 beforeAll(async () => {
   const methods = FORMS.map(([type], index) => `  @Tool() run${index}(): { it: ${type} } { throw 0; }`);
@@ -81,15 +81,15 @@ beforeAll(async () => {
     export class Tools {\n${methods.join('\n')}\n}\n`;
   using project = smallProject({ 'src/tools.ts': text }, { types: ['node'] });
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
-  const scan = openScan(view);
-  const [draft] = describeClasses(scan);
+  const { drafts, faults, warnings } = describeClasses(view);
+  const [draft] = drafts;
   outputs = Object.values(draft?.tools ?? {}).map(({ output }) => output);
-  faults = [...scan.faults, ...scan.warnings];
+  findings = [...faults, ...warnings];
 });
 afterAll(closeCompilers);
 
 test('nothing of them is a fault or a warning', () => {
-  expect(faults).toEqual([]);
+  expect(findings).toEqual([]);
 });
 
 test.each(FORMS.map((form, index) => [form[0], index] as const))(
@@ -148,9 +148,9 @@ test('prompts, resources and completions are described as tools are, without a r
     }`;
   using project = smallProject({ 'src/tools.ts': text });
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
-  const scan = openScan(view);
-  const [draft] = describeClasses(scan);
-  expect(scan.faults).toEqual([]);
+  const { drafts, faults } = describeClasses(view);
+  const [draft] = drafts;
+  expect(faults).toEqual([]);
   expect(Object.entries(draft?.tools ?? {}).map(([name, { output }]) => [name, output])).toEqual([
     ['plan', undefined],
     ['order', undefined],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
-import { describeClasses, openScan } from '../../../src/dev/typegen/describe-classes.js';
+import { describeClasses } from '../../../src/dev/typegen/describe-classes.js';
 import type { WrittenSchema } from '../../../src/dev/typegen/written-schema.js';
 import { schemaTest } from '../../../src/tools/checking/interpreter/interpret-schema.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
@@ -17,9 +17,9 @@ type Version = (typeof VERSIONS)[number];
 /** What is generated for the first tool of a project. */
 async function describedTool({ folder }: SmallProject, version: Version = '7.0') {
   const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
-  const scan = openScan(view);
-  const [draft] = describeClasses(scan);
-  expect(scan.faults).toEqual([]);
+  const { drafts, faults } = describeClasses(view);
+  const [draft] = drafts;
+  expect(faults).toEqual([]);
   return Object.values(draft?.tools ?? {})[0];
 }
 
@@ -131,9 +131,9 @@ describe('tags of a parameter in the comment of its method', () => {
     const text = `import { Tool } from 'toolwright';\nexport class Tools {\n${comment}\n@Tool() run(size: number, other: string) {} }`;
     using project = smallProject({ 'src/tools.ts': text });
     const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
-    const scan = openScan(view);
-    const [draft] = describeClasses(scan);
-    return { tool: Object.values(draft?.tools ?? {})[0], warnings: scan.warnings };
+    const { drafts, warnings } = describeClasses(view);
+    const [draft] = drafts;
+    return { tool: Object.values(draft?.tools ?? {})[0], warnings };
   }
 });
 

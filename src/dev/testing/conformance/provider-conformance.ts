@@ -24,7 +24,7 @@ import {
   type ProviderCapability,
   type ReplyDraft,
 } from './bench.js';
-import { BrokenRule, errorOf, expectSame, expectThat, failureIn } from './expectations.js';
+import { BrokenRule, expectSame, expectThat } from './expectations.js';
 import type { ModelCall, ProviderBackend, Route } from './provider-backend.js';
 import { REQUEST_CASES, SETTING_CASES } from './request-cases.js';
 
@@ -305,6 +305,25 @@ const REPLY_CASES: CaseDrafts = {
     },
   },
 };
+
+/** The error of a request; throws if it is answered. */
+async function errorOf(reply: Promise<unknown>, problem: string): Promise<unknown> {
+  try {
+    await reply;
+  } catch (error) {
+    if (error instanceof BrokenRule) throw error;
+    return error;
+  }
+  throw new BrokenRule(problem);
+}
+
+/** The facts about a failed request in its error; errors of the AI SDK have `isRetryable`. */
+function failureIn(error: unknown): {
+  readonly [Fact in 'status' | 'retryable' | 'retryAfterMs']: unknown;
+} {
+  const { status, retryable, isRetryable, retryAfterMs } = isRecord(error) ? error : {};
+  return { status, retryable: retryable ?? isRetryable, retryAfterMs };
+}
 
 /** Statuses of temporary failures, and below, of faulty requests. */
 const PASSING = [408, 429, 500, 502, 503, 504] as const;
