@@ -8,7 +8,6 @@ import { withinLimits } from '../../core/kernel/async.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
-import { oldNode } from '../../core/kernel/node-version.js';
 import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { generate } from '../typegen/generate.js';
@@ -37,8 +36,8 @@ export const command: Command = async (args, environment) => {
   const values = parseOptions(args, OPTIONS);
   const { folder } = environment;
   const examine = async function* (): AsyncGenerator<Diagnosis> {
-    const old = oldNode();
-    yield old === undefined ? ok(`Node ${process.versions.node}`) : problem(`${old}: install it`);
+    // An older one is refused before any command is loaded.
+    yield ok(`Node ${process.versions.node}`);
     yield* examineProject(values, folder);
     yield* examinePeers(folder);
     const tools = yield* examineModule(values.module, folder);
