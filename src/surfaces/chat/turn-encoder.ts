@@ -222,7 +222,8 @@ interface UiCall extends ShownCall {
 
 /** Encodes a turn in the AI SDK's UI message stream protocol. */
 export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
-  #messageId = '';
+  /** Empty before the first `turn-start`. */
+  messageId = '';
   /** The text or reasoning that is being streamed. */
   #open: { readonly kind: 'text' | 'reasoning'; readonly id: string } | undefined;
   /** Number of texts, reasonings and attachments so far. */
@@ -230,19 +231,14 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   /** Nothing of the step has been shown. */
   #isStepEmpty = true;
 
-  /** Empty before the first `turn-start`. */
-  get messageId(): string {
-    return this.#messageId;
-  }
-
   protected override beginTurn(event: JsonObject): UiMessageChunk[] {
     super.beginTurn(event);
-    this.#messageId = this.place.turn ?? String(event.messageId);
+    this.messageId = this.place.turn ?? String(event.messageId);
     this.calls.clear();
     this.#open = undefined;
     this.isStepOpen = false;
     this.#parts = 0;
-    return [{ type: 'start', messageId: this.#messageId }];
+    return [{ type: 'start', messageId: this.messageId }];
   }
 
   protected beginStep(): UiMessageChunk[] {
@@ -504,7 +500,8 @@ export interface AgUiEncoderOptions {
 /** Encodes a turn as AG-UI 1.0 events. RUN_STARTED is not included, because it depends on the reader. */
 export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
   readonly #options: AgUiEncoderOptions;
-  readonly #messages: TurnMessage[] = [];
+  /** The messages that a client builds from the turn's events so far. */
+  readonly messages: TurnMessage[] = [];
   /** Run ids of agents by the calls that contain them; AG-UI needs the same id at the end of a subagent. */
   readonly #agents = new Map<string, string>();
   #agentRuns = 0;
@@ -521,14 +518,9 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
     this.#options = options;
   }
 
-  /** The messages that a client builds from the turn's events so far. */
-  get messages(): readonly AgUiMessage[] {
-    return this.#messages;
-  }
-
   protected beginStep(): AgUiEvent[] {
     this.#parent = undefined;
-    this.#firstMessage = this.#messages.length;
+    this.#firstMessage = this.messages.length;
     return this.reopenStep();
   }
 
@@ -544,7 +536,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
       ...this.endPart(),
       ...cutOff.map(({ toolCallId }) => ({ type: 'TOOL_CALL_END', toolCallId })),
     ];
-    const dropped = this.#messages.splice(this.#firstMessage);
+    const dropped = this.messages.splice(this.#firstMessage);
     this.calls.clear();
     this.#parent = undefined;
     return dropped.length === 0 ? closed : [...closed, this.#snapshot()];
@@ -585,7 +577,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
   }
 
   #add(message: TurnMessage): TurnMessage {
-    this.#messages.push(message);
+    this.messages.push(message);
     return message;
   }
 
@@ -694,9 +686,9 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
     const messageId = `${toolCallId}.result`;
     const message: TurnMessage = { id: messageId, role: 'tool', content, toolCallId, metadata };
     // A call that is executed again, after a crash, has another result.
-    const index = this.#messages.findLastIndex(({ id }) => id === messageId);
+    const index = this.messages.findLastIndex(({ id }) => id === messageId);
     if (index < 0) this.#add(message);
-    else this.#messages[index] = message;
+    else this.messages[index] = message;
     return { type: 'TOOL_CALL_RESULT', messageId, toolCallId, role: 'tool', content, metadata };
   }
 
@@ -752,7 +744,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
   }
 
   #snapshot(): AgUiEvent {
-    const own = this.#messages;
+    const own = this.messages;
     const ids = new Set(own.map(({ id }) => id));
     const before = this.#options.messages.filter(({ id }) => !ids.has(id));
     // The client has its own ids for the results of its own tools.

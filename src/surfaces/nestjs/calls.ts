@@ -85,22 +85,16 @@ export class RunningCalls {
   readonly #calls = new Set<CallUnderWay>();
   readonly #leaving = new AbortController();
   readonly #ending = new AbortController();
+  /** Aborted when a shutdown has waited long enough. */
+  readonly signal = this.#ending.signal;
+  /** Aborted before `signal`, for jobs and stored runs, which are left to other processes. */
+  readonly leaving = this.#leaving.signal;
   readonly #tasks: TaskQueue;
 
   constructor(tasks: TaskQueue) {
     this.#tasks = tasks;
     // Many runs may listen; this is not a leak.
-    setMaxListeners(0, this.#ending.signal, this.#leaving.signal);
-  }
-
-  /** Aborted when a shutdown has waited long enough. */
-  get signal(): AbortSignal {
-    return this.#ending.signal;
-  }
-
-  /** Aborted before `signal`, for jobs and stored runs, which are left to other processes. */
-  get leaving(): AbortSignal {
-    return this.#leaving.signal;
+    setMaxListeners(0, this.signal, this.leaving);
   }
 
   /**

@@ -264,6 +264,8 @@ const MOST_SHOWN = 200;
 /** An agent that runs in the background. */
 class SpawnedAgent {
   readonly #stop = new AbortController();
+  /** Aborted when the agent is cancelled. */
+  readonly stopped = this.#stop.signal;
   readonly #since = performance.now();
   #status: 'waits for its turn' | 'under way' | 'done' | 'failed' | 'ended early' = 'waits for its turn';
   #took = 0;
@@ -275,11 +277,6 @@ class SpawnedAgent {
     readonly owner: string,
     private readonly request: AgentTask,
   ) {}
-
-  /** Aborted when the agent is cancelled. */
-  get stopped(): AbortSignal {
-    return this.#stop.signal;
-  }
 
   get hasEnded(): boolean {
     return this.#took > 0;
