@@ -507,14 +507,12 @@ type Decision =
 /** Encodes the events of a turn as server-sent events. */
 export type WriteFrames = (
   events: AsyncIterable<ReadEvent>,
-  how: FramesOptions,
+  how: {
+    /** The events continue a message that the reader has. */
+    readonly goesOn: boolean;
+    readonly asked: AskedChat;
+  },
 ) => AsyncGenerator<string, undefined>;
-
-interface FramesOptions {
-  /** The events continue a message that the reader has. */
-  readonly goesOn: boolean;
-  readonly asked: AskedChat;
-}
 
 /** A request of a client, parsed by its protocol. */
 export interface PostedChat {

@@ -379,8 +379,6 @@ interface PageRequest {
   readonly page: string;
 }
 
-type PageCall = (parts: PageParts, request: PageRequest) => unknown;
-
 /** An invalid request, or something that does not exist. */
 class PageFault extends Error {
   readonly status: 400 | 403 | 404 | 409;
@@ -391,7 +389,7 @@ class PageFault extends Error {
   }
 }
 
-const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
+const PAGE_CALLS: Readonly<Record<string, (parts: PageParts, request: PageRequest) => unknown>> = {
   'GET about': ({ options }) => ({
     hasModel: options.provider !== undefined && options.model !== undefined,
     model: options.model,
@@ -598,14 +596,9 @@ function callDetail(seen: SeenCall, { registry, trials }: PageParts): object {
 /** Views that the page may still load. */
 const MAX_DOCUMENTS = 50;
 
-interface AppDocument {
-  readonly html: string;
-  readonly policy: string;
-}
-
 /** The documents of MCP Apps that the page shows, each at an address that cannot be guessed. */
 class AppDocuments {
-  readonly #documents = new Map<string, AppDocument>();
+  readonly #documents = new Map<string, { readonly html: string; readonly policy: string }>();
 
   /**
    * Makes the view of a tool available to the page.

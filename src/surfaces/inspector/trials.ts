@@ -92,11 +92,6 @@ export class TrialCalls {
 /** An answer to a call of the page. */
 export type TrialAnswer = WaitAnswer & { readonly arguments?: unknown };
 
-interface ChatModel {
-  readonly provider: LLMProvider;
-  readonly model: string;
-}
-
 interface ChatTurn {
   readonly asked: string;
   readonly runId: string;
@@ -117,7 +112,7 @@ interface ChatPrompt {
   readonly id: string;
   readonly text: string;
   readonly scope: CallScope;
-  readonly model: ChatModel;
+  readonly model: { readonly provider: LLMProvider; readonly model: string };
 }
 
 const MAX_CHATS = 50;

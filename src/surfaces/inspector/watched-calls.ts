@@ -10,11 +10,6 @@ import type {
 } from '../../run/call/invocation.js';
 import type { EventFeed } from './event-feed.js';
 
-interface TimedStep {
-  readonly step: CallStep | 'read' | 'held';
-  readonly ms: number;
-}
-
 export interface SeenCall {
   /** Unique in this inspector; ids of calls are not. */
   readonly key: string;
@@ -28,7 +23,7 @@ export interface SeenCall {
   readonly isTrial: boolean;
   /** The answers, if the call had waited. */
   readonly journal: CallJournal | undefined;
-  readonly steps: TimedStep[];
+  readonly steps: { readonly step: CallStep | 'read' | 'held'; readonly ms: number }[];
   invocation?: Invocation;
 }
 

@@ -50,11 +50,6 @@ export interface OwnerAnswer {
   readonly answeredBy?: unknown;
 }
 
-/** Additionally, if another user answered, the request that stands for the owner. */
-interface Answering extends OwnerAnswer {
-  readonly owner?: { readonly request: object | undefined };
-}
-
 interface RunsParts {
   readonly options: ToolwrightModuleOptions;
   readonly registry: ToolRegistry;
@@ -109,11 +104,15 @@ export class ApplicationRuns {
   }
 
   /**
-   * The scope in which a run continues after an answer, and who answered; `owner` is set if another user answered.
+   * The scope in which a run continues after an answer, and who answered; if another user answered, `owner` has the
+   * request that stands for the owner.
    *
    * @throws ToolwrightError `RunNotAllowed` (523) if the caller may not answer.
    */
-  async answering({ request, scope, answeredBy }: Asker, run: OwnedRun | undefined): Promise<Answering> {
+  async answering(
+    { request, scope, answeredBy }: Asker,
+    run: OwnedRun | undefined,
+  ): Promise<OwnerAnswer & { readonly owner?: { readonly request: object | undefined } }> {
     const by = withoutUndefined({ answeredBy: answeredBy ?? scope.owner });
     if (run === undefined || isSameOwner(run.owner, scope.owner))
       return { scope: await this.#withOwnScopes(scope), ...by };

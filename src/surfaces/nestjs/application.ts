@@ -378,14 +378,9 @@ class ApplicationInspector {
   }
 }
 
-/** A provider's tool, with its provider. */
-interface FoundHandler extends PlannedHandler {
-  readonly host: ToolHost;
-}
-
 /** The tools that were found, and all their faults. */
 interface FoundTools {
-  readonly handlers: FoundHandler[];
+  readonly handlers: (PlannedHandler & { readonly host: ToolHost })[];
   /** Tools without a class. */
   readonly given: RegisteredTool[];
   readonly faults: AuthorFault[];

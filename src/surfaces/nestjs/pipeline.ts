@@ -57,11 +57,9 @@ import {
 } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
 
-/** The options about error texts. */
-type ErrorOptions = Pick<ToolwrightModuleOptions, 'describeError' | 'exposeErrors'>;
-
 /** Describes an error for the model; never throws. */
-export function createErrorDescriber({ describeError, exposeErrors }: ErrorOptions): DescribeError {
+export function createErrorDescriber(options: ToolwrightModuleOptions): DescribeError {
+  const { describeError, exposeErrors } = options;
   if (exposeErrors === true && describeError === undefined) return exceptionText;
   const describe = describeError ?? ((thrown, tool) => publicText(thrown) ?? internalError(thrown, tool));
   return (thrown, tool) => {
@@ -652,12 +650,6 @@ interface TargetEnhancers {
   readonly pipes: PipeTransform[];
 }
 
-/** Enhancers that are the same for every call, and the global ones at the time of lookup. */
-interface StaticEnhancers {
-  readonly enhancers: TargetEnhancers;
-  readonly globals: readonly unknown[];
-}
-
 /**
  * Creates the guards, interceptors, pipes and exception filters of a target with Nest's own creators. If none is
  * request-scoped, they are looked up once, and again after calls such as `useGlobalGuards`.
@@ -665,7 +657,11 @@ interface StaticEnhancers {
 export class Enhancers {
   readonly #creators: NestEnhancers<TracedFilters>;
   readonly #injectables = new WeakMap<CallTarget, Promise<readonly InstanceWrapper[]>>();
-  readonly #static = new WeakMap<CallTarget, StaticEnhancers>();
+  /** Enhancers that are the same for every call, and the global ones at the time of lookup. */
+  readonly #static = new WeakMap<
+    CallTarget,
+    { readonly enhancers: TargetEnhancers; readonly globals: readonly unknown[] }
+  >();
 
   constructor(modules: ModulesContainer, config: ApplicationConfig) {
     this.#creators = new NestEnhancers(modules, config, TracedFilters);

@@ -122,17 +122,16 @@ const STORE: OptionRule = {
   fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that keeps conversations",
 };
 
-interface NamedPart {
-  readonly name: string;
-  readonly settings: Readonly<Record<string, unknown>>;
-}
-
 /**
  * The part that a string or an object with one key names; `undefined` if the value is the part itself.
  *
  * @throws InvalidOptionsError (521) for an unknown name.
  */
-function readNamed(given: unknown, of: string, names: readonly string[]): NamedPart | undefined {
+function readNamed(
+  given: unknown,
+  of: string,
+  names: readonly string[],
+): { readonly name: string; readonly settings: Readonly<Record<string, unknown>> } | undefined {
   const wrong = (problem: string, fix: string) =>
     new InvalidOptionsError([{ where: of, option: '', problem, fix }]);
   if (typeof given !== 'string') {

@@ -324,15 +324,11 @@ class McpFollower implements McpFollowing {
 /** Called with the decision about a candidate. */
 type Decide = (candidate: McpToolCandidate, isApproved: boolean) => void;
 
-interface OpenApproval extends PromiseWithResolvers<void> {
-  readonly fingerprint: string;
-}
-
 /** Pending approvals, at most one for each name. An approval that never arrives blocks nothing else. */
 class OpenApprovals {
   readonly #options: McpToolsOptions;
   readonly #decide: Decide;
-  readonly #open = new Map<string, OpenApproval>();
+  readonly #open = new Map<string, PromiseWithResolvers<void> & { readonly fingerprint: string }>();
 
   constructor(options: McpToolsOptions, decide: Decide) {
     this.#options = options;

@@ -424,12 +424,6 @@ interface Attempt {
   discovery?: OAuthDiscoveryState;
 }
 
-/** One process at a time changes a record: a refresh token that is used twice is revoked. */
-interface Lease {
-  readonly id: string;
-  readonly until: number;
-}
-
 /** Everything that is stored about one account at one server. */
 interface SignInRecord {
   client?: StoredOAuthClientInformation | undefined;
@@ -439,7 +433,8 @@ interface SignInRecord {
   /** The scopes of the last request. */
   scope?: string | undefined;
   attempts?: readonly Attempt[];
-  lease?: Lease | undefined;
+  /** One process at a time changes a record: a refresh token that is used twice is revoked. */
+  lease?: { readonly id: string; readonly until: number } | undefined;
 }
 
 interface RecordedSignInOptions {

@@ -123,8 +123,6 @@ const NEEDS = {
   roots: 'the folders that the client works in',
 } as const;
 
-type Capability = keyof typeof NEEDS;
-
 export const STATELESS = '2026-07-28';
 
 /** A request for input from the client's user; or a text that ends the call, because nobody can be asked. */
@@ -216,7 +214,7 @@ export function readAnswers({ waits, journal }: Suspension, responses?: Record<s
 }
 
 /** The capability that a wait needs and the client lacks. */
-function missingFor(wait: QuestionWait, { capabilities }: McpCaller): Capability | undefined {
+function missingFor(wait: QuestionWait, { capabilities }: McpCaller): keyof typeof NEEDS | undefined {
   const input = clientInputOf(wait.schema);
   if (input !== undefined) {
     const needed = input.method === 'roots/list' ? 'roots' : 'sampling';

@@ -78,18 +78,16 @@ interface AllowedName {
   readonly port?: string | undefined;
 }
 
-interface NameProblem {
-  readonly problem: string;
-  readonly fix: string;
-}
-
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
 /** `vscode-webview://*`: applications create such hosts at random, and web pages cannot have them. */
 const APPLICATION = /^(?!https?:)([a-z][a-z0-9+.-]*:)\/\/\*$/i;
 const ORIGIN = /^([a-z][a-z0-9+.-]*:)\/\//i;
 
 /** Parses an entry: a host, or for pages an origin or its host. */
-export function readName(entry: unknown, list: NameList): AllowedName | NameProblem {
+export function readName(
+  entry: unknown,
+  list: NameList,
+): AllowedName | { readonly problem: string; readonly fix: string } {
   if (typeof entry !== 'string') return { problem: `${String(entry)} is not text`, fix: `'mcp.example.org'` };
   const isOfPage = list === 'allowedOrigins';
   const application = isOfPage ? APPLICATION.exec(entry)?.[1] : undefined;

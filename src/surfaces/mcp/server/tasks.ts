@@ -52,12 +52,6 @@ export interface StartedWork {
   readonly cancelled: AbortController;
 }
 
-/** A task that this process works on. */
-interface RunningTask {
-  readonly cancelled: AbortController;
-  readonly ended: Promise<void>;
-}
-
 /** A task of the caller. */
 interface FoundTask extends McpRequest, CallerRights {
   readonly run: KeptRun;
@@ -106,7 +100,10 @@ export class Tasks {
   readonly #leaseMs: number;
   readonly #isRequired: (name: string) => boolean;
   /** Tasks that this process works on. */
-  readonly #running = new Map<string, RunningTask>();
+  readonly #running = new Map<
+    string,
+    { readonly cancelled: AbortController; readonly ended: Promise<void> }
+  >();
   readonly #started = new WeakMap<McpCaller, StartedWork>();
   readonly #closed = new AbortController();
   /** Runs that were read to check the scopes of an HTTP request, for its handler. */
