@@ -86,9 +86,9 @@ export class RunningCalls {
   readonly #leaving = new AbortController();
   readonly #ending = new AbortController();
   /** Aborted when a shutdown has waited long enough. */
-  readonly signal = this.#ending.signal;
+  readonly signal: AbortSignal = this.#ending.signal;
   /** Aborted before `signal`, for jobs and stored runs, which are left to other processes. */
-  readonly leaving = this.#leaving.signal;
+  readonly leaving: AbortSignal = this.#leaving.signal;
   readonly #tasks: TaskQueue;
 
   constructor(tasks: TaskQueue) {

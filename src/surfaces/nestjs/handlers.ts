@@ -176,7 +176,17 @@ export function planProvider(toolset: ClassType): ProviderPlan {
   }));
   const { tools, faults, misfits, warnings } = planToolset(
     toolset,
-    methods.map(({ method, parameters }) => withDecorated(method, parameters)),
+    methods.map(({ method: { record, declaredIn }, parameters: decorated }) => {
+      const parameters = new Map(record.parameters);
+      const designTypes = Reflect.getMetadata('design:paramtypes', declaredIn.prototype, record.key);
+      for (const [index, parameter] of decorated) {
+        const records = parameters.get(index) ?? [];
+        const completed =
+          parameter.source === 'model' ? withPipeDefault(parameter, designTypes?.[index], records) : FILLED;
+        if (completed.length > 0) parameters.set(index, completed);
+      }
+      return { declaredIn, record: { ...record, parameters } };
+    }),
   );
   const found = methods.map(({ method, parameters }) => decoratorFaults(toolset, method, parameters));
   return {
@@ -191,21 +201,6 @@ export function planProvider(toolset: ClassType): ProviderPlan {
 }
 
 const FILLED: readonly ParameterRecord[] = [{ role: 'context', isFilled: true }];
-
-function withDecorated(
-  { record, declaredIn }: InheritedMethod,
-  decorated: ReadonlyMap<number, DecoratedParameter>,
-): InheritedMethod {
-  const parameters = new Map(record.parameters);
-  const designTypes = Reflect.getMetadata('design:paramtypes', declaredIn.prototype, record.key);
-  for (const [index, parameter] of decorated) {
-    const records = parameters.get(index) ?? [];
-    const completed =
-      parameter.source === 'model' ? withPipeDefault(parameter, designTypes?.[index], records) : FILLED;
-    if (completed.length > 0) parameters.set(index, completed);
-  }
-  return { declaredIn, record: { ...record, parameters } };
-}
 
 /** Faults of Nest's decorators that make no sense on a tool. */
 function decoratorFaults(

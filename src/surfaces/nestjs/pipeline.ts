@@ -265,6 +265,11 @@ export class CallPipeline {
     }
   }
 
+  /**
+   * Runs the method within its interceptors. A response envelope (`map((data) => ({ data }))`) is removed, because it
+   * would hide acknowledgements and images from the model. If an interceptor breaks the declared `output`, the error
+   * names the interceptors instead of the method.
+   */
   async #performAround(opened: OpenedCall, method: Method): Promise<unknown> {
     const { around, at, args, call } = opened;
     const { interceptors } = around;
@@ -273,7 +278,25 @@ export class CallPipeline {
       followed(method, async () => returnedValue(await this.#invoke(opened, method), call.context));
     const context = [args, declared, handler] as const;
     const values: unknown = await this.#interceptors.intercept(interceptors, ...context, next, 'tool');
-    return mappedValue(await lastOf(values, call), method, opened);
+    const value = await lastOf(values, call);
+    const { tool } = call;
+    const { returned } = method;
+    if (returned !== undefined && returned.value === value) return value;
+    if (returned !== undefined && isToolResultLike(returned.value) && !ToolResult.is(value)) {
+      if (Object.values(Object(value)).includes(returned.value)) return returned.value;
+    }
+    if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
+    const { checkResult } = planOf(tool);
+    const faults = checkResult?.(value) ?? [];
+    const didFit = returned === undefined || checkResult?.(returned.value).length === 0;
+    if (faults.length === 0 || !didFit) return value;
+    const names = [...new Set(interceptors.map(enhancerName))].join(', ');
+    const lines = [
+      `A broken result came from tool '${tool.name}':`,
+      ...listFaults(faults),
+      `The method has run, and what it returned fits; one of its interceptors (${names}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`,
+    ];
+    return failedResult('InvalidResult', lines.join('\n'));
   }
 
   /** Calls the method, after the pipes. */
@@ -455,32 +478,6 @@ async function returnedValue(returned: unknown, context: ToolContext): Promise<u
     },
     progress: (update) => context.progress(update),
   });
-}
-
-/**
- * The result after interceptors. A response envelope (`map((data) => ({ data }))`) is removed, because it would hide
- * acknowledgements and images from the model. If an interceptor breaks the declared `output`, the error names the
- * interceptors instead of the method.
- */
-function mappedValue(value: unknown, method: Method, { call, around }: OpenedCall): unknown {
-  const { tool } = call;
-  const { returned } = method;
-  if (returned !== undefined && returned.value === value) return value;
-  if (returned !== undefined && isToolResultLike(returned.value) && !ToolResult.is(value)) {
-    if (Object.values(Object(value)).includes(returned.value)) return returned.value;
-  }
-  if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
-  const { checkResult } = planOf(tool);
-  const faults = checkResult?.(value) ?? [];
-  const didFit = returned === undefined || checkResult?.(returned.value).length === 0;
-  if (faults.length === 0 || !didFit) return value;
-  const names = [...new Set(around.interceptors.map(enhancerName))].join(', ');
-  const lines = [
-    `A broken result came from tool '${tool.name}':`,
-    ...listFaults(faults),
-    `The method has run, and what it returned fits; one of its interceptors (${names}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`,
-  ];
-  return failedResult('InvalidResult', lines.join('\n'));
 }
 
 /** The answer of an exception filter, as text for the model. */
