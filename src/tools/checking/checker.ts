@@ -104,7 +104,14 @@ function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
   if (!walk.repair && !isObject(value)) return value;
   const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return normalizeValue(walk.shapeOf(branch.branch), value, place);
-  const repaired = walk.repair ? (digitsOf(value, shape.schema) ?? coerceValue(value, shape.types)) : value;
+  let repaired = value;
+  if (walk.repair) {
+    const { type, pattern } = shape.schema;
+    const isText = [type].flat().every((name) => name === 'string' || name === 'null');
+    // The digits of a whole number, if the schema requires those of a `bigint`; exact below 2^53.
+    const isOfDigits = pattern === BIGINT_DIGITS && Number.isSafeInteger(value) && isText;
+    repaired = isOfDigits ? String(value) : coerceValue(value, shape.types);
+  }
   if (repaired !== value) {
     const { path } = place;
     walk.notes.coerced.push(path);
@@ -224,13 +231,6 @@ function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema
     };
   };
   return (schema) => cached(known, resolveReference(schema, root), readShape);
-}
-
-/** The digits of a whole number, if the schema requires the digits of a `bigint`; exact below 2^53. */
-function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undefined {
-  if (pattern !== BIGINT_DIGITS || !Number.isSafeInteger(value)) return undefined;
-  const isText = [type].flat().every((name) => name === 'string' || name === 'null');
-  return isText ? String(value) : undefined;
 }
 
 /**
@@ -753,17 +753,14 @@ function boundsTest(schema: JsonSchema): ((args: JsonObject) => boolean) | undef
 }
 
 function boundsValues(schema: JsonSchema): boolean {
-  for (const part of allSchemas(schema)) if (isOpen(part)) return false;
+  for (const part of allSchemas(schema)) {
+    const { type, anyOf, oneOf, items, additionalProperties = true } = part;
+    if (refers(part) || schemaPlaces(part).some(({ node }) => node === true)) return false;
+    if (part.enum !== undefined || 'const' in part) continue;
+    const types = [type ?? []].flat();
+    if (types.includes('object') && additionalProperties === true) return false;
+    if (types.includes('array') && items === undefined) return false;
+    if (types.length === 0 && (anyOf ?? oneOf) === undefined) return false;
+  }
   return true;
-}
-
-function isOpen(schema: JsonSchema): boolean {
-  const { type, anyOf, oneOf, items, additionalProperties = true } = schema;
-  if (refers(schema)) return true;
-  if (schemaPlaces(schema).some(({ node }) => node === true)) return true;
-  if (schema.enum !== undefined || 'const' in schema) return false;
-  const types = [type ?? []].flat();
-  if (types.includes('object') && additionalProperties === true) return true;
-  if (types.includes('array') && items === undefined) return true;
-  return types.length === 0 && (anyOf ?? oneOf) === undefined;
 }

@@ -60,17 +60,13 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
     });
     distinct.push({ fault, ranks });
   }
-  distinct.sort((one, other) => compare(one.ranks, other.ranks));
+  distinct.sort(({ ranks: one }, { ranks: other }) => {
+    const differing = one.findIndex((rank, index) => rank !== other[index]);
+    if (differing < 0 || differing >= other.length) return one.length - other.length;
+    return (one[differing] ?? 0) - (other[differing] ?? 0);
+  });
   const unreported = Array<ValueFault>(errors.length - reported.length).fill(UNREPORTED);
   return [...distinct.map(({ fault }) => fault), ...unreported];
-}
-
-function compare(one: readonly number[], other: readonly number[]): number {
-  for (let index = 0; index < Math.min(one.length, other.length); index += 1) {
-    const difference = (one[index] ?? 0) - (other[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return one.length - other.length;
 }
 
 /** Whether an error is about the same key as an error of `propertyNames`. */

@@ -90,12 +90,21 @@ function repairJson(text: string): RepairedJson {
   // Another non-empty object, or an array directly after the value.
   if (plain.kind === 'read' && /^[\s,]*\[\s*[^\s\]]|\{\s*[^\s}]/.test(body.slice(plain.end)))
     return refused(SEVERAL);
-  if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
+  if (plain.kind === 'read') {
+    // A quote and a brace follow the object: it may have ended inside a string with unescaped quotes.
+    const quote = body.slice(plain.end).search(/["'“”‘’]/);
+    const hidesQuotes = quote >= 0 && body.lastIndexOf('}') > plain.end + quote;
+    if (!hidesQuotes) return accepted(body, start, plain);
+  }
   const readings = [
     readRelaxedJson(body, start, { isWhole: true, repairs: true }),
     readRelaxedJson(body, start, { repairs: true, hasInnerQuotes: true }),
   ];
-  const [read, other] = readings.filter((reading) => isToTheEnd(body, reading));
+  // Only closing brackets and similar characters may follow the value.
+  const [read, other] = readings.filter(
+    (reading): reading is ReadValue =>
+      reading.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(reading.end)),
+  );
   if (read === undefined) {
     const decoded = unescaped(body);
     if (decoded !== undefined) return decoded;
@@ -106,11 +115,6 @@ function repairJson(text: string): RepairedJson {
   if (other !== undefined && JSON.stringify(read.value) !== JSON.stringify(other.value))
     return refused(AMBIGUOUS);
   return accepted(body, start, read);
-}
-
-/** Whether only closing brackets and similar characters follow the value. */
-function isToTheEnd(body: string, reading: RelaxedReading): reading is ReadValue {
-  return reading.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(reading.end));
 }
 
 type ReadValue = Extract<RelaxedReading, { kind: 'read' }>;
@@ -130,12 +134,6 @@ function startOfJson(text: string): number {
   const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
   if (fenced !== undefined) return fenced;
   return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
-}
-
-/** A quote and a brace follow the object: it may have ended inside a string with unescaped quotes. */
-function hidesQuotes(text: string, end: number): boolean {
-  const quote = text.slice(end).search(/["'“”‘’]/);
-  return quote >= 0 && text.lastIndexOf('}') > end + quote;
 }
 
 /** `{\"a\": 1}`: JSON that was encoded twice, and lost its outer quotes and perhaps some backslashes. */

@@ -200,10 +200,19 @@ interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresConte
 /** Creates the tool of a planned method; its host determines how it is called. */
 export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
   const { class: owner, key, options, call: _, bindings, facts: __, ...parts } = planned;
-  const companions = COMPANIONS.map((role) => [role, companion(options[role], open)]);
+  const companions: Partial<Record<Companion, unknown>> = {};
+  for (const role of COMPANIONS) {
+    const name = options[role];
+    // Called on the instance that a call of the tool would have.
+    if (name !== undefined)
+      companions[role] = async (effect: unknown, context: ToolContext): Promise<unknown> => {
+        const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+        return instance[name]?.(effect, context);
+      };
+  }
   const tool = freezeTool(options, {
     ...parts,
-    ...(Object.fromEntries(companions) as Pick<ToolDefinition, Companion>),
+    ...(companions as Pick<ToolDefinition, Companion>),
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
     ...(parts.served && {
@@ -217,13 +226,4 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
   });
   bindMethod(tool, { class: owner, key });
   return tool;
-}
-
-/** A companion method of a tool, called on the instance that a call of the tool would have. */
-function companion(name: string | undefined, open: MethodCalling['open']) {
-  if (name === undefined) return undefined;
-  return async (effect: unknown, context: ToolContext): Promise<unknown> => {
-    const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
-    return instance[name]?.(effect, context);
-  };
 }

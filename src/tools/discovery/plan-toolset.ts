@@ -485,7 +485,8 @@ function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter 
   }
   const injected = injectedBinding(facts);
   if (injected !== undefined) return { binding: injected };
-  const dto = dtoClass(designType);
+  const resolved = resolveDesignType(designType);
+  const dto = resolved.ok && resolved.type.kind === 'class' ? resolved.type.class : undefined;
   if (record?.role !== 'arguments') {
     if (dto !== undefined && record === undefined && isAlone && !parsed?.isRest)
       return { binding: { from: 'arguments' }, whole: { class: dto } };
@@ -549,12 +550,6 @@ function restOptions(options: ParamOptions, designType: unknown): ParamOptions {
     typeof designType === 'function' &&
     ![Object, Array, Function, Promise].some((unknown) => unknown === designType);
   return isKnown ? { ...others, items: () => designType as ClassType } : options;
-}
-
-/** The class of a design type, if its properties are described. */
-function dtoClass(designType: unknown): ClassType | undefined {
-  const resolved = resolveDesignType(designType);
-  return resolved.ok && resolved.type.kind === 'class' ? resolved.type.class : undefined;
 }
 
 function label({ index, parsed }: ParameterFacts): string {

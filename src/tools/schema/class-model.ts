@@ -260,8 +260,14 @@ function propertyType(facts: PropertyFacts): TypeResult {
   }
   const declared = isCollection(designType) ? (designType ?? transform?.type?.reflected) : designType;
   const isSetOrMap = declared === Set || declared === Map;
-  if (!isSetOrMap && declared !== Array && !rules.hasItems && rules.own.hint !== 'array')
-    return singleType(facts);
+  if (!isSetOrMap && declared !== Array && !rules.hasItems && rules.own.hint !== 'array') {
+    if (transform?.type) return fromTypeRule(transform.type, rules.own, groups);
+    const { values, hint } = rules.own;
+    if (isEnumObject(designType) && values === undefined) return resolveTypeReference(designType);
+    const design = resolveDesignType(designType, groups);
+    if (design.ok && values === undefined) return knownType(refine(design.type, hint));
+    return fromRules(rules.own) ?? (api?.type ? knownType(api.type) : design);
+  }
   const documented = api?.type ? knownType(api.type) : unknownType(designType ?? Array);
   const ofItems = transform?.type
     ? fromTypeRule(transform.type, rules.items, groups)
@@ -284,14 +290,6 @@ function narrowed(type: ValueType, { values, hint }: ValueRules): ValueType {
   if (type.kind !== 'scalar') return type;
   if (values?.every((value) => typeof value === type.name)) return { kind: 'enum', values };
   return type.name === 'number' && hint === 'integer' ? { kind: 'scalar', name: 'integer' } : type;
-}
-
-function singleType({ transform, rules, designType, groups, api }: PropertyFacts): TypeResult {
-  if (transform?.type) return fromTypeRule(transform.type, rules.own, groups);
-  if (isEnumObject(designType) && rules.own.values === undefined) return resolveTypeReference(designType);
-  const design = resolveDesignType(designType, groups);
-  if (design.ok && rules.own.values === undefined) return knownType(refine(design.type, rules.own.hint));
-  return fromRules(rules.own) ?? (api?.type ? knownType(api.type) : design);
 }
 
 /** The type from rules alone: the allowed values, or the only accepted type. */

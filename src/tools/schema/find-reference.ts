@@ -17,7 +17,14 @@ export function findReference(
   const fragment = parts.join('#');
   const resource = named.get(address);
   if (resource === undefined || fragment === '') return resource;
-  return fragment.startsWith('/') ? follow(resource, fragment) : named.get(`${address}#${fragment}`);
+  if (!fragment.startsWith('/')) return named.get(`${address}#${fragment}`);
+  let node: unknown = resource;
+  for (const step of fragment.split('/').slice(1)) {
+    const key = readStep(step);
+    if (!isObject(node) || !Object.hasOwn(node, key)) return undefined;
+    node = (node as Fields)[key];
+  }
+  return isSchemaNode(node) || typeof node === 'boolean' ? node : undefined;
 }
 
 /** The addresses of a schema's parts, from their ids. */
@@ -54,16 +61,6 @@ function addressesOf(root: JsonSchema): Addresses {
 function resolveUri(reference: string, base: string): string {
   if (reference.startsWith('#')) return base.split('#')[0] + reference;
   return URL.parse(reference, base)?.href ?? reference;
-}
-
-function follow(resource: JsonSchema, pointer: string): JsonSchema | boolean | undefined {
-  let node: unknown = resource;
-  for (const step of pointer.split('/').slice(1)) {
-    const key = readStep(step);
-    if (!isObject(node) || !Object.hasOwn(node, key)) return undefined;
-    node = (node as Fields)[key];
-  }
-  return isSchemaNode(node) || typeof node === 'boolean' ? node : undefined;
 }
 
 function readStep(step: string): string {

@@ -190,8 +190,14 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
       return {};
     case 'scalar':
       return { type: type.name };
-    case 'enum':
-      return writeEnum(type.values);
+    case 'enum': {
+      const { values } = type;
+      // `type` is added if all values share one, because some models need it.
+      const types = new Set(values.filter((value) => value !== null).map((value) => typeof value));
+      const [only] = types;
+      if (only === undefined || types.size > 1) return { enum: values };
+      return { type: values.includes(null) ? [only, 'null'] : only, enum: values };
+    }
     case 'array':
       return { type: 'array', items: { ...writeValue(type.items, writing), ...type.keywords } };
     case 'record':
@@ -217,14 +223,6 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
     default:
       return { ...TEXTUAL_TYPES.get(type.kind)?.schema };
   }
-}
-
-/** Adds `type` if all values share one, because some models need it. */
-function writeEnum(values: readonly unknown[]): JsonSchema {
-  const types = new Set(values.filter((value) => value !== null).map((value) => typeof value));
-  const [type] = types;
-  if (type === undefined || types.size > 1) return { enum: values };
-  return { type: values.includes(null) ? [type, 'null'] : type, enum: values };
 }
 
 /** Written inline, unless it contains itself. */

@@ -15,16 +15,22 @@ const MAX_PROPERTIES = 200;
 /** More keys are looked up in a set. */
 const MAX_COMPARED_KEYS = 16;
 
-const TYPES: Readonly<Record<string, (value: string) => string>> = {
-  number: (value) => `typeof ${value} === 'number' && Number.isFinite(${value})`,
-  integer: (value) => `Number.isInteger(${value})`,
-  array: (value) => `Array.isArray(${value})`,
-  object: (value) => `typeof ${value} === 'object' && ${value} !== null && !Array.isArray(${value})`,
-  null: (value) => `${value} === null`,
-};
-
+/** The test of a JSON type as an expression. */
 function typeCode(type: string, value: string): string {
-  return TYPES[type]?.(value) ?? `typeof ${value} === ${literal(type)}`;
+  switch (type) {
+    case 'number':
+      return `typeof ${value} === 'number' && Number.isFinite(${value})`;
+    case 'integer':
+      return `Number.isInteger(${value})`;
+    case 'array':
+      return `Array.isArray(${value})`;
+    case 'object':
+      return `typeof ${value} === 'object' && ${value} !== null && !Array.isArray(${value})`;
+    case 'null':
+      return `${value} === null`;
+    default:
+      return `typeof ${value} === ${literal(type)}`;
+  }
 }
 
 /**
