@@ -33,7 +33,7 @@ import {
   unloadedSchemaFaults,
 } from '../../core/metadata/tool-option-faults.js';
 import { apiDescription } from '../schema/class-model.js';
-import { fromParameter } from '../schema/from-parameter.js';
+import { fromParameter } from '../schema/from-declaration.js';
 import { NO_METADATA, resolveDesignType } from '../schema/type-reference.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { illegalName, TOOL_NAME } from './define-tool.js';

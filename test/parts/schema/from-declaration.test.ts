@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Integer, type ParamOptions } from 'toolwright';
 import { z } from 'zod';
-import { fromParameter } from '../../../src/tools/schema/from-parameter.js';
+import { fromParameter } from '../../../src/tools/schema/from-declaration.js';
 import { writeParameters } from '../../../src/tools/schema/write-schema.js';
 
 enum Color {
