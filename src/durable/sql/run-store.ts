@@ -117,13 +117,12 @@ function sqlSchedules(driver: SqlDriver): ScheduleStore {
     },
     async listSchedules({ conversationId, owner, limit = DEFAULT_LIMIT } = {}) {
       const subject = ownerSubject(owner);
-      const [statement, values] =
-        conversationId !== undefined
-          ? [SCHEDULE_SQL.list_conversation, [limit, conversationId, subject ?? null]]
-          : subject !== undefined
-            ? [SCHEDULE_SQL.list_owner, [limit, subject]]
-            : [SCHEDULE_SQL.list, [limit]];
-      return (await run(statement, values)).rows.map(scheduleOf);
+      let found: Promise<Outcome>;
+      if (conversationId !== undefined)
+        found = run(SCHEDULE_SQL.list_conversation, [limit, conversationId, subject ?? null]);
+      else if (subject !== undefined) found = run(SCHEDULE_SQL.list_owner, [limit, subject]);
+      else found = run(SCHEDULE_SQL.list, [limit]);
+      return (await found).rows.map(scheduleOf);
     },
     cancelSchedule: async (id) => (await run(SCHEDULE_SQL.cancel, [id])).count > 0,
     async dueSchedules(limit) {

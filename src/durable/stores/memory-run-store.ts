@@ -602,7 +602,7 @@ export class MemoryRunStore
       runId.startsWith(start) && /^\d+$/.test(runId.slice(start.length));
     const ids = new Set<string>();
     for (const { id, state } of this.#runs.values()) if (isTurn(id) && state.includes(mark)) ids.add(id);
-    removeWhere(this.#runs, ({ id }) => ids.has(id));
+    for (const id of ids) this.#runs.delete(id);
     removeWhere(
       this.#results,
       (result) => isTurn(result.runId) && (ids.has(result.runId) || result.owner === owner),

@@ -182,6 +182,15 @@ const ASKED: Readonly<Record<string, RegExp>> = {
 };
 const NEGATION = /\b(?:no|not|without|\w+n't|never|disabled?)\W+(?:\w+\W+){0,3}$/i;
 
+/** What values of a kind score in addition. */
+const BONUSES: ReadonlyMap<string, number> = new Map([
+  ['date', 1],
+  ['time', 1],
+  ['quoted', 1],
+  ['number', -0.1],
+  ['phrase', -2],
+]);
+
 /** Rates how well a value fits a parameter: its name nearby, a cue right before the value, and its kind. */
 function rateFit(name: string, { text, words }: Reading): (value: Found) => number {
   const own = topicOf(name);
@@ -194,8 +203,7 @@ function rateFit(name: string, { text, words }: Reading): (value: Found) => numb
     );
     const near = far.map((distance) => 2 / (1 + distance / 10));
     const cue = cues.some(([said]) => said.test(text.slice(Math.max(0, at - 20), at))) ? 1.5 : 0;
-    const bonus = /date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -2 : kind === 'number' ? -0.1 : 0;
-    return Math.max(0, ...near) + cue + bonus;
+    return Math.max(0, ...near) + cue + (BONUSES.get(kind) ?? 0);
   };
 }
 

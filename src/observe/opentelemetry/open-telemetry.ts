@@ -471,7 +471,8 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
     // JSON-RPC codes are numbers.
     const errorType = typeof code === 'number' ? String(code) : typeOfError(error);
     const type = error === undefined ? undefined : errorType;
-    const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
+    let failure = type === undefined ? undefined : { type };
+    if (isToolError) failure = { type: 'tool_error' };
     if (error !== undefined && /^-\d+$/.test(type ?? ''))
       this.span.setAttribute('rpc.response.status_code', type ?? '');
     const { mcpClientDuration, mcpServerDuration } = this.recorder.instruments;
@@ -636,8 +637,7 @@ function requestAttributes(
   const number = (...names: readonly string[]) => firstOf(options, names, isNumber);
   const choices = number('n');
   const { stop = options.stop_sequences ?? options.stopSequences } = options;
-  const isList = Array.isArray(stop) && stop.every(isText);
-  const stops: readonly string[] | undefined = typeof stop === 'string' ? [stop] : isList ? stop : undefined;
+  const isGiven = typeof stop === 'string' || (Array.isArray(stop) && stop.every(isText));
   return given({
     'gen_ai.request.stream': isStreamed || undefined,
     'gen_ai.conversation.id': metadata?.conversationId,
@@ -655,7 +655,7 @@ function requestAttributes(
     'gen_ai.request.frequency_penalty': number('frequency_penalty', 'frequencyPenalty'),
     'gen_ai.request.presence_penalty': number('presence_penalty', 'presencePenalty'),
     'gen_ai.request.choice.count': choices === 1 ? undefined : choices,
-    'gen_ai.request.stop_sequences': stops,
+    'gen_ai.request.stop_sequences': isGiven ? [stop].flat() : undefined,
     'gen_ai.request.reasoning.level': reasoningLevel(options),
     'gen_ai.request.previous_response.id': firstOf(options, ['previous_response_id'], isText),
   });

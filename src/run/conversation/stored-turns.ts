@@ -603,14 +603,15 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
   const { messages, turns: history } = historyOf(kept);
   const run = turn && (await store.load(turn.runId));
   const isWaiting = run !== undefined && !inbox.some(isAnswers);
-  const isOpen = turn !== undefined || inbox.length > 0;
+  let status: ConversationView['status'] = turn !== undefined || inbox.length > 0 ? 'running' : 'idle';
+  if (isWaiting && !kept.isAbortAsked) status = 'suspended';
   return withoutUndefined<ConversationView>({
     conversationId,
     owner,
     spent: addSpending(history.at(-1)?.spentSoFar, run?.spent),
     turn: turn && { ...turn, begins: messages.length },
     iteration: run && askingStep(run),
-    status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',
+    status,
     messages: turn ? [...messages, ...promptOf(turn)] : messages,
     history,
     pending: run?.pending ?? [],

@@ -552,7 +552,8 @@ function readCallAt(
     const looksLikeProse = format.looksLike === 'prose';
     // Prose has brackets too. Calls are recognized by the name of a known tool, or if nothing comes before them.
     const isSure = !looksLikeProse || (literal !== '' && (isFirst || !tools.any));
-    const mustEnd = isSure ? undefined : literal === '[' ? 'line' : 'message';
+    let mustEnd: CallsReading['mustEnd'];
+    if (!isSure) mustEnd = literal === '[' ? 'line' : 'message';
     if (known.length > 0)
       return { kind: 'calls', calls: isReported ? found : known, looksLikeProse, mustEnd, end: cursor.at };
     if (found.length === 0 && cursor.ranOut) return { kind: 'open' };
