@@ -41,10 +41,12 @@ export function expiryOf(state: RunState | RunCheckpoint): {
   readonly expiresAt: number | null;
   readonly turnOf: string | null;
 } {
-  const pending = 'pending' in state ? state.pending : [];
-  const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [Date.parse(expiresAt)]));
-  const known = times.filter((time) => !Number.isNaN(time));
-  return { expiresAt: known.length === 0 ? null : Math.min(...known), turnOf: state.turnOf ?? null };
+  let first = Number.POSITIVE_INFINITY;
+  for (const { expiresAt = '' } of 'pending' in state ? state.pending : []) {
+    const time = Date.parse(expiresAt);
+    if (time < first) first = time;
+  }
+  return { expiresAt: Number.isFinite(first) ? first : null, turnOf: state.turnOf ?? null };
 }
 
 /** The id under which a deleted conversation is stored. It cannot be guessed, and entries cannot be added to it. */

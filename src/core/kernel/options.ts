@@ -68,10 +68,8 @@ export function objectOf<Options>(
   const table = optionTable<Options>('', rules, meant);
   const { required } = table;
   // Omits options that JSON Schema cannot express. If such an option is required, there is no schema.
-  const said = Array.from(table.rules).flatMap(([name, { schema }]) =>
-    schema ? [[name, schema] as const] : [],
-  );
-  const properties = Object.fromEntries(said);
+  const properties: Record<string, Fields> = {};
+  for (const [name, { schema }] of table.rules) if (schema) properties[name] = schema;
   const schema = {
     type: 'object',
     properties,

@@ -87,8 +87,11 @@ function pageOf<Found extends Listed>(
   { status, after, limit }: ReadQuery,
 ): readonly Found[] {
   return [...records]
-    .filter((record) => status === undefined || record.status === status)
-    .filter((record) => after === undefined || latestFirst(after, record) < 0)
+    .filter(
+      (record) =>
+        (status === undefined || record.status === status) &&
+        (after === undefined || latestFirst(after, record) < 0),
+    )
     .sort(latestFirst)
     .slice(0, limit + 1);
 }

@@ -124,14 +124,17 @@ async function toCallOptions(
   const { messages, options = {}, toolChoice, responseFormat, signal } = request;
   checkOptions(options, MODEL_OPTIONS);
   const { providerTools } = settings;
-  // A provider's tool replaces our tool of the same name; we then execute its calls.
-  const own = (request.tools ?? []).filter(({ function: { name } }) => !Object.hasOwn(providerTools, name));
-  const theirs = Object.entries(providerTools).map(
-    ([name, { id, args }]): LanguageModelV4ProviderTool => ({ type: 'provider', id, name, args }),
-  );
   const allowed = isRecord(toolChoice) && 'tools' in toolChoice ? new Set(toolChoice.tools) : undefined;
-  const tools = [...own.map(toFunctionTool), ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
-  const found = new Set(request.tools?.filter(({ defer }) => defer).map((tool) => tool.function.name));
+  const tools: (LanguageModelV4FunctionTool | LanguageModelV4ProviderTool)[] = [];
+  const found = new Set<string>();
+  for (const tool of request.tools ?? []) {
+    const { name } = tool.function;
+    if (tool.defer) found.add(name);
+    // A provider's tool replaces our tool of the same name; we then execute its calls.
+    if (!Object.hasOwn(providerTools, name) && allowed?.has(name) !== false) tools.push(toFunctionTool(tool));
+  }
+  for (const [name, { id, args }] of Object.entries(providerTools))
+    if (allowed?.has(name) !== false) tools.push({ type: 'provider', id, name, args });
   const providerOptions = toProviderOptions(request, settings);
   return {
     ...(options as ModelOptions),

@@ -322,16 +322,14 @@ const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {}, isLevelEn
 
 /** Whether a user approved a call in the last message. */
 function hasApproval(messages: AiSdkExecution['messages'], toolCallId: string): boolean {
-  const asked = new Set(
-    messages
-      .flatMap(partsOf)
-      .filter((part) => part.type === 'tool-approval-request' && part.toolCallId === toolCallId)
-      .map(({ approvalId }) => approvalId),
+  const asked = new Set<unknown>();
+  for (const part of messages.flatMap(partsOf))
+    if (part.type === 'tool-approval-request' && part.toolCallId === toolCallId) asked.add(part.approvalId);
+  const last = messages.at(-1);
+  if (last?.role !== 'tool') return false;
+  const response = partsOf(last).find(
+    (part) => part.type === 'tool-approval-response' && asked.has(part.approvalId),
   );
-  const response = messages
-    .slice(-1)
-    .flatMap((message) => (message.role === 'tool' ? partsOf(message) : []))
-    .find((part) => part.type === 'tool-approval-response' && asked.has(part.approvalId));
   return response?.approved === true;
 }
 

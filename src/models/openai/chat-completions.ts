@@ -326,11 +326,10 @@ export class ChatReply {
 /** Content is text, or a list of parts, of which only some are text; others are reasoning, audio, … */
 function contentText(content: unknown, kind: 'text' | 'refusal'): string {
   if (typeof content === 'string') return kind === 'text' ? content : '';
-  return jsonList(content)
-    .map(jsonRecord)
-    .filter((part) => (part.type ?? 'text') === kind)
-    .map((part) => jsonText(part[kind]))
-    .join('');
+  let text = '';
+  for (const part of jsonList(content).map(jsonRecord))
+    if ((part.type ?? 'text') === kind) text += jsonText(part[kind]);
+  return text;
 }
 
 /** A call as the server sent it; `input` is the unparsed text of its arguments. */

@@ -237,11 +237,12 @@ function failureOf({ error, code, message, status }: WireRecord): Error {
 
 /** The reasoning of the model, if it is sent: summaries, or the text of models that return it. */
 function reasoningOf(output: readonly WireRecord[]): string {
-  return output
-    .filter(({ type }) => type === 'reasoning')
-    .map(({ summary, content }) => partsOf(summary) || partsOf(content))
-    .filter((text) => text !== '')
-    .join(BETWEEN_THOUGHTS);
+  const texts: string[] = [];
+  for (const { type, summary, content } of output) {
+    const text = type === 'reasoning' ? partsOf(summary) || partsOf(content) : '';
+    if (text !== '') texts.push(text);
+  }
+  return texts.join(BETWEEN_THOUGHTS);
 }
 
 /** The sources that a message cites, or a generated image. */
@@ -305,10 +306,13 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   const knownAt = store || rest.conversation ? others.findLastIndex((message) => idOf(message)) : -1;
   const knownId = idOf(others[knownAt]);
   const textTools = textToolsOf(tools);
-  const listed = tools.filter(({ defer }) => !defer);
-  const offered = [...jsonList(rest.tools), ...listed.map((tool) => toWireTool(tool, textTools))];
+  const offered = [...jsonList(rest.tools)];
+  const found = new Map<string, ToolSchema>();
+  for (const tool of tools) {
+    if (tool.defer) found.set(tool.function.name, tool);
+    else offered.push(toWireTool(tool, textTools));
+  }
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
-  const found = new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
   const inputTarget = { ...target, textTools, store, found, calls: new Map<string, KnownCall>() };
   // Earlier messages are read only for data that answers need.
   const input = others
@@ -515,12 +519,13 @@ function textOf(output: readonly WireRecord[]): string {
 
 function contentOf(output: readonly WireRecord[], field: 'text' | 'refusal'): string {
   const type = field === 'text' ? 'output_text' : field;
-  return output
-    .filter((item) => item.type === 'message')
-    .flatMap(({ content }) => jsonList(content).map(jsonRecord))
-    .filter((part) => part.type === type)
-    .map((part) => jsonText(part[field]))
-    .join('');
+  let text = '';
+  for (const item of output) {
+    if (item.type !== 'message') continue;
+    for (const part of jsonList(item.content).map(jsonRecord))
+      if (part.type === type) text += jsonText(part[field]);
+  }
+  return text;
 }
 
 /** Whether an item is a search for the client. */

@@ -180,8 +180,11 @@ function textLine({ level, message, fields }: LogEntry, style: LineStyle): strin
   const pairs = given.map(([key, value]) => `${visibleLine(key)}=${textOfValue(value, style)}`);
   const line = [style.time, level.padEnd(5), visibleLine(message), ...pairs].join(' ');
   if (!style.stacks) return line;
-  const errors = given.map(([, value]) => value).filter((value) => value instanceof Error);
-  // As Node shows an error and its causes.
-  const stacks = errors.flatMap((error) => visibleText(inspect(error, { depth: 3 })).split('\n'));
-  return [line, ...stacks.map((text) => `  ${text}`)].join('\n');
+  const lines = [line];
+  for (const [, value] of given) {
+    // As Node shows an error and its causes.
+    const shown = value instanceof Error ? visibleText(inspect(value, { depth: 3 })).split('\n') : [];
+    for (const text of shown) lines.push(`  ${text}`);
+  }
+  return lines.join('\n');
 }

@@ -31,8 +31,9 @@ function missedEvents(emitted: readonly JsonObject[], run: KeptRun): readonly Ke
   const current = emitted.slice(Math.max(begin, 0));
   const begun = new Set(idsIn(current, 'call-start', 'call-suspended', 'call-end'));
   const ended = new Set(idsIn(current, 'call-end'));
-  const suspensions = emitted.filter(({ type }) => type === 'call-suspended');
-  const asked = new Set(suspensions.flatMap(({ pending }) => (pending as JsonObject[]).map(({ id }) => id)));
+  const asked = new Set<unknown>();
+  for (const { type, pending } of emitted)
+    if (type === 'call-suspended') for (const { id } of pending as JsonObject[]) asked.add(id);
   const before = isWhole ? stepsBefore(run.state, idsIn(emitted, 'call-end')) : [];
   const missed: LoopEvent[] = [];
   for (const step of [...before, ...steps.filter((step) => step.iteration >= iteration)]) {
@@ -71,12 +72,14 @@ function textOf(
   // After these events, the reply starts again: a run that continues has not stored it.
   const restart = events.findLastIndex(({ type }) => type === 'request-retry' || type === 'run-start');
   const whole = { 'reasoning-delta': reasoning, 'text-delta': content };
-  return (['reasoning-delta', 'text-delta'] as const).flatMap((type) => {
-    const deltas = events.slice(restart + 1).filter((event) => event.type === type);
-    const said = deltas.map(({ text }) => text).join('');
+  const rest: LoopEvent[] = [];
+  for (const type of ['reasoning-delta', 'text-delta'] as const) {
+    let said = '';
+    for (const event of events.slice(restart + 1)) if (event.type === type) said += event.text;
     const text = whole[type].startsWith(said) ? whole[type].slice(said.length) : '';
-    return text === '' ? [] : [{ type, text }];
-  });
+    if (text !== '') rest.push({ type, text });
+  }
+  return rest;
 }
 
 /** The last event of a stored call, unless it still runs. */
@@ -131,13 +134,12 @@ function stepsBefore(
 ): readonly StoredStep[] {
   // In the order of their steps, because models reuse ids.
   const reported = [...ended];
-  const unreported = new Set(
-    toolCalls.filter(({ id }) => {
-      const index = reported.indexOf(id);
-      if (index >= 0) reported.splice(index, 1);
-      return index < 0;
-    }),
-  );
+  const unreported = new Set<KeptRun['state']['toolCalls'][number]>();
+  for (const record of toolCalls) {
+    const index = reported.indexOf(record.id);
+    if (index < 0) unreported.add(record);
+    else reported.splice(index, 1);
+  }
   const records = [...toolCalls];
   const steps: StoredStep[] = [];
   let iteration = open === undefined ? iterations + 1 : iterations;

@@ -447,9 +447,9 @@ const INVOKE_DIALECTS: readonly Dialect[] = [
 
 /** The format of several dialects. */
 function tagFormat(dialects: readonly Dialect[]): TextCallFormat {
-  const byOpener = new Map(
-    dialects.flatMap((dialect) => [...dialect.before, ...dialect.openers].map((mark) => [mark, dialect])),
-  );
+  const byOpener = new Map<string, Dialect>();
+  for (const dialect of dialects)
+    for (const mark of [...dialect.before, ...dialect.openers]) byOpener.set(mark, dialect);
   return {
     openers: [...byOpener.keys()],
     read(cursor, { opener, tools }) {
