@@ -266,10 +266,8 @@ class SqliteDriver implements SqlDriver {
     const known = this.#steps.get(statement.name);
     if (known !== undefined) return known;
     const steps = Object.entries(statement.steps).map(([name, text]): Step => {
-      const written = REWRITTEN.reduce(
-        (rest, [pattern, replacement]) => rest.replace(pattern, replacement),
-        writeStep(text, DIALECT),
-      );
+      let written = writeStep(text, DIALECT);
+      for (const [pattern, replacement] of REWRITTEN) written = written.replace(pattern, replacement);
       const inputs = Array.from(written.matchAll(INPUT), ([, word = '', column]): Input => {
         if (word === 'now') return word;
         return /^\d+$/.test(word) ? Number(word) - 1 : { step: word, column };
@@ -290,9 +288,10 @@ class SqliteDriver implements SqlDriver {
       // Rows that are written meanwhile are for the next poll.
       this.#seen = { version, notified: Number(changed.at(-1)?.told_at ?? this.#seen.notified) };
       // The file does not record which of the two changed.
-      return changed.flatMap(({ conversation_id: id }) =>
-        (['inbox', 'events'] as const).map((about) => ({ conversationId: String(id), about })),
-      );
+      const news: ConversationNews[] = [];
+      for (const { conversation_id: id } of changed)
+        for (const about of ['inbox', 'events'] as const) news.push({ conversationId: String(id), about });
+      return news;
     } catch {
       return [];
     }

@@ -389,14 +389,14 @@ async function checkAddress(
   if (data.type !== 'url') return;
   const { href } = data.url;
   const type = mediaType.toLowerCase();
-  const supported = Object.entries((await model.supportedUrls) ?? {}).filter(([pattern]) => {
-    const wanted = pattern
+  for (const [supported, patterns] of Object.entries((await model.supportedUrls) ?? {})) {
+    const wanted = supported
       .toLowerCase()
       .replace(/^\*(\/\*)?$/, '')
       .replace('*', '');
-    return wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
-  });
-  if (supported.some(([, patterns]) => patterns.some((pattern) => href.search(pattern) !== -1))) return;
+    const fits = wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
+    if (fits && patterns.some((pattern) => href.search(pattern) !== -1)) return;
+  }
   throw new TypeError(
     `${nameOf(model)} takes no ${mediaType} from ${data.url.protocol}//${data.url.host}; send its data: data:${mediaType.includes('/') ? mediaType : `${mediaType}/…`};base64,…`,
   );

@@ -177,9 +177,14 @@ function withDialectFields(
 
 /** The original parts, or the parts without text and the current text. */
 function contentOf({ content }: AssistantMessage, parts: readonly unknown[]): readonly unknown[] {
-  const texts = parts.map(jsonRecord).filter(({ type }) => type === 'text');
-  if (texts.map(({ text }) => jsonText(text)).join('') === (content ?? '')) return parts;
-  const others = parts.filter((part) => jsonRecord(part).type !== 'text');
+  const others: unknown[] = [];
+  let said = '';
+  for (const part of parts) {
+    const { type, text } = jsonRecord(part);
+    if (type === 'text') said += jsonText(text);
+    else others.push(part);
+  }
+  if (said === (content ?? '')) return parts;
   return content ? [...others, { type: 'text', text: content }] : others;
 }
 
@@ -490,11 +495,13 @@ class DialectFields {
       if (entries.length === 0) continue;
       const list = this.#lists[field] ?? [];
       this.#lists[field] = list;
+      let said = '';
       for (const entry of entries) {
         if (isWhole) list.push(entry);
         else addEntry(list, entry);
+        for (const key of ENTRY_TEXTS) said += jsonText(entry[key]);
       }
-      thoughts.push(entries.flatMap((entry) => ENTRY_TEXTS.map((key) => jsonText(entry[key]))).join(''));
+      thoughts.push(said);
     }
     const { thought, content } = this.#withoutThought(message);
     const { google, ...others } = jsonRecord(message.extra_content);

@@ -418,11 +418,11 @@ function toAssistantItems(message: AssistantMessage, target: InputTarget): reado
     });
   if (output.length > 0 && (store || output.every(isWhole)) && isSame) {
     // By position, because a loop may have assigned its own id to a call.
-    given.forEach(({ id }, at) => {
+    for (const [at, { id }] of given.entries()) {
       const { call_id, type, caller } = made[at] ?? {};
       const isSearch = type === 'tool_search_call';
       calls.set(id, { callId: jsonText(call_id), custom: type === 'custom_tool_call', isSearch, caller });
-    });
+    }
     return output;
   }
   const items: unknown[] = content ? [{ type: 'message', role: 'assistant', content }] : [];

@@ -60,9 +60,12 @@ export function outputLimit(
   names: readonly [string, ...string[]],
 ): WireRecord {
   if (maxOutputTokens === undefined) return {};
-  const given = names.filter((name) => typeof options[name] === 'number');
-  const limits = given.map((name) => [name, Math.min(maxOutputTokens, Number(options[name]))] as const);
-  return limits.length > 0 ? Object.fromEntries(limits) : { [names[0]]: maxOutputTokens };
+  const limits: Record<string, number> = {};
+  for (const name of names) {
+    const given = options[name];
+    if (typeof given === 'number') limits[name] = Math.min(maxOutputTokens, given);
+  }
+  return Object.keys(limits).length > 0 ? limits : { [names[0]]: maxOutputTokens };
 }
 
 /** The origin of a reply, as far as its server states it. */

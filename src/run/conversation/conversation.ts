@@ -477,12 +477,13 @@ export class Conversation {
         this.#logFailure('Turn failed', error);
         refused.push({ type: 'turn-end', turn: { number: this.#count, origin }, error });
       }
-    const lost = tasks.map((task): ConversationEvent => {
+    const lost: ConversationEvent[] = [];
+    for (const task of tasks) {
       const { tool, callId, id: taskId } = task;
       const result = interruptedResult(tool);
       this.#add({ origin: completionOf({ tool, callId, taskId }, result), scope });
-      return { type: 'task-end', task, result };
-    });
+      lost.push({ type: 'task-end', task, result });
+    }
     if (turn !== undefined) {
       const { number, origin, isAborted, standing: begin } = turn;
       const resumedBy = begin.status === 'suspended' ? {} : { resumedBy: 'restore' as const };

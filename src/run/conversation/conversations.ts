@@ -396,9 +396,11 @@ export class Conversations {
   #expect(conversationId: string, pending: readonly PendingCall[]): void {
     clearTimeout(this.#expiries.get(conversationId));
     this.#expiries.delete(conversationId);
-    const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : Date.parse(expiresAt)));
-    if (times.length === 0 || this.#closing.signal.aborted) return;
-    const wait = Math.max(Math.min(...times) - Date.now() + 1, 1);
+    let first = Number.POSITIVE_INFINITY;
+    for (const { expiresAt } of pending)
+      if (expiresAt !== undefined) first = Math.min(first, Date.parse(expiresAt));
+    if (first === Number.POSITIVE_INFINITY || this.#closing.signal.aborted) return;
+    const wait = Math.max(first - Date.now() + 1, 1);
     const look = (): void => {
       this.#expiries.delete(conversationId);
       this.#want(conversationId);

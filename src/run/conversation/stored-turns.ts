@@ -156,11 +156,12 @@ export class StoredTurns {
       const waits = open === undefined ? [] : openWaits({ ...run.state, runId: run.runId, open });
       const left = new Set(waits.map(({ pending }) => pending.id));
       const entries = this.lease.conversation.inbox.filter(isAnswers);
-      const events = entries.flatMap((entry, index) => {
-        if (index === 0 && this.#wasTaken(entry)) return [];
+      const events: KeptEvent[] = [];
+      for (const [index, entry] of entries.entries()) {
+        if (index === 0 && this.#wasTaken(entry)) continue;
         const isLate = entry.content.answers.some(({ id }) => left.has(id));
-        return [answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined)];
-      });
+        events.push(answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined));
+      }
       const done = entries.map(({ position }) => position);
       await this.#commit(turn, { ...outcomeOf(run), ...this.#failed }, { done, events });
       return 'over';

@@ -1,6 +1,11 @@
 import type { CallScope } from '../../core/contract/call.js';
 import type { Hooks } from '../../core/contract/hooks.js';
-import { checkOptions, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import {
+  checkOptions,
+  type InvalidOption,
+  invalidOptions,
+  refuseOptions,
+} from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable, protecting, required } from '../../core/kernel/options.js';
 import { createNameFilter, NAME_FILTER, type NameFilter } from '../call/tool-registry.js';
@@ -42,14 +47,11 @@ const OPTIONS = optionTable<AllowByRoleOptions>('allowByRole', {
 export function allowByRole(options: AllowByRoleOptions): Hooks {
   checkOptions(options, OPTIONS);
   const { role, roles } = options;
-  refuseOptions(
-    Object.entries(roles).flatMap(([name, filter]) =>
-      invalidOptions(filter, NAME_FILTER).map((fault) => ({
-        ...fault,
-        where: `allowByRole, role '${name}'`,
-      })),
-    ),
-  );
+  const faults: InvalidOption[] = [];
+  for (const [name, filter] of Object.entries(roles))
+    for (const fault of invalidOptions(filter, NAME_FILTER))
+      faults.push({ ...fault, where: `allowByRole, role '${name}'` });
+  refuseOptions(faults);
   const filters = new Map(Object.entries(roles).map(([name, filter]) => [name, createNameFilter(filter)]));
   const isAllowed = (name: string, scope: CallScope): boolean => {
     const held = role(scope);

@@ -109,8 +109,9 @@ class QueueWorkers {
   async close(): Promise<void> {
     this.#isOpen = false;
     const opened = await Promise.allSettled(this.#workers.values());
-    const workers = opened.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : undefined));
-    await Promise.all(workers.map((worker) => worker?.close()));
+    await Promise.all(
+      opened.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value?.close() : undefined)),
+    );
   }
 
   async #open(queue: QueueName): Promise<void> {

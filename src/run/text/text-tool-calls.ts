@@ -450,10 +450,12 @@ class CallScanner {
 function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
   let behind = '';
   let isFollowed = false;
-  const pieces = kept.toReversed().map(({ piece, written, place }): ScannedPiece => {
+  const pieces: ScannedPiece[] = [];
+  for (const { piece, written, place } of kept.toReversed()) {
     if (place === undefined) {
       behind = written + behind;
-      return piece;
+      pieces.push(piece);
+      continue;
     }
     const isQuoted = place.quote !== undefined && behind.startsWith(place.quote);
     isFollowed ||= !ONLY_MARKS.test(isQuoted ? behind.slice(1) : behind);
@@ -468,8 +470,8 @@ function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
     const isExample =
       (isFollowed && (isQuoted || !mayBeFollowed)) || (place.looksLikeProse && (isQuoted || isCited));
     behind = '';
-    return isExample ? { kind: 'text', text: written } : piece;
-  });
+    pieces.push(isExample ? { kind: 'text', text: written } : piece);
+  }
   return pieces.reverse();
 }
 
@@ -481,21 +483,23 @@ function numberDrafts(drafts: readonly DraftCall[], taken: Iterable<string> = []
   const used = new Set(taken);
   let last = 0;
   for (const id of used) last = Math.max(last, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
-  const kept = drafts.map(({ id }) => {
-    if (id === undefined || used.has(id)) return undefined;
-    used.add(id);
-    return id;
-  });
-  const next = (): string => {
-    do last += 1;
-    while (used.has(`call_${last}`));
-    return `call_${last}`;
-  };
-  return drafts.map(({ name, arguments: args }, index) => ({
-    id: kept[index] ?? next(),
-    name,
-    arguments: args,
-  }));
+  const ids: (string | undefined)[] = [];
+  for (const { id } of drafts) {
+    const isNew = id !== undefined && !used.has(id);
+    ids.push(isNew ? id : undefined);
+    if (isNew) used.add(id);
+  }
+  const calls: ToolCall[] = [];
+  for (const [index, { name, arguments: args }] of drafts.entries()) {
+    let id = ids[index];
+    if (id === undefined) {
+      do last += 1;
+      while (used.has(`call_${last}`));
+      id = `call_${last}`;
+    }
+    calls.push({ id, name, arguments: args });
+  }
+  return calls;
 }
 
 /** Finds the calls of known tools in a text, without tools of any name, and the text before the first call. */
