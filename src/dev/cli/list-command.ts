@@ -58,27 +58,26 @@ function printSizes(tools: readonly ListedTool[], { out }: CommandEnvironment): 
 
 /** Prints the effect of `strict: true` on each schema: a row for each tool, then its differences. */
 function printStrict(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
-  const forms = tools.map(({ name, parameters }) => ({ name, form: strictSchema(parameters) }));
-  const rows = forms.map(({ name, form }) =>
-    form.isStrict
-      ? [name, 'yes', String(placesIn(form.report.rewritten)), String(placesIn(form.report.checked))]
-      : [name, 'no', '', ''],
-  );
-  const strict = forms.filter(({ form }) => form.isStrict);
-  const foot = [`${strict.length} of ${forms.length}`, '', '', ''];
-  for (const row of alignedRows([['tool', 'strict', 'rewritten', 'only checked'], ...rows, foot], {
-    texts: 2,
-  }))
-    out(`${row}\n`);
-  for (const { name, form } of forms) {
-    const lines = form.isStrict
-      ? [
-          ...form.report.rewritten.map(noteLine),
-          ...form.report.checked.map((note) => `only checked at the call: ${noteLine(note)}`),
-        ]
-      : form.reasons.map((reason) => `sent without strict: ${reason}`);
-    if (lines.length > 0) out(`\n${name}\n${lines.map((line) => `  ${line}\n`).join('')}`);
+  const rows = [['tool', 'strict', 'rewritten', 'only checked']];
+  const differences: string[] = [];
+  let strict = 0;
+  for (const { name, parameters } of tools) {
+    const form = strictSchema(parameters);
+    const lines: string[] = [];
+    if (form.isStrict) {
+      const { rewritten, checked } = form.report;
+      strict += 1;
+      rows.push([name, 'yes', String(placesIn(rewritten)), String(placesIn(checked))]);
+      for (const note of rewritten) lines.push(noteLine(note));
+      for (const note of checked) lines.push(`only checked at the call: ${noteLine(note)}`);
+    } else {
+      rows.push([name, 'no', '', '']);
+      for (const reason of form.reasons) lines.push(`sent without strict: ${reason}`);
+    }
+    if (lines.length > 0) differences.push('', name, ...lines.map((line) => `  ${line}`));
   }
+  rows.push([`${strict} of ${tools.length}`, '', '', '']);
+  for (const line of [...alignedRows(rows, { texts: 2 }), ...differences]) out(`${line}\n`);
 }
 
 function placesIn(notes: readonly StrictNote[]): number {

@@ -682,10 +682,6 @@ function viewOf(parts: ProjectParts) {
     return roots.includes(file) || folders.some((own) => file.startsWith(`${own}/`));
   };
   let sources: readonly SourceText[] | undefined;
-  const readSources = () =>
-    files(isOwnSource)
-      .map(sourceText)
-      .sort((one, other) => (one.path < other.path ? -1 : 1));
   const asked = { ...answersOf(parts), ...parts.together };
   const remembered = Object.entries(asked).map(([name, ask]) => {
     const answers = new WeakMap<object, { readonly answer: unknown }>();
@@ -707,7 +703,10 @@ function viewOf(parts: ProjectParts) {
     symbolFlags: api.SymbolFlags,
     problems,
     /** The files of the project and of mapped libraries, by path; no declarations and no packages. */
-    projectFiles: () => (sources ??= readSources()),
+    projectFiles: () =>
+      (sources ??= files(isOwnSource)
+        .map(sourceText)
+        .sort((one, other) => (one.path < other.path ? -1 : 1))),
     ...answers,
     ...testsOf(api, answers),
   };
