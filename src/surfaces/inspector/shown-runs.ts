@@ -7,11 +7,11 @@ import {
 } from '../../core/contract/run-checkpoint.js';
 import type { RunStore, StoredCall, StoredCallRecord } from '../../core/contract/run-state.js';
 import { type Fields, mapFields } from '../../core/kernel/json.js';
-import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
+import { foldRun } from '../../run/loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
 import { lastPrompt, recordedReplies } from './recording.js';
 import type { SeenCall, WatchedCalls } from './watched-calls.js';
-import type { RunSpan, SeenRun } from './watched-runs.js';
+import type { SeenRun } from './watched-runs.js';
 
 /** A run of this process, in the list. */
 export function runLine({ runId, status, begin, model, given, spans, result }: SeenRun) {
@@ -36,7 +36,18 @@ export function runDetail(seen: SeenRun, calls: WatchedCalls): unknown {
   const { content, usage, iterations, pending, error, providerRetries, output, spent } = result ?? {};
   const messages = result?.messages ?? run.messages;
   const made = recordedReplies(messages.slice(given.length)).map((reply) => reply.content);
+  // Texts by request, for runs that are not streamed.
   const replies = [...made, result?.state?.open?.content];
+  const shownSpans = spans.map((span) => {
+    if (span.kind === 'request') {
+      const text = span.text || (replies[span.iteration - 1] ?? '');
+      return shownValue({ ...span, text, ...estimatedCost(model, span.usage) });
+    }
+    if (span.kind === 'wait') return shownValue(span);
+    const { record, ...call } = span;
+    const key = calls.find(span.callId, runId)?.key;
+    return { ...shownFields({ ...call, key }), ...(record && shownRecordOf(record)) };
+  });
   return {
     runId,
     status,
@@ -49,28 +60,9 @@ export function runDetail(seen: SeenRun, calls: WatchedCalls): unknown {
     ...(spent?.cost === undefined ? estimatedCost(model, usage) : { cost: spent.cost }),
     given: given.length,
     title: titleOf(given),
-    spans: spans.map((span) => shownSpan(span, { seen, calls, replies })),
+    spans: shownSpans,
     ...shownFields({ owner, messages, content, output, pending, error }),
   };
-}
-
-interface SpanSource {
-  readonly seen: SeenRun;
-  readonly calls: WatchedCalls;
-  /** Texts by request, for runs that are not streamed. */
-  readonly replies: readonly (string | undefined)[];
-}
-
-/** Adds the cost to a request, and the result and key to a call. */
-function shownSpan(span: RunSpan, { seen, calls, replies }: SpanSource): unknown {
-  if (span.kind === 'request') {
-    const text = span.text || (replies[span.iteration - 1] ?? '');
-    return shownValue({ ...span, text, ...estimatedCost(seen.model, span.usage) });
-  }
-  if (span.kind === 'wait') return shownValue(span);
-  const { record, ...call } = span;
-  const key = calls.find(span.callId, seen.runId)?.key;
-  return { ...shownFields({ ...call, key }), ...(record && shownRecordOf(record)) };
 }
 
 /** The result of a call. */
@@ -112,6 +104,23 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
   const run = foldRun(stored);
   const { messages, iterations, usage, owner, model, end } = run;
   const pending = 'pending' in state ? state.pending : [];
+  // The requests, by the assistant messages, each with its calls; earlier messages are from the history before the run.
+  const all = messages.flatMap((message) => (message.role === 'assistant' ? [message] : []));
+  const ended = iterations - (run.open === undefined ? 0 : 1);
+  const replies = all.slice(Math.max(0, all.length - ended));
+  const left = [...run.toolCalls];
+  const request = (content: unknown, index: number) => ({
+    kind: 'request',
+    iteration: index + 1,
+    text: typeof content === 'string' ? shownText(content) : '',
+  });
+  const spans = replies.flatMap(({ content, tool_calls: made = [] }, index): readonly unknown[] => [
+    request(content, index),
+    ...left.splice(0, made.length).map(settledSpan),
+  ]);
+  if (run.open !== undefined)
+    spans.push(request(run.open.content, replies.length), ...run.open.calls.map(openSpan));
+  spans.push(...left.map(settledSpan));
   return {
     runId,
     status: end?.status ?? status,
@@ -127,30 +136,8 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
     title: titleOf(messages),
     ...estimatedCost(model, usage),
     ...shownFields({ owner, messages, pending }),
-    spans: storedSpans(run),
+    spans,
   };
-}
-
-/** The requests of a stored run, by its assistant messages, each with its calls. */
-function storedSpans({ messages, iterations, toolCalls, open }: FoldedRun): readonly unknown[] {
-  const all = messages.flatMap((message) => (message.role === 'assistant' ? [message] : []));
-  const ended = iterations - (open === undefined ? 0 : 1);
-  // Earlier messages are from the history that the run started with.
-  const replies = all.slice(Math.max(0, all.length - ended));
-  const left = [...toolCalls];
-  const request = (content: unknown, index: number) => ({
-    kind: 'request',
-    iteration: index + 1,
-    text: typeof content === 'string' ? shownText(content) : '',
-  });
-  return [
-    ...replies.flatMap(({ content, tool_calls: made = [] }, index) => [
-      request(content, index),
-      ...left.splice(0, made.length).map(settledSpan),
-    ]),
-    ...(open === undefined ? [] : [request(open.content, replies.length), ...open.calls.map(openSpan)]),
-    ...left.map(settledSpan),
-  ];
 }
 
 /** Stored calls have durations, but no times. */

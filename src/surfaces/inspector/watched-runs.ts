@@ -10,7 +10,7 @@ import type { LoopRun } from '../../run/loop/loop-run.js';
 import type { EventFeed } from './event-feed.js';
 
 /** An entry of a run's timeline, in milliseconds since 1970; `end` is absent while it is open. */
-export type RunSpan = {
+type RunSpan = {
   readonly begin: number;
   end?: number;
 } & (
