@@ -137,14 +137,14 @@ function misuses(options: DiscoverOptions): readonly OptionFault[] {
   const faults = optionFaults(options, OPTIONS);
   const toolsets: unknown = options?.toolsets;
   if (!Array.isArray(toolsets)) return faults;
-  const others = toolsets.flatMap((toolset: unknown, index): readonly OptionFault[] => {
-    if (typeof toolset === 'function') return [];
-    const option = `toolsets[${index}]`;
+  const others: OptionFault[] = [];
+  for (const [index, toolset] of toolsets.entries()) {
+    if (typeof toolset === 'function') continue;
     const found = isObject(toolset)
       ? `an instance of ${toolset.constructor?.name ?? 'nothing'}`
       : String(toolset);
-    return [{ option, problem: `${found} is not a class`, fix }];
-  });
+    others.push({ option: `toolsets[${index}]`, problem: `${found} is not a class`, fix });
+  }
   return [...faults, ...others];
 }
 

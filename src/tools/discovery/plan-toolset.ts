@@ -142,9 +142,11 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const { record, declaredIn } = method;
   const { key, tool: said, served, given = said } = record;
   const kind = served?.kind ?? 'tool';
-  const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
-  const misused = misuseOf(record, fn);
+  const misused = misuseOf(record);
   if (misused !== undefined) return { faults: [misused] };
+  const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
+  const noMethod = `${decoratorOf(kind)} is used on something that is not a method`;
+  if (typeof fn !== 'function') return { faults: [{ problem: noMethod, fix: 'an ordinary method' }] };
   const place = { record, toolset };
   const own = withPublic(isRecord(said) ? said : {}, place);
   const name = own.name ?? toolName(key, of);
@@ -191,9 +193,8 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   };
 }
 
-/** The fault of a decorator on something that is not an instance method, or beside another decorator. */
-function misuseOf(record: InheritedMethod['record'], fn: unknown): UnplacedFault | undefined {
-  const { isStatic, kinds = [], served, tool } = record;
+/** The fault of a decorator on a static method, or beside another decorator. */
+function misuseOf({ isStatic, kinds = [], tool }: InheritedMethod['record']): UnplacedFault | undefined {
   if (tool === undefined)
     return { problem: 'it is decorated as a tool and has no @Tool', fix: '@Tool(…) before the method' };
   if (isStatic)
@@ -201,14 +202,11 @@ function misuseOf(record: InheritedMethod['record'], fn: unknown): UnplacedFault
       problem: 'a static method has no instance to inject into',
       fix: 'an instance method, or registerFunction(…) for a plain function',
     };
-  if (kinds.length > 1)
-    return {
-      problem: `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can be only one of them`,
-      fix: 'a method for each of them',
-    };
-  if (typeof fn === 'function') return undefined;
-  const decorator = decoratorOf(served?.kind ?? 'tool');
-  return { problem: `${decorator} is used on something that is not a method`, fix: 'an ordinary method' };
+  if (kinds.length < 2) return undefined;
+  return {
+    problem: `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can be only one of them`,
+    fix: 'a method for each of them',
+  };
 }
 
 function toolsetTitle(toolset: ClassType, { name, description }: ToolsetOptions): ToolsetTitle | undefined {

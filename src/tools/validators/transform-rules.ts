@@ -143,14 +143,11 @@ export function authorHasRun(): void {
 }
 
 function decoratedIn(store: Store, target: ClassType): readonly string[] {
-  const maps = [
-    store._typeMetadatas,
-    store._transformMetadatas,
-    store._exposeMetadatas,
-    store._excludeMetadatas,
-  ];
-  const keys = maps.flatMap((map) => [...(map.get(target)?.keys() ?? [])]);
-  return keys.filter((key) => key !== undefined);
+  const { _typeMetadatas, _transformMetadatas, _exposeMetadatas, _excludeMetadatas } = store;
+  const keys: string[] = [];
+  for (const stored of [_typeMetadatas, _transformMetadatas, _exposeMetadatas, _excludeMetadatas])
+    for (const key of stored.get(target)?.keys() ?? []) if (key !== undefined) keys.push(key);
+  return keys;
 }
 
 function readRule(store: Store, target: ClassType, property: string): TransformRule {

@@ -132,14 +132,11 @@ let known: { readonly classes: number; readonly bearers: ReadonlyMap<unknown, Cl
 function firstBearers(store: NonNullable<Store['validationMetadatas']>): ReadonlyMap<unknown, ClassType> {
   if (known?.classes === store.size) return known.bearers;
   const bearers = new Map<unknown, ClassType>();
-  const add = (mark: unknown, target: unknown) => {
-    if (!bearers.has(mark)) bearers.set(mark, target as ClassType);
-  };
   for (const [target, rules] of store)
     for (const { constraintCls, groups } of rules) {
-      if (typeof constraintCls === 'function' && constraintCls.name === 'CustomConstraint')
-        add(constraintCls, target);
-      if (groups?.length === 0) add(groups, target);
+      const isOwn = typeof constraintCls === 'function' && constraintCls.name === 'CustomConstraint';
+      for (const mark of [isOwn ? constraintCls : undefined, groups?.length === 0 ? groups : undefined])
+        if (mark !== undefined && !bearers.has(mark)) bearers.set(mark, target as ClassType);
     }
   known = { classes: store.size, bearers };
   return bearers;

@@ -102,14 +102,15 @@ function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): 
 
 /** Hydrates the properties that need it; the others do not change. */
 function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue | undefined {
-  const steps = properties.flatMap(({ name, type }) => {
+  const steps = new Map<string, HydrateValue>();
+  for (const { name, type } of properties) {
     const hydrate = hydratorOf(type);
-    return hydrate === undefined ? [] : [{ name, hydrate }];
-  });
-  if (steps.length === 0) return undefined;
+    if (hydrate !== undefined) steps.set(name, hydrate);
+  }
+  if (steps.size === 0) return undefined;
   return (args, place) => {
     const hydrated: JsonObject = { ...(args as JsonObject) };
-    for (const { name, hydrate } of steps)
+    for (const [name, hydrate] of steps)
       if (Object.hasOwn(hydrated, name))
         hydrated[name] = hydrate(hydrated[name], new ChildPlace(place, name, hydrated));
     return hydrated;
@@ -270,15 +271,12 @@ function hydrateUnion(
 /** Creates instances of the class that the tag names. The schema accepts no other tag. */
 function hydrateTagged(type: TaggedType, cascaded: boolean): HydrateValue {
   const { property, keepProperty, groups } = type;
-  const variants = new Map(
-    type.variants.map((variant) => [
-      variant.tag,
-      hydrateClass({ kind: 'class', class: variant.class, groups }, cascaded),
-    ]),
-  );
+  const variants = new Map<unknown, HydrateValue>();
+  for (const { tag, class: target } of type.variants)
+    variants.set(tag, hydrateClass({ kind: 'class', class: target, groups }, cascaded));
   return (value, place) => {
     const tag = Object.hasOwn(value as object, property) ? (value as JsonObject)[property] : undefined;
-    const instance = variants.get(tag as string)?.(value, place);
+    const instance = variants.get(tag)?.(value, place);
     if (keepProperty && instance !== undefined) (instance as JsonObject)[property] = tag;
     return instance ?? value;
   };

@@ -451,16 +451,16 @@ function limitFaults(root: JsonSchema, endless: ReadonlySet<string>): readonly s
   let levels = levelsOf(whole);
   for (const [name, definition] of Object.entries($defs))
     if (endless.has(`#/$defs/${name}`)) levels = Math.max(levels, levelsOf(definition));
-  const limits = [
+  const faults: string[] = [];
+  for (const [found, most, what] of [
     [properties, 5_000, 'properties'],
     [levels, 10, 'levels of objects and lists'],
     [characters, 120_000, 'characters of names and constants'],
     [constants, 1_000, 'constants'],
     [largest, 15_000, `characters of constants in one list of more than ${MANY_CONSTANTS}`],
-  ] as const;
-  return limits
-    .filter(([found, most]) => found > most)
-    .map(([found, most, what]) => `it has ${found} ${what}, of at most ${most}`);
+  ] as const)
+    if (found > most) faults.push(`it has ${found} ${what}, of at most ${most}`);
+  return faults;
 }
 
 /** How a strict object marks an absent field: never, by `null`, or by `null` instead of `{ value }`. */
