@@ -206,16 +206,22 @@ const BETWEEN = '\n\n';
 
 /** Converts the reply of an AI SDK model. Data that must be sent back is stored under the key. */
 function toResponse({ content, finishReason, usage, response }: Reply, key: string): LLMResponse {
-  const calls = content.filter((part) => part.type === 'tool-call').filter((call) => !call.providerExecuted);
-  const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
+  let text = '';
+  const reasoning: string[] = [];
+  const toolCalls: ToolCall[] = [];
+  for (const part of content) {
+    if (part.type === 'text') text += part.text;
+    if (part.type === 'reasoning' && part.text) reasoning.push(part.text);
+    if (part.type !== 'tool-call' || part.providerExecuted) continue;
+    const { toolCallId: id, toolName: name, input, providerMetadata } = part;
+    const items = providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
+    toolCalls.push({ id, name, arguments: argumentsOf(input), ...(items && { providerItems: items }) });
+  }
   const attachments = content.flatMap(attachmentsOf);
   return withoutUndefined({
-    content: content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
-    toolCalls: calls.map(({ toolCallId: id, toolName: name, input, providerMetadata }): ToolCall => {
-      const items = providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
-      return { id, name, arguments: argumentsOf(input), ...(items && { providerItems: items }) };
-    }),
-    finishReason: toFinishReason(finishReason, calls.length > 0),
+    content: text,
+    toolCalls,
+    finishReason: toFinishReason(finishReason, toolCalls.length > 0),
     rawFinishReason: finishReason?.raw,
     usage: toUsage(usage),
     reasoning: reasoning.join(BETWEEN) || undefined,

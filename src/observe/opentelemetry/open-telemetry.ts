@@ -672,7 +672,11 @@ function firstOf<Value>(
   names: readonly string[],
   is: (value: unknown) => value is Value,
 ): Value | undefined {
-  return names.map((name) => options[name]).find(is);
+  for (const name of names) {
+    const value = options[name];
+    if (is(value)) return value;
+  }
+  return undefined;
 }
 
 function isNumber(value: unknown): value is number {

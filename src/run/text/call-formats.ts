@@ -141,11 +141,12 @@ const apertusTools: TextCallFormat = {
     cursor.space();
     const json = cursor.json({ relaxed: false });
     if (json === undefined || !Array.isArray(json.value)) return undefined;
-    const calls = json.value.flatMap((item) => {
+    const calls: DraftCall[] = [];
+    for (const item of json.value as readonly unknown[]) {
       const [entry, ...others] = isRecord(item) ? Object.entries(item) : [];
-      if (entry === undefined || others.length > 0 || !isRecord(entry[1])) return [];
-      return [{ name: entry[0], arguments: entry[1] }];
-    });
+      if (entry === undefined || others.length > 0 || !isRecord(entry[1])) continue;
+      calls.push({ name: entry[0], arguments: entry[1] });
+    }
     if (calls.length > 0) cursor.closers(['<|tools_suffix|>']);
     return calls;
   },
