@@ -21,10 +21,12 @@ export function namesByNearness(name: string, known: readonly string[]): readonl
 
 function ratedNames(name: string, known: readonly string[]) {
   const wanted = plain(name);
-  return known
-    .map((candidate) => ({ candidate, rating: rate(wanted, plain(candidate)) }))
-    .filter(({ rating }) => rating < Number.POSITIVE_INFINITY)
-    .sort((a, b) => a.rating - b.rating);
+  const rated: { readonly candidate: string; readonly rating: number }[] = [];
+  for (const candidate of known) {
+    const rating = rate(wanted, plain(candidate));
+    if (rating < Number.POSITIVE_INFINITY) rated.push({ candidate, rating });
+  }
+  return rated.sort((a, b) => a.rating - b.rating);
 }
 
 /**

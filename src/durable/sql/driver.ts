@@ -33,11 +33,12 @@ export function statements<Key extends string>(
   prefix: string,
   texts: Readonly<Record<Key, string | Steps>>,
 ): Readonly<Record<Key, Statement>> {
-  const named = Object.entries<string | Steps>(texts).map(([key, given]) => {
+  const named: Partial<Record<string, Statement>> = {};
+  for (const [key, given] of Object.entries<string | Steps>(texts)) {
     const { steps, tells } = typeof given === 'string' ? { steps: { done: given } } : given;
-    return [key, { name: `${prefix}_${key}`, steps, tells }];
-  });
-  return Object.fromEntries(named) as Readonly<Record<Key, Statement>>;
+    named[key] = { name: `${prefix}_${key}`, steps, tells };
+  }
+  return named as Readonly<Record<Key, Statement>>;
 }
 
 /** A row; databases may return large numbers as text, and booleans as numbers. */
