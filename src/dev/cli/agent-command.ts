@@ -25,7 +25,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { withFileLock } from '../../core/kernel/file-lock.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { isBudgetQuestion } from '../../run/loop/budget-question.js';
+import { isBudgetQuestion } from '../../run/loop/drive.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
 import { AGENT_OPTIONS, type AgentOptions, type Toolbox } from '../../toolbox/agent/agent-options.js';
 import { createAgent } from '../../toolbox/agent/create-agent.js';

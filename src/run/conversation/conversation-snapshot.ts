@@ -8,8 +8,16 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
 import { historyFaults } from '../loop/given-history.js';
 import type { RunProgress } from '../loop/loop-run.js';
-import { COUNT_SCHEMA, list, MESSAGES, object, PROGRESS, TEXT_SCHEMA } from '../loop/run-state-schema.js';
-import { isSignedWith, validateState } from '../loop/suspend.js';
+import {
+  COUNT_SCHEMA,
+  isSignedWith,
+  list,
+  MESSAGES,
+  object,
+  PROGRESS,
+  TEXT_SCHEMA,
+  validateState,
+} from '../loop/suspend.js';
 import type { TurnOrigin } from './events.js';
 
 /** After the last message with all its answers; without `progress`, the model was not asked yet. */

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { RunState, StoredInnerRun, StoredRunResult } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
-import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { plainJson } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
 import type { Invoker } from '../call/invocation.js';
 import { failedResult, storedResult } from '../call/result-text.js';
@@ -12,7 +12,6 @@ import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
 import { keyOfCall, type ParsedCall } from './messages.js';
-import { restoredRecord } from './suspend.js';
 
 /**
  * The child runs of the current call.
@@ -184,13 +183,6 @@ export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
       inner: { run, id, callId, tool, arguments: args, path },
     })),
   );
-}
-
-/** The outcome of a run that had ended in an earlier execution of the call, for its tool. */
-export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
-  const failed = error && Object.assign(new Error(error.message), { name: error.name });
-  const restored = { ...result, toolCalls: toolCalls.map(restoredRecord), error: failed };
-  return withoutUndefined(restored) as ToolLoopResult;
 }
 
 /** The waits of the current call's runs. */

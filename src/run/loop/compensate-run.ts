@@ -23,7 +23,7 @@ import {
 } from './claimed-run.js';
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { keyOfCall } from './messages.js';
-import { TOOLS } from './options.js';
+import { LOOP_RULES } from './options.js';
 import { mayHaveRun } from './run-budget.js';
 import { noSuchRun } from './run-errors.js';
 import { checkOwner } from './run-owner.js';
@@ -60,7 +60,7 @@ export interface Compensation {
 }
 
 const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
-  tools: required(TOOLS),
+  tools: required(LOOP_RULES.tools),
   scope: SCOPE_OPTION,
   logger: LOGGER,
   leaseMs: LEASE,

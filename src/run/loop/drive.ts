@@ -1,8 +1,8 @@
 import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/call.js';
-import type { LLMResponse } from '../../core/contract/llm-provider.js';
-import type { RunState } from '../../core/contract/run-state.js';
+import type { LLMResponse, Message } from '../../core/contract/llm-provider.js';
+import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
-import { errorResult, type ToolResult } from '../../core/contract/tool-result.js';
+import { errorResult, type ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import { refusedBegin } from '../../core/errors/store-checks.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
@@ -16,16 +16,13 @@ import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { approvalNeed } from '../call/waits.js';
 import { TEXT_TOOLS } from '../text/text-tool-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
-import { emitQuestion, takeGrant } from './budget-question.js';
 import { ChildRuns, childRuns, childWaits, finalizeCompletion, invokeWith } from './child-runs.js';
 import type { EventSink, LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
 import {
-  abortedRun,
   addUsage,
-  endRun,
   HistoryScope,
   type LoopRun,
   NO_USAGE,
@@ -33,6 +30,7 @@ import {
   type RunStart,
   type RunWatcher,
   usageSince,
+  type Writable,
 } from './loop-run.js';
 import {
   callLoopTools,
@@ -50,18 +48,17 @@ import {
   openMessage,
   type ParsedCall,
   parseCall,
-  recordsOf,
   SentMessages,
-  sharedMessages,
   toolMessage,
 } from './messages.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
+import { inBillionths } from './prices.js';
 import { RequestHooks, requestReply } from './request.js';
+import { standingLookup } from './resume.js';
 import { budgetOf } from './run-budget.js';
 import { storeFailed, wrongConfig } from './run-errors.js';
 import { ownerOfRun } from './run-owner.js';
-import { standingLookup } from './standing-approvals.js';
-import { pendingOf, restoredCall, restoredRecord, storedCall, suspendRun } from './suspend.js';
+import { openWaits, pendingOf, restoredCall, restoredRecord, storedCall, suspendRun } from './suspend.js';
 
 /** The loop: send a request, execute the calls, answer them, send the next request. */
 export function driveLoop(config: ResumeConfig, start: RunStart, deps: RunDeps): Promise<ToolLoopResult> {
@@ -407,6 +404,14 @@ async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promi
   else await emitEnd(sink, record);
 }
 
+/** The records of those calls that are answered. */
+function recordsOf(calls: readonly ParsedCall[]): readonly CallRecord[] {
+  // A loop, because `flatMap` costs as much as a small tool.
+  const records: CallRecord[] = [];
+  for (const { record } of calls) if (record !== undefined) records.push(record);
+  return records;
+}
+
 function emitStart(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
   const { id: callId, name: tool, rawArguments } = record;
   return sink?.({ type: 'call-start', callId, tool, arguments: rawArguments });
@@ -629,6 +634,91 @@ async function driveTraced(
   }
 }
 
+type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'> &
+  Partial<Pick<LoopRun, 'runId' | 'checkpointer' | 'budget'>>;
+
+/** The outcome of a run that ends now. */
+function endRun(run: Counted, { status, content = '', output, state, error }: LoopEnd): ToolLoopResult {
+  const { messages, toolCalls, iterations, usage } = run;
+  const result: Writable<ToolLoopResult> = { content, iterations, status, messages, toolCalls, usage };
+  if (run.budget !== undefined) result.spent = run.budget.spending;
+  if (run.providerRetries) result.providerRetries = run.providerRetries;
+  if (run.checkpointer !== undefined || state !== undefined) result.runId = run.runId;
+  if (output !== undefined) result.output = output;
+  if (state !== undefined) {
+    result.pending = state.pending;
+    result.state = state;
+  }
+  if (error !== undefined) result.error = error;
+  return result;
+}
+
+/** The outcome of a run that was aborted before it began. */
+export function abortedBefore(messages: readonly Message[], signal: AbortSignal | undefined): ToolLoopResult {
+  const nothing = { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
+  return endRun(nothing, abortedRun(signal));
+}
+
+/** The end of a run by its signal; `content` is the streamed text of the interrupted reply. */
+function abortedRun(signal: AbortSignal | undefined, content = ''): LoopEnd {
+  const error = new ToolwrightError('RunAborted', 'The run was aborted.', { cause: signal?.reason });
+  return { status: 'aborted', content, error };
+}
+
+/** Whether an observed call is the question of a budget, and not a call of a model. */
+export function isBudgetQuestion(callId: unknown, tool: unknown): boolean {
+  return tool === 'budget' && /^budget_\d+_[a-zA-Z]+_/.test(String(callId));
+}
+
+/** The step in which a suspended run asks: a question without other calls belongs to the request that was not made. */
+export function askingStep({ iterations, open: { calls } }: Pick<RunState, 'iterations' | 'open'>): number {
+  return calls.length > 0 && calls.every(isQuestion) ? iterations + 1 : iterations;
+}
+
+/** Reports the question to observers as a call that begins, and waits. */
+async function emitQuestion({ sink }: LoopRun, state: RunState): Promise<void> {
+  const asked = state.open.calls.find(isQuestion);
+  if (sink === undefined || asked === undefined) return;
+  const { id: callId, name: tool, arguments: args } = asked;
+  const pending = openWaits(state).flatMap((open) => (open.call.id === callId ? [open.pending] : []));
+  await sink({ type: 'call-start', callId, tool, arguments: args });
+  await sink({ type: 'call-suspended', callId, tool, pending });
+}
+
+type Question = StoredWaitingCall & Required<Pick<StoredWaitingCall, 'asks'>>;
+
+function isQuestion(call: StoredCall): call is Question {
+  return call.status === 'waiting' && call.asks !== undefined;
+}
+
+/**
+ * Applies the answer to the question of a continued run, if it asked one; the sink receives it as the end of that
+ * call. Returns the calls of the model.
+ */
+async function takeGrant(
+  { budget, sink, runId, iterations: step }: LoopRun,
+  calls: readonly StoredCall[],
+): Promise<readonly StoredCall[]> {
+  const asked = calls.find(isQuestion);
+  if (asked === undefined) return calls;
+  const { asks, journal, id: callId, name: tool } = asked;
+  const value = journal.answers[0]?.value;
+  const granted = typeof value === 'number' && journal.refused === undefined ? value : undefined;
+  const amount = granted !== undefined && asks.part === 'cost' ? inBillionths(granted) : granted;
+  const reason = journal.refused?.reason;
+  const id = `grant ${runId} ${callId}`;
+  await budget?.answer({ ...asks, id }, amount ?? (reason === undefined ? '' : `: ${reason}`));
+  const isRefused = granted === undefined;
+  const result = isRefused
+    ? failedResult('BudgetSpent', 'Nobody grants more.')
+    : toolResult(`${granted} more are granted.`);
+  const request = parseCall(asked, { runId, step, index: calls.indexOf(asked) });
+  const status = isRefused ? 'refused' : 'success';
+  const record = callRecord({ request, attempt: 0, since: 0 }, { status, result });
+  await sink?.({ type: 'call-end', callId, tool, result, record });
+  return calls.filter((call) => call !== asked);
+}
+
 const ITERATIONS = 20;
 /** Models without native calls get fewer requests. */
 const TEXT_ITERATIONS = 5;
@@ -691,7 +781,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     synchronous: new Set(),
     record,
     messages,
-    sent: isNew && start.isShared ? sharedMessages(messages, logger) : new SentMessages(messages, logger),
+    sent: isNew && start.isShared ? SentMessages.of(messages, logger) : new SentMessages(messages, logger),
     toolCalls: record?.toolCalls.map(restoredRecord) ?? [],
     iterations: record?.iterations ?? 0,
     usage: record?.usage ?? NO_USAGE,

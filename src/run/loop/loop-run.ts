@@ -3,7 +3,6 @@ import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../co
 import type { ResultStore } from '../../core/contract/result-store.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
-import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { hasUsageParts, type ModelQuestion, type Reply } from './ask-model.js';
@@ -180,41 +179,7 @@ export function usageSince(before: Usage, after: Usage): Usage {
   return since;
 }
 
-type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'> &
-  Partial<Pick<LoopRun, 'runId' | 'checkpointer' | 'budget'>>;
-
-/** The outcome of a run that ends now. */
-export function endRun(
-  run: Counted,
-  { status, content = '', output, state, error }: LoopEnd,
-): ToolLoopResult {
-  const { messages, toolCalls, iterations, usage } = run;
-  const result: Writable<ToolLoopResult> = { content, iterations, status, messages, toolCalls, usage };
-  if (run.budget !== undefined) result.spent = run.budget.spending;
-  if (run.providerRetries) result.providerRetries = run.providerRetries;
-  if (run.checkpointer !== undefined || state !== undefined) result.runId = run.runId;
-  if (output !== undefined) result.output = output;
-  if (state !== undefined) {
-    result.pending = state.pending;
-    result.state = state;
-  }
-  if (error !== undefined) result.error = error;
-  return result;
-}
-
 export type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
-
-/** The outcome of a run that was aborted before it began. */
-export function abortedBefore(messages: readonly Message[], signal: AbortSignal | undefined): ToolLoopResult {
-  const nothing = { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
-  return endRun(nothing, abortedRun(signal));
-}
-
-/** The end of a run by its signal; `content` is the streamed text of the interrupted reply. */
-export function abortedRun(signal: AbortSignal | undefined, content = ''): LoopEnd {
-  const error = new ToolwrightError('RunAborted', 'The run was aborted.', { cause: signal?.reason });
-  return { status: 'aborted', content, error };
-}
 
 /** A run's scope with the history so far, which is copied only when a tool reads it. */
 export class HistoryScope {

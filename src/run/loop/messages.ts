@@ -128,14 +128,6 @@ export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
   return providerItems === undefined ? call : { ...call, providerItems };
 }
 
-/** The records of those calls that are answered. */
-export function recordsOf(calls: readonly ParsedCall[]): readonly CallRecord[] {
-  // A loop, because `flatMap` costs as much as a small tool.
-  const records: CallRecord[] = [];
-  for (const { record } of calls) if (record !== undefined) records.push(record);
-  return records;
-}
-
 /**
  * A history in the form for requests: without the reasoning that is for people, and with provider items only of the
  * requested provider and model.
@@ -154,6 +146,11 @@ export class SentMessages {
   #source: readonly Message[];
   #isItemsReported = false;
   #isRepairReported = false;
+
+  /** Shared by runs that append to the same history, so that each run reads only new messages. */
+  static of(history: readonly Message[], logger: Logger | undefined): SentMessages {
+    return cached(SHARED, history, () => new SentMessages(history, logger));
+  }
 
   /** `history` is append-only. */
   constructor(history: readonly Message[], logger: Logger | undefined) {
@@ -235,11 +232,6 @@ export class SentMessages {
 }
 
 const SHARED = new WeakMap<readonly Message[], SentMessages>();
-
-/** Shared by runs that append to the same history, so that each run reads only new messages. */
-export function sharedMessages(history: readonly Message[], logger: Logger | undefined): SentMessages {
-  return cached(SHARED, history, () => new SentMessages(history, logger));
-}
 
 function hasExtras({ reasoning, providerItems, tool_calls: calls }: AssistantMessage): boolean {
   if (reasoning !== undefined || providerItems !== undefined) return true;

@@ -167,7 +167,7 @@ const FALLBACK = "{ provider, model: 'gpt-5' }";
 const TARGET = objectOf<ProviderTarget>({ provider: required(PROVIDER), model: MODEL }, { fix: FALLBACK });
 
 /** Tools, or a registry of tools. */
-export const TOOLS: OptionRule = {
+const TOOLS: OptionRule = {
   ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
   fix: 'a ToolRegistry, or [tool, …]',
 };

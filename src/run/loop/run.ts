@@ -15,7 +15,7 @@ import { nextTurn, onAbort } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
-import { type ChildRuns, childRuns, restoredRun } from './child-runs.js';
+import { type ChildRuns, childRuns } from './child-runs.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
@@ -38,7 +38,7 @@ import {
 } from './options.js';
 import { askedAnew, resumeWith } from './resume.js';
 import { storeFailed, wrongConfig } from './run-errors.js';
-import { jsonPart, progressOf, stateVersion, storedCall } from './suspend.js';
+import { jsonPart, progressOf, restoredRecord, stateVersion, storedCall } from './suspend.js';
 
 /** A run starts, or continues from its suspended state or from the entries of a crashed process. */
 type RunOrigin = 'new' | 'suspended' | 'lost';
@@ -453,7 +453,14 @@ export async function driveChild(
   const run = outer.begin();
   if (run === undefined) return count(await driveLoop(config, start, deps));
   const { state } = run;
-  const known = run.result && restoredRun(run.result);
+  let known: ToolLoopResult | undefined;
+  if (run.result !== undefined) {
+    // It had ended in an earlier execution of the call.
+    const { error, toolCalls, ...ended } = run.result;
+    const failed = error && Object.assign(new Error(error.message), { name: error.name });
+    const restored = { ...ended, toolCalls: toolCalls.map(restoredRecord), error: failed };
+    known = withoutUndefined(restored) as ToolLoopResult;
+  }
   // Also counted if it has an id, so that the next run keeps its id.
   const runId = config.runId ?? outer.idOf(start.messages);
   if (known !== undefined) return known;

@@ -36,9 +36,10 @@ import {
   type SeizedRun,
   seizeRun,
 } from './claimed-run.js';
+import { abortedBefore } from './drive.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
-import { abortedBefore, type RunDeps } from './loop-run.js';
+import type { RunDeps } from './loop-run.js';
 import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { askedAnew, type Resumption, resigned, resumeWith } from './resume.js';
 import { checkpointStore, driveClaimed, savesSteps } from './run.js';
