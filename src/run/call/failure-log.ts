@@ -48,8 +48,18 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
     return;
   }
   const { status } = causes.find(ProviderError.is) ?? {};
-  const repeats = repeatsBefore(receiver, `${causeOf(text)} ${status}`);
-  if (repeats === undefined) return;
+  const cause = `${causeOf(text)} ${status}`;
+  const logged = cached(known, receiver, () => new Map<string, KnownCause>());
+  const before = logged.get(cause);
+  const now = Date.now();
+  if (before !== undefined && Math.abs(now - before.loggedAt) < AGAIN_AFTER_MS) {
+    before.repeats += 1;
+    return;
+  }
+  // Moved to the end, so that the first entry of the map is the oldest.
+  logged.delete(cause);
+  logged.set(cause, { loggedAt: now, repeats: 0 });
+  forgetOldest(logged, MOST_CAUSES);
   // Errors of application code are logged without the fields that libraries add, such as request bodies. Messages of
   // provider errors and framework errors are complete.
   const isOwn = (cause: unknown): cause is Error => cause instanceof Error && !ToolwrightError.is(cause);
@@ -59,7 +69,7 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
     const { name, message, stack } = origin;
     shown = Object.assign(new Error(message), { name, stack });
   }
-  safe.error(text, withoutUndefined({ ...at, repeats: repeats || undefined, error: shown }));
+  safe.error(text, withoutUndefined({ ...at, repeats: before?.repeats || undefined, error: shown }));
 }
 
 const LONGEST_TEXT = 1_000;
@@ -81,22 +91,6 @@ const MOST_CAUSES = 200;
 
 /** By logger: each receives every cause. */
 const known = new WeakMap<Logger, Map<string, KnownCause>>();
-
-/** How often a cause occurred since it was logged; `undefined` if that was less than a minute ago. */
-function repeatsBefore(logger: Logger, cause: string): number | undefined {
-  const causes = cached(known, logger, () => new Map<string, KnownCause>());
-  const before = causes.get(cause);
-  const now = Date.now();
-  if (before !== undefined && Math.abs(now - before.loggedAt) < AGAIN_AFTER_MS) {
-    before.repeats += 1;
-    return undefined;
-  }
-  // Moved to the end, so that the first entry of the map is the oldest.
-  causes.delete(cause);
-  causes.set(cause, { loggedAt: now, repeats: 0 });
-  forgetOldest(causes, MOST_CAUSES);
-  return before?.repeats ?? 0;
-}
 
 /** Ids and amounts in provider messages, which differ each time; statuses, versions and ports stay. */
 const VARYING = /(?<![:\w])(?=\w*\d)\w{4,}/g;

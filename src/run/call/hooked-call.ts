@@ -253,8 +253,18 @@ export class CallHooks {
         'afterCall',
         (hook) => hook.afterCall?.(seen()),
         (named, { block, ...said }) => {
-          if (block === undefined) rewrite(named, 'afterCall', said);
-          else result = withheld(seen(), block);
+          if (block === undefined) {
+            rewrite(named, 'afterCall', said);
+            return;
+          }
+          // The text still states that the call was executed.
+          const { name } = this.#request;
+          const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
+          const hasRun = RAN.has(status) && !isAnswered;
+          const what = hasRun
+            ? `The tool '${name}' ran, but what came of it`
+            : `What came of the call of '${name}' (${status})`;
+          result = failedResult('ResultWithheld', `${what} is withheld: ${reason}.`);
         },
       ),
     );
@@ -326,16 +336,6 @@ export class CallHooks {
     if (place !== undefined) seen.runId = place.runId;
     return seen;
   }
-}
-
-/** The text that replaces a withheld result: it still states that the call was executed. */
-function withheld({ name, status, isAnswered }: EndedCall, block: Block): ToolResult {
-  const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
-  const hasRun = RAN.has(status) && !isAnswered;
-  const what = hasRun
-    ? `The tool '${name}' ran, but what came of it`
-    : `What came of the call of '${name}' (${status})`;
-  return failedResult('ResultWithheld', `${what} is withheld: ${reason}.`);
 }
 
 const RAN: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'started']);

@@ -80,25 +80,23 @@ function found(text: string, { search = '', from = 0, count = MATCHES }: StoredP
   let total = 0;
   for (let match = pattern.exec(text); match !== null && total < MOST_COUNTED; match = pattern.exec(text)) {
     total += 1;
-    const entry = `${match.index}: ${around(text, match.index, match[0].length)}`;
+    const { index } = match;
+    const end = index + match[0].length;
+    let start = Math.max(0, index - AROUND);
+    if (isLow(text, start)) start += 1;
+    const piece = withoutHalf(text.slice(start, end + AROUND)).replace(/\s+/g, ' ');
+    const shown = `${start > 0 ? '…' : ''}${piece}${end + AROUND < text.length ? '…' : ''}`;
+    const entry = `${index}: ${withoutFiles(shown)}`;
     if (parts.length >= count || size + entry.length + 1 > limit) continue;
     parts.push(entry);
     size += entry.length + 1;
-    last = match.index + match[0].length;
+    last = end;
   }
   if (total === 0)
     return `${JSON.stringify(search.toWellFormed())} is not in the result${from > 0 ? ` from ${from} on` : ''}.`;
   const more = parts.length < total ? `; go on with "from": ${last}` : '';
   const counted = total >= MOST_COUNTED ? `at least ${total}` : String(total);
   return `${parts.join('\n')}\n[${parts.length} of ${counted} places, each with the number of its first character${more}]`;
-}
-
-function around(text: string, index: number, length: number): string {
-  const from = Math.max(0, index - AROUND);
-  const start = isLow(text, from) ? from + 1 : from;
-  const end = index + length + AROUND;
-  const piece = withoutHalf(text.slice(start, end)).replace(/\s+/g, ' ');
-  return withoutFiles(`${start > 0 ? '…' : ''}${piece}${end < text.length ? '…' : ''}`);
 }
 
 function fromJson(

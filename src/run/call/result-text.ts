@@ -1,5 +1,4 @@
 import type { CallRecord } from '../../core/contract/call.js';
-import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { StoredResult } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { type Content, errorResult, type ToolResult } from '../../core/contract/tool-result.js';
@@ -66,26 +65,27 @@ export function notesOf(record: CallRecord): readonly string[] {
     const are = removed.length === 1 ? 'is not an argument' : 'are not arguments';
     notes.push(`Ignored: ${keys}${more} ${are} of ${name}.`);
   }
-  if (edited !== undefined) notes.push(editedText(edited.original, record.arguments));
+  if (edited !== undefined) {
+    // The history has the model's arguments; without a note, it would assume that the result belongs to them.
+    const { original } = edited;
+    const args = record.arguments ?? {};
+    const isChanged = (key: string) => canonicalJson(args[key]) !== canonicalJson(original[key]);
+    const changed = Object.entries(args).filter(([key]) => !Object.hasOwn(original, key) || isChanged(key));
+    const left = Object.keys(original).filter((key) => !Object.hasOwn(args, key));
+    const now = changed.length > 0 ? ` They are now ${JSON.stringify(Object.fromEntries(changed))}.` : '';
+    const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
+    const note = `Whoever approved this call changed its arguments first.${now}${without}`;
+    const missing = note.length - MAX_EDITS;
+    notes.push(
+      missing <= 0
+        ? note
+        : `${withoutHalf(note.slice(0, MAX_EDITS))}… (${missing} more characters are not shown)`,
+    );
+  }
   return notes;
 }
 
 const MAX_EDITS = 4_000;
-
-/**
- * The note of a tool message if the approver changed the arguments. The history contains the model's arguments;
- * without the note, the model would assume that the result belongs to them.
- */
-function editedText(original: JsonObject, args: JsonObject = {}): string {
-  const isChanged = (key: string) => canonicalJson(args[key]) !== canonicalJson(original[key]);
-  const changed = Object.entries(args).filter(([key]) => !Object.hasOwn(original, key) || isChanged(key));
-  const left = Object.keys(original).filter((key) => !Object.hasOwn(args, key));
-  const now = changed.length > 0 ? ` They are now ${JSON.stringify(Object.fromEntries(changed))}.` : '';
-  const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
-  const note = `Whoever approved this call changed its arguments first.${now}${without}`;
-  if (note.length <= MAX_EDITS) return note;
-  return `${withoutHalf(note.slice(0, MAX_EDITS))}… (${note.length - MAX_EDITS} more characters are not shown)`;
-}
 
 /** A key on one line. */
 function shown(key: string): string {

@@ -80,7 +80,12 @@ export class CallTask implements CallWork {
         `context.background of '${tool.name}' runs in this process and ends with it; on the engine run tools with @Tool({ background: true })`,
       );
     // A method that asked a question runs again with the answer, and starts its work then.
-    if (!context?.replay?.isSuspended) this.#enter(() => this.#run(work));
+    if (!context?.replay?.isSuspended)
+      this.#enter(() => {
+        this.#begun();
+        const run = () => currentTask.run(this, () => runWork(work, workOf(this.call)));
+        this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
+      });
     return asyncResult(acknowledgement);
   }
 
@@ -160,12 +165,6 @@ export class CallTask implements CallWork {
     const isAborted = this.call.scope.signal?.aborted ?? false;
     if (isAborted) this.#abort();
     return isAborted;
-  }
-
-  #run(work: () => unknown): void {
-    this.#begun();
-    const run = () => currentTask.run(this, () => runWork(work, workOf(this.call)));
-    this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
   }
 
   /** The tool's timeout starts here; the run's timeout is for calls, and this work outlives the run. */

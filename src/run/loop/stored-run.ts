@@ -102,16 +102,11 @@ export async function resumeStoredRun(
   return driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
 }
 
-interface StoredResumption {
-  readonly resumption: Resumption;
-  readonly deps: RunDeps;
-}
-
 /** The same as {@link resumeStoredRun}, with observers. */
 export async function driveStoredRun(
   config: ResumeConfig,
   { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
-  { resumption, deps }: StoredResumption,
+  { resumption, deps }: { readonly resumption: Resumption; readonly deps: RunDeps },
 ): Promise<ToolLoopResult> {
   if (savesSteps(config)) checkpointStore(store);
   const seized = await claimSuspended({ store, runId, leaseMs });
