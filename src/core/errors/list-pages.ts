@@ -55,23 +55,21 @@ function read<Query extends RunQuery | JobQuery>(query: Query, table: OptionTabl
 
 /** Makes a page of `limit` runs from a search for one more. */
 export function pageAfter(runs: readonly RunSummary[], limit: number): RunPage {
-  return { runs: runs.slice(0, limit), ...nextOf(runs, limit, ({ runId }) => runId) };
+  return { runs: runs.slice(0, limit), ...nextOf(runs, limit, runs[limit - 1]?.runId) };
 }
 
 /** Makes a page of `limit` jobs from a search for one more. */
 export function jobPage(jobs: readonly StoredJob[], limit: number): JobPage {
-  return { jobs: jobs.slice(0, limit), ...nextOf(jobs, limit, ({ job }) => job.id) };
+  return { jobs: jobs.slice(0, limit), ...nextOf(jobs, limit, jobs[limit - 1]?.job.id) };
 }
 
-function nextOf<Found extends Pick<ListPlace, 'changedAt'>>(
-  found: readonly Found[],
+function nextOf(
+  found: readonly Pick<ListPlace, 'changedAt'>[],
   limit: number,
-  idOf: (last: Found) => string,
+  lastId: string | undefined,
 ): { readonly next?: string } {
-  const last = found[limit - 1];
-  return found.length <= limit || last === undefined
-    ? {}
-    : { next: JSON.stringify([last.changedAt, idOf(last)]) };
+  if (found.length <= limit) return {};
+  return { next: JSON.stringify([found[limit - 1]?.changedAt, lastId]) };
 }
 
 function placeOf(after: unknown): ListPlace | undefined {

@@ -579,8 +579,10 @@ class BossQueue {
   async #names(): Promise<readonly string[]> {
     await this.ready();
     const own = this.name;
-    const all = await this.boss.getQueues();
-    return all.map(({ name }) => name).filter((name) => name === own || name.startsWith(`${own}/`));
+    const names: string[] = [];
+    for (const { name } of await this.boss.getQueues())
+      if (name === own || name.startsWith(`${own}/`)) names.push(name);
+    return names;
   }
 
   /** Resolves with false if the job exists already. */

@@ -334,7 +334,11 @@ function memoryApprovals(kept: Map<string, StandingApproval>, now: Clock): Appro
     },
     findApproval(ids) {
       const all = standing();
-      return copyOf(ids.map((id) => all.get(id)).find((found) => found !== undefined));
+      for (const id of ids) {
+        const found = all.get(id);
+        if (found !== undefined) return copyOf(found);
+      }
+      return undefined;
     },
     listApprovals: (limit = DEFAULT_LIMIT) => copyOf([...standing().values()].reverse().slice(0, limit)),
     revokeApproval: (id) => standing().delete(id),
@@ -567,7 +571,7 @@ export class MemoryRunStore
   /** Removes old data by age, as `PostgresRunStore.retention` does; see its example. */
   retention(ages: RetentionAges): Promise<RetentionReport> {
     return applyRetention(ages, {
-      runs: (age) => this.#removeOld(age, (status) => status === 'ended'),
+      runs: (age) => this.#removeOld(age, 'ended'),
       jobs: (age) => this.jobs.removeJobsOlderThan(age),
       conversations: this.conversations,
       idle: (age, limit) => this.#conversations.idle(age, limit),
@@ -582,15 +586,15 @@ export class MemoryRunStore
    */
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
-    return this.#removeOld(ageMs, (status) => status !== 'running');
+    return this.#removeOld(ageMs, 'ended', 'suspended');
   }
 
-  #removeOld(ageMs: number, isMeant: (status: RunStatus) => boolean): number {
+  #removeOld(ageMs: number, ...statuses: readonly RunStatus[]): number {
     const limit = this.#now() - ageMs;
     return removeWhere(
       this.#runs,
       (run) =>
-        isMeant(run.status) &&
+        statuses.includes(run.status) &&
         this.#isFree(run) &&
         run.changedAt <= limit &&
         !this.#conversations.isOpenTurn(run.id),

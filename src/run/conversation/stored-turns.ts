@@ -448,12 +448,16 @@ export interface ConversationView {
 /** Separates messages and turns, which a log stores together: models receive no turn data. */
 function historyOf(kept: Pick<KeptConversation, 'messages'>) {
   const turns: HistoryTurn[] = [];
-  const messages = kept.messages.map((stored, begins): Message => {
-    if (stored.turn === undefined) return stored;
+  const messages: Message[] = [];
+  for (const stored of kept.messages) {
+    if (stored.turn === undefined) {
+      messages.push(stored);
+      continue;
+    }
     const { turn, ...message } = stored;
-    turns.push({ ...turn, begins });
-    return message;
-  });
+    turns.push({ ...turn, begins: messages.length });
+    messages.push(message);
+  }
   return { messages, turns };
 }
 

@@ -303,12 +303,15 @@ class Masks {
   }
 
   messages(messages: readonly Message[], issued?: IssuedMasks): readonly Message[] {
-    const masked = messages.map((message) =>
-      this.#foundIn(message).every(({ name }) => name === undefined)
-        ? message
-        : (maskedJson(message, (text) => this.text(text, issued)) as Message),
-    );
-    return masked.every((message, index) => message === messages[index]) ? messages : masked;
+    const masked: Message[] = [];
+    let isChanged = false;
+    for (const message of messages) {
+      const isPlain = this.#foundIn(message).every(({ name }) => name === undefined);
+      const shown = isPlain ? message : maskedJson(message, (text) => this.text(text, issued));
+      masked.push(shown as Message);
+      isChanged ||= shown !== message;
+    }
+    return isChanged ? masked : messages;
   }
 
   /** Arguments with the values of their masks; `isHiding`: values in results are hidden permanently. */

@@ -148,11 +148,10 @@ const UNREAD = 'Started work could not be looked through';
 
 /** The queues of the tools; without background tools, the queue of the engine. */
 function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
-  const queues = tools.flatMap(({ background }) => {
-    if (!background) return [];
-    return [typeof background === 'object' ? background.queue : undefined];
-  });
-  return queues.length === 0 ? [undefined] : [...new Set(queues)];
+  const queues = new Set<QueueName>();
+  for (const { background } of tools)
+    if (background) queues.add(typeof background === 'object' ? background.queue : undefined);
+  return queues.size === 0 ? [undefined] : [...queues];
 }
 
 /** Describes the work of a process with these tools, with its queues if there are any. */
@@ -487,8 +486,7 @@ function delaysOfMissingTools(limitMs = MISSING_TOOL_MS) {
     arrived.set(jobId, since);
     forgetOldest(arrived, REMEMBERED);
     if (attempt % 2 === 0) return 0;
-    const isOver = (at: number | undefined) => at !== undefined && now - at > LONGEST_DELAY_MS;
-    while (isOver(returned[0])) returned.shift();
+    while (returned[0] !== undefined && now - returned[0] > LONGEST_DELAY_MS) returned.shift();
     const number = returned.push(now);
     const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
     return Math.min(LONGEST_DELAY_MS, Math.max(growing, number * APART_MS));
