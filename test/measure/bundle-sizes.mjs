@@ -50,7 +50,7 @@ const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const doors = Object.entries(exports).filter(([, path]) => path.endsWith('.js'));
 const programs = [
   ['defineTool, runToolLoop', "export { defineTool, runToolLoop } from './dist/src/index.js';"],
-  ...doors.map(([subpath, path]) => [subpath.replace('.', 'toolwright'), `export * from '${path}';`]),
+  ...doors.map(([subpath, path]) => [subpath.replace('.', 'toolwright'), `export * as all from '${path}';`]),
 ];
 const rows = await Promise.all(
   programs.map(async ([name, contents]) => {

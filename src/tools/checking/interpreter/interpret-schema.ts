@@ -964,13 +964,12 @@ interface Known {
   readonly make: ValidatorFactory;
 }
 
-const KNOWN = new Map<string, Known[]>();
-let rank = 0;
-for (const [type, makers] of MAKERS)
-  for (const [keyword, make] of Object.entries(makers)) {
-    cached(KNOWN, keyword, () => []).push({ keyword, type, make, rank });
-    rank += 1;
-  }
+const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
+  MAKERS.flatMap(([type, makers]) =>
+    Object.entries(makers).map(([keyword, make]) => ({ keyword, type, make })),
+  ).map((known, rank) => ({ ...known, rank })),
+  ({ keyword }) => keyword,
+);
 
 /** The validator of one schema: all its keywords, each only for values of its type. */
 function schemaValidator(schema: JsonSchema, scope: Scope): Validator {
