@@ -108,7 +108,8 @@ function* examinePeers(folder: string): Generator<Diagnosis> {
     const folders = resolve.paths(name) ?? [];
     const manifest = folders.map((path) => join(path, name, 'package.json')).find(existsSync);
     if (manifest === undefined) continue;
-    const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string };
+    const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version?: string };
+    if (version === undefined) continue;
     if (isInRange(version, range)) fitting.push(`${name} ${version}`);
     else yield problem(`${name} ${version} is installed, and ${range} works: npm install '${name}@${range}'`);
   }

@@ -49,13 +49,13 @@ export async function openModule(
   folder: string,
   user: 'author' | 'operator' = 'author',
 ): Promise<OpenModule> {
+  if (user === 'author') return closing(await openTools(name, folder));
   const { emitWarning } = process;
   // Advice about declarations is for the module's author, and an operator cannot use it.
-  if (user === 'operator')
-    process.emitWarning = (...given: readonly unknown[]) => {
-      const { type } = Object(given[1]) as { readonly type?: unknown };
-      if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
-    };
+  process.emitWarning = (...given: readonly unknown[]) => {
+    const { type } = Object(given[1]) as { readonly type?: unknown };
+    if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
+  };
   try {
     return closing(await openTools(name, folder));
   } finally {

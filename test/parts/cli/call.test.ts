@@ -27,6 +27,16 @@ test('toolwright call names the arguments that the tool does not have on the err
   });
 });
 
+test('toolwright call leaves it to the module what its process does with warnings', async () => {
+  const { emitWarning } = process;
+  try {
+    const { out } = await runCommand(['call', 'test/parts/cli/fixtures/own-warnings.mjs', 'has_own'], ROOT);
+    expect(out).toBe('true\n');
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+});
+
 test('toolwright call passes data to the context of the call', async () => {
   expect((await call('who_am_i', '--data', '{"userId":"ada"}')).out).toBe('ada\n');
 });

@@ -156,6 +156,14 @@ describe('toolwright doctor', () => {
     expect(problems).toEqual(message === undefined ? [] : [expect.stringMatching(message)]);
   });
 
+  test('a package of the project that has no version', async () => {
+    using project = smallProject({});
+    withPackages(project, { pg: '' });
+    writeFileSync(join(project.folder, 'node_modules/pg/package.json'), '{ "name": "pg" }');
+    rmSync(join(project.folder, 'tsconfig.json'));
+    expect(await problemsIn(project)).toEqual([]);
+  });
+
   test('a store that is not there, that is none, or that cannot be reached', async () => {
     using project = smallProject({ 'other.sqlite': 'no database' });
     rmSync(join(project.folder, 'tsconfig.json'));
