@@ -38,7 +38,7 @@ const sources = {
     const doors =
       /[\\/](?:agent|satellite|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
-      /[\\/](?:agent-command|dev-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|nestjs[\\/]application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|postgres[\\/]database)\.js$/;
+      /[\\/](?:agent-command|dev-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|nestjs[\\/]application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|postgres-stores)\.js$/;
     const besideRoot = new RegExp(`${doors.source}|${commands.source}`);
     const small =
       /[\\/](?:dist[\\/]src[\\/]index|stores[\\/]index|plugin[\\/]index|jest[\\/]index|run-command-line|generate-command|init-command)\.js$/;
