@@ -232,7 +232,6 @@ export class DiskFileSystem extends FileSystem {
     });
   }
 
-  /** Removes the contents of a folder without following links. */
   override remove(
     path: string,
     { withContents = false }: { readonly withContents?: boolean } = {},
@@ -481,6 +480,7 @@ function linked(from: string, to: HeldPlace): boolean {
   }
 }
 
+/** Follows no links. */
 function removeContents(folder: HeldFolder, name: string): void {
   using inner = folder.enter(name);
   for (const entry of readdirSync(inner.self, { withFileTypes: true })) {

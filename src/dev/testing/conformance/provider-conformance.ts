@@ -544,8 +544,9 @@ const ABORT_CASES: CaseDrafts = {
         silentFrom((length) => Math.ceil(length / 2)),
       );
       const controller = new AbortController();
+      const parts = bench.parts({ ...request, signal: controller.signal });
       const readUntilAborted = async (): Promise<void> => {
-        for await (const { type } of bench.parts({ ...request, signal: controller.signal })) {
+        for await (const { type } of parts) {
           if (type === 'response') return;
           if (type === 'text-delta') controller.abort();
         }
