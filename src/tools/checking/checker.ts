@@ -555,6 +555,8 @@ function generateCopier(schema: JsonSchema): Copier {
     if (!isSchemaNode(part)) return 'copyOfJson';
     const { type, items, prefixItems, properties = {}, additionalProperties, patternProperties } = part;
     if (isScalar(part)) return undefined;
+    // Null is accepted too.
+    if (part.nullable === true) return 'copyOfJson';
     if (type === 'array' && prefixItems === undefined && isSchemaNode(items)) {
       const copyItem = copierOfPart(items);
       return add(
