@@ -254,6 +254,15 @@ test('discoverTools tells of an option that it does not have', () => {
   ]);
 });
 
+test.each([[null], [5], [{}]])('discoverTools tells of %j in place of a container', (container) => {
+  expect(told(() => discoverTools({ toolsets: [toolsetOf({})], container } as never))).toEqual([
+    [
+      expect.stringMatching(/^container (?:is|lacks)/),
+      'container: a container of tsyringe, or an object with resolve(token)',
+    ],
+  ]);
+});
+
 test('@Param is told with everything that is wrong, on parameters and on properties', () => {
   const wrong = { required: 'no', minimum: '1', pattern: /x/, optional: true } as object;
   const problem = "required is 'no', pattern is /x/, minimum is '1', optional is not an option of @Param";

@@ -12,12 +12,12 @@ import {
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isObject } from '../../core/kernel/json.js';
 import {
-  ANY_VALUE,
   BOOLEAN,
   LOGGER,
   type OptionFault,
   optionFaults,
   optionTable,
+  withMethods,
 } from '../../core/kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { bindMethod, methodPlace } from './bound-method.js';
@@ -123,7 +123,7 @@ const OPTIONS = optionTable<DiscoverOptions>(
   'discoverTools',
   {
     toolsets: { accepts: Array.isArray, fix: '[ShopTools, …]' },
-    container: ANY_VALUE,
+    container: withMethods(['resolve'], 'a container of tsyringe, or an object with resolve(token)'),
     strict: BOOLEAN,
     logger: LOGGER,
   },
