@@ -212,6 +212,8 @@ function withDotsInFront(text) {
 function withOwnLines(text) {
   return text
     .replaceAll(/(?<=[;{)}])throw new /g, '\nthrow new ')
+    // The limit of a line may fall within it.
+    .replaceAll(/^throw new\s+(\w+)\(\n/gm, 'throw new $1(')
     .replaceAll(/^throw new \w+\(\w+\)[;}]/gm, '$&\n');
 }
 
