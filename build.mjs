@@ -210,11 +210,13 @@ function withDotsInFront(text) {
 
 /** Node prints the line that threw an uncaught error, so that a line has nothing but its `throw`. */
 function withOwnLines(text) {
-  return text
-    .replaceAll(/(?<=[;{)}])throw new /g, '\nthrow new ')
-    // The limit of a line may fall within it.
-    .replaceAll(/^throw new\s+(\w+)\(\n/gm, 'throw new $1(')
-    .replaceAll(/^throw new \w+\(\w+\)[;}]/gm, '$&\n');
+  return (
+    text
+      .replaceAll(/(?<=[;{)}])throw new /g, '\nthrow new ')
+      // The limit of a line may fall within it.
+      .replaceAll(/^throw new\s+(\w+)\(\n/gm, 'throw new $1(')
+      .replaceAll(/^throw new \w+\(\w+\)[;}]/gm, '$&\n')
+  );
 }
 
 function withoutMap(text) {
