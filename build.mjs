@@ -29,32 +29,38 @@ try {
   process.exit(1);
 }
 // Modules that the same doors need share a chunk, so that the root would lie in two dozen of them, and a file costs
-// more than its bytes. So each door and command that needs most of the root imports all of it, and those that need
-// little import all that they share with it.
+// more than its bytes. So the doors and the modules loaded on demand that need most of the root import all of it.
+const SMALL_DOORS = new Set(['.', './decorators', './stores', './plugin', './jest']);
+const LOADED_ON_DEMAND = [
+  ...['agent', 'chat', 'dev', 'doctor', 'eval', 'inspect', 'list', 'mcp', 'runs', 'worker'].map(
+    (command) => `dev/cli/${command}-command`,
+  ),
+  'durable/postgres/postgres-stores',
+  'models/ai-sdk/to-ai-sdk-tools',
+  'models/offline/offline-provider',
+  'surfaces/chat/create-chat-handler',
+  'surfaces/inspector/create-inspector',
+  'surfaces/mcp/client/connect-mcp',
+  'surfaces/mcp/client/token-stores',
+  'surfaces/mcp/server/mcp-server',
+  'surfaces/nestjs/application',
+];
+const besideRoot = new Set(
+  [
+    ...Object.entries(exports).flatMap(([door, path]) => (SMALL_DOORS.has(door) ? [] : path)),
+    ...LOADED_ON_DEMAND.map((name) => `dist/src/${name}.js`),
+  ].map((path) => join(root, path)),
+);
+const missing = [...besideRoot].filter((path) => !existsSync(path));
+if (missing.length > 0) throw new Error(`The build names modules that do not exist: ${missing.join(', ')}`);
 const sources = {
   name: 'sources',
   setup({ onLoad }) {
-    const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
-    const doors =
-      /[\\/](?:agent|satellite|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
-    const commands =
-      /[\\/](?:agent-command|dev-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|nestjs[\\/]application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-mcp|token-stores|mcp-server|postgres-stores)\.js$/;
-    const besideRoot = new RegExp(`${doors.source}|${commands.source}`);
-    const small =
-      /[\\/](?:dist[\\/]src[\\/]index|stores[\\/]index|plugin[\\/]index|jest[\\/]index|run-command-line|generate-command|init-command)\.js$/;
-    const shared = [
-      ...['core/errors/author-fault', 'core/errors/store-checks', 'core/kernel/async'],
-      ...['core/kernel/escape-pattern', 'core/kernel/forget-oldest', 'core/kernel/free-name'],
-      ...['core/kernel/missing-package', 'core/kernel/node-module'],
-      ...['tools/schema/keywords', 'tools/schema/value-type'],
-    ]
-      .map((name) => `import ${JSON.stringify(join(root, `dist/src/${name}.js`))}; `)
-      .join('');
+    const importRoot = `import ${JSON.stringify(join(root, exports['.']))}; `;
     onLoad({ filter: /\.js$/ }, async ({ path }) => {
       const text = withPureConstants(await readFile(path, 'utf8'));
       // On the first line: the lines of the source map stay what they are.
-      const more = besideRoot.test(path) ? `import ${door}; ` : '';
-      return { contents: `${more}${small.test(path) ? shared : ''}${text}` };
+      return { contents: besideRoot.has(path) ? `${importRoot}${text}` : text };
     });
   },
 };
@@ -123,8 +129,6 @@ const { metafile } = await build({
   lineLimit: 200,
   metafile: true,
   logLevel: 'warning',
-  // The imports of `sources` that load nothing decide which modules share a chunk.
-  logOverride: { 'ignored-bare-import': 'silent' },
 });
 
 removeUnreachableTypes(doors.map((path) => join(root, path.replace(/\.js$/, '.d.ts'))));
