@@ -1,4 +1,4 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CallRecord, CallScope, Wait } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
@@ -6,7 +6,6 @@ import type { RunState, StoredInnerRun, StoredRunResult } from '../../core/contr
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { plainJson } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
-import type { Invoker } from '../call/invocation.js';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolLoopResult } from './events.js';
@@ -19,34 +18,6 @@ import { keyOfCall, type ParsedCall } from './messages.js';
  * @internal Its type needs those of Node.
  */
 export const childRuns = new AsyncLocalStorage<ChildRuns>();
-
-/** Workers have no `enterWith`. */
-const entersContexts = new AsyncResource('toolwright').runInAsyncScope(() => {
-  try {
-    childRuns.enterWith(undefined as never);
-    return true;
-  } catch {
-    return false;
-  }
-});
-
-/** Makes a call whose runs belong to it. `run` would copy the context twice: also to restore it. */
-export function invokeWith(children: ChildRuns, invoke: Invoker, attempt: number): ReturnType<Invoker> {
-  if (entersContexts)
-    return new AsyncResource('toolwright').runInAsyncScope(
-      invokeWithin,
-      undefined,
-      children,
-      invoke,
-      attempt,
-    );
-  return childRuns.run(children, invoke, children.call, children.scope, attempt);
-}
-
-function invokeWithin(children: ChildRuns, invoke: Invoker, attempt: number): ReturnType<Invoker> {
-  childRuns.enterWith(children);
-  return invoke(children.call, children.scope, attempt);
-}
 
 /** The tools of the agents behind tools (`agentAsTool`), which may depend on the arguments of the call. */
 export const toolsOfAgents = new WeakMap<object, (args: JsonObject) => ToolRegistry | undefined>();

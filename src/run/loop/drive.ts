@@ -16,7 +16,7 @@ import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { approvalNeed } from '../call/waits.js';
 import { TEXT_TOOLS } from '../text/text-tool-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
-import { ChildRuns, childRuns, childWaits, finalizeCompletion, invokeWith } from './child-runs.js';
+import { ChildRuns, childRuns, childWaits, finalizeCompletion } from './child-runs.js';
 import type { EventSink, LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
@@ -449,7 +449,9 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
   // A synchronous tool cannot have waited for its own run, and tracking costs more than a small tool.
   const isAlone = synchronous.has(call.name) && run.budget === undefined;
   const children = isAlone ? undefined : new ChildRuns(run, scope, call);
-  const made = children ? invokeWith(children, invoke, attempt) : invoke(call, scope, attempt);
+  const made = children
+    ? childRuns.run(children, invoke, call, scope, attempt)
+    : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     if (isAlone) synchronous.delete(call.name);
     return made.then((invocation) => settle(run, call, { invocation, children }));
