@@ -168,6 +168,7 @@ export type {
   ProviderItems,
   ReplyAttachment,
   RequestMetadata,
+  ResponseForm,
   ResponseFormat,
   SystemMessage,
   ToolCall,

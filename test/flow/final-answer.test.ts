@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { defineTool, type LLMProvider, type Message, resumeToolLoop, runToolLoop } from 'toolwright';
+import {
+  defineTool,
+  type JsonSchema,
+  type LLMProvider,
+  type Message,
+  resumeToolLoop,
+  runToolLoop,
+} from 'toolwright';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { z } from 'zod';
 
@@ -100,6 +107,30 @@ describe('output, of a model with a format for replies', () => {
     };
     return { provider: formatted, requests: provider.requests };
   }
+
+  test('a provider receives the schema unchanged, or in the form that its responseForm returns', async () => {
+    // Its strict form would differ: `degrees` is optional.
+    const output: JsonSchema = {
+      type: 'object',
+      properties: { place: { type: 'string' }, degrees: { type: 'number' } },
+      required: ['place'],
+    };
+    const plain = native('{"place":"Bern"}');
+    await runToolLoop({ provider: plain.provider, model: 'm', output }, hello);
+    expect(plain.requests[0]?.responseFormat).toEqual({ type: 'json', schema: output, name: 'final_answer' });
+
+    const formed = native('{"wrapped":{"place":"Bern"}}');
+    const provider: LLMProvider = {
+      ...formed.provider,
+      responseForm: (schema) => ({
+        schema: { type: 'object', properties: { wrapped: schema } },
+        restore: (value) => (value as { readonly wrapped: unknown }).wrapped,
+      }),
+    };
+    const run = await runToolLoop({ provider, model: 'm', output }, hello);
+    expect(run).toMatchObject({ status: 'completed', output: { place: 'Bern' } });
+    expect(formed.requests[0]?.responseFormat).toMatchObject({ schema: { properties: { wrapped: output } } });
+  });
 
   test('runToolLoop asks for JSON of the schema and offers no closing tool', async () => {
     const { provider, requests } = native(JSON.stringify(answer));

@@ -54,6 +54,13 @@ export interface RequestMetadata {
   readonly step?: number;
 }
 
+/** The schema of a response in the form that a provider sends, and the conversion back. */
+export interface ResponseForm {
+  readonly schema: JsonSchema;
+  /** Converts a response in this form to a value of the original schema; other values are returned unchanged. */
+  restore(value: unknown): unknown;
+}
+
 /** One request to a model. `options` are the loop's `llmOptions`, passed on unchanged. */
 export interface LLMRequest {
   readonly model: string;
@@ -166,6 +173,8 @@ export interface LLMProvider {
   identity?(model: string): ProviderIdentity;
   /** Whether this model follows a `responseFormat` with a schema; otherwise a tool is offered for the final answer. */
   supportsResponseFormat?(model: string): boolean;
+  /** The form in which this provider sends the schema of a response; without it, the schema is sent unchanged. */
+  responseForm?(schema: JsonSchema): ResponseForm | undefined;
   /**
    * Whether this model accepts tool definitions after earlier messages. If true, requests mark the search tool
    * (`isSearch`) and the found tools (`defer`). Otherwise found tools are called through one of our own tools.

@@ -15,6 +15,7 @@ import type {
   SharedV4ProviderOptions,
   SharedV4Warning,
 } from '@ai-sdk/provider';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import {
   type FinishReason,
   type LLMProvider,
@@ -24,6 +25,7 @@ import {
   type ProviderIdentity,
   REQUEST,
   type ReplyAttachment,
+  type ResponseForm,
   type ToolCall,
   type ToolChoice,
   type ToolSchema,
@@ -52,7 +54,7 @@ import {
   RECORD,
   WHOLE,
 } from '../../core/kernel/options.js';
-import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
+import { isStrictForm, strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
 import { retryAfterOf } from '../wire/describe-failure.js';
 import { argumentsOf, originOf, outputLimit } from '../wire/wire-json.js';
@@ -487,6 +489,12 @@ class ModelProvider implements AiSdkProvider {
     if (this.#options.responseFormat !== undefined) return this.#options.responseFormat;
     const { provider, modelId } = this.#meant(model);
     return FORMATTED.get(provider.split('.')[0] ?? '')?.test(modelId) ?? false;
+  }
+
+  /** The strict form of the schema, if it has one. */
+  responseForm(schema: JsonSchema): ResponseForm | undefined {
+    const strict = strictSchema(schema);
+    return strict.isStrict ? strict : undefined;
   }
 
   takesFoundTools(model: string): boolean {

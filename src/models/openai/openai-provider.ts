@@ -1,4 +1,5 @@
 import { APIError, type ClientOptions, OpenAI } from 'openai';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import {
   type LLMProvider,
   type LLMRequest,
@@ -6,6 +7,7 @@ import {
   type LLMStreamPart,
   type ProviderIdentity,
   REQUEST,
+  type ResponseForm,
 } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ProviderError } from '../../core/errors/provider-error.js';
@@ -26,6 +28,7 @@ import {
   TEXT,
   withMethods,
 } from '../../core/kernel/options.js';
+import { strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
 import { describeFailure, excerptOf, isPassing, placeOf } from '../wire/describe-failure.js';
 import { readServerEvents } from '../wire/server-events.js';
@@ -99,6 +102,12 @@ export class OpenAIProvider implements LLMProvider {
   supportsResponseFormat(model: string): boolean {
     const { responseFormat } = this.#knows;
     return responseFormat ?? (isOpenAI(this.#client.baseURL) && !WITHOUT_FORMAT.test(modelName(model)));
+  }
+
+  /** The strict form of the schema, if it has one. */
+  responseForm(schema: JsonSchema): ResponseForm | undefined {
+    const strict = strictSchema(schema);
+    return strict.isStrict ? strict : undefined;
   }
 
   /**

@@ -3,6 +3,7 @@ import type { JsonObject, SchemaSource } from '../../core/contract/json-schema.j
 import type {
   LLMProvider,
   Message,
+  ResponseForm,
   ResponseFormat,
   ToolCall,
   ToolSchema,
@@ -11,7 +12,6 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
-import { strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { LoopEnd } from './events.js';
 import { type OwnTool, ownTool } from './own-tool.js';
@@ -40,8 +40,8 @@ interface OfferedAnswer {
 export class FinalAnswer {
   readonly #tool: ToolDefinition;
   readonly #call: OwnTool;
-  /** Whether the last request asked for a text in its format, and not for a call. */
-  #isFormat = false;
+  /** The form in which the last request asked for a text; `undefined` if it asked for a call. */
+  #form: ResponseForm | undefined;
 
   /** @throws ToolDeclarationError for a schema that does not describe an object. */
   constructor(source: SchemaSource) {
@@ -55,11 +55,11 @@ export class FinalAnswer {
   }
 
   offer(provider: LLMProvider, model: string): OfferedAnswer {
-    this.#isFormat = provider.supportsResponseFormat?.(model) ?? false;
-    if (!this.#isFormat) return { tool: toolToSchema(this.#tool) };
+    this.#form = undefined;
+    if (!provider.supportsResponseFormat?.(model)) return { tool: toolToSchema(this.#tool) };
     const { parameters } = this.#tool;
-    const strict = strictSchema(parameters);
-    return { format: { type: 'json', schema: strict.isStrict ? strict.schema : parameters, name: NAME } };
+    this.#form = provider.responseForm?.(parameters) ?? { schema: parameters, restore: (value) => value };
+    return { format: { type: 'json', schema: this.#form.schema, name: NAME } };
   }
 
   /** The calls of a reply; those that are the answer get their record. */
@@ -76,10 +76,8 @@ export class FinalAnswer {
    */
   async endWithText(run: AnsweringRun, text: string): Promise<LoopEnd | undefined> {
     let args: ToolCall['arguments'] = text;
-    const strict = this.#isFormat ? strictSchema(this.#tool.parameters) : undefined;
     const read = readArguments(text);
-    // Converts the strict form, in which the text was requested, to the original schema.
-    if (strict?.isStrict && read.ok) args = strict.restore(read.value) as JsonObject;
+    if (this.#form !== undefined && read.ok) args = this.#form.restore(read.value) as JsonObject;
     const record = await this.#call({ id: NAME, name: NAME, arguments: args }, {});
     const [end] = endOf(record);
     if (end !== undefined) return { ...end, content: text };
@@ -89,7 +87,7 @@ export class FinalAnswer {
       return { status: 'failed', content: text, error: new ToolwrightError('InvalidOutput', message) };
     }
     run.isAnswerAsked = true;
-    const content = this.#isFormat ? `${forLLM}\nSend the whole answer again, as JSON only.` : REQUEST;
+    const content = this.#form ? `${forLLM}\nSend the whole answer again, as JSON only.` : REQUEST;
     run.messages.push({ role: 'user', content });
     return undefined;
   }
