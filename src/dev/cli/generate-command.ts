@@ -51,7 +51,7 @@ export const command: Command = async (args, environment) => {
     strict: { ...FLAG, default: false },
   });
   const { check, watch, strict } = values;
-  if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');
+  if (check && watch) throw new UserFault('--check and --watch: write one of them');
   const options = { ...readTarget(values, environment.folder), check, strict };
   const loaded = await loadCompiler(dirname(options.project));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);

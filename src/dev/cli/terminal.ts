@@ -424,7 +424,7 @@ export class TerminalTalk {
   #shown = 0;
   #isShowing = true;
   #whenShown: () => void = () => {};
-  /** The end of the last turn. */
+  /** The end of the current turn. */
   #end: JsonObject | undefined;
   /** Resolves when the turn ends whose questions are asked. */
   #ended = Promise.withResolvers<undefined>();
@@ -456,7 +456,7 @@ export class TerminalTalk {
     const { conversations, id, greeting, prompt } = this.#parts;
     // Ctrl-C aborts the running turn; without a turn, it ends the command.
     const unfollow = this.#terminal.onInterrupt(() => {
-      if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
+      if (this.#isInTurn && this.#end === undefined) conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
       else this.#terminal.close();
     });
     this.#report(greeting);
@@ -490,7 +490,7 @@ export class TerminalTalk {
     try {
       for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
         onEvent?.(event);
-        if (event.type === 'turn-end') {
+        if (event.type === 'turn-end' && number > before) {
           this.#end = event;
           // For example, because the turn was aborted while its questions were asked.
           this.#ended.resolve(undefined);

@@ -48,7 +48,7 @@ describe('toolwright', () => {
     [['list', 'x.js', '--strict', '--schema'], 'write one of them'],
     [['list', '--nothing'], "Unknown option '--nothing': toolwright list <module>"],
     [['generate', 'positional'], 'positional'],
-    [['generate', '--check', '--watch'], 'one of them'],
+    [['generate', '--check', '--watch'], 'write one of them'],
     [['generate', '--out', 'x.js'], '--out x.js is not a TypeScript file'],
     [['generate', '--import-ending', '.mjs'], "--import-ending is js, ts or none, not '.mjs'"],
     [['generate', '--project', 'nowhere/tsconfig.json'], 'there is no'],

@@ -1,0 +1,42 @@
+import { PassThrough } from 'node:stream';
+import { expect, test } from '@jest/globals';
+import { type Conversations, ToolRegistry } from 'toolwright';
+import { TerminalTalk } from '../../../src/dev/cli/terminal.js';
+
+test('Ctrl-C ends the command where the turn has ended, though the prompt has not come back yet', async () => {
+  const ended = Promise.withResolvers<void>();
+  const settled = Promise.withResolvers<void>();
+  let aborts = 0;
+  const view = { status: 'idle', messages: [], pending: [], lastEvent: 1 };
+  const conversations = {
+    snapshot: async () => undefined,
+    idle: async () => settled.promise.then(() => view),
+    abort: async () => {
+      aborts += 1;
+      return false;
+    },
+    async *events(_id: string, { signal }: { readonly signal: AbortSignal }) {
+      await ended.promise;
+      yield { number: 1, event: { type: 'turn-end', status: 'completed' } };
+      setImmediate(() => {
+        process.emit('SIGINT');
+        settled.resolve();
+      });
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    },
+  };
+  const input = new PassThrough();
+  const talk = new TerminalTalk({
+    id: 'c',
+    conversations: conversations as unknown as Conversations,
+    environment: { folder: '.', input, isTerminal: false, out: () => {}, error: () => {} },
+    greeting: '',
+    registry: new ToolRegistry(),
+    isAnswered: false,
+    prompt: async () => ended.resolve(),
+  }).talk();
+  input.write('Hello\n');
+  // The input stays open: only Ctrl-C ends the command.
+  expect(await talk).toBe(true);
+  expect(aborts).toBe(0);
+});
