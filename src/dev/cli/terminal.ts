@@ -456,7 +456,8 @@ export class TerminalTalk {
     const { conversations, id, greeting, prompt } = this.#parts;
     // Ctrl-C aborts the running turn; without a turn, it ends the command.
     const unfollow = this.#terminal.onInterrupt(() => {
-      if (this.#isInTurn && this.#end === undefined) conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
+      if (this.#isInTurn && this.#end === undefined)
+        conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
       else this.#terminal.close();
     });
     this.#report(greeting);
