@@ -1,6 +1,6 @@
-// Builds dist: the compiler emits modules and types, then the modules behind each door become one file and the
-// chunks that doors share. A user's process opens a handful of files instead of two hundred, which is most of
-// what importing costs.
+// Builds dist. The compiler emits modules and types; then the modules of each entry point become one file, and the
+// entry points share chunks. A user's process opens a dozen files instead of two hundred, which is most of the time
+// of an import.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ const { version, exports, bin, engines } = JSON.parse(
 const doors = [...Object.values(exports), ...Object.values(bin)].filter((path) => path.endsWith('.js'));
 
 rmSync(new URL('dist', import.meta.url), { recursive: true, force: true });
-// `npm test` has just checked the types of all that is built here.
+// `npm test` has already checked the types.
 const flags = process.argv.includes('--no-check') ? ['--noCheck'] : [];
 try {
   execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', ...flags], {
@@ -25,11 +25,11 @@ try {
     stdio: 'inherit',
   });
 } catch {
-  // The compiler has said what is wrong.
+  // The compiler has printed the errors.
   process.exit(1);
 }
-// Modules that the same doors need share a chunk, so that the root would lie in two dozen of them, and a file costs
-// more than its bytes. So the doors and the modules loaded on demand that need most of the root import all of it.
+// Modules that the same entry points need share a chunk. The root would be split into two dozen chunks, and a file
+// costs more than its bytes, so entry points that need most of the root import all of it.
 const SMALL_DOORS = new Set(['.', './decorators', './stores', './plugin', './jest']);
 const LOADED_ON_DEMAND = [
   ...['agent', 'chat', 'dev', 'doctor', 'eval', 'inspect', 'list', 'mcp', 'runs', 'worker'].map(
@@ -59,12 +59,12 @@ const sources = {
     const importRoot = `import ${JSON.stringify(join(root, exports['.']))}; `;
     onLoad({ filter: /\.js$/ }, async ({ path }) => {
       const text = withPureConstants(await readFile(path, 'utf8'));
-      // On the first line: the lines of the source map stay what they are.
+      // On the first line, so that the line numbers of the source map stay correct.
       return { contents: besideRoot.has(path) ? `${importRoot}${text}` : text };
     });
   },
 };
-// What `require` loads on first use stays CommonJS, a file each: a user's bundler leaves out those that are not used.
+// Modules loaded by `require` on first use stay CommonJS files of their own; a user's bundler can leave them out.
 const commonFiles = new Set();
 const commonModules = {
   name: 'common-modules',
@@ -80,7 +80,7 @@ const commonModules = {
     });
   },
 };
-// Chunks are imported in any order: what has to run right before `reflect-metadata` is imported together with it.
+// Chunks are imported in any order: code that must run right before `reflect-metadata` is imported together with it.
 const REFLECT = 'dist/chunks/reflect-metadata.js';
 const reflectMetadata = {
   name: 'reflect-metadata',
@@ -97,7 +97,7 @@ const reflectMetadata = {
     });
   },
 };
-// Every door asks this first: an older Node would fail somewhere in the package, with words that explain nothing.
+// Every entry point checks the version of Node first: an older Node would fail later with an unclear error.
 const NODE_VERSION = 'dist/chunks/node-version.js';
 const nodeVersion = {
   name: 'node-version',
@@ -124,7 +124,7 @@ const { metafile } = await build({
   define: { TOOLWRIGHT_VERSION: JSON.stringify(version) },
   target: `node${engines.node.replace(/[^\d.]/g, '')}`,
   chunkNames: 'chunks/[name]-[hash]',
-  // Names stay, and so do lines: Node shows the line of an uncaught error.
+  // Names and line breaks stay, because Node prints the line of an uncaught error.
   minifyWhitespace: true,
   lineLimit: 200,
   metafile: true,
@@ -136,22 +136,22 @@ await buildPage(join(root, 'dist', 'inspector'));
 for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url), 0o755);
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);
-  // Outputs lie in folders of their own, and name other files from there.
+  // Output files are in different folders, so imports need relative paths.
   let text = await readFile(file, 'utf8');
   for (const own of [...[...commonFiles].map(chunkOf), REFLECT])
     text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
-  // On the first line: the lines of the source map stay what they are. Decorated classes need it before they are
-  // defined, and esbuild does not keep the order in which chunks are imported.
+  // On the first line, so that the line numbers of the source map stay correct. Decorated classes need it before they
+  // are defined, and esbuild does not preserve the order in which chunks are imported.
   if (text.includes('"design:')) text = `import "${fromFolder(dirname(path), REFLECT)}"; ${text}`;
-  // The command asks by itself.
+  // The command line checks the version itself.
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
   await writeFile(file, withPureMarks(withClassNames(withDotsInFront(withOwnLines(text)))));
 }
 
 /**
- * Creates constants in functions, which `withPureMarks` marks as free of effects; a single call is marked itself. A
- * user's bundler does not see that otherwise, and a chunk has constants of many modules: it would keep them all.
+ * Creates constants in functions, which `withPureMarks` marks as pure; a single call is marked directly. Otherwise a
+ * user's bundler would keep all constants of a chunk, because it cannot see that they have no effects.
  */
 function withPureConstants(text) {
   const { body } = parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true });
@@ -164,7 +164,7 @@ function withPureConstants(text) {
     }, text);
 }
 
-/** What is inside of a function runs later. */
+/** The body of a function runs later. */
 function mayHaveEffects(node) {
   if (/Function|Class/.test(node?.type)) return false;
   if (isCall(node) || /^(?:Member|Spread|TaggedTemplate)E/.test(node?.type)) return true;
@@ -175,7 +175,7 @@ function isCall(node) {
   return /^(?:Call|New)Expression$/.test(node?.type);
 }
 
-/** Only what modules declare is `var` here. esbuild omits such comments where it minifies. */
+/** Only declarations of modules are `var` here. esbuild removes such comments when it minifies. */
 function withPureMarks(text) {
   return text.replaceAll(
     /\bvar\s[\w$]+=\s*(?=\(\(\)=>|(?!async|function)(?:new\s)?[\w$.]+\()/g,
@@ -183,7 +183,7 @@ function withPureMarks(text) {
   );
 }
 
-/** Types that no entry point leads to are a third of all, and nobody can import them. */
+/** A third of all types cannot be reached from an entry point, so nobody can import them. */
 function removeUnreachableTypes(entries) {
   const reached = new Set(entries);
   for (const file of reached)
@@ -205,19 +205,19 @@ function fromFolder(folder, file) {
 }
 
 /**
- * A line that ends with `object.` and goes on with `key instanceof Class`: TypeScript, with which ts-jest makes CommonJS,
- * takes the key for the beginning of a new statement.
+ * Moves the dot of a line that ends with `object.` if the next line begins with `key instanceof Class`. TypeScript,
+ * which ts-jest uses to create CommonJS, would read the key as the beginning of a new statement.
  */
 function withDotsInFront(text) {
   return text.replaceAll(/\.\n(?=[\w$]+ (?:instanceof|in|of)\b)/g, '\n.');
 }
 
-/** Node prints the line that threw an uncaught error, so that a line has nothing but its `throw`. */
+/** Node prints the line of an uncaught error, so each `throw` gets a line of its own. */
 function withOwnLines(text) {
   return (
     text
       .replaceAll(/(?<=[;{)}])throw new /g, '\nthrow new ')
-      // The limit of a line may fall within it.
+      // The line limit may have split the statement.
       .replaceAll(/^throw new\s+(\w+)\(\n/gm, 'throw new $1(')
       .replaceAll(/^throw new \w+\(\w+\)[;}]/gm, '$&\n')
   );
@@ -238,8 +238,8 @@ function inCommonJs(text) {
 }
 
 /**
- * `var X = class _X` (or `X2`): the bundler renames what a class calls itself, and frameworks tell people that name.
- * Its `keepNames` would repair it with a call for each function, also for those that a call of a tool makes.
+ * `var X = class _X` (or `X2`): the bundler renames a class inside itself, and frameworks show that name to people.
+ * The bundler's `keepNames` would repair it with a call per function, also for functions that each tool call creates.
  */
 function withClassNames(text) {
   const renamed = text.matchAll(/\bvar\s(\w+)=\s*(?:\w+=\s*)?class\s(_\1|\1\d+)\b/g);

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 
 const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
-/** Names of the package resolve to its sources, so that the tests run without a build and coverage is the sources'. */
+/** Package names resolve to the sources, so that tests need no build and coverage refers to the sources. */
 const entryPoints = Object.fromEntries(
   Object.entries(exports)
     .filter(([, path]) => path.endsWith('.js'))
@@ -14,12 +14,12 @@ const entryPoints = Object.fromEntries(
 );
 
 export default {
-  // Many tests wait for processes and sockets: with four workers more than cores, no core waits with them.
+  // Many tests wait for processes and sockets: with four more workers than cores, the cores stay busy.
   maxWorkers: availableParallelism() + 4,
   testSequencer: '<rootDir>/test/setup/longest-first.mjs',
-  // Whatever a test file leaves behind in its worker ends with that.
+  // Restarts the worker, so that leftovers of a test file end with it.
   workerIdleMemoryLimit: '1000MB',
-  // Ending takes a large process a while where others want the processor too.
+  // A large process takes a while to end on a busy machine.
   workerGracefulExitTimeout: 30_000,
   testEnvironment: '<rootDir>/test/setup/environment.mjs',
   // A busy machine may be many times slower, and no test is about speed.
@@ -35,7 +35,7 @@ export default {
   testMatch: ['**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
   extensionsToTreatAsEsm: ['.ts'],
-  // In the order in which they are tried: nearly all that is imported without one is TypeScript.
+  // In the order in which they are tried: most imports without an extension are TypeScript.
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   moduleNameMapper: {

@@ -47,7 +47,7 @@ function checkVersion(current) {
     throw new Error(`${version} is older than ${current}`);
 }
 
-/** The changelog with the changes since the last release under this version; a tagged commit has it already. */
+/** The changelog with the unreleased changes under this version; a tagged commit already has this form. */
 function datedChangelog(text) {
   if (text.includes(`\n## ${version} (`)) return text;
   const [, changes] = /^## Unreleased\n([\s\S]*?)(?=^## |(?![\s\S]))/m.exec(text) ?? [];

@@ -20,7 +20,7 @@ const HELP = `npm create toolwright@latest [folder] -- [--template <name>]
 ${LIST}
 `;
 
-/** A wrong command line. */
+/** An error of the command line. */
 class UsageError extends Error {}
 
 try {
@@ -52,12 +52,12 @@ async function main() {
   );
 }
 
-/** A word for a shell. */
+/** Quotes a word for a shell. */
 function quoted(word) {
   return /^[\w./\\:-]+$/.test(word) ? word : `"${word}"`;
 }
 
-/** Asks for what the command line does not contain; without a terminal, the defaults are used. */
+/** Asks for values that the command line does not contain; without a terminal, the defaults are used. */
 async function choose(folder, template) {
   if (template !== undefined) checkTemplate(template);
   if (!stdin.isTTY) return { folder: folder ?? 'my-tools', template: template ?? 'basic' };

@@ -7,24 +7,24 @@ import {
   type ToolRegistry,
 } from 'toolwright';
 
-/** What an {@link Assistant} is made from. */
+/** The dependencies of an {@link Assistant}. */
 export interface AssistantOptions {
   readonly provider: LLMProvider;
   readonly model: string;
   readonly tools: ToolRegistry;
   readonly logger: Logger;
-  /** Who asks; signs what is written. */
+  /** The name of the user; the assistant signs with it. */
   readonly author: string;
 }
 
-/** What one request brings along. */
+/** The options of one request. */
 export interface RequestOptions {
   readonly signal: AbortSignal;
-  /** Hears what happens while it happens, and has the model's text streamed. */
+  /** Receives events as they happen, and makes the model stream its text. */
   readonly onEvent?: ConversationListener;
 }
 
-/** One conversation: each request sees what was said before. */
+/** One conversation: each request sees the earlier ones. */
 export class Assistant {
   readonly #conversation: Conversation;
 
@@ -36,7 +36,7 @@ export class Assistant {
     });
   }
 
-  /** Answers one request. Does not reject: what went wrong is in the result, and the next request goes on after it. */
+  /** Answers one request. Never rejects: an error is in the result, and the next request still works. */
   async ask(request: string, { signal, onEvent }: RequestOptions): Promise<ToolLoopResult> {
     const unsubscribe = onEvent && this.#conversation.subscribe(onEvent);
     try {

@@ -1,9 +1,9 @@
 import { UserFault } from './user-fault.js';
 
-/** Far more than a person types, and less than would fill a model's window. */
+/** More than a person types, and less than fills a model's context window. */
 const MAX_CHARACTERS = 100_000;
 
-/** The request, if it is one. Throws a {@link UserFault} where it is empty, too long or no text. */
+/** Returns the request. Throws a {@link UserFault} if it is empty, too long or not text. */
 export function checkRequest(request: string): string {
   const text = request.trim();
   if (text === '') throw new UserFault('the request is empty', { exitCode: 2 });

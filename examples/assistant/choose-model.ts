@@ -2,17 +2,17 @@ import type { LLMProvider } from 'toolwright';
 import { OfflineProvider } from 'toolwright/offline';
 import { UserFault } from './user-fault.js';
 
-/** A model and how to reach it. */
+/** A model and its provider. */
 export interface ChosenModel {
   readonly provider: LLMProvider;
   readonly model: string;
-  /** What the user should know of the choice. */
+  /** A note about the choice for the user. */
   readonly remark?: string;
 }
 
 const DEFAULT_MODEL = 'gpt-5-mini';
 
-/** A real model where the environment names a key or a server, and otherwise the offline stand-in. */
+/** A real model if the environment names a key or a server, otherwise the offline provider. */
 export async function chooseModel(environment: NodeJS.ProcessEnv): Promise<ChosenModel> {
   const apiKey = environment.OPENAI_API_KEY?.trim() || undefined;
   const baseURL = environment.OPENAI_BASE_URL?.trim() || undefined;
@@ -23,7 +23,7 @@ export async function chooseModel(environment: NodeJS.ProcessEnv): Promise<Chose
   }
   if (baseURL !== undefined && !/^https?:\/\/./i.test(baseURL))
     throw new UserFault(`OPENAI_BASE_URL is not an http address: ${baseURL}`);
-  // Loaded only where it is used: the offline stand-in does without the `openai` package.
+  // Imported on demand: the offline provider does not need the `openai` package.
   const { OpenAIProvider } = await import('toolwright/openai');
   return {
     provider: new OpenAIProvider({ apiKey, baseURL }),

@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util';
 import type { Surroundings } from './surroundings.js';
 import { UserFault } from './user-fault.js';
 
-/** What the user asked for on the command line. */
+/** The options of the command line. */
 export interface CommandLine {
   readonly action: 'run' | 'help' | 'version';
   /** Absolute path. */
   readonly dataFolder: string;
   readonly json: boolean;
   readonly verbose: boolean;
-  /** The words given, or `undefined` where there were none. */
+  /** The words of the request; `undefined` if there are none. */
   readonly request?: string;
 }
 
@@ -40,7 +40,7 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v', default: false },
 } as const;
 
-/** Reads the arguments. Throws a {@link UserFault} with exit code 2 where they are wrong. */
+/** Reads the arguments. Throws a {@link UserFault} with exit code 2 if they are wrong. */
 export function readCommandLine(
   args: readonly string[],
   { environment, folder }: Pick<Surroundings, 'environment' | 'folder'>,
@@ -61,7 +61,7 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    // Node goes on to explain how to pass it as a positional argument, which is seldom what was meant.
+    // Node adds how to pass the option as a positional argument, which users rarely want.
     const [sentence = ''] = (error as Error).message.split(/[.\n]/);
     throw wrong(sentence, error);
   }

@@ -1,6 +1,6 @@
 import { runAssistant } from './run-assistant.js';
 
-// `… | head -1` closes the pipe early, which is nobody's mistake.
+// `… | head -1` closes the pipe early, which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   process.stderr.write(`assistant: cannot write the output: ${error.message}\n`);
@@ -16,7 +16,7 @@ process.exitCode = await runAssistant(process.argv.slice(2), {
   abortOnInterrupt,
 });
 
-/** The first Ctrl-C ends the run in good order; a second one ends the program. */
+/** The first Ctrl-C ends the run in an orderly way; the second ends the program. */
 function abortOnInterrupt(): AbortSignal {
   const controller = new AbortController();
   process.once('SIGINT', () => controller.abort());

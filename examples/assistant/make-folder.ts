@@ -2,8 +2,8 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder and what is missing above it. Node's own `recursive` never returns where the file system
- * answers ENOENT although the parent exists, as `/proc` does.
+ * Creates a folder and its missing parents. Node's own `recursive` never returns if the file system answers ENOENT
+ * although the parent exists, as `/proc` does.
  */
 export function makeFolder(path: string): void {
   if (existsSync(path)) return;
@@ -11,7 +11,7 @@ export function makeFolder(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
-    // Another assistant may have made it in between.
+    // Another assistant may have created it in the meantime.
     if (!existsSync(path)) throw error;
   }
 }

@@ -16,12 +16,12 @@ import { RemindersTools } from './tools/reminders-tools.js';
 import './toolwright.gen.js';
 import { UserFault } from './user-fault.js';
 
-/** Everything the assistant works with, open until it is closed. */
+/** The tools and services of the assistant, open until `close`. */
 export interface Desk extends Disposable {
   readonly tools: ToolRegistry;
 }
 
-/** Opens the data folder and discovers the tools on it. Throws a {@link UserFault} where it cannot be used. */
+/** Opens the data folder and discovers the tools. Throws a {@link UserFault} if the folder cannot be used. */
 export function openDesk(dataFolder: string): Desk {
   container.register(DATA_FOLDER, { useValue: dataFolder });
   container.register<Clock>(CLOCK, { useValue: () => new Date() });
@@ -40,7 +40,7 @@ export function openDesk(dataFolder: string): Desk {
   return { tools, [Symbol.dispose]: () => database.close() };
 }
 
-/** Touches folder, database and notes first, so that their faults are the user's and no author's mistake. */
+/** Opens folder, database and notes first, so that their errors are reported as the user's, not the author's. */
 function prepare(dataFolder: string): DatabaseSync {
   try {
     makeFolder(dataFolder);

@@ -4,7 +4,7 @@ import { UserFault } from './user-fault.js';
 const MAX_BYTES = 1_000_000;
 const HINT_AFTER_MS = 3_000;
 
-/** All that is piped in, as text. Throws a {@link UserFault} where it is too much, or no UTF-8. */
+/** Reads standard input as text. Throws a {@link UserFault} if it is too long or not UTF-8. */
 export async function readStandardInput({
   stdin,
   stderr,

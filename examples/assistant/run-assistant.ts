@@ -13,7 +13,7 @@ import { runPrompt } from './ui/prompt.js';
 import { runTour } from './ui/tour.js';
 import { UserFault } from './user-fault.js';
 
-/** Does what the command line says; gives the exit code. What goes wrong is said in one line. */
+/** Runs the command line and returns the exit code. An error is printed as one line. */
 export async function runAssistant(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const output = new Output(surroundings);
   try {
@@ -38,7 +38,7 @@ async function run(command: CommandLine, surroundings: Surroundings, output: Out
   const assistant = new Assistant({
     ...model,
     tools: desk.tools,
-    // What goes wrong with a call is shown with the call, and needs no second line in a log.
+    // The failure of a call is printed with the call; a log line would repeat it.
     logger: createLogger({ level: command.verbose ? 'debug' : 'silent' }),
     author: environment.USER || 'me',
   });
@@ -48,7 +48,7 @@ async function run(command: CommandLine, surroundings: Surroundings, output: Out
     return await runPrompt(assistant, { historyFile, json, output, surroundings });
   }
   const options = { json, output, signal: surroundings.abortOnInterrupt() };
-  // Nothing piped in is not a request; an empty argument is a mistake.
+  // Empty standard input means that there is no request; an empty argument is a mistake.
   if (command.request === undefined && request.trim() === '') return await runTour(assistant, options);
   return await answerRequest(assistant, request, options);
 }

@@ -1,13 +1,13 @@
 import type { Readable, Writable } from 'node:stream';
 
-/** What the assistant sees of the world around it: the process that it is, or what a test gives it instead. */
+/** The process around the assistant: the real one, or the one that a test supplies. */
 export interface Surroundings {
   readonly environment: NodeJS.ProcessEnv;
-  /** Paths on the command line are relative to it. */
+  /** The folder that paths on the command line are relative to. */
   readonly folder: string;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;
   readonly stderr: Writable;
-  /** From now on an interrupt aborts this signal, and nothing else. */
+  /** From the first use on, an interrupt aborts this signal instead of ending the process. */
   abortOnInterrupt(): AbortSignal;
 }

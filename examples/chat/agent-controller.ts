@@ -2,7 +2,7 @@ import { All, Controller, Req, UseGuards } from '@nestjs/common';
 import { ToolwrightService } from 'toolwright/nestjs';
 import { AuthGuard } from './auth-guard.js';
 
-/** The same chats for clients of AG-UI, as a route of one's own. */
+/** The same chats for AG-UI clients, on a separate route. */
 @Controller('api/agent')
 @UseGuards(AuthGuard)
 export class AgentController {

@@ -10,15 +10,15 @@ import { OrderTools } from './order-tools.js';
 import { PagesController } from './pages-controller.js';
 import './toolwright.gen.js';
 
-/** What the application is started with. */
+/** The options of the application. */
 export interface AppOptions {
-  /** Folder of the chats; without one they are kept in memory. */
+  /** Folder of the chats; without it, they are stored in memory. */
   readonly dataFolder?: string;
   readonly provider: LLMProvider;
   readonly model: string;
 }
 
-/** A shop that people chat with: a ready route for `useChat`, a route of its own for AG-UI, and a page for each. */
+/** A shop with a chat: the built-in route for `useChat`, a custom route for AG-UI, and a page for each. */
 @Module({})
 export class AppModule {
   static with({ dataFolder, provider, model }: AppOptions): DynamicModule {
@@ -32,7 +32,7 @@ export class AppModule {
           store: new SqliteRunStore({ path }),
           conversations: { systemPrompt: 'You sell lamps. Be brief.' },
           owner: ({ user }: AuthedRequest) => user && { user: user.id },
-          // Turns are taken apart from requests: for whom, only the owner of the chat says.
+          // Turns run outside of requests: only the owner of the chat determines their user.
           scopeOf: (owner: { readonly user: string }) => ({
             request: { user: { id: owner.user } satisfies User },
             data: { userId: owner.user },

@@ -1,17 +1,17 @@
 import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedException } from '@nestjs/common';
 
-/** Whoever has logged in. */
+/** The signed-in user. */
 export interface User {
   readonly id: string;
 }
 
-/** A request as the guard leaves it. */
+/** A request after the guard. */
 export interface AuthedRequest {
   readonly headers?: Readonly<Record<string, string | undefined>>;
   user?: User;
 }
 
-/** Stands in for a login: `Bearer token-ada` is Ada. */
+/** A placeholder for a login: `Bearer token-ada` is Ada. */
 @Injectable()
 export class AuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

@@ -11,7 +11,7 @@ export function isPage(name: string): boolean {
 
 const bundles = new Map<string, Promise<string>>();
 
-/** A page with everything that it imports, as one program for browsers. */
+/** Bundles a page and its imports as one script for browsers. */
 export function bundlePage(name: string): Promise<string> {
   const bundled = bundles.get(name) ?? bundle(pageFile(`${name}.jsx`));
   bundles.set(name, bundled);
@@ -33,12 +33,12 @@ async function bundle(entry: string): Promise<string> {
   return outputFiles[0]?.text ?? '';
 }
 
-/** The page that loads the program. */
+/** The HTML of a page, which loads the script. */
 export function htmlOf(name: string): string {
   return html(name, `<div id="page"></div><script type="module" src="/pages/${name}.js"></script>`);
 }
 
-/** The page that leads to the others. */
+/** The page with links to the others. */
 export function indexHtml(): string {
   const links = PAGES.map((name) => `<li><a href="/${name}">${name}</a></li>`);
   const head = '<header><strong>Lamp shop</strong><h1>Chats</h1></header>';
@@ -64,7 +64,7 @@ function pageFile(name: string): string {
   return join(packageFolder(), 'examples/chat/pages', name);
 }
 
-/** Built, this file is deeper than its source. */
+/** The compiled file is in a deeper folder than its source. */
 function packageFolder(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);

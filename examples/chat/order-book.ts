@@ -9,7 +9,7 @@ export interface Order {
   readonly wrapping?: string;
 }
 
-/** The orders of the shop, as long as it is open. */
+/** The orders of the shop, in memory. */
 @Injectable()
 export class OrderBook {
   private readonly orders = new Map<number, Order>();
@@ -24,7 +24,7 @@ export class OrderBook {
     return [...this.orders.values()].filter((order) => order.userId === userId);
   }
 
-  /** `undefined` where the user has no such order. */
+  /** `undefined` if the user has no such order. */
   wrap(userId: string, id: number, wrapping: string): Order | undefined {
     const order = this.orders.get(id);
     if (order?.userId !== userId) return undefined;

@@ -4,7 +4,7 @@ import { OrderBook } from './order-book.js';
 
 declare module 'toolwright' {
   interface ToolContextData {
-    /** Whose chat it is. */
+    /** The user of the chat. */
     readonly userId?: string;
   }
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, NotFoundException, Param } from '@nestjs/common';
 import { bundlePage, htmlOf, indexHtml, isPage } from './bundle-page.js';
 
-/** The pages, and the programs in them. */
+/** Serves the pages and their scripts. */
 @Controller()
 export class PagesController {
   @Get()

@@ -4,26 +4,26 @@ import { fileURLToPath } from 'node:url';
 import type { ApprovalAnswer, ConversationEvent, LLMProvider, PendingCall, ToolLoopResult } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
 
-/** What the agent is told to do. */
+/** The prompt of the agent. */
 const TASK = 'A test of this project fails. Find out why, and repair it.';
 
-/** Who works on which folder, and who watches. */
+/** The options of a run. */
 export interface CodingAgentOptions {
   readonly folder: string;
   readonly provider: LLMProvider;
   readonly model: string;
-  /** Asked about each call that the permissions do not allow by themselves. */
+  /** Decides about each call that the permissions do not allow. */
   readonly ask: (call: PendingCall) => Promise<Omit<ApprovalAnswer, 'id'>>;
   readonly show?: (event: ConversationEvent) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Lets an agent repair what the tests of a project find. What it is made of stands in `agent.json`. */
+/** Lets an agent repair the failing tests of a project. `agent.json` configures the agent. */
 export async function repairTests(options: CodingAgentOptions): Promise<ToolLoopResult> {
   const { folder, provider, model, ask, show, signal } = options;
   await using agent = await createAgent({
     configFile: join(exampleFolder(), 'agent.json'),
-    // What the project itself says may forbid more, and allows nothing.
+    // The project's own file can forbid more, but never allow more.
     folderConfigFile: join(folder, '.coding-agent.json'),
     folder,
     provider,
@@ -41,7 +41,7 @@ export async function repairTests(options: CodingAgentOptions): Promise<ToolLoop
   return run;
 }
 
-/** The folder of this example. Built, this file is elsewhere than its source. */
+/** The folder of this example, also for the compiled file, which is in another folder. */
 export function exampleFolder(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);

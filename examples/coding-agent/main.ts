@@ -53,7 +53,7 @@ async function yes(call: PendingCall): Promise<{ readonly approved: true }> {
   return { approved: true };
 }
 
-/** Somebody at the terminal. Whoever does not say yes has said no; so has nobody. */
+/** The user at the terminal. Every answer except `y` refuses, and so does the end of the input. */
 class Person implements Disposable {
   readonly #terminal = createInterface({ input: process.stdin, output: process.stdout });
   readonly #left = new Promise<string>((leave) => this.#terminal.once('close', () => leave('')));
@@ -69,7 +69,7 @@ class Person implements Disposable {
   }
 }
 
-/** The description of an approval ends with the difference that an edit would make. */
+/** The description of an approval ends with the diff of an edit. */
 function describe({ tool, description, message }: PendingCall): void {
   const lines = [`? ${tool}`, message, description].filter((line) => line !== undefined);
   process.stdout.write(`${lines.join('\n')}\n`);

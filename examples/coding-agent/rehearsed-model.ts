@@ -5,7 +5,7 @@ const REPAIRED =
   'The tests pass: `totalOf` counts each item as often as it is there, and `priceOf` writes two digits.';
 const REFUSED = 'The tests still fail: nothing was changed.';
 
-/** A model that understands nothing and says what repairs the sample. Its calls are made for real. */
+/** A scripted model that repairs the sample. Its calls are executed for real. */
 export function rehearsedModel(): LLMProvider {
   const test = { name: 'run_command', arguments: { command: 'npm test' } };
   return new ScriptedProvider([

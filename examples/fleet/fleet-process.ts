@@ -14,20 +14,20 @@ import { OrderTools, ReportPace } from './order-tools.js';
 import type { Settings } from './settings.js';
 import './toolwright.gen.js';
 
-/** What a process of the fleet does: both serve chats, and only workers take turns and do jobs. */
+/** The role of a process: both serve chats, but only workers run turns and jobs. */
 export interface FleetProcess extends Settings {
   readonly role: 'web' | 'worker';
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
 }
 
-/** The users of the sample, by the token that they send. */
+/** The sample users by their token. */
 const USERS = new Map([
   ['Bearer token-one', { user: 'one' }],
   ['Bearer token-two', { user: 'two' }],
 ]);
 
-/** Opens a process of the fleet; resolves with its address and how it is closed. */
+/** Starts a process of the fleet; resolves with its address and a function that closes it. */
 export async function openFleetProcess({ role, port, databaseUrl, redisUrl, ...settings }: FleetProcess) {
   const { name, leaseMs, reportMs } = settings;
   const pool = new Pool({ connectionString: databaseUrl });
@@ -58,11 +58,11 @@ export async function openFleetProcess({ role, port, databaseUrl, redisUrl, ...s
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Takes no more turns, and lets those end that run here. */
+    /** Starts no more turns, and waits for those that run here. */
     async close(): Promise<void> {
       server.close();
       await conversations.close();
-      // Readers come back to another process.
+      // Readers reconnect to another process.
       server.closeAllConnections();
       await engine.close();
       await store.close();

@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from 'toolwright';
 
-/** Warnings and errors, a line each; the fleet puts the name of the process before it. */
+/** Writes warnings and errors, one per line; the fleet adds the name of the process. */
 export const logger: Logger = {
   debug() {},
   info() {},

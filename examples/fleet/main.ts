@@ -32,11 +32,11 @@ async function runOne(role: 'web' | 'worker', port: number): Promise<number> {
   console.log(`is at ${url}, process ${process.pid}`);
   await new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve);
-    // Whoever started it has died.
+    // The parent process has died.
     process.once('disconnect', resolve);
   });
   await close();
-  // What this process is told by, where the fleet has started it, would keep it alive.
+  // An open IPC channel would keep this process alive.
   if (process.connected) process.disconnect();
   return 0;
 }

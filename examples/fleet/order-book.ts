@@ -22,10 +22,10 @@ export class OrderBook {
     private readonly schema: string,
   ) {}
 
-  /** Makes the tables, with three orders; several processes may do so at once. */
+  /** Creates the tables with three orders; several processes may do so at the same time. */
   async prepare(): Promise<void> {
     const orders = `${this.schema}.orders`;
-    // In one transaction, and one process after the other: two that create a schema at once would fail.
+    // Processes take turns, in one transaction each: creating a schema twice at the same time fails.
     await this.pool.query(`BEGIN;
       SELECT pg_advisory_xact_lock(hashtext('${this.schema} orders'));
       CREATE SCHEMA IF NOT EXISTS ${this.schema};
@@ -41,7 +41,7 @@ export class OrderBook {
     return rows;
   }
 
-  /** Pays an order under a key: the same key pays once. `undefined` where there is no such order. */
+  /** Pays an order; the same key pays only once. `undefined` if there is no such order. */
   async pay(order: number, key: string): Promise<Payment | undefined> {
     await this.pool.query(
       `INSERT INTO ${this.schema}.payments SELECT $1, id, cents FROM ${this.schema}.orders WHERE id = $2
@@ -59,7 +59,7 @@ export class OrderBook {
     return rows[0];
   }
 
-  /** Cents paid so far. */
+  /** The cents paid so far. */
   async paid(): Promise<number> {
     const { rows } = await this.pool.query<{ readonly cents: string }>(
       `SELECT coalesce(sum(cents), 0) AS cents FROM ${this.schema}.payments`,

@@ -4,13 +4,13 @@ import { OrderBook } from './order-book.js';
 
 const CHAPTERS = 4;
 
-/** How reports are written. */
+/** The options of reports. */
 export class ReportPace {
-  /** @param reportMs How long a report takes, at least. */
+  /** @param reportMs The minimum duration of a report. */
   constructor(readonly reportMs: number) {}
 }
 
-/** The shop for models. Which process runs a method is nothing that it knows of. */
+/** The tools of the shop. They do not depend on the process that runs them. */
 @Toolset()
 export class OrderTools {
   constructor(
@@ -35,7 +35,7 @@ export class OrderTools {
     return payment;
   }
 
-  /** What came of a payment whose process ended. */
+  /** Reports the outcome of a payment whose process ended. */
   async findPayment({ idempotencyKey }: Effect): Promise<Reconciliation> {
     const payment = await this.orders.findPayment(idempotencyKey);
     return payment === undefined ? { status: 'not-done' } : { status: 'done', result: payment };

@@ -5,14 +5,14 @@ import type { Readable } from 'node:stream';
 
 const RESTART_MS = 500;
 
-/** A process of the fleet: what it is called, and the port that it gets. */
+/** A process of the fleet: its name and its port. */
 export interface Member {
   readonly name: string;
   readonly role: 'web' | 'worker';
   readonly port: number;
 }
 
-/** Runs the members as processes of `program` until a signal comes; whichever dies is started again. */
+/** Runs the members as processes of `program` until a signal arrives, and restarts each that dies. */
 export async function runFleet(program: string, members: readonly Member[]): Promise<void> {
   const children = new Map<string, ChildProcess>();
   const stopped = new AbortController();
@@ -36,7 +36,7 @@ export async function runFleet(program: string, members: readonly Member[]): Pro
   await Promise.all(members.map(keepAlive));
 }
 
-/** Says what a process says, with its name. */
+/** Prints the output of a process with its name. */
 async function repeatLines(stream: Readable | null, name: string): Promise<void> {
   if (stream === null) return;
   for await (const line of createInterface({ input: stream })) console.log(`${name}: ${line}`);

@@ -1,15 +1,15 @@
-/** What every process of the fleet is told by its environment. */
+/** The settings that each process of the fleet reads from its environment. */
 export interface Settings {
   readonly databaseUrl: string;
   readonly redisUrl: string;
-  /** Schema of the database and name of the queue, so that several fleets do not meet. */
+  /** Schema of the database and name of the queue, so that several fleets can share a server. */
   readonly name: string;
   readonly leaseMs: number;
-  /** How long a report takes, at least. */
+  /** The minimum duration of a report. */
   readonly reportMs: number;
 }
 
-/** What is wrong with the environment: one line for whoever started the fleet. */
+/** An invalid environment, described in one line. */
 export class SettingFault extends Error {}
 
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
@@ -29,7 +29,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   };
 }
 
-/** The port of the web process; its workers have those after it. 0: any that are free. */
+/** The port of the web process; the workers use the next ones. 0: any free ports. */
 export function readPort(environment: NodeJS.ProcessEnv): number {
   return readCount(environment, { variable: 'PORT', usual: 8080 });
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import Provider, { type Configuration, type InteractionResults } from 'oidc-provider';
 
-/** What tokens may be issued for. */
+/** The rules for issuing tokens. */
 export interface ProtectedApi {
   readonly resource: string;
   readonly scopes: readonly string[];
@@ -11,13 +11,13 @@ export interface ProtectedApi {
 export interface AuthorizationServerOptions {
   readonly port: number;
   readonly api: ProtectedApi;
-  /** Reads client metadata documents; default: the platform's. */
+  /** Fetches client metadata documents; default: the `fetch` of the platform. */
   readonly fetch?: typeof fetch;
-  /** `opaque` tokens are looked up at this server, and can be revoked; default: signed tokens (JWT). */
+  /** `opaque` tokens are introspected at this server and can be revoked; default: signed tokens (JWT). */
   readonly tokens?: 'jwt' | 'opaque';
 }
 
-/** An authorization server on this machine. */
+/** A running authorization server on this machine. */
 export interface AuthorizationServer {
   readonly issuer: string;
   close(): Promise<void>;
@@ -25,7 +25,7 @@ export interface AuthorizationServer {
 
 /**
  * A complete OAuth 2.1 authorization server for local use: discovery, dynamic registration, client metadata documents,
- * PKCE, resource indicators. It has no login page: the `login_hint` of a request says who signs in, by default `ada`.
+ * PKCE, resource indicators. It has no login page: the `login_hint` of a request names the user, by default `ada`.
  */
 export async function startAuthorizationServer(
   options: AuthorizationServerOptions,
@@ -52,7 +52,7 @@ function configurationOf({ api, fetch: read, tokens = 'jwt' }: AuthorizationServ
   const configuration: Configuration = {
     scopes: ['openid', 'offline_access', ...api.scopes],
     clientDefaults: { token_endpoint_auth_method: 'none' },
-    // Many clients register with the scopes of their first sign-in alone, and ask for more later.
+    // Many clients register only with the scopes of their first sign-in, and request more later.
     extraClientMetadata: {
       properties: ['later_scopes'],
       validator: (...[, , , metadata]) => {
@@ -86,7 +86,7 @@ function configurationOf({ api, fetch: read, tokens = 'jwt' }: AuthorizationServ
   return configuration;
 }
 
-/** Signs the account in and gives its consent, where others show pages for both. */
+/** Signs the user in and gives consent, instead of the pages of other servers. */
 async function signIn(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
   const { login_hint: accountId = 'ada', client_id: clientId } = params as Readonly<Record<string, string>>;

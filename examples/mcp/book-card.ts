@@ -1,6 +1,6 @@
 import type { McpApp } from 'toolwright';
 
-/** The view of a book. It talks to its host by the messages of MCP Apps, without a library. */
+/** The view of a book. It uses the messages of MCP Apps directly, without a library. */
 export const BookCard: McpApp = {
   uri: 'ui://library/book-card',
   title: 'Book',

@@ -2,7 +2,7 @@ import { Public, Tool, ToolContext, Toolset } from 'toolwright';
 import { BookCard } from './book-card.js';
 import { type Book, Library } from './library.js';
 
-/** The library, for a model. Everybody may look around, and readers who have signed in may borrow. */
+/** The tools of the library. Everybody may search; only signed-in readers may borrow. */
 @Public()
 @Toolset()
 export class LibraryTools {

@@ -13,7 +13,7 @@ const BOOKS: readonly Book[] = [
   { isbn: '978-0-14-143979-2', title: 'Persuasion', author: 'Jane Austen' },
 ];
 
-/** The shelf of a small library. */
+/** The books of a small library. */
 export class Library {
   readonly #books = new Map(BOOKS.map((book) => [book.isbn, book]));
 

@@ -4,15 +4,15 @@ import { createMcpServer, jwks } from 'toolwright/mcp';
 import { startAuthorizationServer } from './authorization-server.js';
 import { tools } from './tools.js';
 
-/** A library that answers on a port of this machine. */
+/** A running library server on this machine. */
 export interface ServedLibrary {
   readonly url: URL;
   close(): Promise<void>;
 }
 
 /**
- * Serves the library’s tools over streamable HTTP, with an authorization server on the next port; port 0 takes any
- * that are free.
+ * Serves the library’s tools over streamable HTTP, with an authorization server on the next port. Port 0 means any
+ * free ports.
  */
 export async function serveLibrary(port: number): Promise<ServedLibrary> {
   const server = createServer();
@@ -28,7 +28,7 @@ export async function serveLibrary(port: number): Promise<ServedLibrary> {
     version: '1.0.0',
     instructions: 'Search before you borrow.',
     oauth: { resource: url.href, issuer, verify: jwks(`${issuer}/jwks`), unauthorised: 'show' },
-    // What the token was found to stand for is all that is known of a caller.
+    // The verified token is the only source of information about the caller.
     scope: ({ authInfo }) => (authInfo ? { data: { reader: String(authInfo.extra?.sub) } } : {}),
     onError: (error) => console.error(error),
   });

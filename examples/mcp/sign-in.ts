@@ -8,7 +8,7 @@ import {
 
 const CALLBACK = 'http://127.0.0.1:33333/callback';
 
-/** Signs a reader in at the authorization server of a library, as a client without a browser; the access token. */
+/** Signs a reader in as a client without a browser, and returns the access token. */
 export async function signIn(
   library: URL,
   { account = 'ada', scope = 'books:borrow' } = {},
@@ -54,7 +54,7 @@ export async function signIn(
   return (tokens as StoredOAuthTokens | undefined)?.access_token ?? '';
 }
 
-/** Follows redirects with their cookies, as a browser does, until the callback of the client. */
+/** Follows redirects with their cookies, as a browser does, until the client's callback. */
 async function browse(from: URL): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = from;

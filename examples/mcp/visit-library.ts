@@ -3,16 +3,16 @@ import { runToolLoop, ToolRegistry } from 'toolwright';
 import { followMcpTools } from 'toolwright/mcp';
 import { OfflineProvider } from 'toolwright/offline';
 
-/** What a visit needs to know. */
+/** The options of a visit. */
 export interface Visit {
   readonly url: URL;
   readonly token: string;
-  /** The reader’s answer when the library wants to know whether to go on. */
+  /** Answers the questions of the library. */
   readonly approve: (question: string) => boolean;
   readonly request: string;
 }
 
-/** Connects to a library, takes its tools into a registry of one’s own, and has a model use them. */
+/** Connects to a library, registers its tools, and lets a model use them. */
 export async function visitLibrary({ url, token, approve, request }: Visit): Promise<string> {
   const tools = new ToolRegistry();
   const connect = async (): Promise<Client> => {

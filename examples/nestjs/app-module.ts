@@ -21,15 +21,15 @@ import { OrderBook } from './orders/order-book.js';
 import { OrderTools } from './orders/order-tools.js';
 import './toolwright.gen.js';
 
-/** What the application is started with. */
+/** The options of the application. */
 export interface AppOptions {
-  /** Folder of the database; without one everything is kept in memory. */
+  /** Folder of the database; without it, everything is stored in memory. */
   readonly dataFolder?: string;
   readonly provider: LLMProvider;
   readonly model: string;
 }
 
-/** The shop: its tools are found among its providers. */
+/** The shop; its tools are discovered among the providers. */
 @Module({})
 export class AppModule {
   static with({ dataFolder, provider, model }: AppOptions): DynamicModule {

@@ -3,13 +3,13 @@ import { OfflineProvider } from 'toolwright/offline';
 import { speakProtocol } from './speak-protocol.js';
 import { UserFault } from './user-fault.js';
 
-/** A model and how to reach it. */
+/** A model and its provider. */
 export interface ChosenModel {
   readonly provider: LLMProvider;
   readonly model: string;
 }
 
-/** A real model where the environment names a key or a server, and otherwise the offline stand-in. */
+/** A real model if the environment names a key or a server, otherwise the offline provider. */
 export async function chooseModel(
   environment: NodeJS.ProcessEnv,
   tools: readonly ToolSchema[],
@@ -20,7 +20,7 @@ export async function chooseModel(
     return { provider: speakProtocol(new OfflineProvider(), tools), model: 'offline' };
   if (baseURL !== undefined && !/^https?:\/\/./i.test(baseURL))
     throw new UserFault(`OPENAI_BASE_URL is not an http address: ${baseURL}`);
-  // Loaded only where it is used: the offline stand-in does without the `openai` package.
+  // Imported on demand: the offline provider does not need the `openai` package.
   const { OpenAIProvider } = await import('toolwright/openai');
   return {
     provider: new OpenAIProvider({ apiKey, baseURL }),

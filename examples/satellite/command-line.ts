@@ -2,15 +2,15 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { UserFault } from './user-fault.js';
 
-/** What the user asked for on the command line. */
+/** The options of the command line. */
 export interface CommandLine {
   readonly program: 'server' | 'satellite' | 'both' | 'help';
-  /** Absolute path of the folder where the program keeps what outlives it. */
+  /** Absolute path of the folder in which the program stores its data. */
   readonly dataFolder: string;
   readonly port: number;
-  /** Where the satellite finds the server. */
+  /** The address of the server. */
   readonly url: string;
-  /** Go on with the last conversation. */
+  /** Continue the last conversation. */
   readonly resume: boolean;
   readonly question: string;
 }
@@ -35,7 +35,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-/** Reads the arguments. Throws a {@link UserFault} where they are wrong. */
+/** Reads the arguments. Throws a {@link UserFault} if they are wrong. */
 export function readCommandLine(args: readonly string[]): CommandLine {
   const { values, positionals } = parse(args);
   const [first = ''] = positionals;

@@ -8,7 +8,7 @@ import { UserFault } from './user-fault.js';
 
 const DEFAULT_QUESTION = 'What is the weather in Lisbon?';
 
-/** A server in a process of its own, and a satellite in this one, for one question. */
+/** Runs the server in another process and a satellite in this one, for one question. */
 export async function runBoth(command: CommandLine): Promise<void> {
   const program = fileURLToPath(new URL('main.js', import.meta.url));
   const args = [program, 'server', '--port', '0', '--data', command.dataFolder];

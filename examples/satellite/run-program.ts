@@ -5,13 +5,13 @@ import { runSatellite } from './run-satellite.js';
 import { runServer } from './run-server.js';
 import { UserFault } from './user-fault.js';
 
-/** Where the program says how it is used, and what is wrong. */
+/** Receives the help text and error messages. */
 export interface Outputs {
   readonly stdout: Writable;
   readonly stderr: Writable;
 }
 
-/** Does what the command line says; gives the exit code. What goes wrong is said in one line. */
+/** Runs the command line and returns the exit code. An error is printed as one line. */
 export async function runProgram(args: readonly string[], { stdout, stderr }: Outputs): Promise<number> {
   try {
     const command = readCommandLine(args);

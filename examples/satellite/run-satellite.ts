@@ -6,7 +6,7 @@ import type { CommandLine } from './command-line.js';
 import { UserFault } from './user-fault.js';
 import { discoverWeatherTools } from './weather/discover-weather-tools.js';
 
-/** Asks the server, does what it requests, and prints its answer. */
+/** Asks the server, executes the calls that it requests, and prints its answer. */
 export async function runSatellite({ url, dataFolder, resume, question }: CommandLine): Promise<void> {
   const tools = discoverWeatherTools(process.env.STATION_URL || undefined);
   const client = new SatelliteClient({ url, tools, token: process.env.SATELLITE_TOKEN || undefined });
@@ -14,7 +14,7 @@ export async function runSatellite({ url, dataFolder, resume, question }: Comman
   if (resume && !existsSync(file)) throw new UserFault('there is no conversation to go on with');
   const conversationId = resume ? readFileSync(file, 'utf8') : randomUUID();
   mkdirSync(dataFolder, { recursive: true });
-  // Before it is sent: whenever this program is killed, the next one knows where to go on.
+  // Stored before it is sent: if this program is killed, the next one continues from here.
   writeFileSync(file, conversationId);
   const outcome = resume
     ? await client.resume(conversationId, { onEvent: show })

@@ -14,7 +14,7 @@ import { chooseModel } from './choose-model.js';
 import type { CommandLine } from './command-line.js';
 import { discoverWeatherTools } from './weather/discover-weather-tools.js';
 
-/** Serves until it is told to stop. What it has answered is in the file, also when it is killed. */
+/** Serves until a signal arrives. Answers are in the file, also after the process was killed. */
 export async function runServer({ dataFolder, port }: CommandLine): Promise<void> {
   const tools = discoverWeatherTools().toProviderDefs();
   mkdirSync(dataFolder, { recursive: true });
@@ -35,7 +35,7 @@ export async function runServer({ dataFolder, port }: CommandLine): Promise<void
     server.close();
     server.closeAllConnections();
   };
-  // `disconnect`: the program that started this one has ended, however that came.
+  // `disconnect`: the parent process has ended, for whatever reason.
   process.once('SIGINT', stop).once('SIGTERM', stop).once('disconnect', stop);
   process.channel?.unref();
   await once(server, 'close');

@@ -8,9 +8,8 @@ import {
 } from 'toolwright';
 
 /**
- * Lets a model that calls tools natively speak the tool_request protocol: its call becomes the text of a
- * request, and what was said after a request becomes the call's result. One call at a time, as the protocol
- * has it.
+ * Makes a model with native tool calls use the tool_request protocol: a call becomes the text of a request, and the
+ * text after a request becomes the result of the call. The protocol allows one call at a time.
  */
 export function speakProtocol(provider: LLMProvider, tools: readonly ToolSchema[]): LLMProvider {
   return {

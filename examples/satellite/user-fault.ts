@@ -1,4 +1,4 @@
-/** Something that the user can repair: shown as one line, without a stack. */
+/** An error that the user can fix: printed as one line without a stack. */
 export class UserFault extends Error {
   /** 2 for a wrong command line, as shells do; otherwise 1. */
   readonly exitCode: number;

@@ -12,9 +12,9 @@ export default defineConfig({
   srcDir: '../docs',
   outDir: 'dist',
   cleanUrls: true,
-  // The API reference is written beside the pages, after them.
+  // The API reference is generated after the pages.
   ignoreDeadLinks: [/^\/api\//],
-  // The pages are outside of this folder, where Vue is installed.
+  // The pages are outside of this folder, and Vue is installed here.
   vite: { resolve: { alias: { vue: join(import.meta.dirname, '../node_modules/vue') } } },
   themeConfig: {
     search: { provider: 'local' },
@@ -30,7 +30,7 @@ export default defineConfig({
   },
   markdown: {
     config: (markdown) => {
-      // Files of the repository that are no pages are read there.
+      // Links that leave `docs` open the file in the repository.
       markdown.core.ruler.push('repository-links', ({ tokens, env }) => {
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const href = token.attrGet('href');
@@ -52,7 +52,7 @@ export default defineConfig({
   },
 });
 
-/** The lists of `docs/index.md`, which names every page once. */
+/** The navigation from `docs/index.md`, which lists every page once. */
 function sidebarOf(index: string): DefaultTheme.SidebarItem[] {
   return index
     .split(/^## /m)

@@ -9,7 +9,7 @@ export enum ContactKind {
   Partner = 'partner',
 }
 
-/** Somebody to add. */
+/** A contact to add. */
 export interface ContactDetails {
   readonly name: string;
   readonly email: string;
@@ -18,7 +18,7 @@ export interface ContactDetails {
   readonly kind: ContactKind;
 }
 
-/** Somebody in the book. */
+/** A stored contact. */
 export interface Contact {
   readonly id: number;
   readonly name: string;
@@ -28,12 +28,12 @@ export interface Contact {
   readonly kind: ContactKind;
 }
 
-/** The people that we know. */
+/** The contacts of the user. */
 @singleton()
 export class ContactBook {
   constructor(@inject(DATABASE) private readonly database: DatabaseSync) {}
 
-  /** People whose name, address or company contains the text, whatever its case; all of them for `''`. */
+  /** Contacts whose name, address or company contains the text, ignoring case; all contacts for `''`. */
   find(text: string, limit: number): readonly Contact[] {
     const rows = this.database
       .prepare(
@@ -44,7 +44,7 @@ export class ContactBook {
     return rows as unknown as Contact[];
   }
 
-  /** The one person that a text means. Throws where it is nobody, or several. */
+  /** The contact that matches the text. Throws if none or several match. */
   one(text: string): Contact {
     const found = this.find(text, 5);
     const [first] = found;
@@ -53,7 +53,7 @@ export class ContactBook {
     throw new Error(`'${text}' may be ${found.map(({ name }) => name).join(' or ')}. Say which.`);
   }
 
-  /** Throws where the address is known already. */
+  /** Throws if a contact with this address exists. */
   add({ name, email, phone, company, kind }: ContactDetails): Contact {
     const known = this.database.prepare('SELECT name FROM contacts WHERE email = ?').get(email);
     if (known !== undefined) throw new Error(`${email} is in the book already, as ${known.name}.`);

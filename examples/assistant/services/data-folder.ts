@@ -1,2 +1,2 @@
-/** Token of the folder that holds everything the assistant keeps: an absolute path (string). */
+/** Token of the folder with all data of the assistant: an absolute path (string). */
 export const DATA_FOLDER = Symbol('data folder');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { inject, singleton } from 'tsyringe';
 import { DATA_FOLDER } from './data-folder.js';
 
-/** Files that are made for the user. */
+/** Files that are exported for the user. */
 @singleton()
 export class ExportFolder {
   readonly #folder: string;
@@ -12,7 +12,7 @@ export class ExportFolder {
     this.#folder = join(dataFolder, 'exports');
   }
 
-  /** Writes a table as CSV (RFC 4180) and gives its path. */
+  /** Writes a table as CSV (RFC 4180) and returns its path. */
   async writeCsv(name: string, rows: readonly (readonly (string | number)[])[]): Promise<string> {
     await mkdir(this.#folder, { recursive: true });
     const path = join(this.#folder, `${name}.csv`);
@@ -22,7 +22,7 @@ export class ExportFolder {
 }
 
 function toField(value: string | number): string {
-  // A leading `=` or its like would be a formula to a spreadsheet.
+  // A spreadsheet would read a leading `=` and similar characters as a formula.
   const text = typeof value === 'string' && /^[=+\-@\t]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** Runs work that is either kept as a whole or not at all. */
+/** Runs work in a transaction: all of its changes are stored, or none. */
 export function inTransaction<Value>(database: DatabaseSync, work: () => Value): Value {
-  // `IMMEDIATE` takes the write lock at once: a second assistant waits instead of failing half-way.
+  // `IMMEDIATE` takes the write lock first: a second assistant waits instead of failing in the middle.
   database.exec('BEGIN IMMEDIATE');
   try {
     const value = work();

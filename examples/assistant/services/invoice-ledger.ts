@@ -7,14 +7,14 @@ import { DATABASE } from './database.js';
 import { inTransaction } from './in-transaction.js';
 import { centsOf } from './money.js';
 
-/** Where an invoice stands today. */
+/** The state of an invoice today. */
 export enum InvoiceState {
   Open = 'open',
   Overdue = 'overdue',
   Paid = 'paid',
 }
 
-/** An invoice with its sum. Days are `2026-01-31`. */
+/** An invoice with its total. Days are written `2026-01-31`. */
 export interface Invoice {
   readonly number: string;
   readonly customer: string;
@@ -24,13 +24,13 @@ export interface Invoice {
   readonly totalCents: number;
 }
 
-/** Which invoices are wanted; all of them without any filter. */
+/** Filters for invoices; without a filter, all match. */
 export interface InvoiceFilter {
   readonly state?: InvoiceState;
   readonly customer?: string;
 }
 
-/** An invoice to write. */
+/** An invoice to create. */
 export interface InvoiceDraft {
   readonly customer: string;
   readonly dueInDays: number;
@@ -47,7 +47,7 @@ const SELECT = `
     (SELECT sum(quantity * unit_cents) FROM invoice_lines WHERE invoice_id = invoices.id) AS totalCents
   FROM invoices JOIN contacts ON contacts.id = contact_id`;
 
-/** The invoices that we have written. */
+/** The invoices of the user. */
 @singleton()
 export class InvoiceLedger {
   constructor(
@@ -56,7 +56,7 @@ export class InvoiceLedger {
     private readonly contacts: ContactBook,
   ) {}
 
-  /** The newest first. */
+  /** Newest first. */
   list({ state, customer = '' }: InvoiceFilter = {}): readonly Invoice[] {
     const rows = this.database
       .prepare(
@@ -67,7 +67,7 @@ export class InvoiceLedger {
     return rows as unknown as Invoice[];
   }
 
-  /** Throws where there is no such number. */
+  /** Throws if there is no invoice with this number. */
   get(number: string): Invoice {
     const row = this.database
       .prepare(`${SELECT} WHERE number = :number COLLATE NOCASE`)
@@ -76,7 +76,7 @@ export class InvoiceLedger {
     return row as unknown as Invoice;
   }
 
-  /** Writes an invoice with all its lines, or nothing. Throws where the customer is nobody, or several. */
+  /** Stores an invoice with all its lines, or nothing. Throws if no contact or several match the customer. */
   create({ customer, dueInDays, lines }: InvoiceDraft): Invoice {
     const number = inTransaction(this.database, () => {
       const contact = this.contacts.one(customer);
@@ -93,7 +93,7 @@ export class InvoiceLedger {
     return this.get(number);
   }
 
-  /** Throws where there is no such number, or it has been paid already. */
+  /** Throws if there is no invoice with this number, or if it is already paid. */
   markPaid(number: string): Invoice {
     const invoice = this.get(number);
     if (invoice.state === InvoiceState.Paid) throw new Error(`${invoice.number} has been paid already.`);

@@ -1,4 +1,4 @@
-/** What brings a database from version `index` to `index + 1`; only ever appended to. */
+/** Statement `index` brings a database from version `index` to `index + 1`. Only append to this list. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE contacts (

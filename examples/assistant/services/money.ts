@@ -5,7 +5,7 @@ export function formatMoney(cents: number): string {
   return FORMAT.format(cents / 100);
 }
 
-/** Whole cents of an amount in euros; the database keeps no fractions. */
+/** The whole cents of an amount in euros; the database stores no fractions. */
 export function centsOf(euros: number): number {
   return Math.round(euros * 100);
 }

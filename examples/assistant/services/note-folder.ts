@@ -28,7 +28,7 @@ export class NoteFolder {
 
   constructor(@inject(DATA_FOLDER) dataFolder: string) {
     this.#folder = join(dataFolder, 'notes');
-    // The path of what was made: of two assistants that start together, one fills the folder.
+    // If two assistants start together, the one that created the folder fills it.
     if (mkdirSync(this.#folder, { recursive: true }) === undefined) return;
     for (const [name, text] of Object.entries(SAMPLE_NOTES))
       writeFileSync(join(this.#folder, fileOfNote(name)), text);
@@ -36,12 +36,12 @@ export class NoteFolder {
 
   /** The names of all notes, in alphabetical order. */
   names(): readonly string[] {
-    // Links are left out: they may lead out of the folder.
+    // Symbolic links are skipped: they may lead out of the folder.
     const files = readdirSync(this.#folder, { withFileTypes: true }).filter((entry) => entry.isFile());
     return files.flatMap(({ name }) => noteOfFile(name) ?? []).sort();
   }
 
-  /** Throws where there is no such note. */
+  /** Throws if there is no note with this name. */
   async read(name: string): Promise<Note> {
     const wanted = noteOfFile(fileOfNote(name));
     const found = this.names().find((one) => one === wanted || one === nameForTitle(name));
@@ -51,7 +51,7 @@ export class NoteFolder {
     return { name: found, title: /^# (.+)/m.exec(text)?.[1] ?? found, text };
   }
 
-  /** Throws where the title has no letters, or a note has that name already. */
+  /** Throws if the title has no letters, or if a note with that name exists. */
   async add({ title, text, tags, author }: NoteDraft): Promise<Note> {
     const name = nameForTitle(title);
     const tagged = tags.length > 0 ? `\nTags: ${tags.join(', ')}\n` : '';

@@ -5,9 +5,9 @@ import { MIGRATIONS } from './migrations.js';
 import { insertSamples } from './sample-records.js';
 
 /**
- * Opens the database, brings it to the newest version and, when it is new, fills it with samples.
+ * Opens the database and migrates it to the newest version. A new database gets sample data.
  *
- * @throws Error where the file cannot be written or is not a database, or is of a newer version than this program.
+ * @throws Error if the file cannot be written, is not a database, or was written by a newer version of this program.
  */
 export function openDatabase(file: string, clock: Clock): DatabaseSync {
   const database = new DatabaseSync(file);
@@ -27,7 +27,7 @@ function migrate(database: DatabaseSync, clock: Clock): void {
     if (version > MIGRATIONS.length)
       throw new Error(`it was written by a newer assistant (version ${version})`);
     for (const migration of MIGRATIONS.slice(version)) database.exec(migration);
-    // A pragma takes no parameters; the number is our own.
+    // A pragma takes no parameters; the number is a constant of ours.
     database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
     if (version === 0) insertSamples(database, clock());
   });

@@ -3,7 +3,7 @@ import { inject, singleton } from 'tsyringe';
 import { calendarDay } from './calendar-day.js';
 import { DATABASE } from './database.js';
 
-/** Something to do by a day (`2026-01-31`). */
+/** A task with the day on which it is due (`2026-01-31`). */
 export interface Reminder {
   readonly id: number;
   readonly text: string;
@@ -13,12 +13,12 @@ export interface Reminder {
 
 const SELECT = 'SELECT id, text, due_on AS dueOn, done FROM reminders';
 
-/** What we want to be reminded of. */
+/** The reminders of the user. */
 @singleton()
 export class ReminderList {
   constructor(@inject(DATABASE) private readonly database: DatabaseSync) {}
 
-  /** The most urgent first. */
+  /** Most urgent first. */
   list({ includeDone }: { readonly includeDone: boolean }): readonly Reminder[] {
     const rows = this.database
       .prepare(`${SELECT} WHERE done <= ? ORDER BY due_on, id`)
@@ -33,7 +33,7 @@ export class ReminderList {
     return this.#get(Number(lastInsertRowid));
   }
 
-  /** Throws where there is no such reminder. */
+  /** Throws if there is no reminder with this number. */
   complete(id: number): Reminder {
     this.database.prepare('UPDATE reminders SET done = 1 WHERE id = ?').run(id);
     return this.#get(id);

@@ -9,7 +9,7 @@ const CONTACTS = [
   ['Yuki Tanaka', 'yuki@lanterns.example', null, 'Lantern Books', 'partner'],
 ] as const;
 
-/** Days are counted from the first run, so that there is always something open, overdue and paid. */
+/** Days count from the first start, so that some invoices are always open, overdue and paid. */
 const INVOICES = [
   { contact: 1, issued: -75, due: -45, paid: -50, lines: [['Website design', 1, 240_000]] },
   {
@@ -32,7 +32,7 @@ const REMINDERS = [
   ['Book the train to Gothenburg', 9],
 ] as const;
 
-/** What a new database begins with. */
+/** The sample data of a new database. */
 export function insertSamples(database: DatabaseSync, today: Date): void {
   const day = (offset: number): string => calendarDay(addDays(today, offset));
   const addContact = database.prepare(

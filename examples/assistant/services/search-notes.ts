@@ -7,12 +7,12 @@ export interface NoteHit {
   readonly lines: readonly string[];
 }
 
-/** Words that say nothing about a note; people and models leave them in a query. */
+/** Words without meaning for a search, which people and models write in queries. */
 const COMMON = new Set(
   'a about an and are for in is it mention mentions my note notes of on or the to which with'.split(' '),
 );
 
-/** Notes that have all words of a query, or, where there are none, those that have any of them. */
+/** Notes with all words of a query; if there are none, notes with any of them. */
 export function searchNotes(notes: readonly Note[], query: string): readonly NoteHit[] {
   const words = stemsOf(query);
   const wanted = words.filter((word) => !COMMON.has(word));
@@ -33,7 +33,7 @@ function hasWord(text: string, stem: string): boolean {
   return stemsOf(text).some((word) => word.startsWith(stem));
 }
 
-/** Words without the plural's `s`: who looks for `invoices` means `invoice` as well. */
+/** Words without the plural `s`, so that `invoices` also finds `invoice`. */
 function stemsOf(text: string): readonly string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.map((word) => (word.length > 3 && word.endsWith('s') ? word.slice(0, -1) : word));

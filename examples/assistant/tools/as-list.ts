@@ -1,4 +1,4 @@
-/** A heading with one line for each thing, which both models and people read well. */
+/** A heading and one line for each item, easy to read for models and people. */
 export function asList(heading: string, lines: readonly string[]): string {
   return [`${heading}:`, ...lines.map((line) => `- ${line}`)].join('\n');
 }

@@ -5,17 +5,17 @@ import type { Output } from './output.js';
 import { runJson } from './run-json.js';
 import { RunPrinter } from './run-printer.js';
 
-/** How a request is answered. */
+/** The options for answering a request. */
 export interface AnswerOptions {
   readonly json: boolean;
   readonly output: Output;
   readonly signal: AbortSignal;
 }
 
-/** 130 is 128 + SIGINT: what shells report of a program that Ctrl-C ended. */
+/** 130 is 128 + SIGINT: the exit code that shells report for a program ended by Ctrl-C. */
 const EXIT_ABORTED = 130;
 
-/** Answers one request on the terminal; gives the exit code. Throws a `UserFault` where the request is none. */
+/** Answers one request on the terminal and returns the exit code. Throws a `UserFault` for an invalid request. */
 export async function answerRequest(
   assistant: Assistant,
   request: string,

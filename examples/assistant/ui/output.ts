@@ -1,22 +1,22 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import type { Surroundings } from '../surroundings.js';
 
-/** What the user sees: text as it comes, and lines, which never begin in the middle of another one. */
+/** The output for the user: streamed text, and lines, which always start at the beginning of a line. */
 export class Output {
   readonly #streams: Pick<Surroundings, 'stdout' | 'stderr'>;
-  /** Whether the last line on standard output still waits for its end, as an answer does while it is written. */
+  /** Whether the last line on standard output is unfinished, as while an answer is streamed. */
   #isLineOpen = false;
 
   constructor(streams: Pick<Surroundings, 'stdout' | 'stderr'>) {
     this.#streams = streams;
   }
 
-  /** Writes whole lines of the program's own, as they are. */
+  /** Writes complete lines of the program itself, unchanged. */
   print(lines: string): void {
     this.#streams.stdout.write(lines);
   }
 
-  /** Writes text for the user, wherever its lines end. */
+  /** Writes text for the user, which may end in the middle of a line. */
   write(text: string): void {
     const shown = plain(text);
     if (shown === '') return;
@@ -24,7 +24,7 @@ export class Output {
     this.#isLineOpen = !shown.endsWith('\n');
   }
 
-  /** Ends the line that `write` has left open, if there is one. */
+  /** Ends the line that `write` left unfinished, if any. */
   endLine(): void {
     if (this.#isLineOpen) this.#streams.stdout.write('\n');
     this.#isLineOpen = false;
@@ -36,22 +36,22 @@ export class Output {
     this.#streams.stdout.write(`${plain(line)}\n`);
   }
 
-  /** Writes a line about what is going on; pale on a terminal. */
+  /** Writes a line about the progress; dimmed on a terminal. */
   murmur(line: string): void {
     const { stdout } = this.#streams;
     this.endLine();
     stdout.write(`${styleText('dim', plain(line), { stream: stdout })}\n`);
   }
 
-  /** Writes a line that is not a part of the output. */
+  /** Writes a line to standard error. */
   warn(line: string): void {
-    // On a terminal the two streams share their lines.
+    // On a terminal, both streams write to the same lines.
     this.endLine();
     this.#streams.stderr.write(`assistant: ${plain(line).replace(/\s*\n\s*/g, ' ')}\n`);
   }
 }
 
-/** Text of a model or a file must not steer the terminal; of a sequence cut in two, its control characters do. */
+/** Removes control characters, so that text of a model or a file cannot control the terminal. */
 function plain(text: string): string {
   return stripVTControlCharacters(text).replace(/[^\P{Cc}\n\t]/gu, '');
 }

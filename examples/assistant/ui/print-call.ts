@@ -3,7 +3,7 @@ import type { Output } from './output.js';
 
 const MAX_ARGUMENTS = 200;
 
-/** Shows a call that has ended: what was asked, how long it took and whether it went well. */
+/** Prints a call that has ended: its arguments, its duration and whether it succeeded. */
 export function printCall({ name, rawArguments, durationMs, result }: CallRecord, output: Output): void {
   const { isError, forLLM } = result;
   output.murmur(

@@ -9,16 +9,16 @@ import type { Output } from './output.js';
 const HISTORY_SIZE = 500;
 const GOODBYE = new Set(['exit', 'quit']);
 
-/** What the prompt needs. */
+/** The options of the prompt. */
 export interface PromptOptions {
-  /** File that keeps what was typed, one request a line. */
+  /** File with the history of requests, one per line. */
   readonly historyFile: string;
   readonly json: boolean;
   readonly output: Output;
   readonly surroundings: Pick<Surroundings, 'stdin' | 'stdout'>;
 }
 
-/** Answers what is typed until Ctrl-D or `exit`; Ctrl-C ends a run, or the prompt where none is going on. */
+/** Answers requests until Ctrl-D or `exit`. Ctrl-C ends the current run, or the prompt if there is none. */
 export async function runPrompt(
   assistant: Assistant,
   { historyFile, json, output, surroundings }: PromptOptions,
@@ -47,7 +47,7 @@ export async function runPrompt(
       await answerLine(assistant, request, { json, output, signal: running.signal });
       running = undefined;
     }
-    // Ctrl-D while a request is answered closes the terminal, and a closed one throws here.
+    // Ctrl-D during a request closes the terminal, and a closed terminal throws here.
     if (open) terminal.prompt();
   }
   terminal.close();
@@ -55,7 +55,7 @@ export async function runPrompt(
   return 0;
 }
 
-/** A request that failed is told, and the prompt goes on. */
+/** Prints the error of a failed request and continues with the prompt. */
 async function answerLine(assistant: Assistant, request: string, options: AnswerOptions): Promise<void> {
   try {
     await answerRequest(assistant, request, options);
@@ -65,13 +65,13 @@ async function answerLine(assistant: Assistant, request: string, options: Answer
   }
 }
 
-/** The newest first, as readline wants it. */
+/** Newest first, as readline expects it. */
 function readHistory(file: string): string[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8').split('\n').filter(Boolean).slice(-HISTORY_SIZE).reverse();
 }
 
 function remember(file: string, request: string): void {
-  // Only for its owner: people type secrets.
+  // Readable only by its owner, because people type secrets.
   appendFileSync(file, `${request}\n`, { mode: 0o600 });
 }

@@ -1,6 +1,6 @@
 import type { ToolLoopResult } from 'toolwright';
 
-/** The result of a run on one line; an error is its name, code and message. */
+/** The result of a run on one line; an error has a name, a code and a message. */
 export function runJson(run: ToolLoopResult): string {
   return JSON.stringify(run, (_key, value: unknown) => {
     if (!(value instanceof Error)) return value;

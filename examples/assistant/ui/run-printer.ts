@@ -2,19 +2,19 @@ import type { ConversationEvent } from 'toolwright';
 import type { Output } from './output.js';
 import { printCall } from './print-call.js';
 
-/** Shows one run while it goes on: calls as they end, what tools report, and text as the model writes it. */
+/** Prints a run while it executes: calls as they end, reports of tools, and the model's text as it is written. */
 export class RunPrinter {
   readonly #output: Output;
-  /** Whether the text that may turn out to be the answer has begun. */
+  /** Whether a text that may be the answer has begun. */
   #hasText = false;
-  /** First half of a character whose second half comes with the next piece. */
+  /** The first half of a surrogate pair whose second half arrives with the next delta. */
   #half = '';
 
   constructor(output: Output) {
     this.#output = output;
   }
 
-  /** Shows what is to be seen of an event. */
+  /** Prints an event, if it is of interest to the user. */
   print(event: ConversationEvent): void {
     switch (event.type) {
       case 'step-start':
@@ -42,20 +42,20 @@ export class RunPrinter {
   #beginAnew(): void {
     this.#hasText = false;
     this.#half = '';
-    // Now and not with the next line: a call may take long, and others write to the terminal meanwhile.
+    // Ends the line before the call: a call may take long, and others write to the terminal meanwhile.
     this.#output.endLine();
   }
 
   #write(piece: string): void {
     const text = this.#half + (this.#hasText ? piece : piece.trimStart());
-    // A stream may cut an emoji in two, and neither half can be written alone.
+    // A stream may split an emoji, and neither half can be written alone.
     const whole = text.replace(/[\ud800-\udbff]$/, '');
     this.#half = text.slice(whole.length);
     this.#hasText ||= text !== '';
     this.#output.write(whole);
   }
 
-  /** An answer that is not a reply of the model, as that of a `returnDirect` tool, was not written yet. */
+  /** Prints an answer that no model wrote, for example of a `returnDirect` tool. */
   #finish(content: string): void {
     if (!this.#hasText && content.trim() !== '') this.#output.say(content);
     this.#output.endLine();

@@ -1,7 +1,7 @@
 import type { Assistant } from '../assistant.js';
 import { type AnswerOptions, answerRequest } from './answer-request.js';
 
-/** Requests that only read, so that a tour leaves everything as it was. */
+/** Requests that only read, so that a tour changes nothing. */
 const REQUESTS = [
   'What is 12 * (3 + 4), and which of my notes mention invoices?',
   'List the overdue invoices',
@@ -9,7 +9,7 @@ const REQUESTS = [
   'What time is it in Asia/Tokyo?',
 ] as const;
 
-/** Asks what shows the assistant off; gives the first exit code that is not 0. */
+/** Runs the requests of the tour and returns the first exit code that is not 0. */
 export async function runTour(assistant: Assistant, options: AnswerOptions): Promise<number> {
   for (const [index, request] of REQUESTS.entries()) {
     if (!options.json) options.output.say(`${index > 0 ? '\n' : ''}> ${request}`);

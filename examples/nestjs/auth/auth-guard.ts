@@ -5,8 +5,8 @@ import type { AuthedRequest } from './user.js';
 import { Users } from './users.js';
 
 /**
- * One guard for every route and every tool call: the request of a tool call is the one that started the loop,
- * and it knows its user already.
+ * The guard of all routes and tool calls. A tool call has the request that started the loop, whose user is already
+ * known.
  */
 @Injectable()
 export class AuthGuard implements CanActivate {

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Users } from './users.js';
 
-/** Who may use the shop, for whoever has to know. */
+/** The users of the shop, for the modules that need them. */
 @Module({ providers: [Users], exports: [Users] })
 export class AuthModule {}

@@ -2,12 +2,12 @@ import type { ToolwrightModuleOptions } from 'toolwright/nestjs';
 import type { AuthedRequest } from './user.js';
 import type { Users } from './users.js';
 
-/** On whose behalf a run takes place. */
+/** The owner of a run. */
 type Owner = { readonly user: string };
 
 /**
- * Customers own their runs, and clerks may answer for them. The run then goes on as the customer's: with the
- * customer's orders and rights, never with those of the clerk.
+ * Customers own their runs, and clerks may answer for them. The run continues as the customer's: with the customer's
+ * orders and permissions, never with those of the clerk.
  */
 export function runRights(users: Users) {
   return {

@@ -3,7 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DATABASE } from '../database/open-database.js';
 import type { User } from './user.js';
 
-/** Who may use the shop. */
+/** The users of the shop. */
 @Injectable()
 export class Users {
   constructor(@Inject(DATABASE) private readonly database: DatabaseSync) {}

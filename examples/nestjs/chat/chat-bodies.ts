@@ -1,7 +1,7 @@
 import { ArrayMinSize, IsArray, IsOptional, IsString, IsUUID, MaxLength } from 'class-validator';
 import type { Answer } from 'toolwright';
 
-/** What `POST /chat` takes. */
+/** The body of `POST /chat`. */
 export class ChatBody {
   @IsString()
   @MaxLength(10_000)
@@ -13,7 +13,7 @@ export class ChatBody {
   conversationId?: string;
 }
 
-/** What `POST /chat/:id/answers` takes. The loop itself checks each answer against what is pending. */
+/** The body of `POST /chat/:id/answers`. The loop checks each answer against the pending calls. */
 export class AnswersBody {
   @IsArray()
   @ArrayMinSize(1)

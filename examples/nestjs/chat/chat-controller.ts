@@ -17,7 +17,7 @@ export class ChatController {
     private readonly conversations: Conversations,
   ) {}
 
-  /** One turn, as server-sent events: `text-delta`, `call-end`, and at last `done`. */
+  /** One turn, as server-sent events: `text-delta`, `call-end`, and finally `done`. */
   @Post()
   async chat(@CurrentUser() me: Me, @Body() body: ChatBody, @Res() response: ServerResponse): Promise<void> {
     const conversation = this.open(me, body.conversationId);
@@ -41,8 +41,8 @@ export class ChatController {
   }
 
   /**
-   * Answers what a run waits for; the run goes on out of the store, in whichever process this is. Its owner may
-   * answer, and a clerk for the owner; anybody else is refused by the run itself.
+   * Answers the pending calls of a run, which continues from the store in this process. Its owner may answer, and a
+   * clerk for the owner; the run refuses everybody else.
    */
   @Post(':id/answers')
   async answer(@Param('id') id: string, @Body() body: AnswersBody) {

@@ -4,7 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Message, ToolLoopResult } from 'toolwright';
 import { DATABASE } from '../database/open-database.js';
 
-/** What one user and the model have said. */
+/** The messages of one user and the model. */
 export interface Conversation {
   readonly id: string;
   readonly messages: readonly Message[];
@@ -26,7 +26,7 @@ export class Conversations {
     return { id, messages: [] };
   }
 
-  /** The user's own conversation; somebody else's is none. */
+  /** The conversation, if it belongs to this user. */
   find(userId: string, id: string): Conversation | undefined {
     const select = this.database.prepare(
       'SELECT id, messages, run_id AS runId FROM conversations WHERE id = ? AND user_id = ?',
@@ -37,13 +37,13 @@ export class Conversations {
     return { id, messages: JSON.parse(String(row.messages)), ...runId };
   }
 
-  /** The conversation of anybody, for those whom the run itself lets answer. */
+  /** A conversation of any user; the run itself checks who may answer. */
   waiting(id: string): Conversation | undefined {
     const row = this.database.prepare('SELECT user_id AS userId FROM conversations WHERE id = ?').get(id);
     return row && this.find(String(row.userId), id);
   }
 
-  /** Keeps where a run has brought the conversation: the history, and the run if it waits for answers. */
+  /** Stores the history after a run, and the run if it waits for answers. */
   keep(id: string, { messages, state }: ToolLoopResult): void {
     const update = this.database.prepare('UPDATE conversations SET messages = ?, run_id = ? WHERE id = ?');
     update.run(JSON.stringify(messages), state?.runId ?? null, id);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** An answer as server-sent events. */
+/** A response as server-sent events. */
 export class EventStream {
   readonly #response: ServerResponse;
   readonly #left = new AbortController();
@@ -11,7 +11,7 @@ export class EventStream {
     response.on('close', () => this.#left.abort());
   }
 
-  /** Aborted when the client is gone. */
+  /** Aborted when the client disconnects. */
   get signal(): AbortSignal {
     return this.#left.signal;
   }

@@ -19,7 +19,7 @@ const SCHEMA = `
     ('u1', 'tea', 3, 'open'), ('u1', 'cups', 6, 'shipped'), ('u2', 'coffee', 1, 'open');
 `;
 
-/** Opens the shop's database, and fills a new one with samples. */
+/** Opens the database of the shop; a new database gets sample data. */
 export function openDatabase(path: string): DatabaseSync {
   const database = new DatabaseSync(path);
   database.exec('PRAGMA foreign_keys = ON');

@@ -13,7 +13,7 @@ export class McpController implements OnModuleDestroy {
   constructor(tools: ToolRegistry, toolwright: ToolwrightService) {
     this.#server = createMcpServer(tools, {
       name: 'shop',
-      // A session outlives its requests: each call is made for the user of its own.
+      // A session outlives its requests: each call runs as the user of its own request.
       scope: ({ authInfo }) => toolwright.scopeOf({ headers: {}, user: authInfo?.extra?.user as User }),
     });
   }

@@ -2,7 +2,7 @@ import { Controller, Get } from '@nestjs/common';
 import { OnlyFor } from '../auth/only-for.js';
 import { Measurements } from './measurements.js';
 
-/** Shows clerks what the application was busy with. */
+/** Shows clerks the number and duration of requests and calls. */
 @Controller('measurements')
 export class MeasurementsController {
   constructor(private readonly measurements: Measurements) {}

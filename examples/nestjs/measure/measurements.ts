@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 
-/** How often something was done, and how long all of it took. */
+/** The number of executions and their total duration. */
 export interface Measurement {
   readonly count: number;
   readonly totalMs: number;
 }
 
-/** What the application was busy with since it started. */
+/** The measurements since the application started. */
 @Injectable()
 export class Measurements {
   readonly #byName = new Map<string, Measurement>();

@@ -3,7 +3,7 @@ import { finalize, type Observable } from 'rxjs';
 import { toolCallOf } from 'toolwright/nestjs';
 import { Measurements } from './measurements.js';
 
-/** Measures every route and every tool call; a tool by its name. */
+/** Measures every route and every tool call; tools are named by their tool name. */
 @Injectable()
 export class MeasuringInterceptor implements NestInterceptor {
   constructor(private readonly measurements: Measurements) {}

@@ -4,7 +4,7 @@ import { REQUEST } from '@nestjs/core';
 import type { AuthedRequest } from '../auth/user.js';
 import { DATABASE } from '../database/open-database.js';
 
-/** Who did what. Made for each request, also where a model acts on its behalf. */
+/** Records who did what. Created for each request, also for calls of a model. */
 @Injectable({ scope: Scope.REQUEST })
 export class AuditTrail {
   constructor(

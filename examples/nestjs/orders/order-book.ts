@@ -6,7 +6,7 @@ import type { Order } from './order.js';
 
 const COLUMNS = 'id, user_id AS userId, item, quantity, status';
 
-/** The orders of the shop. Knows nothing of tools. */
+/** The orders of the shop, independent of tools. */
 @Injectable()
 export class OrderBook {
   constructor(@Inject(DATABASE) private readonly database: DatabaseSync) {}
@@ -25,7 +25,7 @@ export class OrderBook {
     return insert.get(userId, item, quantity) as unknown as Order;
   }
 
-  /** The cancelled order; `undefined` where the user has no such open order. */
+  /** The cancelled order; `undefined` if the user has no such open order. */
   cancel(userId: string, id: number): Order | undefined {
     const update = this.database.prepare(
       `UPDATE orders SET status = 'cancelled' WHERE id = ? AND user_id = ? AND status = 'open' RETURNING ${COLUMNS}`,

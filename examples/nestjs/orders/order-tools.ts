@@ -6,13 +6,13 @@ import { AuditTrail } from './audit-trail.js';
 import { NewOrder } from './new-order.js';
 import { OrderBook } from './order-book.js';
 
-/** What decorators record of a parameter's type must exist at run time; the user is never part of the schema. */
+/** A class, because decorator metadata needs parameter types that exist at run time. The user is not in the schema. */
 type Me = { readonly id: string };
 
-/** Many pieces at once may be a mistake of the model. */
+/** A large quantity may be a mistake of the model. */
 const MANY = 10;
 
-/** The order book as tools. An ordinary provider: guards, interceptors and injection are those of the application. */
+/** The order book as tools. An ordinary provider, with the application's guards, interceptors and injection. */
 @Injectable()
 export class OrderTools {
   constructor(

@@ -1,4 +1,4 @@
-/** What a station has measured. */
+/** A measurement of a station. */
 export interface Reading {
   readonly celsius: number;
   readonly sky: string;
@@ -10,16 +10,16 @@ const SAMPLES: ReadonlyMap<string, Reading> = new Map([
   ['Nairobi', { celsius: 24, sky: 'cloudy' }],
 ]);
 
-/** What only this side can reach: the assistant knows nothing of it. */
+/** The weather station, which only the satellite can reach. */
 export class WeatherStation {
-  /** Address of a station that measures; without it, the samples. */
+  /** Address of a real station; without it, sample data are used. */
   constructor(private readonly url?: string) {}
 
   cities(): readonly string[] {
     return [...SAMPLES.keys()];
   }
 
-  /** Throws where the station cannot be read or does not know the city. */
+  /** Throws if the station cannot be reached or does not know the city. */
   async read(city: string, signal: AbortSignal): Promise<Reading> {
     const known = this.cities().find((one) => one.toLowerCase() === city.trim().toLowerCase());
     if (known === undefined)

@@ -1,7 +1,7 @@
 import { Tool, Toolset } from 'toolwright';
 import { WeatherStation } from './weather-station.js';
 
-/** What the satellite can do for the assistant. */
+/** The tools that the satellite offers to the assistant. */
 @Toolset()
 export class WeatherTools {
   constructor(private readonly station: WeatherStation) {}

@@ -10,7 +10,7 @@ import { tools } from './tools.js';
 
 const SESSION = /(?:^|; )session=([0-9a-f-]{36})/;
 
-/** The chat at `/api/chat`, kept in an SQLite file, and the built page at `/`. */
+/** The chat at `/api/chat`, stored in an SQLite file, and the built page at `/`. */
 export async function createChatServer({
   path,
   model,
@@ -22,7 +22,7 @@ export async function createChatServer({
     ...(model ?? (await chooseModel())),
     tools,
     store: new SqliteRunStore({ path }),
-    leaseMs: 10_000, // a turn whose process died is continued this much later
+    leaseMs: 10_000, // continue a turn this long after its process died
     systemPrompt: 'You help customers of a tea shop. Answer briefly.',
     authenticate: (request) => {
       const [, session] = SESSION.exec(request.headers.get('cookie') ?? '') ?? [];
@@ -38,7 +38,7 @@ export async function createChatServer({
     server,
     close: async () => {
       const served = new Promise((resolve) => server.close(resolve));
-      await chat.close(); // the turns that run here end
+      await chat.close(); // waits for the turns that run here
       await Promise.race([served, wait(5_000, undefined, { ref: false })]); // readers receive the rest
       server.closeAllConnections();
     },

@@ -22,7 +22,7 @@ export function Chat(props: { readonly id: string; readonly messages: UIMessage[
   const last = messages.at(-1);
   const isWaiting = last?.parts.some((part) => isToolUIPart(part) && isOpen(outcomeOf(part, last))) ?? false;
 
-  // `stop` only stops reading; the server ends the turn when it is told to.
+  // `stop` only stops reading; this request makes the server end the turn.
   const end = async () => {
     await fetch(`/api/chat/${encodeURIComponent(props.id)}/stream`, { method: 'DELETE' });
     await stop();

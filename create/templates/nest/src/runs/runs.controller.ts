@@ -19,7 +19,7 @@ export class Decision {
   @IsBoolean()
   approved?: boolean;
 
-  /** Of a call that a crash interrupted: whether it happened */
+  /** For a call that a crash interrupted: whether it happened */
   @IsOptional()
   @IsIn(['done', 'not-done'])
   outcome?: 'done' | 'not-done';
@@ -34,8 +34,8 @@ export class Decision {
 }
 
 /**
- * Runs over plain HTTP: a prompt, and later the decision about a call that waits. A decision that is not taken has the
- * status 400, 403, 404 or 409, and changes nothing.
+ * Runs over plain HTTP: a prompt, and later the decision about a pending call. A refused decision has the status 400,
+ * 403, 404 or 409 and changes nothing.
  */
 @Controller('runs')
 @UseGuards(AuthGuard)
