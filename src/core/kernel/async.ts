@@ -95,9 +95,9 @@ let isScheduled = false;
 const MOST_WAITING = 100;
 
 /**
- * Begins something at the end of the event loop's turn, unless it is ended before; `begin`, which must not throw, and
- * this return a function that ends it. Most calls end within a turn, and a timer or a listener of a signal costs as
- * much as the rest of a call.
+ * Begins something at the end of the event loop's turn, unless it is ended before. `begin` must not throw, and returns
+ * a function that ends it; so does this function, whose result must be called once. Most calls end within a turn, and
+ * a timer or a listener of a signal costs as much as the rest of a call.
  */
 export function atEndOfTurn(begin: () => () => void): () => void {
   turn ??= { ...Promise.withResolvers<void>(), begun: 0, open: 0 };
@@ -116,7 +116,6 @@ export function atEndOfTurn(begin: () => () => void): () => void {
   if (!isScheduled) setImmediate(endTurn);
   isScheduled = true;
   return () => {
-    if (isOver) return;
     isOver = true;
     late = undefined;
     own.open -= 1;

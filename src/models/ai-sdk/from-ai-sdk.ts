@@ -212,7 +212,7 @@ function toResponse({ content, finishReason, usage, response }: Reply, key: stri
   const reasoning: string[] = [];
   const toolCalls: ToolCall[] = [];
   for (const part of content) {
-    if (part.type === 'text') text += part.text;
+    if (part.type === 'text') text += part.text ?? '';
     if (part.type === 'reasoning' && part.text) reasoning.push(part.text);
     if (part.type !== 'tool-call' || part.providerExecuted) continue;
     const { toolCallId: id, toolName: name, input, providerMetadata } = part;

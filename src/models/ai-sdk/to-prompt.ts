@@ -52,9 +52,9 @@ function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
   switch (part.type) {
     case 'text':
       // Gemini signs empty texts.
-      return part.text === '' && providerMetadata === undefined
+      return !part.text && providerMetadata === undefined
         ? []
-        : [{ type: 'text', text: part.text, ...options }];
+        : [{ type: 'text', text: part.text ?? '', ...options }];
     case 'reasoning':
       return [{ type: 'reasoning', text: part.text, ...options }];
     case 'custom':
@@ -144,58 +144,18 @@ interface PromptOptions {
   readonly found: ReadonlySet<string>;
 }
 
-/** An earlier prompt with its messages. It grows with its history, because copies would cost more than the new messages. */
-interface KnownPrompt extends PromptOptions {
-  readonly prompt: LanguageModelV4Message[];
-  readonly messages: Message[];
-  /** Only of prompts, which an application may change in place; a run writes the others. */
-  readonly contents: unknown[];
-  /** Lengths of the prompt after each message. */
-  readonly ends: number[];
-}
-
-/** By the first message of a history: a request usually continues the previous one. */
-const knownPrompts = new WeakMap<Message, KnownPrompt>();
-
-/**
- * Converts the messages of a request for an AI SDK model. Messages that were converted for the previous request are
- * reused.
- */
+/** Converts the messages of a request for an AI SDK model. */
 export async function toPrompt(
   messages: readonly Message[],
   { model, key, found }: PromptOptions,
 ): Promise<LanguageModelV4Message[]> {
-  const [first] = messages;
-  if (first === undefined) return [];
-  const known = knownPrompts.get(first);
-  // A request at the same time must not change the same prompt.
-  knownPrompts.delete(first);
-  const isSameTarget = known?.model === model && known.key === key && hasSameNames(known.found, found);
-  const current: KnownPrompt = isSameTarget
-    ? known
-    : { model, key, found, prompt: [], messages: [], contents: [], ends: [] };
-  const { prompt, messages: converted, contents, ends } = current;
-  const most = Math.min(converted.length, messages.length);
-  let same = 0;
-  while (
-    same < most &&
-    converted[same] === messages[same] &&
-    (contents[same] === undefined || contents[same] === messages[same]?.content)
-  )
-    same += 1;
-  // Following results are merged into the same message.
-  while (same > 0 && messages[same]?.role === 'tool') same -= 1;
-  if (same < converted.length) {
-    for (const list of [converted, contents, ends]) list.length = same;
-    prompt.length = ends.at(-1) ?? 0;
-  }
-  for (let index = same; index < messages.length; index += 1) {
-    const message = messages[index] as Message;
+  const prompt: LanguageModelV4Message[] = [];
+  for (const [index, message] of messages.entries())
     if (message.role === 'tool') {
       const part = resultPart(message, found, toolOf(messages, index, message.tool_call_id));
       const last = prompt.at(-1);
-      // All results of one assistant message form one message. An earlier prompt may contain the shorter one.
-      if (last?.role === 'tool') prompt[prompt.length - 1] = { ...last, content: [...last.content, part] };
+      // All results of one assistant message form one message.
+      if (last?.role === 'tool') last.content.push(part);
       else prompt.push({ role: 'tool', content: [part] });
     } else if (message.role === 'assistant') {
       const content = [...restoreParts(message, key)];
@@ -204,16 +164,7 @@ export async function toPrompt(
     } else if (message.role === 'user')
       prompt.push({ role: 'user', content: await userParts(message, model) });
     else prompt.push({ role: 'system', content: message.content });
-    converted.push(message);
-    contents.push(message.role === 'assistant' || message.role === 'tool' ? undefined : message.content);
-    ends.push(prompt.length);
-  }
-  knownPrompts.set(first, current);
-  return prompt.slice();
-}
-
-function hasSameNames(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
-  return known.size === found.size && [...found].every((name) => known.has(name));
+  return prompt;
 }
 
 /** The name of the tool whose result this is: its call is in an earlier message. */

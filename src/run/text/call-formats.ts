@@ -210,36 +210,27 @@ function callsInJson(
 
 function callsInValue(value: unknown, marked: boolean): readonly DraftCall[] {
   if (Array.isArray(value))
-    return value.flatMap((item) => (isRecord(item) ? callsInObject(item, marked) : []));
-  return isRecord(value) ? callsInObject(value, marked) : [];
-}
-
-function callsInObject(value: JsonObject, marked: boolean): readonly DraftCall[] {
-  const list = own(value, 'tool_calls');
-  if (Array.isArray(list)) return list.flatMap((item) => (isRecord(item) ? callsInObject(item, false) : []));
-  const wrapped = own(value, 'function');
+    return value.flatMap((item) => (isRecord(item) ? callsInValue(item, marked) : []));
+  if (!isRecord(value)) return [];
+  const { tool_calls: list, function: wrapped, id = value.tool_call_id } = value;
+  if (Array.isArray(list)) return callsInValue(list, false);
   const call = isRecord(wrapped) ? toCall(wrapped, false) : toCall(value, marked);
   if (call === undefined) return [];
-  const id = own(value, 'id') ?? own(value, 'tool_call_id');
   return [typeof id === 'string' && id !== '' ? { ...call, id } : call];
 }
 
 function toCall(value: JsonObject, marked: boolean): DraftCall | undefined {
-  const name = own(value, 'name') ?? own(value, 'tool_name');
+  const { tool_name, name = tool_name } = value;
   const key = ['arguments', 'parameters'].find((candidate) => Object.hasOwn(value, candidate));
   if (typeof name !== 'string' || (key === undefined && !marked)) return undefined;
   const sent = key === undefined ? {} : value[key];
   if (isRecord(sent)) {
     // A model that quotes a tool's definition does not call it.
-    const isSchema = own(sent, 'type') === 'object' && isRecord(own(sent, 'properties'));
+    const isSchema = sent.type === 'object' && isRecord(sent.properties);
     return key === 'parameters' && isSchema ? undefined : { name, arguments: sent };
   }
   if (typeof sent === 'string') return { name, arguments: parseObject(sent) ?? sent };
   return { name, arguments: sent === null ? {} : JSON.stringify(sent) };
-}
-
-function own(value: JsonObject, key: string): unknown {
-  return Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
 function parseObject(text: string): JsonObject | undefined {
@@ -345,17 +336,6 @@ function readTurn(cursor: TextCursor, tools: KnownTools): DraftCall | undefined 
   const isCall = callsInValue(value, false).some((call) => tools.has(call.name));
   return isRecord(value) && !isCall ? { name, arguments: value } : undefined;
 }
-
-/** Calls in JSON between special marks. */
-const MARKED_JSON: readonly TextCallFormat[] = [
-  taggedJson,
-  apertusTools,
-  mistralMarks,
-  deepseekTokens,
-  kimiTokens,
-  harmonyChannel,
-  functionaryTurns,
-];
 
 /** A model family's tags: each parameter has a tag with its name. */
 interface Dialect {
@@ -687,13 +667,6 @@ function rawValueReader(tags: RawValueTags): RawValueReader {
   };
 }
 
-/** Calls in tags; formats with the same opener are tried in this order. */
-const TAG_FORMATS: readonly TextCallFormat[] = [
-  tagFormat([FUNCTION_DIALECT]),
-  ...ARG_KEY_FORMATS,
-  tagFormat(INVOKE_DIALECTS),
-];
-
 const FUNCTION_NAME = /[\p{L}_][\p{L}\p{N}_.-]{0,199}/uy;
 const KEYWORD = /[\p{L}_][\p{L}\p{N}_]{0,199}/uy;
 const NEXT_LINE = /[ \t\r]*\n\s*/y;
@@ -827,7 +800,7 @@ const gemmaCalls: TextCallFormat = {
   },
 };
 
-/** The value at the cursor; `undefined` if there is none, because no value is `undefined`. */
+/** Reads the value at the cursor; returns `undefined` if there is no value. */
 function readValue(cursor: TextCursor, quote: string, level: number): unknown {
   cursor.space();
   if (level > MOST_LEVELS) return undefined;
@@ -849,14 +822,24 @@ function readObject(cursor: TextCursor, quote: string, level: number): JsonObjec
   return entries && Object.fromEntries(entries);
 }
 
-/** Calls in the form of code. */
-const LITERAL_CALLS: readonly TextCallFormat[] = [gemmaCalls, pythonicCalls, pythonicList];
-
 /** Every format; formats with the same opener are tried in this order. */
 export const ALL_FORMATS: readonly TextCallFormat[] = [
-  ...MARKED_JSON,
-  ...TAG_FORMATS,
-  ...LITERAL_CALLS,
+  // JSON between marks.
+  taggedJson,
+  apertusTools,
+  mistralMarks,
+  deepseekTokens,
+  kimiTokens,
+  harmonyChannel,
+  functionaryTurns,
+  // Tags.
+  tagFormat([FUNCTION_DIALECT]),
+  ...ARG_KEY_FORMATS,
+  tagFormat(INVOKE_DIALECTS),
+  // Code.
+  gemmaCalls,
+  pythonicCalls,
+  pythonicList,
   fencedJson,
   bareJson,
 ];

@@ -425,6 +425,16 @@ describe('what fromAiSdk makes of a reply', () => {
       }),
     );
   });
+
+  test('fromAiSdk reads a text part without a text as empty, and does not send it back', async () => {
+    const parts = [{ type: 'text' }, { type: 'text', text: 'Hello' }] as unknown as LanguageModelV4Content[];
+    const model = modelOf(result(parts), result());
+    const provider = fromAiSdk(model);
+    const reply = await provider.chat(REQUEST);
+    expect(reply).toMatchObject({ content: 'Hello' });
+    await provider.chat({ ...REQUEST, messages: [HI, asMessage(reply), HI] });
+    expect(model.doGenerateCalls[1]?.prompt[1]?.content).toEqual([{ type: 'text', text: 'Hello' }]);
+  });
 });
 
 describe('what fromAiSdk streams', () => {

@@ -1,21 +1,19 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
-import { atEndOfTurn } from '../../../src/core/kernel/async.js';
+import { defineTool, ToolRegistry } from '../../../src/index.js';
 
-/** As calls begin their limits. */
-const startDeadline = (ms: number, expire: () => void): (() => void) =>
-  atEndOfTurn(() => {
-    const timer = setTimeout(expire, ms);
-    return () => clearTimeout(timer);
-  });
+const forever = new Promise<never>(() => {});
 
-const expired = (ms: number, more: (cancel: () => void) => void = () => {}) =>
-  new Promise<string>((resolve) => {
-    more(startDeadline(ms, () => resolve('expired')));
-    // After the deadline has set its own timer, however busy the machine is.
-    setImmediate(() => setTimeout(() => resolve('still waiting'), 60));
-  });
+/** Runs work as a call that may take as many milliseconds. */
+async function outcomeOf(timeoutMs: number, work: () => Promise<unknown>): Promise<string> {
+  const tools = new ToolRegistry({ toolTimeoutMs: timeoutMs });
+  tools.register(defineTool({ name: 'work', description: 'Works.', execute: work }));
+  const { record } = await tools.invoke({ id: 'c1', name: 'work', arguments: {} });
+  return record.status;
+}
+
+const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
@@ -25,41 +23,37 @@ const heldMegabytes = (): number => {
   return process.memoryUsage().heapUsed / 1_000_000;
 };
 
-/** What expires holds a megabyte, as calls hold their arguments and results. */
-const largeDeadline = () => {
-  const held = new Array<number>(125_000).fill(0.5);
-  return startDeadline(1_000, () => held.fill(1));
-};
-
-describe('a deadline', () => {
-  test('that nobody cancels expires', async () => {
-    await expect(expired(5)).resolves.toBe('expired');
+describe('a timeout', () => {
+  test('ends a call that takes longer', async () => {
+    await expect(outcomeOf(5, () => forever)).resolves.toBe('timed_out');
   });
 
-  test('that is cancelled at once, or later, does not', async () => {
-    await expect(expired(5, (cancel) => cancel())).resolves.toBe('still waiting');
-    await expect(expired(20, (cancel) => setTimeout(cancel, 2))).resolves.toBe('still waiting');
+  test('does not end a call that ends at once, or in time', async () => {
+    await expect(outcomeOf(5, () => Promise.resolve('done'))).resolves.toBe('success');
+    await expect(outcomeOf(5_000, () => after(2))).resolves.toBe('success');
   });
 
-  test('of many expires or not as each was cancelled, in whatever order', async () => {
-    const outcomes = Array.from({ length: 50 }, (_, index) =>
-      expired(5, (cancel) => {
-        if (index % 3 === 0) cancel();
-        if (index % 3 === 1) queueMicrotask(cancel);
-      }),
+  test('ends only those of many calls that take longer, in whatever order the others end', async () => {
+    const works = [() => forever, () => Promise.resolve(), () => new Promise<void>(queueMicrotask)];
+    const calls = Array.from({ length: 51 }, (_, index) =>
+      outcomeOf(5, works[index % 3] as () => Promise<unknown>),
     );
-    const settled = await Promise.all(outcomes);
-    expect(settled).toEqual(settled.map((_, index) => (index % 3 === 2 ? 'expired' : 'still waiting')));
+    const expected = ['timed_out', 'success', 'success'];
+    expect(await Promise.all(calls)).toEqual(calls.map((_, index) => expected[index % 3]));
   });
 
-  test('may be cancelled twice', async () => {
-    await expect(expired(5, (cancel) => [cancel(), cancel()])).resolves.toBe('still waiting');
-  });
-
-  test('of work that was done side by side within a turn is not kept until the turn ends', () => {
+  test('of calls that end within one turn of the event loop does not retain what they worked with', async () => {
+    const large = async () => ({ values: new Array<number>(125_000).fill(0.5), text: 'done' });
+    const outcomes = [];
     const before = heldMegabytes();
-    for (let turn = 0; turn < 3; turn += 1)
-      for (const cancel of Array.from({ length: 10 }, largeDeadline)) cancel();
+    for (let call = 0; call < 30; call += 1)
+      outcomes.push(
+        await outcomeOf(60_000, async () => {
+          const { text } = await large();
+          return text;
+        }),
+      );
+    expect(new Set(outcomes)).toEqual(new Set(['success']));
     expect(heldMegabytes() - before).toBeLessThan(5);
   });
 });
