@@ -80,14 +80,14 @@ export function grantedKey(key: string): string {
 /** Zero of every amount. */
 export const NO_AMOUNTS: BudgetAmounts = { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 };
 
-/** The sum of all parts; with `factor` -1, the difference. */
-export function addAmounts(one: BudgetAmounts, other: BudgetAmounts, factor = 1): BudgetAmounts {
+/** The sum of all parts. */
+export function addAmounts(one: BudgetAmounts, other: BudgetAmounts): BudgetAmounts {
   return {
-    tokens: one.tokens + factor * other.tokens,
-    cost: one.cost + factor * other.cost,
-    calls: one.calls + factor * other.calls,
-    steps: one.steps + factor * other.steps,
-    timeMs: one.timeMs + factor * other.timeMs,
+    tokens: one.tokens + other.tokens,
+    cost: one.cost + other.cost,
+    calls: one.calls + other.calls,
+    steps: one.steps + other.steps,
+    timeMs: one.timeMs + other.timeMs,
   };
 }
 

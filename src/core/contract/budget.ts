@@ -13,9 +13,9 @@ import {
   RECORD,
   type RulesOf,
   required,
-  withMethods,
+  storeWith,
 } from '../kernel/options.js';
-import type { BudgetLedger, BudgetPart, StoreWithBudgets } from './budget-ledger.js';
+import type { BudgetPart, StoreWithBudgets } from './budget-ledger.js';
 import type { CallScope } from './call.js';
 import type { LLMRequest } from './llm-provider.js';
 
@@ -191,13 +191,10 @@ const KEYED = objectOf<KeyedBudget>(
 );
 
 /** Checked by its methods: the object may come from another copy of this package. */
-const LEDGER = withMethods(['reserve', 'renewReservation', 'settle', 'balance'], 'a ledger of budgets');
-
 /** Whether a store supports budgets. */
-export function keepsBudgets(store: unknown): store is StoreWithBudgets {
-  const { budgets } = (store ?? {}) as { readonly budgets?: BudgetLedger };
-  return LEDGER.accepts(budgets);
-}
+export const keepsBudgets = storeWith<StoreWithBudgets>('budgets', [
+  ...['reserve', 'renewReservation', 'settle', 'balance'],
+]);
 
 /** The rule for the option `budget`. */
 export const BUDGET: OptionRule = protecting(

@@ -1,4 +1,4 @@
-import { withMethods } from '../kernel/options.js';
+import { storeWith } from '../kernel/options.js';
 import type { NewInboxEntry } from './conversation-log.js';
 import type { Job, JobOptions, SqlTransaction } from './job-engine.js';
 import type { StoredResult } from './run-state.js';
@@ -94,15 +94,8 @@ export interface StoreWithJobs {
   readonly jobs: JobStore;
 }
 
-const JOB_STORE = withMethods(
-  [
-    ...['addJob', 'unsentJobs', 'jobSent', 'beginJob', 'completeJob'],
-    ...['job', 'listJobs', 'removeJobsOlderThan'],
-  ],
-  '',
-);
-
 /** Whether a store supports jobs. */
-export function keepsJobs(store: unknown): store is StoreWithJobs {
-  return JOB_STORE.accepts((store as StoreWithJobs | undefined)?.jobs);
-}
+export const keepsJobs = storeWith<StoreWithJobs>('jobs', [
+  ...['addJob', 'unsentJobs', 'jobSent', 'beginJob', 'completeJob'],
+  ...['job', 'listJobs', 'removeJobsOlderThan'],
+]);

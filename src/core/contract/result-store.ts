@@ -1,4 +1,4 @@
-import { withMethods } from '../kernel/options.js';
+import { storeWith } from '../kernel/options.js';
 import type { StoredResult } from './run-state.js';
 
 /** Identifies a result and its run. */
@@ -39,12 +39,10 @@ export interface StoreWithResults {
   readonly results: ResultStore;
 }
 
-const RESULT_STORE = withMethods(['keepResult', 'readResult', 'removeExpiredResults'], '');
-
-/** Whether a store supports large results. */
-export function keepsResults(store: unknown): store is StoreWithResults {
-  return RESULT_STORE.accepts((store as StoreWithResults | undefined)?.results);
-}
+/** Whether a store stores results. */
+export const keepsResults = storeWith<StoreWithResults>('results', [
+  ...['keepResult', 'readResult', 'removeExpiredResults'],
+]);
 
 /**
  * Caches results of calls for a limited time. The keys contain everything that a result depends on. Methods may be

@@ -1,5 +1,5 @@
 import { ownerText } from '../kernel/json.js';
-import { withMethods } from '../kernel/options.js';
+import { storeWith } from '../kernel/options.js';
 
 /** When a schedule is due: once, repeatedly after a number of milliseconds, or by a cron expression of five fields. */
 export type ScheduleTiming =
@@ -77,18 +77,16 @@ export interface StoreWithSchedules {
   readonly schedules: ScheduleStore;
 }
 
-const SCHEDULE_STORE = withMethods(
-  ['clock', 'addSchedule', 'listSchedules', 'cancelSchedule', 'dueSchedules', 'moveSchedule'],
-  "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps schedules",
-);
+/** Whether a store supports schedules. */
+export const keepsSchedules = storeWith<StoreWithSchedules>('schedules', [
+  ...['clock', 'addSchedule', 'listSchedules', 'cancelSchedule', 'dueSchedules', 'moveSchedule'],
+]);
 
 /** The rule for options that require a store with schedules. */
-export const STORE_WITH_SCHEDULES = { accepts: keepsSchedules, fix: SCHEDULE_STORE.fix };
-
-/** Whether a store supports schedules. */
-export function keepsSchedules(store: unknown): store is StoreWithSchedules {
-  return SCHEDULE_STORE.accepts((store as StoreWithSchedules | undefined)?.schedules);
-}
+export const STORE_WITH_SCHEDULES = {
+  accepts: keepsSchedules,
+  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps schedules",
+};
 
 /** The subject that a schedule counts for, as text: its owner, or its conversation if it has no owner. */
 export function subjectOf({ conversationId, owner }: Pick<Schedule, 'conversationId' | 'owner'>): string {

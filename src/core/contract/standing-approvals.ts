@@ -1,4 +1,4 @@
-import { withMethods } from '../kernel/options.js';
+import { storeWith } from '../kernel/options.js';
 
 /** What an approval may cover: the rest of its run, its conversation, or all conversations of its owner. */
 export type RememberScope = 'run' | 'conversation' | 'user';
@@ -46,14 +46,7 @@ export interface StoreWithApprovals {
   readonly approvals: ApprovalStore;
 }
 
-const APPROVALS = withMethods(
-  ['addApproval', 'findApproval', 'listApprovals', 'revokeApproval'],
-  'an ApprovalStore',
-);
-
 /** Whether a store supports standing approvals. */
-export function keepsApprovals(store: unknown): store is StoreWithApprovals {
-  return (
-    typeof store === 'object' && store !== null && 'approvals' in store && APPROVALS.accepts(store.approvals)
-  );
-}
+export const keepsApprovals = storeWith<StoreWithApprovals>('approvals', [
+  ...['addApproval', 'findApproval', 'listApprovals', 'revokeApproval'],
+]);

@@ -364,6 +364,15 @@ export function withMethods(methods: readonly string[], fix: string): OptionRule
   };
 }
 
+/** Whether a store has a part with these methods. */
+export function storeWith<Store>(
+  part: keyof Store,
+  methods: readonly string[],
+): (store: unknown) => store is Store {
+  const rule = withMethods(methods, '');
+  return (store): store is Store => isObject(store) && rule.accepts((store as Store)[part]);
+}
+
 /** An instance of a class. */
 export function instanceOf(wanted: abstract new (...args: never) => object, fix: string): OptionRule {
   return { accepts: (value) => value instanceof wanted, fix, explain: ofAnotherCopy(wanted) };

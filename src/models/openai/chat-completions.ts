@@ -219,7 +219,6 @@ const FILTERED = new Set(['content_filter', 'content-filter', 'safety']);
  */
 export class ChatReply {
   readonly #calls = new CallAssembly();
-  readonly #functionCall = new CallAssembly();
   readonly #fields = new DialectFields();
   #text = '';
   #refusal = '';
@@ -271,9 +270,10 @@ export class ChatReply {
     if (thought !== '') parts.push({ type: 'reasoning-delta', text: thought });
     if (text !== '') parts.push({ type: 'text-delta', text });
     for (const attachment of attached) parts.push({ type: 'attachment', attachment });
-    for (const call of jsonList(added.tool_calls)) parts.push(...this.#calls.add(call, { isWhole }));
+    const calls = [...jsonList(added.tool_calls)];
     // The predecessor of `tool_calls`, which some servers still send: one call, without an id.
-    if (added.function_call) this.#functionCall.add({ function: added.function_call }, { isWhole: false });
+    if (calls.length === 0 && added.function_call) calls.push({ function: added.function_call });
+    for (const call of calls) parts.push(...this.#calls.add(call, { isWhole }));
     return parts;
   }
 
@@ -288,7 +288,7 @@ export class ChatReply {
   /** The reply; `undefined` if no chunk had a choice, or nothing confirms that it is complete. */
   response(isDone: boolean): LLMResponse | undefined {
     if (!this.#isStarted || !(isDone || this.#isEnded || this.#reason !== '')) return undefined;
-    const calls = [...this.#calls.calls(), ...this.#functionCall.calls()];
+    const calls = this.#calls.calls();
     const items = this.#fields.items();
     return withoutUndefined({
       content: this.#text || this.#refusal,

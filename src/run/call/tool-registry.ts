@@ -20,11 +20,12 @@ import {
   undescribed,
   warnAuthor,
 } from '../../core/errors/author-fault.js';
-import { callListener, withinLimits } from '../../core/kernel/async.js';
+import { withinLimits } from '../../core/kernel/async.js';
 import { cached } from '../../core/kernel/cached.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { isRecord } from '../../core/kernel/json.js';
+import { Listeners } from '../../core/kernel/listeners.js';
 import {
   areRight,
   BOOLEAN,
@@ -68,7 +69,6 @@ import type {
   InvokeOptions,
   Invoker,
   RecordedEnvironment,
-  WatchedCall,
   WatcherAdditions,
 } from './invocation.js';
 import { type JobDispatch, jobsOf } from './job-dispatch.js';
@@ -172,10 +172,8 @@ export class ToolRegistry {
   /** Hooks around its calls, and around the requests of runs with it. */
   readonly hooks: readonly Hooks[];
   readonly #options: ToolRegistryOptions;
-  readonly #log: Logger;
   readonly #table: ToolTable;
-  /** Its tools, and their definitions, until something is registered. */
-  #tools: { readonly revision: number; readonly all: readonly ToolDefinition[] } | undefined;
+  /** The definitions of its tools, until something is registered. */
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
   /** The environment of a call without its own settings. */
   readonly #environment: CallEnvironment;
@@ -190,7 +188,6 @@ export class ToolRegistry {
     this.#table = table;
     checkOptions(options, REGISTRY_OPTIONS);
     this.logger = options.logger;
-    this.#log = safeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
     this.maxResultChars = options.maxResultChars;
     this.telemetry = options.telemetry;
@@ -232,12 +229,12 @@ export class ToolRegistry {
     if (all.length > 0) throw new ToolDeclarationError(all);
     for (const item of read) {
       if ('faults' in item) continue;
-      for (const warning of item.warnings) warnAuthor(warning, this.#options.logger);
+      for (const warning of item.warnings) warnAuthor(warning, this.logger);
       const replaced = table.set(item.name, item.entry);
       if (!replaced || replaced.offered === item.entry.offered) continue;
       const warning = takenName(replaced.offered, item.entry.offered);
-      if (warning !== undefined) warnAuthor(warning, this.#options.logger);
-      this.#log.debug('Tool replaced', { tool: item.name });
+      if (warning !== undefined) warnAuthor(warning, this.logger);
+      safeLog(this.logger).debug('Tool replaced', { tool: item.name });
     }
     return this;
   }
@@ -336,10 +333,7 @@ export class ToolRegistry {
   }
 
   tools(): ToolDefinition[] {
-    const { revision } = this.#table.root;
-    if (this.#tools?.revision !== revision)
-      this.#tools = { revision, all: Array.from(this.#table.entries(), ([, { offered }]) => offered) };
-    return this.#tools.all.slice();
+    return Array.from(this.#table.entries(), ([, { offered }]) => offered);
   }
 
   list(): string[] {
@@ -416,16 +410,14 @@ export class ToolRegistry {
     };
     const { root } = this.#table;
     const invoke: Invoker = (request, scope, attempt) =>
-      root.watcher === undefined
-        ? makeCall(shared, request, { scope, attempt })
-        : makeWatched(root.watcher, { environment: shared, request, scope, attempt });
+      makeWatched(root.watcher, shared, { request, scope, attempt });
     if (Object.isFrozen(options)) this.#lastInvoker = { options, invoke };
     return invoke;
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
   execute(name: string, args?: unknown): Promise<ToolResult> {
-    return this.#answer(this.#environment, this.#numbered(name, args), ANYWHERE);
+    return this.#answer(this.#environment, { request: this.#numbered(name, args), scope: {} });
   }
 
   /** Runs a tool in a scope; with a listener, it may answer now and complete later. */
@@ -437,32 +429,34 @@ export class ToolRegistry {
   ): Promise<ToolResult> {
     const { callId: id } = scope ?? {};
     const call = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
-    const { request, scope: checked } = inScope(call, scope);
     const environment =
       typeof onAsyncResult === 'function'
         ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
         : this.#environment;
-    return this.#answer(environment, request, { scope: checked });
+    return this.#answer(environment, inScope(call, scope));
   }
 
   /** Runs a call and returns its answer as text. Never throws. */
   async call(
-    call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
+    given: Partial<CallRequest> & Pick<CallRequest, 'name'>,
     scope: CallScope = {},
   ): Promise<ToolCallResult> {
-    const { name, arguments: args, id: given } = recordOrNone(call);
-    const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
+    const {
+      name,
+      arguments: args,
+      id = scope?.callId ?? this.#numbered(name, args).id,
+    } = recordOrNone(given);
     this.#recorded ??= { ...this.#environment, isRecorded: true };
-    const parts = { environment: this.#recorded, ...inScope({ id, name, arguments: args }, scope) };
-    const { record } = await makeWatched(this.#table.root.watcher, parts);
+    const call = inScope({ id, name, arguments: args }, scope);
+    const { record } = await makeWatched(this.#table.root.watcher, this.#recorded, call);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
 
-  #answer(environment: CallEnvironment, request: CallRequest, origin: CallSource): Promise<ToolResult> {
+  #answer(environment: CallEnvironment, call: MadeCall): Promise<ToolResult> {
     const { watcher } = this.#table.root;
-    if (watcher === undefined) return Promise.resolve(makeCall(environment, request, origin));
-    const recorded = { ...environment, isRecorded: true as const };
-    return makeWatched(watcher, { environment: recorded, request, ...origin }).then(({ result }) => result);
+    if (watcher === undefined) return Promise.resolve(makeCall(environment, call.request, call));
+    const made = makeWatched(watcher, { ...environment, isRecorded: true }, call);
+    return Promise.resolve(made).then(({ result }) => result);
   }
 
   /**
@@ -531,9 +525,6 @@ function recordOrNone<Call>(call: Call): Call {
 /** Always the same object, so that a registry creates one invoker for all callers without options. */
 const NO_OPTIONS: InvokeOptions = Object.freeze({});
 
-/** A call without a scope. */
-const ANYWHERE: CallSource = { scope: {} };
-
 /** A call without an id. Its number is formatted only if it is read. */
 class NumberedCall implements CallRequest {
   readonly arguments: unknown;
@@ -551,8 +542,13 @@ class NumberedCall implements CallRequest {
   }
 }
 
-/** A call and its checked scope. Runs check theirs at their start, and throw. */
-function inScope(request: CallRequest, scope: CallScope | null): Pick<WatchedCall, 'request' | 'scope'> {
+/** A call to make, with its checked scope. */
+interface MadeCall extends CallSource {
+  readonly request: CallRequest;
+}
+
+/** Checks the scope of a call. Runs check theirs at their start, and throw. */
+function inScope(request: CallRequest, scope: CallScope | null): MadeCall {
   const given = scope ?? {};
   if (areRight(given, SCOPE)) return { request, scope: given };
   const { id, name, arguments: args } = request;
@@ -560,22 +556,19 @@ function inScope(request: CallRequest, scope: CallScope | null): Pick<WatchedCal
   return { request: { id, name, arguments: args, scopeError }, scope: {} };
 }
 
-/** A call with its settings without a watcher. */
-interface CallParts extends Pick<WatchedCall, 'request' | 'scope'>, Partial<Pick<WatchedCall, 'attempt'>> {
-  readonly environment: RecordedEnvironment;
-}
-
-/** Makes a call through the watcher of its registry, if there is one. */
-async function makeWatched(
+/** Makes a call, through the watcher of its registry if there is one. */
+function makeWatched(
   watcher: CallWatcher | undefined,
-  { environment, request, scope, attempt }: CallParts,
-): Promise<Invocation> {
+  environment: RecordedEnvironment,
+  { request, scope, attempt }: MadeCall,
+): Invocation | Promise<Invocation> {
+  if (watcher === undefined) return makeCall(environment, request, { scope, attempt });
   const make = ({ policy, onStep }: WatcherAdditions = {}): Invocation | Promise<Invocation> => {
     const { policies = [] } = environment;
     const added = { ...(policy && { policies: [...policies, policy] }), ...(onStep && { onStep }) };
     return makeCall({ ...environment, ...added }, request, { scope, attempt });
   };
-  return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
+  return new Promise((resolve) => resolve(watcher.aroundCall({ request, scope, attempt, make })));
 }
 
 /** For class rules that never settle. */
@@ -610,7 +603,7 @@ export class WritableToolTable implements ToolTable {
   readonly root = this;
   readonly #entries = new Map<string, ToolEntry>();
   readonly #parts = new Map(SERVED_KINDS.map((kind) => [kind, new Map<string, ToolEntry>()]));
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners<void>();
   /** Observes the calls of everyone who shares the table. */
   watcher: CallWatcher | undefined;
   /** Incremented by every change. */
@@ -663,10 +656,7 @@ export class WritableToolTable implements ToolTable {
    * it.
    */
   onChange(listener: () => void): () => void {
-    // The same function may be added twice.
-    const own = (): void => listener();
-    this.#listeners.add(own);
-    return () => this.#listeners.delete(own);
+    return this.#listeners.add(listener);
   }
 
   search(query: string, options: ToolQuery): readonly string[] {
@@ -680,7 +670,7 @@ export class WritableToolTable implements ToolTable {
   #changed(): void {
     this.revision += 1;
     // A listener that throws must not prevent the other registrations.
-    for (const listener of this.#listeners) callListener(listener, () => {});
+    this.#listeners.notify(undefined, () => {});
   }
 }
 
@@ -872,7 +862,5 @@ function matcher(patterns: readonly string[]): (name: string) => boolean {
   const expressions = patterns
     .filter((pattern) => pattern.includes('*'))
     .map((glob) => new RegExp(`^${glob.split('*').map(escapePattern).join('.*')}$`));
-  // Most views list names, and every call is looked up.
-  if (expressions.length === 0) return (name) => names.has(name);
   return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
 }

@@ -4,15 +4,14 @@ import type { StoreWithCache } from '../../core/contract/result-store.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { isRecord, plainJson } from '../../core/kernel/json.js';
+import { plainJson } from '../../core/kernel/json.js';
 import {
   FUNCTION,
   MILLISECONDS,
-  type OptionRule,
   optionTable,
   protecting,
   required,
-  withMethods,
+  storeWith,
 } from '../../core/kernel/options.js';
 import { jsonDigest } from '../call/effect-key.js';
 import { isCutDetails, storedResult } from '../call/result-text.js';
@@ -31,16 +30,11 @@ export interface CacheResultsOptions {
   readonly owner?: (scope: CallScope) => unknown;
 }
 
-const CACHE = withMethods(['cachedResult', 'cacheResult', 'forgetResult'], 'a cache of results');
-
-/** The rule for stores that cache results. */
-const STORE_WITH_CACHE: OptionRule = {
-  accepts: (value) => isRecord(value) && CACHE.accepts(value.cache),
-  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store with a cache",
-};
-
 const OPTIONS = optionTable<CacheResultsOptions>('cacheResults', {
-  store: required(STORE_WITH_CACHE),
+  store: required({
+    accepts: storeWith<StoreWithCache>('cache', ['cachedResult', 'cacheResult', 'forgetResult']),
+    fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store with a cache",
+  }),
   lifetimeMs: MILLISECONDS,
   owner: protecting({ ...FUNCTION, fix: '({ data }) => data?.tenant' }),
 });
