@@ -62,10 +62,13 @@ type Step = (call: Call) => MaybeLater<CallOutcome | undefined>;
 
 type OnBodyEnd = (call: Call, body: BodyOutcome) => Answer;
 
+/** Runs the tool of a call, and continues with the outcome. */
+type Run = (call: Call, onEnd: OnBodyEnd) => Answer;
+
 /** Processes the outcome of a call, and may change it. */
 type Ending = (call: ReceivedCall, outcome: CallOutcome) => MaybeLater<CallOutcome | undefined>;
 
-/** The facts that determine the parts of a pipeline. */
+/** The facts that determine the steps and endings of calls. */
 interface Composed {
   readonly environment: CallEnvironment;
   /** Absent if the tool is missing. */
@@ -75,27 +78,36 @@ interface Composed {
   readonly hasTask: boolean;
 }
 
-/** The parts of a pipeline: only those that are needed. */
-interface PipelineParts extends Composed {
-  readonly steps: readonly Step[];
-  /** The steps of calls that are executed again. */
-  readonly stepsAgain: () => readonly Step[];
-  readonly run: (call: Call, onEnd: OnBodyEnd) => Answer;
-}
+/** The steps of calls that are made for the first time, or again. */
+type StepsOf = (composed: Composed, isAgain: boolean) => readonly Step[];
 
-/** The pipeline for calls of one tool in one environment. */
+/** The pipeline for calls of one tool in one environment, with only the parts that are needed. */
 class Pipeline {
+  readonly composed: Composed;
+  readonly #steps: readonly Step[];
   readonly #endings: readonly Ending[];
+  readonly #run: Run;
 
-  constructor(readonly parts: PipelineParts) {
-    this.#endings = composeEndings(parts);
+  constructor(
+    environment: CallEnvironment,
+    plan: CallPlan | undefined,
+    private readonly stepsOf: StepsOf,
+  ) {
+    const { hooks: given, budget, onAsyncResult } = environment;
+    const all = budget === undefined ? given : [...(given ?? []), budget];
+    const hasTask = plan !== undefined && (onAsyncResult !== undefined || isJob(plan, environment));
+    this.composed = { environment, plan, hooks: all && hooksByMoment(all), hasTask };
+    this.#steps = stepsOf(this.composed, false);
+    this.#endings = composeEndings(this.composed);
+    this.#run = plan === undefined ? runBody : runOf(plan, environment);
   }
 
   make(request: CallRequest, { scope, attempt }: CallSource, trace?: CallTrace): Answer {
-    const { environment, plan, hooks, steps, stepsAgain } = this.parts;
+    const { environment, plan, hooks } = this.composed;
     const call = newCall(environment, request, { scope, plan, attempt, trace });
     if (hooks !== undefined) call.hooked = new CallHooks(hooks, call);
-    return this.#advance(call as Call, isRepeated(request) ? stepsAgain() : steps);
+    const steps = isRepeated(request) ? this.stepsOf(this.composed, true) : this.#steps;
+    return this.#advance(call as Call, steps);
   }
 
   /** Continues the steps of a call and settles it: synchronously, or with a promise if a step has to wait. */
@@ -111,7 +123,7 @@ class Pipeline {
           );
         if (outcome !== undefined) return this.#settle(call, outcome);
       }
-      return this.parts.run(call, this.#endBody);
+      return this.#run(call, this.#endBody);
     } catch (cause) {
       return this.#fail(call, cause);
     }
@@ -205,29 +217,28 @@ function pipelineFor(environment: CallEnvironment, { name, scopeError }: CallReq
   try {
     if (scopeError !== undefined) {
       const result = errorResult(scopeError.message).withError(scopeError);
-      return composeMissing(environment, () => ({ status: 'error', result }));
+      return pipelineTo(environment, () => ({ status: 'error', result }));
     }
     const entry = environment.find(name);
-    if (entry === undefined) return composeMissing(environment, notFound);
+    if (entry === undefined) return pipelineTo(environment, notFound);
     const known = entry.composed as Pipeline | undefined;
-    const isCurrent = known?.parts.environment === environment;
+    const isCurrent = known?.composed.environment === environment;
     if (isCurrent && entry.fixed !== undefined) return known;
     const plan = planOf(entry.open(), environment.coerce);
-    if (isCurrent && known.parts.plan === plan) return known;
-    const hooks = hooksOf(environment);
-    const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
-    const composed = { plan, environment, hooks, hasTask };
-    const pipeline = new Pipeline({
-      ...composed,
-      steps: composeSteps(composed, false),
-      stepsAgain: () => composeSteps(composed, true),
-      run: runOf(plan, environment),
-    });
+    if (isCurrent && known.composed.plan === plan) return known;
+    const pipeline = new Pipeline(environment, plan, composeSteps);
     entry.composed = pipeline;
     return pipeline;
   } catch (cause) {
-    return composeMissing(environment, (call) => invalidTool(call, cause));
+    return pipelineTo(environment, (call) => invalidTool(call, cause));
   }
+}
+
+/** The pipeline of calls whose tool is not available. */
+function pipelineTo(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
+  return new Pipeline(environment, undefined, (_composed, isAgain) => [
+    isAgain ? (call) => endWithoutCall(call, end(call)) : end,
+  ]);
 }
 
 const MAX_SUGGESTED = 3;
@@ -244,40 +255,14 @@ function notFound({ request, environment }: ReceivedCall): CallOutcome {
   };
 }
 
-/** The pipeline of calls whose tool is not available. */
-function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
-  return new Pipeline({
-    environment,
-    hooks: hooksOf(environment),
-    hasTask: false,
-    steps: [end],
-    stepsAgain: () => [(call) => endWithoutCall(call, end(call))],
-    run: runBody,
-  });
-}
-
-function hooksOf({ hooks, budget }: CallEnvironment): HooksByMoment | undefined {
-  if (budget === undefined) return hooks && hooksByMoment(hooks);
-  return hooksByMoment([...(hooks ?? []), budget]);
-}
-
 function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
   return jobs !== undefined && Boolean(tool.background);
 }
 
-function composeSteps(
-  { plan, environment, hooks, hasTask }: Composed & { readonly plan: CallPlan },
-  isAgain: boolean,
-): readonly Step[] {
+function composeSteps({ plan, environment, hooks, hasTask }: Composed, isAgain: boolean): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
-  const mayWait =
-    environment.hooks ||
-    hasTask ||
-    policies ||
-    plan.isGuarded ||
-    plan.needsScopes ||
-    plan.isShared ||
-    isAgain;
+  const { isGuarded, needsScopes, isShared, needsContext } = plan ?? {};
+  const mayWait = environment.hooks || hasTask || policies || isGuarded || needsScopes || isShared || isAgain;
   // Calls of a run are reported in the order in which they finish; a rejected call finishes early.
   const inOrder = (step: Step): Step =>
     isRecorded && mayWait ? (call) => Promise.resolve(call).then(step) : step;
@@ -295,7 +280,7 @@ function composeSteps(
     onStep ? reportedCheck : checkStep,
     logger && (({ log, repairs, removed }) => void log.repaired(repairs, removed)),
     hasTask && beginTask,
-    plan.needsContext && ((call) => void contextOf(call)),
+    needsContext && ((call) => void contextOf(call)),
     mayWait && inOrder(isAgain ? allowAgain : allow),
     isHeld && inOrder(beforeRun),
     onStep && (() => void onStep('allow')),
@@ -330,7 +315,7 @@ function beforeRun(call: Call): MaybeLater<CallOutcome | undefined> {
 }
 
 /** How the tool runs: as a job, in the background, one call at a time, or directly. */
-function runOf(plan: CallPlan, environment: CallEnvironment): PipelineParts['run'] {
+function runOf(plan: CallPlan, environment: CallEnvironment): Run {
   if (isJob(plan, environment)) return runAsJob;
   if (plan.tool.background && environment.onAsyncResult !== undefined)
     return (call, onEnd) => onEnd(call, { type: 'returned', value: startMethod(call) });
