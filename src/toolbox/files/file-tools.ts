@@ -195,9 +195,7 @@ export class FileTools {
     @Param({ description: 'All of the text', required: true }) text: string,
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return this.change(`write ${path}`, (files) =>
-      changeFile(files, this.wholeFile(path, version), () => ({ ok: true, text })),
-    );
+    return this.change(`write ${path}`, this.planWrite({ path, text, version }));
   }
 
   @Tool({
@@ -212,11 +210,7 @@ export class FileTools {
     @Param({ description: 'The replacements', schema: EDITS, required: true }) edits: readonly TextEdit[],
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return this.change(`edit ${path}`, (files) =>
-      changeFile(files, { ...this.wholeFile(path, version), isWhole: false }, (text) =>
-        editText(text, edits),
-      ),
-    );
+    return this.change(`edit ${path}`, this.planEdit({ path, edits, version }));
   }
 
   @Tool({
@@ -227,12 +221,7 @@ export class FileTools {
     preview: 'patchPreviewed',
   })
   patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
-    return this.change('patch files', async (files) => {
-      // Everything is tried before the first write.
-      const planned = await planPatches(files, patch, this.limits.fileBytes);
-      await writeAll(files, planned);
-      return resultOf(planned);
-    });
+    return this.change('patch files', this.planPatch({ patch }));
   }
 
   @Tool({
@@ -266,9 +255,15 @@ export class FileTools {
     });
   }
 
-  /** Makes changes that belong together, after all earlier changes. */
-  private change<Value>(about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
-    return this.inTurn(() => this.files.together(about, work));
+  /** Makes changes that belong together, after all earlier changes. Everything is tried before the first write. */
+  private change(about: string, plan: ChangePlan): Promise<ToolResult> {
+    return this.inTurn(() =>
+      this.files.together(about, async (files) => {
+        const planned = await plan(files);
+        await writeAll(files, planned);
+        return resultOf(planned);
+      }),
+    );
   }
 
   /** Models edit a file several times in one message; without a queue, the second edit would have an old version. */
@@ -278,30 +273,35 @@ export class FileTools {
     return done;
   }
 
+  // The arguments of the plans were validated against the schemas of the tools.
+
+  private planWrite({ path, text, version }: JsonObject): ChangePlan {
+    const wanted = { path, version, isWhole: true, most: this.limits.fileBytes } as FileChange;
+    return (files) => planChange(files, wanted, () => ({ ok: true, text: text as string }));
+  }
+
+  private planEdit({ path, edits, version }: JsonObject): ChangePlan {
+    const wanted = { path, version, isWhole: false, most: this.limits.fileBytes } as FileChange;
+    return (files) => planChange(files, wanted, (text) => editText(text, edits as readonly TextEdit[]));
+  }
+
+  private planPatch({ patch }: JsonObject): ChangePlan {
+    return (files) => planPatches(files, patch as string, this.limits.fileBytes);
+  }
+
   /** The diff of a write. */
-  protected writePreviewed({ path, text, version }: JsonObject): Promise<string> {
-    return previewChange(this.files, this.wholeFile(path, version), () => ({ ok: true, text: String(text) }));
+  protected writePreviewed(args: JsonObject): Promise<string> {
+    return preview(this.planWrite(args)(this.files));
   }
 
   /** The diff of edits. */
-  protected editPreviewed({ path, edits, version }: JsonObject): Promise<string> {
-    const wanted = { ...this.wholeFile(path, version), isWhole: false };
-    // The arguments were validated against the schema.
-    return previewChange(this.files, wanted, (text) => editText(text, edits as readonly TextEdit[]));
+  protected editPreviewed(args: JsonObject): Promise<string> {
+    return preview(this.planEdit(args)(this.files));
   }
 
   /** The diffs of a patch. */
-  protected patchPreviewed({ patch }: JsonObject): Promise<string> {
-    return preview(() => planPatches(this.files, String(patch), this.limits.fileBytes));
-  }
-
-  private wholeFile(path: unknown, version: unknown): Parameters<typeof changeFile>[1] {
-    return {
-      path: String(path),
-      version: version === undefined ? undefined : String(version),
-      isWhole: true,
-      limits: this.limits,
-    };
+  protected patchPreviewed(args: JsonObject): Promise<string> {
+    return preview(this.planPatch(args)(this.files));
   }
 
   /** Access of a call that reads one path. */
@@ -367,6 +367,9 @@ export function fileTools(options: DiskFileSystemOptions | FileSystem): ToolDefi
   );
 }
 
+/** Finds all errors of a change before anything is written. */
+type ChangePlan = (files: FileSystem) => Promise<readonly PlannedFile[]>;
+
 /** A file to change. */
 interface FileChange {
   readonly path: string;
@@ -374,11 +377,9 @@ interface FileChange {
   readonly version: string | undefined;
   /** The file is replaced as a whole, or created. */
   readonly isWhole: boolean;
-  readonly limits: { readonly fileBytes: number };
+  /** The most bytes of a file that is changed. */
+  readonly most: number;
 }
-
-/** Computes the new text of a file, or returns why that is impossible. */
-type Change = (text: string) => Edited;
 
 /** A file as it is; `text` is empty if a file that is not text is replaced as a whole. */
 type OpenFile = FileBytes & { readonly text: string };
@@ -391,24 +392,10 @@ interface PlannedFile {
   readonly after: string;
 }
 
-/** Changes the text of a file; the application receives the diff. */
-async function changeFile(files: FileSystem, wanted: FileChange, change: Change): Promise<ToolResult> {
-  const planned = await planChange(files, wanted, change);
-  const { to, there, after } = planned;
-  const replaces = there === undefined ? 'absent' : { stamp: there.stamp };
-  await files.write(to, encodeText(after), { replaces });
-  return resultOf([planned]);
-}
-
-/** The diff of a change for the person who approves it. */
-function previewChange(files: FileSystem, wanted: FileChange, change: Change): Promise<string> {
-  return preview(async () => [await planChange(files, wanted, change)]);
-}
-
-/** The diffs of planned changes, or why they would fail. */
-async function preview(plan: () => Promise<readonly PlannedFile[]>): Promise<string> {
+/** The diffs of planned changes for the person who approves them, or why they would fail. */
+async function preview(planning: Promise<readonly PlannedFile[]>): Promise<string> {
   try {
-    const shown = (await plan()).map((planned) => {
+    const shown = (await planning).map((planned) => {
       const { to, from, there, after } = planned;
       const sizes = `from ${there?.text.length ?? 0} to ${after.length} characters`;
       return differenceIn(planned) ?? `${to ?? from}: ${sizes}; the difference is too large to be shown`;
@@ -444,14 +431,14 @@ function verbOf(from: string | undefined, to: string | undefined): string {
   return from === to ? 'changed' : `moved from ${from}`;
 }
 
-/** Finds all errors before anything is written. */
 async function planChange(
   files: FileSystem,
-  { path: given, version, isWhole, limits }: FileChange,
-  change: Change,
-): Promise<PlannedFile & { readonly to: string }> {
-  const path = files.pathOf(given);
-  const there = await openFile(files, path, { most: limits.fileBytes, isWhole });
+  wanted: FileChange,
+  change: (text: string) => Edited,
+): Promise<readonly PlannedFile[]> {
+  const { version, isWhole } = wanted;
+  const path = files.pathOf(wanted.path);
+  const there = await openFile(files, path, wanted);
   const now = there && fileVersion(there.bytes);
   if (there === undefined && !isWhole) throw missing(path);
   if (there === undefined && version !== undefined)
@@ -474,14 +461,14 @@ async function planChange(
   if (!changed.ok) throw refused(`\n${changed.problems.map((one) => `- ${one}`).join('\n')}`);
   // A lone surrogate has no bytes: a replacement character would be written instead.
   if (!changed.text.isWellFormed()) throw refused(' half of a character would be left in it.');
-  return { to: path, after: changed.text, from: there && path, there };
+  return [{ to: path, after: changed.text, from: there && path, there }];
 }
 
 /** An edited file must be text; a file that is replaced as a whole may be anything. */
 async function openFile(
   files: FileSystem,
   path: string,
-  { most, isWhole }: { readonly most: number; readonly isWhole: boolean },
+  { most, isWhole }: Pick<FileChange, 'most' | 'isWhole'>,
 ): Promise<OpenFile | undefined> {
   const info = await files.info(path);
   if (info === undefined) return undefined;
@@ -531,7 +518,7 @@ async function planPatches(files: FileSystem, patch: string, most: number): Prom
 }
 
 /**
- * Writes each file on the condition that it has not changed since the patch was tried. If a write fails, the earlier
+ * Writes each file on the condition that it has not changed since the change was planned. If a write fails, the earlier
  * writes are undone.
  */
 async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Promise<void> {
@@ -540,11 +527,10 @@ async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Pro
     for (const { from, to, there, after } of planned) {
       if (to !== undefined) {
         const isNew = from !== to || there === undefined;
-        const written = await files.write(to, encodeText(after), {
-          replaces: isNew ? 'absent' : { stamp: there.stamp },
-        });
+        const replaces = isNew ? 'absent' : { stamp: there.stamp };
+        const { stamp } = await files.write(to, encodeText(after), { replaces });
         undo.push(() =>
-          isNew ? files.remove(to) : files.write(to, there.bytes, { replaces: { stamp: written.stamp } }),
+          isNew ? files.remove(to) : files.write(to, there.bytes, { replaces: { stamp } }),
         );
       }
       if (from !== undefined && from !== to && there !== undefined) {
@@ -553,6 +539,7 @@ async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Pro
       }
     }
   } catch (error) {
+    if (planned.length === 1 && undo.length === 0) throw error;
     const failed: string[] = [];
     for (const back of undo.reverse()) await back().catch((cause: Error) => failed.push(cause.message));
     const rest =

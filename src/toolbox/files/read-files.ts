@@ -568,7 +568,7 @@ function mayBeSlow(pattern: string, flags: string): boolean {
   const growth = patternGrowth(pattern, flags);
   if (growth === 'exponential')
     throw new Error(
-      'The pattern may take for ever: something that repeats is within something that repeats. Write it simpler.',
+      'The pattern may take exponential time: it repeats something that already repeats. Write a simpler one.',
     );
   return growth !== 'linear';
 }
