@@ -1,10 +1,13 @@
 export {
+  Agents,
+  type AgentsOptions,
+  type AgentTask,
   AgentTools,
   agentTools,
   type Forbids,
   HandOffs,
   type HandOffsOptions,
   HandOffTools,
+  type NamedAgent,
   type OfferOptions,
-} from './agent-tools.js';
-export { Agents, type AgentsOptions, type AgentTask, type NamedAgent } from './agents.js';
+} from './agents.js';

@@ -529,9 +529,7 @@ async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Pro
         const isNew = from !== to || there === undefined;
         const replaces = isNew ? 'absent' : { stamp: there.stamp };
         const { stamp } = await files.write(to, encodeText(after), { replaces });
-        undo.push(() =>
-          isNew ? files.remove(to) : files.write(to, there.bytes, { replaces: { stamp } }),
-        );
+        undo.push(() => (isNew ? files.remove(to) : files.write(to, there.bytes, { replaces: { stamp } })));
       }
       if (from !== undefined && from !== to && there !== undefined) {
         await files.remove(from);
