@@ -10,7 +10,6 @@ import {
   checkArguments,
   checkOptions,
   type InvalidOption,
-  InvalidOptionsError,
   invalidOptions,
   refuseOptions,
 } from '../../core/errors/author-fault.js';
@@ -195,13 +194,16 @@ export class Agents {
 
   /** The state of a spawned agent, with its answer if it has ended. */
   statusOf(id: string, context: ToolContext | undefined): ToolResult {
-    return this.#findSpawned(id, context)?.status() ?? this.#unknownSpawned(id, context);
+    const found = this.#findSpawned(id, context);
+    if (found instanceof ToolResult) return found;
+    const { result } = found;
+    return toolResult(result === undefined ? found.describe() : `${found.describe()}\n${result.forLLM}`);
   }
 
   /** Cancels a spawned agent. */
   cancel(id: string, context: ToolContext | undefined): ToolResult {
     const found = this.#findSpawned(id, context);
-    if (found === undefined) return this.#unknownSpawned(id, context);
+    if (found instanceof ToolResult) return found;
     if (found.hasEnded) return toolResult(`It had ended already. ${found.describe()}`);
     found.cancel();
     return toolResult(`${id} is ended.`);
@@ -217,12 +219,10 @@ export class Agents {
     return [...this.#spawned.values()].filter((agent) => agent.owner === owner);
   }
 
-  #findSpawned(id: string, context: ToolContext | undefined): SpawnedAgent | undefined {
-    return this.#spawnedBy(context).find((agent) => agent.id === id);
-  }
-
-  #unknownSpawned(id: string, context: ToolContext | undefined): ToolResult {
-    return errorResult(`There is no '${id}'. ${this.describeSpawned(context)}`);
+  /** A spawned agent of the conversation, or the error for an unknown id. */
+  #findSpawned(id: string, context: ToolContext | undefined): SpawnedAgent | ToolResult {
+    const found = this.#spawnedBy(context).find((agent) => agent.id === id);
+    return found ?? errorResult(`There is no '${id}'. ${this.describeSpawned(context)}`);
   }
 
   /** The error for an unknown name. */
@@ -282,7 +282,8 @@ class SpawnedAgent {
   readonly #since = performance.now();
   #status: 'waits for its turn' | 'under way' | 'done' | 'failed' | 'ended early' = 'waits for its turn';
   #took = 0;
-  #result: ToolResult | undefined;
+  /** Its answer, once it has ended. */
+  result: ToolResult | undefined;
 
   constructor(
     readonly id: string,
@@ -298,9 +299,9 @@ class SpawnedAgent {
   async run(work: () => Promise<ToolResult>): Promise<ToolResult> {
     if (!this.hasEnded) this.#status = 'under way';
     try {
-      this.#result = await work();
-      this.end(this.#result.isError ? 'failed' : 'done');
-      return this.#result;
+      this.result = await work();
+      this.end(this.result.isError ? 'failed' : 'done');
+      return this.result;
     } catch (error) {
       this.end('failed');
       throw error;
@@ -317,12 +318,6 @@ class SpawnedAgent {
     const shown = task.length > MOST_SHOWN ? `${task.slice(0, MOST_SHOWN)}…` : task;
     const ms = this.hasEnded ? this.#took : performance.now() - this.#since;
     return `${this.id} (${this.request.agent}): ${this.#status}, ${(ms / 1_000).toFixed(1)} s: ${shown}`;
-  }
-
-  status(): ToolResult {
-    const result = this.#result;
-    const said = result === undefined ? '' : `\n${result.forLLM}`;
-    return toolResult(`${this.describe()}${said}`);
   }
 
   /** The first outcome counts. */
@@ -379,16 +374,18 @@ function checkAgents(options: AgentsOptions): void {
   refuseOptions([
     ...faults,
     ...Object.entries(agents).flatMap(([name, agent]) => agentFaults(name, agent, options)),
-    ...(total !== undefined && store === undefined ? [NO_STORE] : []),
+    ...(total !== undefined && store === undefined
+      ? [
+          {
+            where: 'Agents',
+            option: 'store',
+            problem: 'store is missing, which total is kept in',
+            fix: STORE,
+          },
+        ]
+      : []),
   ]);
 }
-
-const NO_STORE: InvalidOption = {
-  where: 'Agents',
-  option: 'store',
-  problem: 'store is missing, which total is kept in',
-  fix: STORE,
-};
 
 function agentFaults(
   name: string,
@@ -484,8 +481,8 @@ export class AgentTools {
     annotations: { title: 'List agents', readOnly: true },
   })
   listAgents(context?: ToolContext): string {
-    const known = this.agents.names.map((name) => `- ${name}: ${this.agents.find(name)?.description}`);
-    return `Agents:\n${known.join('\n')}\n\nStarted:\n${this.agents.describeSpawned(context)}`;
+    const known = describeAgents(this.agents, this.agents.names);
+    return `${known}\n\nStarted:\n${this.agents.describeSpawned(context)}`;
   }
 
   @Tool({
@@ -557,29 +554,33 @@ interface AskingOptions extends OfferOptions {
   readonly toolOf: (name: string) => ToolDefinition | undefined;
 }
 
+function describeAgents(agents: Agents, names: readonly string[]): string {
+  return ['Agents:', ...names.map((name) => `- ${name}: ${agents.find(name)?.description}`)].join('\n');
+}
+
 /** A copy of a tool that lists the offered agents and refuses others; nothing if no agent is offered. */
 function withAgents(
   tool: ToolDefinition,
   agents: Agents,
   { names = agents.names, permissions, toolOf }: AskingOptions,
 ): readonly ToolDefinition[] {
-  const strangers = names.filter((name) => agents.find(name) === undefined);
-  if (strangers.length > 0)
-    throw new InvalidOptionsError(
-      strangers.map((name) => ({
+  const fix = `names: of ${agents.names.join(', ')}`;
+  refuseOptions(
+    names
+      .filter((name) => agents.find(name) === undefined)
+      .map((name) => ({
         where: 'agentTools',
         option: 'names',
         problem: `there is no agent '${name}'`,
-        fix: `names: of ${agents.names.join(', ')}`,
+        fix,
       })),
-    );
+  );
   const offered = names.filter((agent) => permissions?.denies({ tool, arguments: { agent } }) !== true);
   if (offered.length === 0) return [];
-  const known = offered.map((name) => `- ${name}: ${agents.find(name)?.description}`);
   const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
   const listed = {
     ...tool,
-    description: `${tool.description} Agents:\n${known.join('\n')}`,
+    description: `${tool.description} ${describeAgents(agents, offered)}`,
     parameters: {
       ...tool.parameters,
       properties: { ...properties, agent: { ...properties.agent, enum: offered } },

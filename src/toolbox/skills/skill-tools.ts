@@ -1,5 +1,5 @@
-import { constants, type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
-import { open, readdir, realpath } from 'node:fs/promises';
+import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
+import { readdir, realpath } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse as parseYaml } from 'yaml';
@@ -217,7 +217,7 @@ function faultOf(where: string, problem: string, fix: string): AuthorFault {
 /** The text of a skill without its front matter. */
 async function skillText(skill: Skill): Promise<string> {
   const text = await readInside(skill, FILE);
-  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  const lines = text.split(/\r?\n/);
   return lines
     .slice(lines.indexOf('---', 1) + 1)
     .join('\n')
@@ -238,8 +238,6 @@ async function skillFiles(skill: Skill): Promise<readonly string[]> {
     .slice(0, MOST_FILES);
 }
 
-const MOST_BYTES = 1_000_000;
-
 /**
  * Reads a text file of a skill.
  *
@@ -249,18 +247,11 @@ const MOST_BYTES = 1_000_000;
 async function readInside(skill: Skill, path: string): Promise<string> {
   const file = await realFile(skill, path);
   if (file === undefined) throw new Error(`The skill ${skill.name} has no file ${path}.`);
-  await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  const stat = await handle.stat();
-  if (!stat.isFile()) throw new Error(`${path} is not a file.`);
-  if (stat.size > MOST_BYTES)
-    throw new Error(`${path} has ${stat.size} bytes, which is more than is read at once.`);
-  const bytes = await handle.readFile();
-  if (bytes.includes(0)) throw new Error(`${path} is not text: ${stat.size} bytes.`);
-  return bytes.toString('utf8');
+  const read = readBroughtFile(file, await realFolder(skill));
+  if (!read.ok) throw new Error(`${path} cannot be read: ${read.problem}.`);
+  if (read.text.includes('\0')) throw new Error(`${path} is not text.`);
+  return read.text;
 }
-
-// O_NONBLOCK: opening a pipe must not block.
-const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
 
 /** The skill's folder with links resolved; throws if it is no longer in its folder of skills. */
 async function realFolder({ name, folder, home }: Skill): Promise<string> {

@@ -94,7 +94,7 @@ describe('skillTools', () => {
         expect.objectContaining({ isError: true, forLLM: expect.not.stringContaining('secret\n') }),
       ]);
     write('pdf/blob', new Uint8Array([1, 0, 2]));
-    expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is not text: 3 bytes.');
+    expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is not text.');
   });
 
   test('what a skill reads is judged by rules of paths: as it is named, and where links lead', async () => {
@@ -219,7 +219,7 @@ describe('skillTools', () => {
     writeSkill('pdf', 'Fills forms');
     execFileSync('mkfifo', [join(folder, 'pdf/pipe.md')]);
     const { forLLM } = await registry().execute('skill_pdf', { file: 'pipe.md' });
-    expect(forLLM).toBe('pipe.md is not a file.');
+    expect(forLLM).toBe('pipe.md cannot be read: it is not a regular file.');
     mkdirSync(join(folder, 'a'));
     execFileSync('mkfifo', [join(folder, 'a/SKILL.md')]);
     write('b/SKILL.md', ' '.repeat(1_048_577));
