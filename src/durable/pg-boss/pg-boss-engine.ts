@@ -125,10 +125,12 @@ class BossNews extends EngineNews<ListenHandle> {
 }
 
 /** Dependencies of a worker. */
-interface BossWork extends Required<Pick<WorkOptions, 'concurrency' | 'handle'>> {
+interface BossWork {
   readonly queue: BossQueue;
   /** The name in pg-boss of the only queue that the worker takes jobs from. */
   readonly name: string;
+  readonly concurrency: number;
+  readonly handle: JobHandler;
   readonly running: RunningJobs;
   readonly transactional: boolean;
   readonly onError: (error: unknown) => void;
@@ -152,8 +154,7 @@ class BossWorker implements JobWorker {
   readonly #heartbeat: NodeJS.Timeout;
   readonly #ended: Promise<void>;
   #isOpen = true;
-  #isWoken = false;
-  #rouse: (() => void) | undefined;
+  #rouse = new AbortController();
   readonly #completed: Batch<TakenJob>;
   readonly #returned: Batch<ReturnedJob>;
 
@@ -167,8 +168,7 @@ class BossWorker implements JobWorker {
   }
 
   wake(): void {
-    this.#isWoken = true;
-    this.#rouse?.();
+    this.#rouse.abort();
   }
 
   async close(): Promise<void> {
@@ -184,7 +184,7 @@ class BossWorker implements JobWorker {
     const { queue, name, concurrency, onError } = this.#work;
     while (this.#isOpen) {
       const free = concurrency - this.#attempts.size;
-      this.#isWoken = false;
+      this.#rouse = new AbortController();
       try {
         const taken = free > 0 ? await queue.take(name, free) : [];
         for (const job of taken) {
@@ -207,12 +207,9 @@ class BossWorker implements JobWorker {
     }
   }
 
+  /** Ends early if the worker was woken since it last looked. */
   async #pause(ms: number): Promise<void> {
-    if (this.#isWoken) return;
-    const rouse = new AbortController();
-    this.#rouse = () => rouse.abort();
-    await pause(ms, undefined, { signal: rouse.signal }).catch(() => {});
-    this.#rouse = undefined;
+    await pause(ms, undefined, { signal: this.#rouse.signal }).catch(() => {});
   }
 
   async #attempt(taken: TakenJob): Promise<void> {
@@ -504,16 +501,11 @@ interface TakenJob
 }
 
 /** A job that its worker returns, and the delay in milliseconds before any worker gets it. */
-interface ReturnedJob {
-  readonly taken: TakenJob;
-  readonly delay: number;
-}
+type ReturnedJob = { readonly taken: TakenJob } & Required<GiveBackOptions>;
 
-/** The result of a pg-boss command; pg-boss does not declare its type. */
-interface CommandOutcome {
-  readonly affected: number;
-  /** Ids of the jobs that the command changed. */
-  readonly settled?: readonly string[];
+/** The result of a pg-boss command; pg-boss does not declare its type. `settled`: the ids of the changed jobs. */
+async function outcomeOf(command: Promise<unknown>) {
+  return (await command) as { readonly affected: number; readonly settled?: readonly string[] };
 }
 
 const DAY = 86_400;
@@ -556,12 +548,13 @@ class BossQueue {
   async #make(name: string): Promise<void> {
     const { heartbeatSeconds } = this;
     const deadLetter = this.#deadName;
-    const options = { retentionSeconds: KEEP_SECONDS, heartbeatSeconds, expireInSeconds: EXPIRE_SECONDS };
-    await this.boss.createQueue(name, { ...options, deadLetter });
+    const limits = { retentionSeconds: KEEP_SECONDS, expireInSeconds: EXPIRE_SECONDS };
+    const options = { ...limits, heartbeatSeconds, deadLetter };
+    await this.boss.createQueue(name, options);
     // The queue may have existed before without a heartbeat, which is pg-boss's default.
     const known = await this.boss.getQueue(name);
     if (known?.heartbeatSeconds !== heartbeatSeconds || known.deadLetter !== deadLetter)
-      await this.boss.updateQueue(name, { ...options, deadLetter });
+      await this.boss.updateQueue(name, options);
   }
 
   /** The name in pg-boss of a tool's queue or of the engine's own; creates a tool's queue on first use. */
@@ -578,11 +571,8 @@ class BossQueue {
   /** The names in pg-boss of the engine's queue and of the tools' queues. */
   async #names(): Promise<readonly string[]> {
     await this.ready();
-    const own = this.name;
-    const names: string[] = [];
-    for (const { name } of await this.boss.getQueues())
-      if (name === own || name.startsWith(`${own}/`)) names.push(name);
-    return names;
+    const names = (await this.boss.getQueues()).map(({ name }) => name);
+    return names.filter((name) => name === this.name || name.startsWith(`${this.name}/`));
   }
 
   /** Resolves with false if the job exists already. */
@@ -611,8 +601,7 @@ class BossQueue {
 
   /** Ids of the jobs that this process still holds. */
   async touch(queue: string, jobs: readonly TakenJob[]): Promise<ReadonlySet<string>> {
-    const outcome = await this.boss.touch(queue, jobs.map(attemptOf));
-    const { settled } = outcome as CommandOutcome;
+    const { settled } = await outcomeOf(this.boss.touch(queue, jobs.map(attemptOf)));
     return new Set(settled ?? jobs.map(({ id }) => id));
   }
 
@@ -632,9 +621,8 @@ class BossQueue {
 
   /** Throws if another worker has taken the job. */
   async #completeIn(db: Db, job: TakenJob): Promise<void> {
-    const outcome = await this.boss.complete(job.queue, [attemptOf(job)], null, { db });
-    if ((outcome as CommandOutcome).affected !== 1)
-      throw new Error(`The job '${job.job.id}' is another worker's by now.`);
+    const { affected } = await outcomeOf(this.boss.complete(job.queue, [attemptOf(job)], null, { db }));
+    if (affected !== 1) throw new Error(`The job '${job.job.id}' is another worker's by now.`);
   }
 
   /** Without a transaction if the application's database object cannot begin any. */
@@ -655,8 +643,8 @@ class BossQueue {
   async retry(taken: TakenJob, message: string): Promise<void> {
     const { id, queue, failed } = taken;
     await this.#transact(async (db) => {
-      const outcome = await this.boss.fail(queue, [attemptOf(taken)], { message }, { db });
-      if ((outcome as CommandOutcome).affected === 0) return;
+      const { affected } = await outcomeOf(this.boss.fail(queue, [attemptOf(taken)], { message }, { db }));
+      if (affected === 0) return;
       await this.boss.update(queue, { ...payloadOf(taken), failed: failed + 1 }, { id, db });
     });
   }
@@ -669,8 +657,7 @@ class BossQueue {
   async giveBack(queue: string, returned: readonly ReturnedJob[]): Promise<void> {
     await this.#transact(async (db) => {
       const attempts = returned.map(({ taken }) => attemptOf(taken));
-      const outcome = await this.boss.deleteJob(queue, attempts, { db });
-      const { settled, affected } = outcome as CommandOutcome;
+      const { settled, affected } = await outcomeOf(this.boss.deleteJob(queue, attempts, { db }));
       const left = new Set(settled ?? (affected === attempts.length ? attempts.map(({ id }) => id) : []));
       const jobs = returned.flatMap(({ taken, delay }) => {
         const { id, priority, retryCount, retryLimit, retryDelay, retryBackoff, begun } = taken;
@@ -697,9 +684,9 @@ class BossQueue {
 
   /** Resolves with true if the job was waiting or running. */
   async cancel(jobId: string): Promise<boolean> {
-    const cancelled = (await this.#names()).map((name) => this.boss.cancel(name, uuidOf(jobId)));
-    const outcomes = await Promise.all(cancelled);
-    return outcomes.some((outcome) => (outcome as CommandOutcome).affected > 0);
+    const names = await this.#names();
+    const outcomes = await Promise.all(names.map((name) => outcomeOf(this.boss.cancel(name, uuidOf(jobId)))));
+    return outcomes.some(({ affected }) => affected > 0);
   }
 
   async dead({ limit = 100, jobIds }: DeadJobQuery): Promise<readonly DeadJob[]> {
@@ -729,8 +716,7 @@ class BossQueue {
     const names = [...(await this.#names()), await this.nameOf(options.queue)];
     return this.#transact(async (db) => {
       const ids = copies.map(({ id }) => id);
-      const outcome = await this.boss.deleteJob(this.#deadName, ids, { db });
-      if ((outcome as CommandOutcome).affected === 0) return false;
+      if ((await outcomeOf(this.boss.deleteJob(this.#deadName, ids, { db }))).affected === 0) return false;
       for (const name of new Set(names)) await this.boss.deleteJob(name, uuidOf(job.id), { db });
       return this.send(job, options, { db });
     });
