@@ -26,7 +26,7 @@ const usage = { inputTokens: 10, outputTokens: 5, totalTokens: 15 };
 
 type Steps = ConstructorParameters<typeof ScriptedProvider>[0];
 
-/** A provider that tells what it was asked, and whose every reply cost the same. */
+/** A provider that records its requests and reports the same usage for every reply. */
 function scripted(steps: Steps) {
   const provider = new ScriptedProvider(steps.map((step) => ({ usage, ...step })) as Steps);
   const asked: LLMRequest[] = [];
@@ -95,7 +95,7 @@ afterEach(async () => {
 });
 
 describe('agentAsTool', () => {
-  test('is a run of its own: prompt, task, tools, usage of both', async () => {
+  test('runs the agent with its own prompt, task and tools, and adds its usage to that of the caller', async () => {
     const { config, agents, ran } = setup({ approval: false });
     const run = await runToolLoop(config, hello);
     expect(run).toMatchObject({ status: 'completed', content: 'All done.' });
@@ -108,7 +108,7 @@ describe('agentAsTool', () => {
     expect(run.usage).toMatchObject({ inputTokens: 50, outputTokens: 25, totalTokens: 75 });
   });
 
-  test('suspends the run that calls it, and goes on where it was, in any process', async () => {
+  test('suspends the calling run, and resumes inside the agent in any process', async () => {
     const { config, agents, ran } = setup();
     const run = await runToolLoop(config, hello);
     expect(run.status).toBe('suspended');
@@ -130,7 +130,7 @@ describe('agentAsTool', () => {
     expect(done.usage).toMatchObject({ totalTokens: 75 });
   });
 
-  test('a refusal is told to the agent, and not to the run that calls it', async () => {
+  test('a refusal is reported to the agent, and not to the calling run', async () => {
     const { config, agents, ran } = setup();
     const run = await runToolLoop(config, hello);
     const no = answers(run.pending, { approved: false, reason: 'too dear' });
@@ -154,7 +154,7 @@ describe('agentAsTool', () => {
     expect(agents.asked[2]?.messages.at(-1)?.content).toContain('They are now {"amount":3}');
   });
 
-  test('agents in agents suspend through all of them, and know how deep they are', async () => {
+  test('a nested agent suspends all agents above it, and the pending call has the whole path', async () => {
     const { agent, ran } = setup();
     const middle = agentAsTool({
       name: 'manager',
@@ -189,7 +189,7 @@ describe('agentAsTool', () => {
     expect(done.usage.totalTokens).toBe(7 * 15);
   });
 
-  test('is refused where agents call each other too deep', async () => {
+  test('refuses a call when agents are nested deeper than maxDepth', async () => {
     const steps = (name: string) => [
       { toolCalls: [{ name, arguments: { task: 'x' } }] },
       { content: `${name} gave up` },
@@ -219,7 +219,7 @@ describe('agentAsTool', () => {
     expect(results).toMatchObject([{ name: 'AgentsTooDeep', code: 541 }, 'up', 'up']);
   });
 
-  test('tells its events inside those of the run that calls it', async () => {
+  test('sends its events as call events of the calling run', async () => {
     const { config } = setup({ approval: false });
     const types: string[] = [];
     const inner: (readonly string[])[] = [];
@@ -233,7 +233,7 @@ describe('agentAsTool', () => {
     expect(inner.at(-1)).toEqual(['o1', 'accountant', 'run-end']);
   });
 
-  test('agentAsTool hears its own policy whatever word of the run’s policy lets a call through', async () => {
+  test('applies its own policy even if the policy of the run allows or asks', async () => {
     for (const word of [{ allow: true }, { ask: true }] as const) {
       const ran: unknown[] = [];
       const look = defineTool({ ...{ name: 'look', description: 'Look' }, execute: () => `${ran.push(1)}` });
@@ -255,7 +255,7 @@ describe('agentAsTool', () => {
     }
   });
 
-  test('has the owner and the data of the run, and may not do what its policy forbids', async () => {
+  test('gets the owner and the data of the run, and obeys the policy of the run', async () => {
     const seen: unknown[] = [];
     const { config } = setup({
       approval: false,
@@ -277,7 +277,7 @@ describe('agentAsTool', () => {
     expect((await resumeToolLoop(again.config, run.state, yes, scope)).status).toBe('completed');
   });
 
-  test('gives data where it has an output, and says what went wrong', async () => {
+  test('returns data if it has an output, and reports a failed run', async () => {
     const agent = (steps: Steps) =>
       agentAsTool({
         name: 'data',
@@ -295,14 +295,14 @@ describe('agentAsTool', () => {
     });
   });
 
-  test('where nobody can be asked is an error that names what it waits for', async () => {
+  test('returns an error that names the pending call if the caller cannot suspend', async () => {
     const { agent, ran } = setup();
     const result = await new ToolRegistry().register(agent).execute('accountant', { task: 'x' });
     expect(result).toMatchObject({ isError: true, forLLM: expect.stringContaining("about 'pay'") });
     expect(ran).toEqual(['look']);
   });
 
-  test('refuses options that are none', () => {
+  test('refuses unknown or invalid options', () => {
     const given = { name: 'a', description: 'b', provider: scripted([]), model: 'm', storr: 1 };
     expect(() => agentAsTool(given as never)).toThrow('storr');
     expect(() => agentAsTool({ ...given, storr: undefined, name: '' } as never)).toThrow('name');
@@ -310,7 +310,7 @@ describe('agentAsTool', () => {
 });
 
 describe('runs inside calls', () => {
-  test('a tool that runs several of them goes on with each, and does what had ended once', async () => {
+  test('a tool that starts several runs resumes each of them, and repeats no finished work', async () => {
     const { pay, ran } = setup();
     const first = scripted([{ content: 'first' }]);
     const second = scripted([
@@ -353,7 +353,7 @@ describe('runs inside calls', () => {
   test.each([
     ['MemoryRunStore', () => new MemoryRunStore()],
     ['SqliteRunStore', () => new SqliteRunStore({ path: ':memory:' })],
-  ])('resumeStoredRun goes on with one in a %s that keeps every step', async (_name, open) => {
+  ])('resumeStoredRun resumes a nested run in a %s that stores every step', async (_name, open) => {
     const store = open();
     const { config, ran } = setup();
     const kept: ToolLoopConfig = { ...config, store, checkpoint: 'step', runId: 'r1' };
@@ -367,7 +367,7 @@ describe('runs inside calls', () => {
     expect(ran).toEqual(['look', { amount: 7 }]);
   });
 
-  test('recoverRuns goes on with one whose answers were kept', async () => {
+  test('recoverRuns resumes a nested run whose answers are in the store', async () => {
     const store = new MemoryRunStore();
     const { config, ran } = setup();
     const kept: ToolLoopConfig = { ...config, store, checkpoint: 'step', runId: 'r1' };
@@ -381,7 +381,7 @@ describe('runs inside calls', () => {
     expect(ran).toEqual(['look', { amount: 7 }]);
   });
 
-  test('Conversation and Conversations list and answer what they wait for', async () => {
+  test('Conversation and Conversations list and answer pending calls of nested runs', async () => {
     const one = setup();
     const conversation = new Conversation(one.config);
     await conversation.prompt('Pay');
@@ -404,7 +404,7 @@ describe('runs inside calls', () => {
     expect(other.ran).toEqual(['look', { amount: 7 }]);
   });
 
-  test('a forged state inside a state is refused', async () => {
+  test('a forged nested state is refused', async () => {
     const { config, ran } = setup();
     const run = await runToolLoop(config, hello);
     const forged = sent(run.state) as unknown as Deep;
@@ -427,7 +427,7 @@ describe('runs inside calls', () => {
     expect([ran, again.ran]).toEqual([['look'], ['look']]);
   });
 
-  test('an abort ends the run inside, too', async () => {
+  test('an abort also ends the nested run', async () => {
     const { config, ran } = setup();
     const run = await runToolLoop(config, hello);
     const ended = await resumeToolLoop({ ...config, signal: AbortSignal.abort() }, run.state, []);
@@ -441,7 +441,7 @@ const NAMED = {
   properties: { amount: { type: 'integer' }, customerNo: { type: 'string' } },
 } as const;
 
-describe('what is around a run', () => {
+describe('the environment of a run', () => {
   const inner = () =>
     new ScriptedProvider([
       { toolCalls: [{ id: 'i1', name: 'pay', arguments: { amount: 7, customerNo: 'k-1' } }] },
@@ -469,7 +469,7 @@ describe('what is around a run', () => {
       ...more,
     });
 
-  test('is around the agents in it: hooks of the registry, of the run, and their own, each once', async () => {
+  test('hooks of the registry, of the run and of the agent each run once within nested agents', async () => {
     const seen: string[] = [];
     const [ofRegistry, ofRun, own] = ['registry', 'run', 'own'].map((name) => watching(name, seen));
     const hooks = { run: [ofRun as Hooks], own: [own as Hooks, ofRun as Hooks] };
@@ -492,7 +492,7 @@ describe('what is around a run', () => {
     expect(of('calls accountant')).toEqual(['registry calls accountant', 'run calls accountant']);
   });
 
-  test('forbids what the registry of the run forbids, also within agents', async () => {
+  test('the policy of the registry also applies within agents', async () => {
     const ran: unknown[] = [];
     const policy = ({ tool }: { readonly tool: ToolDefinition }) =>
       tool.name === 'pay' ? { allow: false as const, reason: 'not today' } : true;
@@ -509,7 +509,7 @@ describe('what is around a run', () => {
 
   test.each([
     ['hides the arguments that the registry of the run hides', { redact: ['customerNo'] }, ['[redacted]']],
-    ['tells no arguments where the registry of the run tells none', { logArguments: false }, []],
+    ['logs no arguments if the registry of the run logs none', { logArguments: false }, []],
   ] as const)('%s, also within agents', async (_, options, shown) => {
     const logged: (Readonly<Record<string, unknown>> | undefined)[] = [];
     const note = (text: string, fields?: Readonly<Record<string, unknown>>): void => {

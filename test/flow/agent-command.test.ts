@@ -16,7 +16,7 @@ function agent({ folder, state }: Place, ...args: readonly string[]): NodeProces
   });
 }
 
-/** Writes lines, and waits for the end. */
+/** Writes the lines, closes the input and waits for the exit. */
 async function run(place: Place, args: readonly string[], lines: readonly string[]) {
   await using child = agent(place, ...args);
   child.write(lines.map((line) => `${line}\n`).join(''));
@@ -24,7 +24,7 @@ async function run(place: Place, args: readonly string[], lines: readonly string
   return await child.ended();
 }
 
-/** What runs on this machine, where it can be seen. */
+/** The command lines of all processes on this machine, if /proc exists. */
 function commandLines(): readonly string[] {
   if (!existsSync('/proc/self/cmdline')) return [];
   return readdirSync('/proc').flatMap((pid) => {
@@ -37,7 +37,7 @@ function commandLines(): readonly string[] {
 }
 
 describe('toolwright agent', () => {
-  test('shows the difference, edits after a yes, undoes, and goes on with the session in another process', async () => {
+  test('shows a diff, edits after an approval, undoes it, and continues the session in another process', async () => {
     const place = newPlace({ 'a.txt': 'one\ntwo\n' });
     await using server = await modelThat(obedient);
     const args = ['--url', server.baseURL, '--model', 'gpt-5', '--interactive'];
@@ -68,7 +68,7 @@ describe('toolwright agent', () => {
     expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
     next.endInput();
     await next.ended();
-    // Also what was taken back in a process that has said nothing to the model.
+    // An undo is also reported to the model if its process sent no request.
     await using third = agent(place, ...args, '--continue');
     third.write('and now?\n/cost\n');
     await third.said(/You said: \[The user has taken back: edit a\.txt \(a\.txt\)\]\s+and now\?/);
@@ -81,12 +81,12 @@ describe('toolwright agent', () => {
     expect(sent.map(({ role }) => role)).toEqual(['system', ...turn, ...turn, 'user']);
     const listed = await run(place, ['--sessions'], []);
     expect(listed.stdout).toMatch(/^s1 {2}\d{4}-.*edit_file/);
-    // Nothing of it is in the folder, and nobody else reads it.
+    // The session is stored outside of the folder, readable by the user only.
     expect(existsSync(join(place.folder, 'session.sqlite'))).toBe(false);
     expect(statSync(join(place.state, 'toolwright', 'agent', 's1')).mode & 0o77).toBe(0);
   });
 
-  test('keeps a yes for the session, explains it, and takes it back', async () => {
+  test('stores an approval for the session, lists it, and revokes it', async () => {
     const place = newPlace({ 'a.txt': 'one\ntwo\n' });
     await using server = await modelThat(obedient);
     const args = ['--url', server.baseURL, '--model', 'm', '--interactive', '--session'];
@@ -112,7 +112,7 @@ describe('toolwright agent', () => {
     child.endInput();
     await child.ended();
 
-    // A yes for the user holds in another session over the folder, and in no other folder.
+    // An approval for the user holds in other sessions on this folder, and in no other folder.
     const other = await run(place, [...args, 's2'], [back]);
     expect(other.stderr).not.toContain('Run edit_file?');
     const elsewhere = newPlace({ 'a.txt': 'one\ntwo\n' });
@@ -121,7 +121,7 @@ describe('toolwright agent', () => {
     expect(textOf(elsewhere, 'a.txt')).toBe('one\ntwo\n');
   });
 
-  test('aborts a turn on Ctrl-C with all that its command has started, and goes on', async () => {
+  test('Ctrl-C aborts a turn and all processes of its command, and the session continues', async () => {
     const place = newPlace();
     await using server = await modelThat(obedient);
     await using child = agent(place, '--url', server.baseURL, '--model', 'm', '--mode', 'auto');
@@ -129,7 +129,7 @@ describe('toolwright agent', () => {
     await child.said(/\| begun/);
     child.send('SIGINT');
     await child.said(/\[aborted/);
-    // On a busy machine, what was killed ends later than the turn.
+    // On a busy machine, the killed processes end later than the turn.
     while (commandLines().some((line) => line.includes('1000.0517'))) await pause(20);
     child.write('still there?\n');
     await child.said(/You said: still there\?/);
@@ -139,7 +139,7 @@ describe('toolwright agent', () => {
     expect((await child.ended()).exitCode).toBe(0);
   });
 
-  /** A session whose process is killed while its command runs, which leaves a line in `here`. */
+  /** A session whose process is killed while its command runs; each run of the command adds a line to `here`. */
   async function killedInCall(place: Place, args: readonly string[]): Promise<void> {
     const config = join(place.state, 'short.json');
     writeFileSync(config, JSON.stringify({ conversations: { leaseMs: 1_000 } }));
@@ -162,7 +162,7 @@ describe('toolwright agent', () => {
     ['no, and it is run again', ['n'], /It says: begun/, 2],
     ['a refusal', ['r'], /was refused: its process ended while it ran: it may have been done/, 1],
   ])(
-    'goes on with a turn whose process was killed, and asks what came of its call: %s',
+    'continues a turn whose process was killed, and asks for the outcome of its call: %s',
     async (_, answers, told, times) => {
       const place = newPlace();
       await using server = await modelThat(obedient);
@@ -180,7 +180,7 @@ describe('toolwright agent', () => {
     },
   );
 
-  test('tells the model that nobody knows what came of a call, where its process was killed and nobody answers', async () => {
+  test('reports the outcome as unknown if the process was killed and nobody answers', async () => {
     const place = newPlace();
     await using server = await modelThat(obedient);
     const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
@@ -188,7 +188,7 @@ describe('toolwright agent', () => {
     const piped = await run(place, [...args, '--continue'], []);
     expect(piped.stdout).toContain('It is not known whether it was done.');
     expect(piped.stdout).not.toContain('refused');
-    // Also where somebody was asked, and has left without an answer.
+    // Also if the question was shown, and the input ended without an answer.
     const other = newPlace();
     await killedInCall(other, args);
     const asked = await run(other, [...args, '--interactive', '--continue'], []);
@@ -197,7 +197,7 @@ describe('toolwright agent', () => {
     expect([textOf(place, 'here'), textOf(other, 'here')]).toEqual(['once\n', 'once\n']);
   });
 
-  test('makes a call again whose process was killed, without a question, where its configuration says so', async () => {
+  test('repeats the call of a killed process without a question if onUnknown is rerun', async () => {
     const place = newPlace();
     await using server = await modelThat(obedient);
     const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
@@ -210,7 +210,7 @@ describe('toolwright agent', () => {
     expect(textOf(place, 'here')).toBe('once\nonce\n');
   });
 
-  test('refuses to undo what somebody has changed since, and says how to leave it', async () => {
+  test('refuses to undo a change to a file that was edited since, and explains how to skip it', async () => {
     const place = newPlace({ 'a.txt': 'one\ntwo\n' });
     await using server = await modelThat(obedient);
     await using child = agent(place, '--url', server.baseURL, '--model', 'm', '--mode', 'auto');
@@ -229,7 +229,7 @@ describe('toolwright agent', () => {
     expect(textOf(place, 'a.txt')).toBe('mine\n');
   });
 
-  test('refuses a session that another process has, or that is over another folder, in one line', async () => {
+  test('refuses a session that is open in another process, or belongs to another folder', async () => {
     const place = newPlace();
     const args = ['--offline', '--session', 's1'];
     await using open = agent(place, ...args);

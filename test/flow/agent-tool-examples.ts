@@ -8,7 +8,7 @@ const weatherSchema = Type.Object({
   ),
 });
 
-/** A weather tool, in either unit. */
+/** A weather tool with two units. */
 export const weatherTool = agentTool({
   name: 'get_weather',
   label: 'Weather',
@@ -25,10 +25,10 @@ export const weatherTool = agentTool({
   },
 });
 
-/** What the download tool waits for between two chunks. */
+/** The delay between two chunks of the download tool. */
 export type ChunkClock = () => Promise<void>;
 
-/** A download in ten steps; its clock is given, so that a test need not wait for a second. */
+/** A download in ten steps; the caller passes the clock, so that tests need not wait. */
 export function downloadTool(nextChunk: ChunkClock) {
   return agentTool({
     name: 'download_file',
@@ -53,7 +53,7 @@ export function downloadTool(nextChunk: ChunkClock) {
   });
 }
 
-/** Reads the conversation; keeps what it was shown. */
+/** Counts the messages of the user, and passes the history to `shown`. */
 export function countingTool(shown: (messages: readonly Message[]) => void = () => {}) {
   return agentTool({
     name: 'count_messages',

@@ -22,14 +22,14 @@ const calling = (name: string, args: object = {}, id = 'call_abc') => ({
   toolCalls: [{ id, name, arguments: args as never }],
 });
 
-/** Runs one call of a tool and an answer. */
+/** Runs one call of a tool, and then a final reply. */
 function runOne(tools: Parameters<typeof runToolLoop>[0]['tools'], call: ReturnType<typeof calling>) {
   const provider = new ScriptedProvider([call, { content: 'done' }]);
   return runToolLoop({ provider, model: 'm', tools }, hello).then((run) => ({ run, provider }));
 }
 
 describe('agent tools', () => {
-  test('execute gets the id of the call, typed parameters, a signal, a callback and a context', async () => {
+  test('execute receives the call id, typed parameters, a signal, an update callback and a context', async () => {
     const got: unknown[] = [];
     const tool = agentTool({
       name: 'search',
@@ -50,7 +50,7 @@ describe('agent tools', () => {
     expect(tool.annotations).toEqual({ title: 'Search' });
   });
 
-  test('content goes to the model, details never do', async () => {
+  test('content is sent to the model, details never are', async () => {
     const tool = agentTool({
       name: 'look',
       label: 'Look',
@@ -76,7 +76,7 @@ describe('agent tools', () => {
     expect(JSON.stringify(run.toolCalls[0]?.result)).not.toContain('for the app only');
   });
 
-  test('the history is read-only, includes the calls, and excludes all results of their message', async () => {
+  test('context.messages is read-only, contains the calls and no results of the same message', async () => {
     const shown: (readonly Message[])[] = [];
     const count = countingTool((messages) => shown.push(messages));
     const provider = new ScriptedProvider([
@@ -98,7 +98,7 @@ describe('agent tools', () => {
     expect(run.messages).toHaveLength(5);
   });
 
-  test('updates are told any number of times, with the call they are of, and never to the model', async () => {
+  test('onUpdate receives every update with its call, and the model receives none', async () => {
     const updates: unknown[] = [];
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' }), { content: 'done' }]);
     const tools = [downloadTool(turn)];
@@ -110,7 +110,7 @@ describe('agent tools', () => {
     expect(JSON.stringify(run.messages)).not.toContain('Downloading');
   });
 
-  test('the same updates are events of the stream, with the arguments of the call', async () => {
+  test('the stream has the same updates as events, with the arguments of the call', async () => {
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' }), { content: 'done' }]);
     const run = streamToolLoop({ provider, model: 'm', tools: [downloadTool(turn)] }, hello);
     const events: LoopEvent[] = [];
@@ -127,7 +127,7 @@ describe('agent tools', () => {
     });
   });
 
-  test('what is thrown is an error result with exactly its message, and the run goes on', async () => {
+  test('a thrown error becomes an error result with exactly its message, and the run continues', async () => {
     const failing = (thrown: unknown) =>
       agentTool({
         name: 'risky',
@@ -145,7 +145,7 @@ describe('agent tools', () => {
     expect(text).toMatchObject({ forLLM: 'just text', isError: true });
   });
 
-  test('invalid arguments never reach execute; every fault is told, and the run goes on', async () => {
+  test('invalid arguments never reach execute; every fault is reported, and the run continues', async () => {
     let ran = 0;
     const search = agentTool({
       name: 'search',
@@ -180,7 +180,7 @@ describe('agent tools', () => {
     expect(run.messages[2]?.content).toBe('8');
   });
 
-  test('the current time in a zone is ISO 8601 with the offset, and a bad zone is told', async () => {
+  test('get_current_time returns ISO 8601 with the offset, and reports an invalid time zone', async () => {
     const tools = new ToolRegistry().register(getCurrentTimeTool);
     const { forLLM } = await tools.execute('get_current_time', { timezone: 'America/New_York' });
     expect(forLLM).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d-0[45]:00$/);
@@ -189,7 +189,7 @@ describe('agent tools', () => {
     expect(wrong.forLLM).toMatch(/^Invalid timezone: Nowhere\/Else\. Current UTC time: \d{4}-.+Z$/);
   });
 
-  test('complete takes bare tools, gives calls as content blocks, and executes nothing', async () => {
+  test('complete accepts plain tools, returns calls as content blocks, and executes nothing', async () => {
     const provider = new ScriptedProvider([
       { content: 'Searching.', ...calling('search', { query: 'cats' }, 'call_1') },
     ]);
@@ -210,7 +210,7 @@ describe('agent tools', () => {
     provider.assertUsedUp();
   });
 
-  test('prompt, calls, results, again, until there are no calls', async () => {
+  test('the loop sends prompt, calls and results until a reply has no calls', async () => {
     const provider = new ScriptedProvider([
       calling('get_weather', { city: 'Paris' }, 'a'),
       calling('calculate', { expression: '22 * 2' }, 'b'),
@@ -235,7 +235,7 @@ describe('agent tools', () => {
     expect(run.content).toBe('Twice 22 is 44.');
   });
 
-  test('literal unions, arrays, defaults, nested objects and lengths are offered and checked', async () => {
+  test('literal unions, arrays, defaults, nested objects and lengths are validated', async () => {
     const seen: unknown[] = [];
     const tool = agentTool({
       name: 'file_operation',
@@ -281,7 +281,7 @@ describe('agent tools', () => {
 });
 
 describe('agent tools in a conversation', () => {
-  test('the weather, in either unit, with its details', async () => {
+  test('get_weather returns the weather in either unit, with details', async () => {
     const tools = new ToolRegistry().register(weatherTool);
     const paris = await tools.execute('get_weather', { city: 'Paris' });
     expect(paris).toMatchObject({
@@ -293,14 +293,14 @@ describe('agent tools in a conversation', () => {
     expect(warm.forLLM).toBe('Weather in Paris: 72°F, Sunny');
   });
 
-  test('with a signal that was aborted before, the weather is an error: Operation cancelled', async () => {
+  test('get_weather fails with Operation cancelled if the signal is already aborted', async () => {
     const tools = new ToolRegistry().register(weatherTool);
     const signal = AbortSignal.abort();
     const result = await tools.executeWithContext('get_weather', { city: 'Paris' }, { signal });
     expect(result).toMatchObject({ forLLM: 'Operation cancelled', isError: true });
   });
 
-  test('a download gives ten updates and its end', async () => {
+  test('a download sends ten updates and returns its result', async () => {
     const updates: unknown[] = [];
     const tools = new ToolRegistry().register(downloadTool(turn));
     const result = await tools.executeWithContext(
@@ -315,7 +315,7 @@ describe('agent tools in a conversation', () => {
     });
   });
 
-  test('a download that is aborted says Download cancelled', async () => {
+  test('an aborted download returns Download cancelled', async () => {
     const controller = new AbortController();
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' })]);
     const run = await runToolLoop({ provider, model: 'm', tools: [downloadTool(turn)] }, hello, {
@@ -330,14 +330,14 @@ describe('agent tools in a conversation', () => {
     expect(historyFaults(run.messages)).toEqual([]);
   });
 
-  test('a download whose reader leaves says Download cancelled', async () => {
+  test('a download returns Download cancelled if the reader leaves the stream', async () => {
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' })]);
     const run = streamToolLoop({ provider, model: 'm', tools: [downloadTool(turn)] }, hello);
     for await (const event of run) if (event.type === 'call-progress') break;
     expect((await run.result).messages.at(-1)?.content).toBe('Download cancelled');
   });
 
-  test('only the messages of the user are counted', async () => {
+  test('count_messages counts only messages of the user', async () => {
     const provider = new ScriptedProvider([calling('count_messages'), { content: 'done' }]);
     const run = await runToolLoop({ provider, model: 'm', tools: [countingTool()] }, [
       { role: 'system', content: 'Be brief.' },
@@ -352,7 +352,7 @@ describe('agent tools in a conversation', () => {
 describe('a conversation with agent tools', () => {
   const systemPrompt = 'You have access to weather, calculator, and time tools.';
 
-  test('tools are offered in the order of the array, under the system prompt', async () => {
+  test('sends the system prompt, and the tools in the order of the array', async () => {
     const provider = new ScriptedProvider([{ content: 'Hello.' }]);
     const tools = [weatherTool, calculateTool, getCurrentTimeTool];
     const conversation = new Conversation({ provider, model: 'm', tools, systemPrompt });
@@ -366,7 +366,7 @@ describe('a conversation with agent tools', () => {
     ]);
   });
 
-  test('prompt, model, calls, results, again, until there are no calls', async () => {
+  test('runs prompt, calls and results until a reply has no calls', async () => {
     const provider = new ScriptedProvider([
       calling('get_weather', { city: 'Paris' }),
       { content: 'Sunny, 22°C.' },
@@ -378,7 +378,7 @@ describe('a conversation with agent tools', () => {
     expect(conversation.messages[2]?.content).toBe('Weather in Paris: 22°C, Sunny');
   });
 
-  test('tools see what was said in earlier turns, and subscribers what they report', async () => {
+  test('tools see the messages of earlier turns, and subscribers receive their updates', async () => {
     const provider = new ScriptedProvider([
       calling('download_file', { url: 'u' }),
       { content: 'fetched' },

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { builtFile } from '../processes/built-file.js';
 
-/** The packages that declarations name, from a file on through all that it names. */
+/** The packages that a declaration file imports, directly or through other files. */
 function packagesOf(door: string): readonly string[] {
   const files = new Set([door]);
   const packages = new Set<string>();
@@ -17,7 +17,7 @@ function packagesOf(door: string): readonly string[] {
   return [...packages].sort();
 }
 
-test('createAgent has types that need the packages of no part that is left out', () => {
+test('the types of createAgent import no optional packages', () => {
   expect(packagesOf(builtFile('dist/src/toolbox/agent/index.d.ts'))).toEqual(['reflect-metadata/lite']);
   expect(packagesOf(builtFile('dist/src/surfaces/mcp/index.d.ts'))).toContain('@modelcontextprotocol/server');
 });

@@ -20,7 +20,7 @@ import { historyFaults } from './strict-history.js';
 const hello: readonly Message[] = [{ role: 'user', content: 'Go.' }];
 const OWNER = { owner: { user: 'u1' }, conversationId: 'c1' };
 
-/** What the model of an agent calls, reply by reply; an agent calls an agent of one level less. */
+/** The calls of an agent's model, reply by reply; nesting has a limit. */
 interface Plan {
   readonly replies: readonly (readonly ('pay' | 'look' | 'ask' | 'agent')[])[];
   readonly inner: Plan | undefined;
@@ -45,14 +45,14 @@ const decision = fc.record({
   isReversed: fc.boolean(),
 });
 
-/** Replies by the length of the conversation, so that every process says the same at the same place. */
+/** Replies depend on the length of the conversation, so that every process gives the same ones. */
 function modelOf(replies: Plan['replies'], level: number, seen: (readonly Message[])[]): LLMProvider {
   return {
     async chat({ messages }: LLMRequest) {
       seen.push(messages);
       const step = messages.filter(({ role }) => role === 'assistant').length;
       const toolCalls = (replies[step] ?? []).map((name, index) => ({
-        // Ids are the same on every level: a path has to tell them apart.
+        // Ids are the same on every level: only the path distinguishes them.
         id: `c${step}_${index}`,
         name,
         arguments:
@@ -132,7 +132,7 @@ function sent<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** Every state goes through JSON to tools and models that were made anew, as those of another process are. */
+/** Every state goes through JSON to new tools and models, as in another process. */
 async function play(given: Plan, decisions: readonly Decision[], diary: Diary): Promise<ToolLoopResult> {
   const store = new MemoryRunStore();
   const config = () => ({
@@ -159,7 +159,7 @@ async function play(given: Plan, decisions: readonly Decision[], diary: Diary): 
           diary.approved.push(Number(wait.arguments.amount) + (how === 'edit' ? 1000 : 0));
       run = next;
     } catch (error) {
-      // A wrong answer: nothing has run, and the state is as it was.
+      // A wrong answer runs nothing and leaves the state unchanged.
       expect(error).toMatchObject({ name: 'InvalidAnswer' });
       expect(['wrong edit', 'unknown']).toContain(how);
       expect(diary.paid).toHaveLength(paid);
@@ -169,15 +169,15 @@ async function play(given: Plan, decisions: readonly Decision[], diary: Diary): 
   return run;
 }
 
-test('resumeToolLoop keeps its promises over edits, refusals, standing answers and agents in agents, through JSON', async () => {
+test('resumeToolLoop handles edits, refusals, remembered approvals and nested agents through JSON', async () => {
   await fc.assert(
     fc.asyncProperty(plan, fc.array(decision, { maxLength: 12 }), async (given, decisions) => {
       const diary: Diary = { paid: [], approved: [], requests: [] };
       const run = await play(given, decisions, diary);
       expect(run.status).toBe('completed');
-      // Each call has its answer, once and in order, on every level and before every request.
+      // Every call is answered once and in order, on every level and before every request.
       for (const messages of [...diary.requests, run.messages]) expect(historyFaults(messages)).toEqual([]);
-      // Nothing runs that nobody said yes to, and nothing runs twice.
+      // Nothing runs without an approval, and nothing runs twice.
       const keys = diary.paid.map(({ key }) => key);
       expect(new Set(keys).size).toBe(keys.length);
       const isRemembered = decisions.some(({ how }) => how === 'remember');
@@ -185,14 +185,14 @@ test('resumeToolLoop keeps its promises over edits, refusals, standing answers a
       const approved = diary.approved.toSorted((one, other) => one - other);
       if (!isRemembered) expect(paid).toEqual(approved);
       else for (const amount of paid) expect(approved).toContain(amount);
-      // What the model is told of an edit, and what ran.
+      // An edit runs with the edited arguments, and the model is informed.
       for (const record of run.toolCalls) {
         if (record.edited === undefined) continue;
         expect(record.arguments?.amount).toBe(Number(record.edited.original.amount) + 1000);
         const told = run.messages.filter(({ content }) => String(content).includes('changed its arguments'));
         expect(told.length).toBeGreaterThan(0);
       }
-      // The replies of all levels count once.
+      // The usage of all levels is counted once.
       expect(run.usage.totalTokens).toBe(2 * diary.requests.length);
     }),
     { numRuns: runs(40) },

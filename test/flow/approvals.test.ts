@@ -42,11 +42,11 @@ describe('resumeToolLoop', () => {
     ['zero', 0],
     ['nothing', undefined],
     ['null', null],
-    ['a boxed yes', new Boolean(true)],
-    ['something that JSON shows as a yes', { toJSON: () => true }],
-    ['a list with a yes', [true]],
+    ['a boxed true', new Boolean(true)],
+    ['an object whose JSON is true', { toJSON: () => true }],
+    ['a list with true', [true]],
     ['an object', {}],
-  ])('takes no approval that is %s, and leaves the state as it was', async (_what, approved) => {
+  ])('rejects an answer whose `approved` is %s, and leaves the state unchanged', async (_what, approved) => {
     const { config, ran } = setup({});
     const run = await runToolLoop(config, hello);
     const answers = run.pending!.map(({ id }) => ({ id, approved }) as Answer);
@@ -60,7 +60,7 @@ describe('resumeToolLoop', () => {
     expect(ran).toHaveLength(1);
   });
 
-  test('takes no refusal whose reason is not text, and still waits for an answer', async () => {
+  test('rejects a refusal whose reason is not text, and still waits for an answer', async () => {
     const { config, ran } = setup({});
     const run = await runToolLoop(config, hello);
     const [id = ''] = run.pending!.map((pending) => pending.id);
@@ -74,7 +74,7 @@ describe('resumeToolLoop', () => {
     expect(ran).toHaveLength(1);
   });
 
-  test('takes no answer of another kind beside an approval that is none', async () => {
+  test('rejects an answer with a result and an invalid `approved`', async () => {
     const { config } = setup({}, { approval: false, execution: 'client' });
     const run = await runToolLoop(config, hello);
     const answers = run.pending!.map(({ id }) => ({ id, approved: 'no', result: 'paid' }) as never);
@@ -82,7 +82,7 @@ describe('resumeToolLoop', () => {
   });
 
   test.each(['{"amount":1e999}', '{"amount":-1e999}', '{"to":[{"amount":1e400}]}'])(
-    'runs %s never as something else than was shown',
+    'runs %s only with the arguments that were shown',
     async (args) => {
       const { config, ran } = setup(args);
       const run = await runToolLoop(config, hello);
@@ -93,7 +93,7 @@ describe('resumeToolLoop', () => {
     },
   );
 
-  test('runs what was shown, whatever the arguments are', async () => {
+  test('runs a call with exactly the arguments that were shown', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), fc.boolean(), async (args, asText) => {
         const { config, ran } = setup(asText ? JSON.stringify(args) : args);
@@ -117,32 +117,32 @@ describe('defineTool with an approval function', () => {
     ['NaN', () => Number.NaN],
     ['a no in words', () => 'false'],
     ['an object', () => ({})],
-    ['a boxed no', () => new Boolean(false)],
-    ['a promise of nothing', async () => undefined],
+    ['a boxed false', () => new Boolean(false)],
+    ['a promise of undefined', async () => undefined],
     ['an error', () => Promise.reject(new Error('the database is down'))],
-    ['a yes', () => true],
-  ])('asks where it says %s', async (_what, approval) => {
+    ['true', () => true],
+  ])('asks if the function returns %s', async (_what, approval) => {
     const { config, ran } = setup({}, { approval: approval as never });
     expect(await runToolLoop(config, hello)).toMatchObject({ pending: [{ kind: 'approval' }] });
     expect(ran).toEqual([]);
   });
 
   test.each<[string, () => unknown]>([
-    ['no', () => false],
-    ['no later', async () => false],
-  ])('does not ask where it says %s', async (_what, approval) => {
+    ['false', () => false],
+    ['a promise of false', async () => false],
+  ])('does not ask if the function returns %s', async (_what, approval) => {
     const { config, ran } = setup({}, { approval: approval as never });
     expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed' });
     expect(ran).toHaveLength(1);
   });
 
-  test('asks where it does not answer within the limit of the call', async () => {
+  test('asks if the function does not return within the timeout of the call', async () => {
     const { config } = setup({}, { approval: () => new Promise(() => {}), timeoutMs: 20 });
     expect(await runToolLoop(config, hello)).toMatchObject({ pending: [{ kind: 'approval' }] });
   });
 });
 
-test('runToolLoop refuses a call whose policy does not answer within the limit of the call', async () => {
+test('runToolLoop refuses a call whose policy does not return within the timeout of the call', async () => {
   const { config, ran } = setup({}, { approval: false, timeoutMs: 20 });
   const run = await runToolLoop({ ...config, policy: () => new Promise(() => {}) }, hello);
   expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'refused' }] });

@@ -38,7 +38,7 @@ async function toolwright(...args: readonly string[]) {
 const answer = (...args: readonly string[]) =>
   toolwright('runs', 'answer', 'r1', '--store', 'runs.sqlite', ...args);
 
-/** A run of u1 that waits for the approval of a refund. */
+/** A stored run of u1 that waits for the approval of a refund. */
 async function suspend(approver: Approver): Promise<void> {
   const refund = defineTool({
     name: 'refund',
@@ -59,7 +59,7 @@ async function suspend(approver: Approver): Promise<void> {
   await runToolLoop(config, [{ role: 'user', content: 'Refund it' }], { owner: { user: 'u1' } });
 }
 
-/** A module with the tool of another version. */
+/** A module with another version of the tool. */
 function writeModule(approval: string, required = '[]'): void {
   writeFileSync(
     join(folder, 'worker.mjs'),
@@ -81,7 +81,7 @@ const fault = (exitCode: number, text: RegExp) => ({
 });
 
 describe('toolwright runs answer', () => {
-  test('needs --by for a call that not everybody may approve, and records who it was', async () => {
+  test('requires --by for a call with restricted approvers, and stores who answered', async () => {
     await suspend('not-the-owner');
     expect(await answer('--approve')).toEqual(
       fault(2, /'refund' is not approved by everybody: --by .*owner of this run is {"user":"u1"}: give --by/),
@@ -100,7 +100,7 @@ describe('toolwright runs answer', () => {
     ]);
   });
 
-  test('lets the owner run no call again that somebody else approved, and show names both', async () => {
+  test('refuses the owner’s answer about a call that somebody else approved, and show names both', async () => {
     let now = 1_700_000_000_000;
     using kept = new SqliteRunStore({ path: join(folder, 'runs.sqlite'), now: () => now });
     const begun = Promise.withResolvers<void>();
@@ -153,7 +153,7 @@ describe('toolwright runs answer', () => {
     );
   });
 
-  test('asks the tool of the module who may approve', async () => {
+  test('asks the tool in the module who may approve', async () => {
     await suspend(() => true);
     writeModule(
       '{ approver: ({ answeredBy, call }) => answeredBy.role === "clerk" && call.arguments.amount < 9 }',
@@ -166,7 +166,7 @@ describe('toolwright runs answer', () => {
     expect(await answer(...by('clerk'), '--module', 'worker.mjs')).toMatchObject({ exitCode: 0 });
   });
 
-  test('says in one line what has changed of a tool, and the run waits on', async () => {
+  test('reports in one line how the tool has changed, and the run stays suspended', async () => {
     await suspend('may-answer');
     writeModule('true', "['reason']");
     expect(await answer('--approve', '--module', 'worker.mjs')).toEqual(
@@ -176,7 +176,7 @@ describe('toolwright runs answer', () => {
     expect(await answer('--approve', ...edited)).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
-  test('names who was quicker where a server has taken their answer meanwhile', async () => {
+  test('names who answered first if a server took their answer in the meantime', async () => {
     const refund = defineTool({
       name: 'refund',
       description: 'Refund',
@@ -192,7 +192,7 @@ describe('toolwright runs answer', () => {
     await server.prompt('k1', 'Refund it');
     const { pending = [] } = (await server.idle('k1')) ?? {};
     writeModule('true');
-    // The command has read the conversation when it loads the module, which waits for the other answer.
+    // The module loads after the command has read the conversation, and waits for the other answer.
     writeFileSync(
       join(folder, 'slow.mjs'),
       `import { existsSync } from 'node:fs';
@@ -214,7 +214,7 @@ describe('toolwright runs answer', () => {
     expect(stderr).toMatch(/k1\.1 waits for no answer: .*answered already, the last time by "clerk 7"\n$/);
   });
 
-  test('a run without an owner is refused by a chat on the terminal', async () => {
+  test('toolwright chat refuses a tool with restricted approvers, because its runs have no owner', async () => {
     writeModule("{ approver: 'not-the-owner' }");
     await using command = new NodeProcess([COMMAND, 'chat', 'worker.mjs', '--offline'], { folder });
     command.write('Refund it\n');

@@ -57,7 +57,7 @@ afterEach(async () => {
 });
 
 describe('approval.approver', () => {
-  test("'not-the-owner' refuses the owner, who may also be nobody named, and takes somebody else", async () => {
+  test("'not-the-owner' refuses the owner and anonymous answers, and accepts another user", async () => {
     const { config, ran } = setup('not-the-owner');
     const run = await runToolLoop(config, hello, scope);
     expect(run.pending).toMatchObject([{ kind: 'approval', approver: 'not-the-owner' }]);
@@ -84,7 +84,7 @@ describe('approval.approver', () => {
     expect(ran).toEqual([5]);
   });
 
-  test("'not-the-owner' refuses people who are not written in the form of the owner", async () => {
+  test("'not-the-owner' refuses an answeredBy whose form differs from that of the owner", async () => {
     const { config, ran } = setup('not-the-owner');
     for (const [owner, answeredBy, reason] of [
       [OWNER, 'u1', 'the owner has the form { user: string }, and answeredBy string'],
@@ -108,7 +108,7 @@ describe('approval.approver', () => {
     expect(ran).toEqual([]);
   });
 
-  test('the owner may still refuse such a call', async () => {
+  test('the owner may still refuse the call', async () => {
     const { config, ran } = setup('not-the-owner');
     const run = await runToolLoop(config, hello, scope);
     const [{ id } = { id: '' }] = run.pending ?? [];
@@ -117,7 +117,7 @@ describe('approval.approver', () => {
     expect(ran).toEqual([]);
   });
 
-  test('a refusal names neither the owner nor anybody else', async () => {
+  test('a refusal names neither the owner nor the approvers', async () => {
     const { config } = setup(({ answeredBy }) => answeredBy === 'the-secret-boss');
     const run = await runToolLoop(config, hello, scope);
     const error = await resumeToolLoop(config, run.state, yes(run.pending), { scope }).catch(
@@ -127,7 +127,7 @@ describe('approval.approver', () => {
     expect(error.message).not.toMatch(/u1|boss/);
   });
 
-  test('a function decides by who answers, the owner and the arguments that would run', async () => {
+  test('a function decides with answeredBy, the owner and the arguments that would run', async () => {
     const seen: unknown[] = [];
     const { config, ran } = setup((request) => {
       seen.push(request);
@@ -146,7 +146,7 @@ describe('approval.approver', () => {
     expect(ran).toEqual([3]);
   });
 
-  test('a function that throws, or gives anything but true, refuses; what it threw is logged', async () => {
+  test('a function that throws or does not return true refuses; the error is logged', async () => {
     const logged: unknown[] = [];
     const logger = {
       ...{ debug() {}, info() {}, warn() {} },
@@ -186,14 +186,14 @@ describe('approval.approver', () => {
     expect(ran).toEqual([5]);
   });
 
-  test("'may-answer' is as before: also the owner approves, and a run needs no owner", async () => {
+  test("'may-answer' also accepts the owner, and needs no owner of the run", async () => {
     const { config, ran } = setup('may-answer');
     const run = await runToolLoop(config, hello);
     await resumeToolLoop(config, run.state, yes(run.pending));
     expect(ran).toEqual([5]);
   });
 
-  test('a run without an owner refuses such tools at its start', async () => {
+  test('a run without an owner rejects such tools at its start', async () => {
     const { config } = setup('not-the-owner');
     await expect(runToolLoop(config, hello)).rejects.toMatchObject({
       name: 'InvalidOptions',
@@ -205,12 +205,12 @@ describe('approval.approver', () => {
     });
   });
 
-  test('a slip in the option is a mistake of the author', () => {
+  test('an unknown approver throws', () => {
     expect(() => setup('not-owner' as Approver)).toThrow(/approver/);
     expect(() => setup(undefined as never)).toThrow(/approver/);
   });
 
-  test('an answer that was put into the journal of a call counts as the owner’s', async () => {
+  test('an answer in the journal of a call without answeredBy counts as the owner’s', async () => {
     const { refund, ran } = setup('not-the-owner');
     const tools = new ToolRegistry().register(refund);
     const call = { id: 'c1', name: 'refund', arguments: { amount: 5 } };
@@ -230,7 +230,7 @@ describe('approval.approver', () => {
 });
 
 describe('approval.approver at each entry point', () => {
-  test('resumeStoredRun refuses, and the run waits on', async () => {
+  test('resumeStoredRun refuses the owner, and the run stays suspended', async () => {
     const { config, store, ran } = setup('not-the-owner');
     const { store: _, ...own } = config;
     const { pending, state } = await runToolLoop(config, hello, scope);
@@ -241,7 +241,7 @@ describe('approval.approver at each entry point', () => {
     expect(ran).toEqual([5]);
   });
 
-  test('answerStoredRun refuses, also without the tools; what a function decides needs them', async () => {
+  test('answerStoredRun refuses the owner even without tools, and needs the tools to call a function', async () => {
     const plain = setup('not-the-owner');
     const run = await runToolLoop(plain.config, hello, scope);
     const stored = { store: plain.store, runId: run.state?.runId ?? '' };
@@ -264,7 +264,7 @@ describe('approval.approver at each entry point', () => {
     expect(await answerStoredRun(kept, yes(other.pending), { ...by, tools })).toEqual([]);
   });
 
-  test('a Conversation refuses, and its turn waits on', async () => {
+  test('Conversation refuses the owner, and its turn stays suspended', async () => {
     const { config, ran } = setup('not-the-owner');
     const { store: _, ...own } = config;
     const conversation = new Conversation({ ...own, scope });
@@ -275,7 +275,7 @@ describe('approval.approver at each entry point', () => {
     expect(ran).toEqual([5]);
   });
 
-  test('Conversations refuse, and the turn waits on', async () => {
+  test('Conversations refuses the owner, and the turn stays suspended', async () => {
     const { config, store, ran } = setup('not-the-owner');
     const { store: _, ...own } = config;
     const conversations = new Conversations({ store, config: own });
@@ -289,7 +289,7 @@ describe('approval.approver at each entry point', () => {
     expect(ran).toEqual([5]);
   });
 
-  test('a process without the tools leaves a function to the process that takes the turn', async () => {
+  test('a process without the tools leaves a function to the process that runs the turn', async () => {
     const { config, store, ran } = setup(({ answeredBy }) => (answeredBy as typeof CLERK).user === 'clerk');
     const { store: _, tools: __, ...web } = config;
     const worker = new Conversations({ store, config: { ...web, tools: config.tools } });
@@ -309,7 +309,7 @@ describe('approval.approver at each entry point', () => {
     expect(ran).toEqual([5]);
   });
 
-  test('a conversation without an owner ends its turn with what is wrong', async () => {
+  test('a turn of a conversation without an owner fails with InvalidOptions', async () => {
     const { config, store } = setup('not-the-owner');
     const { store: _, ...own } = config;
     const conversations = new Conversations({ store, config: own });
@@ -322,7 +322,7 @@ describe('approval.approver at each entry point', () => {
       }
   });
 
-  test('calls of an agent within a call are approved by whom their tools accept', async () => {
+  test('calls of an agent are approved according to the approver of their own tool', async () => {
     const { refund, ran } = setup('not-the-owner');
     const agent = agentAsTool({
       name: 'desk',
@@ -346,7 +346,7 @@ describe('approval.approver at each entry point', () => {
   });
 });
 
-describe('a call whose process ended after somebody else than the owner approved it', () => {
+describe('an approved call whose process ended', () => {
   /** A refund that the clerk approved, and whose process ended while it ran. */
   async function dead(approver: Approver) {
     let now = 1_700_000_000_000;
@@ -383,7 +383,7 @@ describe('a call whose process ended after somebody else than the owner approved
     return { config, stored, pending, notDone, by, ran: () => ran };
   }
 
-  test('runs again only on the word of somebody who could approve it', async () => {
+  test('runs again only if not-done is reported by a permitted approver', async () => {
     const { config, stored, pending, notDone, by, ran } = await dead('not-the-owner');
     expect(pending).toMatchObject([{ kind: 'outcome', approver: 'not-the-owner' }]);
     const refused = {
@@ -403,7 +403,7 @@ describe('a call whose process ended after somebody else than the owner approved
     expect(ran()).toBe(2);
   });
 
-  test('runs again only if the function of the tool accepts who says that', async () => {
+  test('runs again only if the approver function accepts who reports not-done', async () => {
     const { config, stored, notDone, by, ran } = await dead(
       ({ answeredBy }) => (answeredBy as typeof CLERK).user === 'clerk',
     );
@@ -417,7 +417,7 @@ describe('a call whose process ended after somebody else than the owner approved
     expect(ran()).toBe(2);
   });
 
-  test('can be refused by the owner, and reported as done only by somebody who could approve it', async () => {
+  test('can be refused by the owner, and reported as done only by a permitted approver', async () => {
     const { config, stored, pending, by, ran } = await dead('not-the-owner');
     const done = pending.map(({ id }) => ({ id, outcome: 'done', result: 'refunded before' }) as const);
     await expect(resumeStoredRun(config, stored, done, { scope })).rejects.toMatchObject(REFUSED);
@@ -431,7 +431,7 @@ describe('a call whose process ended after somebody else than the owner approved
     expect(other.ran()).toBe(1);
   });
 
-  test('is asked about again where the journal of the call has the word of the owner', async () => {
+  test('is asked about again if the answer in the journal is the owner’s', async () => {
     const { config, stored, ran } = await dead('not-the-owner');
     const state = await stored.store.load('r1');
     const [open] = state?.open.calls ?? [];
@@ -451,7 +451,7 @@ describe('a call whose process ended after somebody else than the owner approved
 describe('standing approvals and approval.approver', () => {
   const remember = { scopes: ['user'], by: [] } as const;
 
-  test('count for calls that whoever gave them could approve, and for no others', async () => {
+  test('apply only to calls that the person who gave them may approve', async () => {
     const small: Approver = ({ answeredBy, call }) =>
       (answeredBy as typeof CLERK).user === 'clerk' && Number(call.arguments.amount) <= 100;
     const { config, ran } = setup(small, { remember }, [5, 50, 500]);
@@ -462,7 +462,7 @@ describe('standing approvals and approval.approver', () => {
     expect(next).toMatchObject({ status: 'suspended', pending: [{ arguments: { amount: 500 } }] });
   });
 
-  test('let no call beside the approved one through that whoever gave them may not approve', async () => {
+  test('do not apply to a parallel call that the person may not approve', async () => {
     const { refund, ran, store } = setup(({ call }) => Number(call.arguments.amount) <= 100, { remember });
     const toolCalls = [5, 500].map((amount) => ({ name: 'refund', arguments: { amount } }));
     const provider = new ScriptedProvider([{ toolCalls }, { content: 'Done.' }]);
@@ -474,7 +474,7 @@ describe('standing approvals and approval.approver', () => {
     expect(ran).toEqual([]);
   });
 
-  test('of the owner count no more once the tool refuses the owner', async () => {
+  test('of the owner no longer apply once the tool refuses the owner', async () => {
     const { config, refund, store, ran } = setup(({ answeredBy }) => answeredBy !== null, { remember }, [5]);
     const run = await runToolLoop(config, hello, scope);
     await resumeToolLoop(config, run.state, yes(run.pending, { remember: { scope: 'user' } }), { scope });

@@ -53,7 +53,7 @@ afterEach(async () => {
 });
 
 describe('@Tool({ approval })', () => {
-  test('gives the question a title, a description and a risk, and says what may be decided', async () => {
+  test('adds title, description, risk and permitted decisions to the pending approval', async () => {
     @Toolset()
     class Bank {
       @Tool({
@@ -101,7 +101,7 @@ describe('@Tool({ approval })', () => {
     [['approve'], { approved: false }, 'refuse'],
     [['edit', 'refuse'], { approved: true }, 'approve'],
     [['approve', 'refuse'], { approved: true, arguments: { amount: 1 } }, 'edit'],
-  ] as const)('takes of %j no answer %j', async (decisions, answer, name) => {
+  ] as const)('accepts %j only, and rejects the answer %j', async (decisions, answer, name) => {
     const { config, ran } = setup({ decisions });
     const run = await runToolLoop(config, hello);
     await expect(resumeToolLoop(config, run.state, all(run, answer))).rejects.toMatchObject({
@@ -111,7 +111,7 @@ describe('@Tool({ approval })', () => {
     expect(ran).toEqual([]);
   });
 
-  test('takes no edit that was allowed when it asked, and is not any more', async () => {
+  test('rejects an edit that the tool no longer accepts', async () => {
     const { config, ran, pay } = setup({ title: 'Pay' });
     const run = await runToolLoop(config, hello);
     const stricter = { ...config, tools: [{ ...pay, approval: { decisions: ['approve' as const] } }] };
@@ -123,7 +123,7 @@ describe('@Tool({ approval })', () => {
     expect(ran).toEqual([]);
   });
 
-  test('asks nobody where `when` says no, and asks where it throws', async () => {
+  test('does not ask if `when` returns false, and asks if it throws', async () => {
     const when = ({ amount }: { amount?: unknown }) => {
       if (amount === 13) throw new Error('unlucky');
       return Number(amount) > 50;
@@ -135,7 +135,7 @@ describe('@Tool({ approval })', () => {
     expect((await runToolLoop(setup({}).config, hello)).status).toBe('suspended');
   });
 
-  test('asks without a description that could not be written', async () => {
+  test('asks without a description if the function throws', async () => {
     const description = () => {
       throw new Error('no words');
     };
@@ -145,19 +145,19 @@ describe('@Tool({ approval })', () => {
   });
 
   test.each<[string, object, string]>([
-    ['a decision that is none', { decisions: ['aprove'] }, 'decisions'],
-    ['no decision at all', { decisions: [] }, 'decisions'],
-    ['a risk that is none', { risk: 'huge' }, 'risk'],
+    ['an unknown decision', { decisions: ['aprove'] }, 'decisions'],
+    ['no decisions', { decisions: [] }, 'decisions'],
+    ['an unknown risk', { risk: 'huge' }, 'risk'],
     ['a misspelt option', { titel: 'Pay' }, 'title'],
-    ['a time that is none', { expiresInMs: '1h' }, 'expiresInMs'],
-  ])('is a mistake of the author with %s', (_what, approval, told) => {
+    ['an invalid time', { expiresInMs: '1h' }, 'expiresInMs'],
+  ])('throws for %s', (_what, approval, told) => {
     const options = { name: 'pay', description: 'Pay', approval: approval as ApprovalOptions };
     expect(() => defineTool({ ...options, execute: () => 1 })).toThrow(told);
   });
 });
 
 describe('expiresAt', () => {
-  test('is in what is pending; an answer that comes later is refused, and the model is told', async () => {
+  test('is in the pending call; a later answer is rejected, and the model is informed', async () => {
     const { config, ran } = setup({ expiresInMs: 20 });
     const before = Date.now();
     const run = await runToolLoop(config, hello);
@@ -178,7 +178,7 @@ describe('expiresAt', () => {
     expect(ran).toEqual([]);
   });
 
-  test('ends the run with onExpiry: end', async () => {
+  test('ends the run if onExpiry is end', async () => {
     const { config, ran } = setup({}, { answerWithinMs: 1, onExpiry: 'end' });
     const run = await runToolLoop(config, hello);
     const at = Date.parse(run.pending?.[0]?.expiresAt ?? '');
@@ -189,7 +189,7 @@ describe('expiresAt', () => {
     expect(ran).toEqual([]);
   });
 
-  test('lets a run wait on for what may still be answered', async () => {
+  test('a run with an expired approval still waits for calls that can be answered', async () => {
     const ask = defineTool({
       name: 'ask',
       description: 'Asks',
@@ -215,7 +215,7 @@ describe('expiresAt', () => {
     expect(done.toolCalls).toMatchObject([{ status: 'refused' }, { status: 'success' }]);
   });
 
-  test('lets a conversation go on by itself', async () => {
+  test('an expired approval lets a conversation continue by itself', async () => {
     const { config, ran } = setup({ expiresInMs: 50 });
     const conversations = new Conversations({ store: new MemoryRunStore(), config, pollMs: 3_600_000 });
     opened.push(conversations);

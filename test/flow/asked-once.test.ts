@@ -10,7 +10,7 @@ import { newFolder } from '../parts/toolbox/files/folders.js';
 const messages = [{ role: 'user', content: 'Write it' }] as const;
 const WRITE = { id: 'c1', name: 'write_file', arguments: { path: 'a.txt', text: 'new' } };
 
-/** A run that wants to write a file, under these permissions. */
+/** A run that wants to write a file, with this policy. */
 async function writes(policy: ToolPolicy, conversationId: string | undefined) {
   const provider = new ScriptedProvider([{ toolCalls: [WRITE] }, { content: 'done' }]);
   const files = new MemoryFileSystem();
@@ -29,7 +29,7 @@ async function writes(policy: ToolPolicy, conversationId: string | undefined) {
 }
 
 describe('Permissions', () => {
-  test('let a yes stand that an answer says is to stand: for the session, in a file that people read', async () => {
+  test('store an approval for the session in a readable file if the answer asks for it', async () => {
     const file = join(newFolder(), 'permissions.json');
     const { policy } = new Permissions({ file });
     const first = await writes(policy, 'chat-1');
@@ -42,7 +42,7 @@ describe('Permissions', () => {
         scope: { session: 'chat-1' },
       },
     ]);
-    // Also of a process that knows nothing but the file; and of no other session.
+    // It also applies in a process that reads the same file, and in no other session.
     const other = new Permissions({ file });
     expect((await writes(other.policy, 'chat-1')).run.status).toBe('completed');
     expect((await writes(other.policy, 'chat-2')).run.status).toBe('suspended');
@@ -56,7 +56,7 @@ describe('Permissions', () => {
     expect(explained).toEqual(["standing yes: changes 'a.txt': a standing yes allows it"]);
   });
 
-  test('let a yes stand for a user, until it ends', async () => {
+  test('store an approval for a user until it expires', async () => {
     const permissions = new Permissions({ userOf: () => 'u1' });
     const { pending, answer } = await writes(permissions.policy, undefined);
     expect(pending?.mayRemember).toEqual({ scopes: ['user'], by: 'policy' });
@@ -65,7 +65,7 @@ describe('Permissions', () => {
     expect(permissions.remembered()).toMatchObject([{ scope: { user: 'u1' }, until: expires }]);
   });
 
-  test('take no yes to stand for whom they cannot tell, or where nothing may be changed', async () => {
+  test('reject `remember` for a scope that is not known', async () => {
     const nobody = await writes(new Permissions().policy, undefined);
     expect(nobody.pending?.mayRemember).toBeUndefined();
     await expect(nobody.answer({ approved: true, remember: { scope: 'conversation' } })).rejects.toThrow(
@@ -77,7 +77,7 @@ describe('Permissions', () => {
     );
   });
 
-  test('keep nothing of a yes that is for once', async () => {
+  test('store nothing if the answer does not ask for it', async () => {
     const permissions = new Permissions();
     const { answer } = await writes(permissions.policy, 'chat-1');
     await answer({ approved: true });
@@ -87,7 +87,7 @@ describe('Permissions', () => {
 });
 
 describe('a policy that asks and remembers', () => {
-  test('makes the call that was approved also where the yes cannot be kept', async () => {
+  test('runs the approved call even if the approval cannot be stored', async () => {
     const policy: ToolPolicy = () => ({
       ask: true,
       remember: {

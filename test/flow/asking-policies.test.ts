@@ -13,13 +13,13 @@ function config(policy: ToolPolicy) {
 }
 
 describe('a policy that asks', () => {
-  test('suspends the run, and says why', async () => {
+  test('suspends the run with its reason', async () => {
     const run = await runToolLoop(config(asking), messages);
     expect(run.status).toBe('suspended');
     expect(run.pending).toMatchObject([{ kind: 'approval', tool: 'pay', message: 'it costs money' }]);
   });
 
-  test('is content with a yes, and a no is one', async () => {
+  test('accepts an approval, and takes a refusal as final', async () => {
     for (const approved of [true, false]) {
       const given = config(asking);
       const { state, pending } = await runToolLoop(given, messages);
@@ -29,7 +29,7 @@ describe('a policy that asks', () => {
     }
   });
 
-  test('refuses where nobody can be asked', async () => {
+  test('refuses if the caller cannot suspend', async () => {
     const { isError, forLLM } = await new ToolRegistry({ policy: asking }).register(pay).execute('pay', {});
     expect([isError, forLLM]).toEqual([
       true,
@@ -39,7 +39,7 @@ describe('a policy that asks', () => {
     expect((await silent.execute('pay', {})).forLLM).toMatch(/it was not run\.$/);
   });
 
-  test('is overruled by one that refuses, whichever comes first', async () => {
+  test('is overruled by a policy that refuses, in either order', async () => {
     for (const [own, given] of [
       [asking, () => false],
       [() => ({ allow: false, reason: 'no' }), asking],
@@ -50,13 +50,13 @@ describe('a policy that asks', () => {
     }
   });
 
-  test('that does not plainly ask has refused', async () => {
+  test('refuses if `ask` is not true', async () => {
     const odd = (() => ({ ask: 'yes' })) as unknown as ToolPolicy;
     const run = await runToolLoop(config(odd), messages);
     expect(run.toolCalls.map(({ status }) => status)).toEqual(['refused']);
   });
 
-  test('makes the AI SDK ask', async () => {
+  test('sets needsApproval of the AI SDK', async () => {
     const tools = toAiSdkTools(new ToolRegistry().register(pay), {}, { policy: asking });
     const needsApproval = tools.pay?.needsApproval as (input: unknown, options: object) => Promise<boolean>;
     expect(await needsApproval({}, { toolCallId: 'c1', messages: [] })).toBe(true);

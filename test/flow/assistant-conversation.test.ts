@@ -8,14 +8,14 @@ import { historyFaults } from './strict-history.js';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** An assistant with a calculator that asks this server. */
+/** An assistant with a calculator and a provider at this server. */
 function assistantAt({ baseURL }: LoopbackServer): Assistant {
   const provider = new OpenAIProvider({ baseURL, apiKey: 'k', maxRetries: 0 });
   const tools = new ToolRegistry().register(calculateTool);
   return new Assistant({ provider, model: 'm', tools, logger: silent, author: 'ada' });
 }
 
-/** Asks, and aborts at the first event of this kind. */
+/** Asks, and aborts at the first event of this type. */
 function askUntil(assistant: Assistant, type: ConversationEvent['type']): Promise<ToolLoopResult> {
   const interrupt = new AbortController();
   const onEvent = (event: ConversationEvent): void => {
@@ -32,7 +32,7 @@ const callPiece = {
 };
 const calling = events([delta({ content: 'Let me ', tool_calls: [callPiece] }), delta({}, 'tool_calls')]);
 const answering = events([delta({ content: 'Fine.' }), delta({}, 'stop')]);
-/** Begins an answer and never ends it. */
+/** Starts an answer and never ends it. */
 const endless: Answer = (response) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.write(`data: ${JSON.stringify(delta({ content: 'On and ' }))}\n\n`);
@@ -43,7 +43,7 @@ describe('the conversation of examples/assistant', () => {
     ['in the middle of an answer', endless, 'text-delta'],
     ['as a call begins', calling, 'call-start'],
     ['as a call ends', calling, 'call-end'],
-  ] as const)('goes on with a valid history after it was aborted %s', async (_when, first, type) => {
+  ] as const)('continues with a valid history after an abort %s', async (_when, first, type) => {
     const replies = [first, answering];
     await using server = await LoopbackServer.start((response, request) =>
       replies.shift()?.(response, request),

@@ -6,7 +6,7 @@ import { completion, json, LoopbackServer, page } from '../parts/providers/loopb
 import type { NodeRun } from '../processes/run-node.js';
 import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
-/** One line, of the program and not of Node. */
+/** One line that the program wrote, not Node. */
 const ONE_LINE = /^assistant: [^\n]+\n$/;
 
 let folder: string;
@@ -23,7 +23,7 @@ function call(id: string, name: string, args: unknown): unknown {
   return { id, type: 'function', function: { name, arguments: JSON.stringify(args) } };
 }
 
-/** A model that first makes these calls and then says `Done.`. */
+/** A model that makes these calls and then replies `Done.`. */
 function modelThatCalls(...calls: unknown[]): Promise<LoopbackServer> {
   const replies = [
     completion({ role: 'assistant', content: null, tool_calls: calls }, { finish_reason: 'tool_calls' }),
@@ -38,7 +38,7 @@ function answersOf({ requests }: LoopbackServer): readonly string[] {
 }
 
 describe('the assistant with a model behind Chat Completions', () => {
-  test('a conversation with a tool call goes over the wire and ends with the answer of the model', async () => {
+  test('sends a conversation with a tool call to the server and ends with the answer of the model', async () => {
     await using server = await modelThatCalls(call('c1', 'calculate', { expression: '6 * 7' }));
     const environment = { OPENAI_BASE_URL: server.baseURL, OPENAI_API_KEY: 'k', OPENAI_MODEL: 'some-model' };
     const { exitCode, stdout, stderr } = await run({ args: ['What is six times seven?'], environment });
@@ -51,7 +51,7 @@ describe('the assistant with a model behind Chat Completions', () => {
     expect(answersOf(server)).toEqual(['42']);
   });
 
-  test('an invoice with its lines is written as a whole or not at all, and what is wrong is told to the model', async () => {
+  test('an invoice is written completely or not at all, and all faults are reported to the model', async () => {
     const lines = [{ description: 'Consulting', quantity: 3, unitPrice: 80.5 }];
     await using server = await modelThatCalls(
       call('c1', 'create_invoice', { customer: 'Mara', lines }),
@@ -71,7 +71,7 @@ describe('the assistant with a model behind Chat Completions', () => {
     expect(stdout).toMatch(/^ {2}Created INV-0005/m);
   });
 
-  test('no name of a note leads out of the folder: paths, links and hidden files are refused', async () => {
+  test('no note name leads out of the folder: paths, links and hidden files are refused', async () => {
     const notes = join(folder, '.assistant', 'notes');
     mkdirSync(notes, { recursive: true });
     for (const file of ['../../secret.md', '../secret.md', '.hidden.md'])
@@ -97,7 +97,7 @@ describe('the assistant with a model behind Chat Completions', () => {
     expect(answersOf(server)).toEqual(names.map(() => refusal));
   });
 
-  test('a note whose title is all signs and dots gets no file outside of the folder', async () => {
+  test('a note title with path characters creates no file outside of the folder', async () => {
     await using server = await modelThatCalls(
       call('c1', 'add_note', { title: '../../Escape', text: 'x' }),
       call('c2', 'add_note', { title: '../..', text: 'x' }),
@@ -109,7 +109,7 @@ describe('the assistant with a model behind Chat Completions', () => {
     expect(dots).toContain('cannot be the name of a note');
   });
 
-  test('Ctrl-C aborts the run: one line, and exit code 130', async () => {
+  test('Ctrl-C aborts the run with one line and exit code 130', async () => {
     let interrupt = (): void => {};
     await using server = await LoopbackServer.start(() => interrupt());
     const { exitCode, stderr } = await runProcess({
@@ -124,7 +124,7 @@ describe('the assistant with a model behind Chat Completions', () => {
   });
 });
 
-describe('what the user can repair is one line and a non-zero exit code', () => {
+describe('an error that the user can fix is one line and a non-zero exit code', () => {
   test('a server that cannot be reached', async () => {
     const environment = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_API_KEY: 'k' };
     const { exitCode, stdout, stderr } = await run({ args: ['Hello'], environment });
@@ -133,7 +133,7 @@ describe('what the user can repair is one line and a non-zero exit code', () => 
     expect([exitCode, stdout]).toEqual([1, '']);
   });
 
-  test('a base URL that is none', async () => {
+  test('a base URL that is not an http address', async () => {
     const { exitCode, stderr } = await run({
       args: ['Hello'],
       environment: { OPENAI_BASE_URL: 'localhost' },
@@ -141,7 +141,7 @@ describe('what the user can repair is one line and a non-zero exit code', () => 
     expect([exitCode, stderr]).toEqual([1, 'assistant: OPENAI_BASE_URL is not an http address: localhost\n']);
   });
 
-  test('a key that is refused; with --json the failed run is still JSON', async () => {
+  test('a rejected key; with --json the failed run is still JSON', async () => {
     const refused = json({ error: { message: 'Incorrect API key provided', code: 'invalid_api_key' } }, 401);
     await using server = await LoopbackServer.start(refused);
     const environment = { OPENAI_BASE_URL: server.baseURL, OPENAI_API_KEY: 'wrong' };
@@ -168,7 +168,7 @@ describe('what the user can repair is one line and a non-zero exit code', () => 
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
   });
 
-  test('a data folder that is a file, or whose database is none', async () => {
+  test('a data folder that is a file, or whose database is invalid', async () => {
     writeFileSync(join(folder, 'file'), '');
     mkdirSync(join(folder, 'broken'));
     writeFileSync(

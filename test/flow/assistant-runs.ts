@@ -7,30 +7,29 @@ import { HeardOutput } from '../processes/heard-output.js';
 import { NodeProcess } from '../processes/node-process.js';
 import type { NodeRun } from '../processes/run-node.js';
 
-/** How the assistant is started. */
 export interface AssistantStart {
   readonly args?: readonly string[];
-  /** What is piped in; nothing by default. */
+  /** Text for standard input; empty by default. */
   readonly input?: string | Uint8Array;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Working directory: where `.assistant` is made. */
+  /** Working directory, in which `.assistant` is created. */
   readonly folder: string;
   /** Called with the running assistant. */
   readonly whileRunning?: (assistant: RunningAssistant) => unknown;
 }
 
-/** What can be seen and done of an assistant that runs. */
+/** Access to a running assistant. */
 export interface RunningAssistant {
   readonly stdout: string;
-  /** The first match in what it has written, as soon as it has. */
+  /** Resolves with the first match in the output. */
   said(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Runs the assistant in this process, with nothing of this process's environment. One at a time. */
+/** Runs the assistant in this process with an empty environment. One at a time. */
 export async function runHere(start: AssistantStart): Promise<NodeRun> {
   const { args = [], input = '', environment = {}, folder, whileRunning } = start;
   const output = new HeardOutput();
-  // A process has one desk, so that its services are kept in the one container of all.
+  // The services are kept in the global container: clear it between runs.
   container.clearInstances();
   const running = runAssistant(args, {
     environment: { USER: 'ada', ...environment },
@@ -44,7 +43,7 @@ export async function runHere(start: AssistantStart): Promise<NodeRun> {
   return { exitCode, stdout: output.stdout, stderr: output.stderr };
 }
 
-/** Runs the built assistant as a process of its own, with nothing of this process's environment. */
+/** Runs the built assistant in another process with an empty environment. */
 export async function runProcess(
   start: Omit<AssistantStart, 'whileRunning'> & {
     readonly whileRunning?: (assistant: NodeProcess) => unknown;

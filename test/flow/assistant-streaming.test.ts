@@ -29,7 +29,7 @@ function says(...pieces: readonly string[]): Answer {
   return events([...pieces.map((content) => delta({ content })), delta({}, 'stop')]);
 }
 
-/** A reply that says something and then makes these calls. */
+/** A reply with text and these calls. */
 function calls(text: string, ...wanted: readonly (readonly [name: string, args: unknown])[]): Answer {
   const pieces = wanted.map(([name, args], index) => {
     const named = { name, arguments: JSON.stringify(args) };
@@ -46,9 +46,9 @@ function writePiece(response: ServerResponse, chunk: unknown): void {
 const multiply = ['calculate', { expression: '6 * 7' }] as const;
 const MULTIPLIED = '✓ calculate \\{"expression":"6 \\* 7"\\} \\([\\d.]+ m?s\\)\n';
 
-describe('the assistant in examples/assistant shows a run while it goes on', () => {
-  test('a call that has ended and the progress of another are shown while the other still runs', async () => {
-    // Writing to a named pipe takes until somebody reads it: a slow tool without a clock.
+describe('examples/assistant shows a run while it continues', () => {
+  test('shows a finished call and the progress of another one that is still running', async () => {
+    // Writing to a named pipe blocks until it is read: a slow tool without a timer.
     const pipe = join(folder, '.assistant', 'exports', 'invoices.csv');
     mkdirSync(join(folder, '.assistant', 'exports'), { recursive: true });
     execFileSync('mkfifo', [pipe]);
@@ -71,7 +71,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
     expect([exitCode, await read]).toEqual([0, expect.stringContaining('INV-0001')]);
   });
 
-  test('a call is shown before the model has begun its answer', async () => {
+  test('shows a call before the model starts its answer', async () => {
     const shown = Promise.withResolvers<void>();
     await using server = await modelThat(calls('', multiply), async (response, request) => {
       await shown.promise;
@@ -83,7 +83,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
     expect(stdout).toMatch(new RegExp(`^${MULTIPLIED}It is 42\\.\n$`));
   });
 
-  test('the answer is shown as it is written, and once', async () => {
+  test('shows the answer as it is written, and only once', async () => {
     const begun = Promise.withResolvers<void>();
     await using server = await modelThat(async (response) => {
       writePiece(response, delta({ content: 'Once upon ' }));
@@ -99,7 +99,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
     expect(server.requests[0]?.body).toMatchObject({ stream: true });
   });
 
-  test('what the model says before its calls has lines of its own, and a call that failed says why, once', async () => {
+  test('shows text before calls on separate lines, and the reason of a failed call once', async () => {
     await using server = await modelThat(
       calls('\n\nLet me see.', ['read_note', { note: 'nowhere' }]),
       says('No ', 'such note.\n'),
@@ -111,7 +111,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
     );
   });
 
-  test('no text of the model steers the terminal, and no character is broken, wherever a stream is cut', async () => {
+  test('removes control characters, and never splits a character, wherever the stream is cut', async () => {
     await using server = await modelThat(
       says('\u001b[31mred\u001b', '[2J \ud83d', '\ude00\u0007\r', '\u009b1A.'),
     );
@@ -119,7 +119,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
     expect(stdout).toBe('red[2J \u{1f600}.\n');
   });
 
-  test('--json asks for whole replies, and shows nothing but the result', async () => {
+  test('--json requests whole replies, and prints only the result', async () => {
     const whole = { message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' };
     await using server = await LoopbackServer.start((response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -132,8 +132,8 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
   });
 });
 
-describe('an answer that breaks off', () => {
-  test('by Ctrl-C keeps what was shown, and ends with one line and exit code 130', async () => {
+describe('an interrupted answer', () => {
+  test('Ctrl-C keeps the text shown so far, and ends with one line and exit code 130', async () => {
     const closed = Promise.withResolvers<void>();
     await using server = await modelThat((response) => {
       response.on('close', closed.resolve);
@@ -153,7 +153,7 @@ describe('an answer that breaks off', () => {
     await closed.promise;
   });
 
-  test('by the server ends with one line and exit code 1', async () => {
+  test('a closed connection ends with one line and exit code 1', async () => {
     await using server = await modelThat((response) => {
       writePiece(response, delta({ content: 'On and ' }));
       response.write('\n', () => response.destroy());

@@ -7,7 +7,7 @@ import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
 const QUESTION = 'What is 12 * (3 + 4), and which of my notes mention invoices?';
 const OFFLINE = /^assistant: no OPENAI_API_KEY: using the offline stand-in.*\n$/;
-/** One line, of the program and not of Node. */
+/** One line that the program wrote, not Node. */
 const ONE_LINE = /^assistant: [^\n]+\n$/;
 
 let folder: string;
@@ -20,13 +20,13 @@ function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
   return runHere({ folder, ...start });
 }
 
-/** For what is about the process: its arguments, its streams, its end, its company. */
+/** For tests of the process itself: arguments, streams, exit, parallel processes. */
 function runAlone({ args, input }: Pick<AssistantStart, 'args' | 'input'>): Promise<NodeRun> {
   return runProcess({ folder, args, input });
 }
 
 describe('examples/assistant without a key', () => {
-  test('a question about a sum and the notes is answered by two tools, each shown with arguments and duration', async () => {
+  test('answers a question with two tools, and shows each with arguments and duration', async () => {
     const { exitCode, stdout, stderr } = await runAlone({ args: [QUESTION] });
     expect(stderr).toMatch(OFFLINE);
     expect(stdout).toMatch(/^✓ calculate \{"expression":"12 \* \(3 \+ 4\)"\} \([\d.]+ m?s\)$/m);
@@ -39,7 +39,7 @@ describe('examples/assistant without a key', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('a request may be given as several words', async () => {
+  test('accepts a request of several words', async () => {
     expect((await run({ args: ['what', 'is', '2 + 2 * 3'] })).stdout).toMatch(/: 8\n$/);
   });
 
@@ -52,14 +52,14 @@ describe('examples/assistant without a key', () => {
     expect([exitCode, stderr]).toEqual([0, expect.stringMatching(OFFLINE)]);
   });
 
-  test('piped text is one request, all its lines together', async () => {
+  test('takes all lines of piped text as one request', async () => {
     const { exitCode, stdout } = await runAlone({ args: ['--json'], input: 'What is\n12 * (3 + 4)?\n' });
     const { messages, content } = JSON.parse(stdout);
     expect(messages[1]).toEqual({ role: 'user', content: 'What is\n12 * (3 + 4)?' });
     expect([exitCode, content]).toEqual([0, expect.stringContaining('84')]);
   });
 
-  test.each(['', ' \n'])('without a request (piped in: %j) it shows a tour', async (input) => {
+  test.each(['', ' \n'])('shows a tour if there is no request (piped in: %j)', async (input) => {
     const { exitCode, stdout } = await run({ input });
     expect(stdout.match(/^> /gm)).toHaveLength(4);
     for (const sign of ['84', 'invoicing-checklist', 'INV-0002', '+46 8 555 0101', '+09:00'])
@@ -67,20 +67,20 @@ describe('examples/assistant without a key', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('the tour prints one line of JSON a request with --json', async () => {
+  test('with --json, the tour prints one line of JSON per request', async () => {
     const { stdout } = await run({ args: ['--json'] });
     const lines = stdout.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line).status)).toEqual(Array(4).fill('completed'));
   });
 
-  test('what one run writes, the next one finds; what a tool says to the user is shown', async () => {
+  test('a run finds what an earlier run stored, and shows user messages of tools', async () => {
     const added = await run({ args: ["add contact name 'Eva Lund' email eva@lund.example"] });
     expect(added.stdout).toMatch(/^ {2}Added Eva Lund, customer, eva@lund.example\.$/m);
     const found = await run({ args: ["find contact 'Eva Lund'"] });
     expect(found.stdout).toContain('1 contact:\n- Eva Lund, customer, eva@lund.example');
   });
 
-  test('--data and ASSISTANT_DATA say where everything is kept, and --data wins', async () => {
+  test('--data and ASSISTANT_DATA set the data folder, and --data wins', async () => {
     const [mine, other] = [join(folder, 'mine'), join(folder, 'other')];
     const write = ["write a new note titled 'Ideas' with the text 'Paint the door'"];
     await run({ args: ['--data', mine, ...write], environment: { ASSISTANT_DATA: other } });
@@ -89,7 +89,7 @@ describe('examples/assistant without a key', () => {
     expect(stdout).not.toContain('- ideas');
   });
 
-  test('two assistants that start at the same time on a new folder both work', async () => {
+  test('two assistants that start at the same time in a new folder both work', async () => {
     const ends = await Promise.all([
       runAlone({ args: ['list the reminders'] }),
       runAlone({ args: ['list the reminders'] }),
@@ -100,7 +100,7 @@ describe('examples/assistant without a key', () => {
     }
   });
 
-  test('--verbose logs the calls to standard error, and the arguments with them', async () => {
+  test('--verbose logs calls with their arguments to standard error', async () => {
     const { stderr } = await runAlone({ args: ['--verbose', 'what is 2 + 2'] });
     expect(stderr).toMatch(/debug .*tool=calculate/);
     expect(stderr).toContain('2 + 2');
@@ -108,7 +108,7 @@ describe('examples/assistant without a key', () => {
 });
 
 describe('the command line', () => {
-  test('--help shows how to use it, --version the version', async () => {
+  test('--help shows the usage, and -v the version', async () => {
     expect(await run({ args: ['--help'] })).toMatchObject({
       exitCode: 0,
       stdout: expect.stringContaining('Usage:'),
@@ -126,7 +126,7 @@ describe('the command line', () => {
     [[''], /the request is empty/],
     [['  '], /the request is empty/],
     [['x'.repeat(100_001)], /100001 characters/],
-  ])('wrong arguments are refused with one line and exit code 2 (%#)', async (args, problem) => {
+  ])('invalid arguments are rejected with one line and exit code 2 (%#)', async (args, problem) => {
     const { exitCode, stdout, stderr } = await run({ args });
     const line = stderr.replace(/^assistant: no OPENAI_API_KEY.*\n/, '');
     expect([line, line, stdout, exitCode]).toEqual([
@@ -141,7 +141,7 @@ describe('the command line', () => {
     ['bytes that are not UTF-8', Uint8Array.of(0xff, 0xfe, 0x00, 0x80)],
     ['text with a NUL', 'hello\0world'],
     ['more than a megabyte', 'x'.repeat(1_100_000)],
-  ])('%s on standard input are refused with one line and exit code 2', async (_what, input) => {
+  ])('%s on standard input are rejected with one line and exit code 2', async (_what, input) => {
     const { exitCode, stdout, stderr } = await run({ input });
     expect(stderr.replace(/^assistant: no OPENAI_API_KEY.*\n/, '')).toMatch(ONE_LINE);
     expect([stdout, exitCode]).toEqual(['', 2]);

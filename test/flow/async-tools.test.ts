@@ -25,7 +25,7 @@ import { toolNamed } from './contract-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
-/** What the test lets go on, and what the tools' listeners hear. */
+/** The gate that lets the work end, and the results that onAsyncResult received. */
 class Mailroom {
   readonly gate = Promise.withResolvers<void>();
   readonly heard: [string, ToolResult][] = [];
@@ -53,7 +53,7 @@ class MailTools {
   }
 }
 
-/** Acknowledges, and calls back from outside. */
+/** Returns at once, and calls the callback later. */
 function buildTool(): AsyncTool {
   let callback: AsyncCallback = () => {};
   return {
@@ -82,8 +82,8 @@ const script = () =>
 
 const toolsOf = () => [buildTool(), ...discoverTools({ toolsets: [MailTools] })];
 
-describe('started', () => {
-  test('the loop is not blocked, and each completion comes once, later, as its tool worded it', async () => {
+describe('background work', () => {
+  test('does not block the loop, and each completion is delivered once with the result of its tool', async () => {
     room = new Mailroom();
     const tasks = new TaskQueue();
     const { onAsyncResult } = room;
@@ -107,12 +107,12 @@ describe('started', () => {
     ]);
   });
 
-  test('without a listener nothing is started, and the real results are the answers', async () => {
+  test('without a listener, calls wait for their work and return its result', async () => {
     room = new Mailroom();
     room.gate.resolve();
     const run = await runToolLoop({ provider: script(), model: 'm', tools: toolsOf() }, hello);
     expect(run.messages.slice(2, 5).map(({ content }) => content)).toEqual([
-      // Its own result stands; it was given no callback.
+      // This tool starts its own work; it received no callback.
       'Task started, will report back',
       'mailed 2025',
       'printed 2026',
@@ -122,7 +122,7 @@ describe('started', () => {
     );
   });
 
-  test('a task of a run that has ended is cancelled by the id in its record', async () => {
+  test('a task of a completed run can be cancelled by the id in its record', async () => {
     room = new Mailroom();
     const tasks = new TaskQueue();
     const { onAsyncResult } = room;
@@ -137,7 +137,7 @@ describe('started', () => {
     );
   });
 
-  test('an abort of the signal that a run was given ends its work also when the run is over', async () => {
+  test('aborting the signal of a run also ends its work after the run has completed', async () => {
     room = new Mailroom();
     const { onAsyncResult } = room;
     const controller = new AbortController();
@@ -151,7 +151,7 @@ describe('started', () => {
     );
   });
 
-  test('progress after the run has ended reaches the queue and disturbs no stream', async () => {
+  test('progress after the end of the run reaches the queue, and not the stream', async () => {
     room = new Mailroom();
     const tasks = new TaskQueue();
     const copy = defineTool({
@@ -180,7 +180,7 @@ describe('started', () => {
     expect([updates, room.heard.length]).toEqual([['early', 'late'], 1]);
   });
 
-  test('a started call beside one that suspends the run is started once, and its id outlives the state', async () => {
+  test('a call started in a suspended run is started once, and its record keeps the task id', async () => {
     room = new Mailroom();
     const tasks = new TaskQueue();
     const { onAsyncResult } = room;

@@ -26,7 +26,7 @@ const look = defineTool({
   }),
 });
 
-/** What the server of a model is sent when it has called the tool. */
+/** The body of the request that follows the call of the tool. */
 async function sentAfterCall(
   create: (baseURL: string) => LLMProvider,
   replies: { readonly call: unknown; readonly end: unknown },
@@ -53,7 +53,7 @@ function googleReply(part: unknown): unknown {
 }
 
 describe('images and files of a result', () => {
-  test('OpenAIProvider of responses sends them within the output of the call', async () => {
+  test('OpenAIProvider with api responses sends them within the output of the call', async () => {
     const body = await sentAfterCall(
       (baseURL) => new OpenAIProvider({ baseURL, api: 'responses' }),
       RESPONSES,
@@ -69,7 +69,7 @@ describe('images and files of a result', () => {
     });
   });
 
-  test('OpenAIProvider of chat sends them in a user message behind the answer', async () => {
+  test('OpenAIProvider with api chat sends them in a user message after the answer', async () => {
     const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } };
     const replies = {
       call: completion({ content: null, tool_calls: [call] }),
@@ -85,7 +85,7 @@ describe('images and files of a result', () => {
     ]);
   });
 
-  test('fromAiSdk of Claude sends them as blocks of the result', async () => {
+  test('fromAiSdk with Claude sends them as blocks of the result', async () => {
     const body = await sentAfterCall(
       (baseURL) => fromAiSdk(() => createAnthropic({ baseURL, apiKey: 'k' })('claude-sonnet-4-5')),
       {
@@ -105,7 +105,7 @@ describe('images and files of a result', () => {
     ]);
   });
 
-  test('fromAiSdk of Gemini 3 sends them with the response of the function', async () => {
+  test('fromAiSdk with Gemini 3 sends them in the function response', async () => {
     const body = await sentAfterCall((baseURL) => fromAiSdk(createGoogle({ baseURL, apiKey: 'k' })), {
       call: googleReply({ functionCall: { id: 'c1', name: 'look', args: {} }, thoughtSignature: 's' }),
       end: googleReply({ text: 'Fine.' }),
@@ -127,7 +127,7 @@ describe('images and files of a result', () => {
     });
   });
 
-  test('fromAiSdk of OpenAI sends them within the output of the call', async () => {
+  test('fromAiSdk with OpenAI sends them within the output of the call', async () => {
     const body = await sentAfterCall(
       (baseURL) => fromAiSdk(() => createOpenAI({ baseURL, apiKey: 'k' })('gpt-5')),
       RESPONSES,

@@ -49,8 +49,8 @@ async function linesOf(args: object): Promise<readonly string[]> {
   return (await tools.call({ name: 'order', arguments: args })).content.split('\n').slice(1, -1);
 }
 
-describe('ToolRegistry.call with a class of rules', () => {
-  test('tells the author’s words first, and custom rules in the same round', async () => {
+describe('ToolRegistry.call with class-validator rules', () => {
+  test('reports messages of the author first, and custom rules in the same answer', async () => {
     const address = { zip: 'x', city: 'Ulm' };
     expect(await linesOf({ count: 0, pairs: 3, address })).toEqual([
       '  - count: order at least one',
@@ -61,7 +61,7 @@ describe('ToolRegistry.call with a class of rules', () => {
     ]);
   });
 
-  test('says nothing twice where the rules have no words of their own', async () => {
+  test('reports a fault once if the rule has no custom message', async () => {
     expect(await linesOf({ count: 'x', pairs: 2, address: { zip: '12345', city: 5 } })).toEqual([
       '  - count: order at least one',
       '  - count: must be integer',

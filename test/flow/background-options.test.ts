@@ -31,7 +31,7 @@ class Work {
   }
 }
 
-test('@Tool: its job keeps to the priority, the delay and the backoff that `background` names', async () => {
+test('a job runs with the priority, delay and backoff of the tool’s `background`', async () => {
   const engine = new MemoryJobEngine();
   const store = new MemoryRunStore();
   const tools = new ToolRegistry({ engine, store }).register(...discoverTools({ toolsets: [Work] }));
@@ -50,6 +50,6 @@ test('@Tool: its job keeps to the priority, the delay and the backoff that `back
   expect(did.toSorted()).toEqual(['first', 'late', 'low', 'twice']);
   expect(did.indexOf('first')).toBeLessThan(did.indexOf('low'));
   expect(did.indexOf('first')).toBeLessThan(did.indexOf('late'));
-  // Timers may be a millisecond early.
+  // Timers may fire a millisecond early.
   expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(98);
 });

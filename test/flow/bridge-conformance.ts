@@ -11,12 +11,12 @@ import {
   Toolset,
 } from 'toolwright';
 
-/** How a call ended, in the words that every way to call has. */
+/** The outcome of a call, in terms that every bridge has. */
 export interface BridgeAnswer {
-  /** What the model reads. */
+  /** The text that the model receives. */
   readonly text: string;
   readonly isError: boolean;
-  /** Images and files, by their types. */
+  /** The media types of images and files. */
   readonly media: readonly string[];
 }
 
@@ -25,14 +25,14 @@ export interface Bridge {
   /** Calls one of the {@link ConformanceTools} for a user. */
   call(tool: string, args: unknown, userId?: string): Promise<BridgeAnswer>;
   close?(): Promise<void>;
-  /** Where an unknown tool is not a result but an error of the protocol, as in MCP. */
+  /** Whether an unknown tool is a protocol error rather than a result, as in MCP. */
   readonly unknownToolThrows?: boolean;
 }
 
-/** The tools of the cases; a bridge that makes instances of its own takes the class. */
+/** The tools of the cases; a bridge that creates instances itself takes the class. */
 @Toolset()
 export class ConformanceTools {
-  // Of an imported tool that does not say so the worse is assumed, and nothing is taken away from its arguments.
+  // An imported tool without annotations counts as destructive, and its arguments are never removed.
   @Tool({ description: 'Adds two numbers', annotations: { destructive: false } })
   add(@Param('The one') one: number, other = 10) {
     return one + other;
@@ -97,13 +97,12 @@ export class ConformanceTools {
   }
 }
 
-/** Who may do what in the cases. */
+/** The policy of the cases. */
 export const conformancePolicy: ToolPolicy = ({ tool, context }) =>
   tool.name !== 'delete_all' || context.data.userId === 'ada'
     ? true
     : { allow: false, reason: 'only Ada may' };
 
-/** A registry with the tools of the cases. */
 export function conformanceTools(): ToolRegistry {
   const registry = new ToolRegistry({ policy: conformancePolicy });
   return registry.register(...discoverTools({ toolsets: [ConformanceTools] }));
@@ -120,25 +119,25 @@ interface Case {
 const success = <Text extends string | RegExp>(text: Text) => ({ text, isError: false });
 const failure = (text: RegExp) => ({ text, isError: true });
 
-/** The same calls, the same results, the same errors: whatever way a call takes. */
+/** Every bridge must give the same results and errors for these calls. */
 const CASES: readonly Case[] = [
-  { title: 'a value comes as its JSON', tool: 'add', args: { one: 1, other: 2 }, answer: success('3') },
+  { title: 'a value is returned as JSON', tool: 'add', args: { one: 1, other: 2 }, answer: success('3') },
   { title: 'a default is filled in', tool: 'add', args: { one: 1 }, answer: success('11') },
   {
-    title: 'null for what is optional is nothing',
+    title: 'null for an optional parameter counts as missing',
     tool: 'add',
     args: { one: 1, other: null },
     answer: success('11'),
   },
-  { title: 'text that is a number is one', tool: 'add', args: { one: '1' }, answer: success('11') },
+  { title: 'a numeric text is converted to a number', tool: 'add', args: { one: '1' }, answer: success('11') },
   {
-    title: 'what is unknown is taken away, and named where a model reads',
+    title: 'an unknown argument is removed, and named in the answer to a model',
     tool: 'add',
     args: { one: 1, three: 3 },
     answer: success(/^11(?:\n+Ignored: three is not an argument of add\.)?$/),
   },
   {
-    title: 'all faults are told at once',
+    title: 'all faults are reported at once',
     tool: 'add',
     args: { other: 'two' },
     answer: failure(
@@ -146,34 +145,34 @@ const CASES: readonly Case[] = [
     ),
   },
   {
-    title: '`__proto__` is just not found',
+    title: '`__proto__` is an unknown argument',
     tool: 'add',
     args: JSON.parse('{"one":1,"__proto__":{"other":5}}'),
     answer: success(/^11(?:\n+Ignored: __proto__ is not an argument of add\.)?$/),
   },
-  { title: 'nothing is ok', tool: 'nothing', answer: success('ok') },
-  { title: 'data comes as JSON', tool: 'data', answer: success('{"deep":[1,{"x":null}]}') },
-  { title: 'words for the model are what it gets', tool: 'worded', answer: success('for the model') },
+  { title: 'a tool without a result returns ok', tool: 'nothing', answer: success('ok') },
+  { title: 'data is returned as JSON', tool: 'data', answer: success('{"deep":[1,{"x":null}]}') },
+  { title: 'the model receives forLLM', tool: 'worded', answer: success('for the model') },
   {
-    title: 'images and files come along',
+    title: 'images and files are returned',
     tool: 'pictures',
     answer: { text: 'see', isError: false, media: ['image/png', 'application/pdf'] },
   },
-  { title: 'what was thrown is told by its message', tool: 'throws', answer: failure(/^the till is empty$/) },
-  { title: 'a hint for another try is told', tool: 'retry', answer: failure(/^Give three letters\.$/) },
+  { title: 'a thrown error is reported with its message', tool: 'throws', answer: failure(/^the till is empty$/) },
+  { title: 'the message of RetryToolCall is reported', tool: 'retry', answer: failure(/^Give three letters\.$/) },
   {
-    title: 'a broken promise about the output is an error',
+    title: 'a result that does not fit the output schema is an error',
     tool: 'liar',
     answer: failure(/n: must be number/),
   },
-  { title: 'background work that nobody listens for is awaited', tool: 'later', answer: success('the end') },
-  { title: 'a call that takes too long is answered', tool: 'slow', answer: failure(/timed out after 50 ms/) },
-  { title: 'a tool knows who calls', tool: 'who_am_i', userId: 'ada', answer: success('ada') },
-  { title: 'a policy lets through', tool: 'delete_all', userId: 'ada', answer: success('deleted') },
-  { title: 'a policy refuses', tool: 'delete_all', userId: 'bob', answer: failure(/only Ada may/) },
+  { title: 'background work is awaited if there is no listener', tool: 'later', answer: success('the end') },
+  { title: 'a call that exceeds its timeout is answered', tool: 'slow', answer: failure(/timed out after 50 ms/) },
+  { title: 'a tool receives the user of the call', tool: 'who_am_i', userId: 'ada', answer: success('ada') },
+  { title: 'a policy allows a call', tool: 'delete_all', userId: 'ada', answer: success('deleted') },
+  { title: 'a policy refuses a call', tool: 'delete_all', userId: 'bob', answer: failure(/only Ada may/) },
 ];
 
-/** Defines the tests of one bridge; it is opened for each of them, and closed after it. */
+/** Defines the tests of one bridge, which is opened and closed for each test. */
 export function describeBridge(name: string, open: () => Bridge | Promise<Bridge>): void {
   async function withBridge(use: (bridge: Bridge) => Promise<void>): Promise<void> {
     const bridge = await open();
@@ -195,14 +194,14 @@ export function describeBridge(name: string, open: () => Bridge | Promise<Bridge
       }),
     );
 
-    test('a tool that is not there is not found', () =>
+    test('an unknown tool is reported as not found', () =>
       withBridge(async (bridge) => {
         const call = bridge.call('constructor', {});
         if (bridge.unknownToolThrows) await expect(call).rejects.toThrow(/tool not found: constructor/);
         else expect(await call).toMatchObject({ isError: true, text: 'tool not found: constructor' });
       }));
 
-    test('interleaved calls see each their own caller', () =>
+    test('interleaved calls each see their own caller', () =>
       withBridge(async (bridge) => {
         const ids = Array.from({ length: 50 }, (_, index) => `user-${index}`);
         const answers = await Promise.all(ids.map((userId) => bridge.call('who_am_i', {}, userId)));
