@@ -5,7 +5,7 @@ import { runs } from '../setup/runs.js';
 
 const CUT = 'cut off in the middle of a value';
 
-/** What a tool that takes anything is called with for arguments that come as this text; the error otherwise. */
+/** Sends this text as arguments: returns what a tool that takes any object received, or the error. */
 async function sent(text: string): Promise<{ readonly args?: unknown; readonly error?: string }> {
   let args: unknown;
   const registry = new ToolRegistry();
@@ -68,7 +68,7 @@ const JSON_STYLE: Style = { open: '"', close: '"', literals: ['true', 'false', '
 const PYTHON: Style = { open: "'", close: "'", literals: ['True', 'False', 'None'] };
 const CURLY: Style = { open: '“', close: '”', literals: ['true', 'false', 'null'] };
 
-/** A value as a model writes it, with one of the quote styles; correct in every other way. */
+/** A value as a model writes it, with the given quotes; otherwise correct. */
 function written(given: Json, style: Style): string {
   if (typeof given === 'string') {
     const escaped = JSON.stringify(given).slice(1, -1).replaceAll('\\"', '"');
@@ -85,7 +85,7 @@ function written(given: Json, style: Style): string {
   return `{${members.join(', ')}}`;
 }
 
-/** Whether what was read is what was meant, but for entries at the ends of containers that never came. */
+/** Whether `read` equals `meant`, except for entries missing at the end of containers. */
 function isBeginning(read: unknown, meant: unknown): boolean {
   if (Array.isArray(read) && Array.isArray(meant))
     return read.length <= meant.length && read.every((item, index) => isBeginning(item, meant[index]));
@@ -102,7 +102,7 @@ test.each([
   ['Python', PYTHON],
   ['curly quotes', CURLY],
 ])(
-  'ToolRegistry.execute reads arguments in %s, and completes no value that they were cut in',
+  'ToolRegistry.execute reads arguments in %s, and never completes a value that was cut off',
   async (_, style) => {
     await fc.assert(
       fc.asyncProperty(object, fc.nat(), async (meant, length) => {
@@ -135,7 +135,7 @@ test.each([
   '{cmd: rm -rf /tmp',
   '{"cmd": "say "hi" and then (',
   '```json\n{"path": "/tmp\n```',
-])('ToolRegistry.execute refuses arguments that are cut in a value: %j', async (text) => {
+])('ToolRegistry.execute refuses arguments that are cut off inside a value: %j', async (text) => {
   expect((await sent(text)).error).toContain(CUT);
 });
 
@@ -145,7 +145,7 @@ test.each([
   ['{“a”: “x”', { a: 'x' }],
   ['```json\n{"a": ["x"]\n```', { a: ['x'] }],
 ])(
-  'ToolRegistry.execute adds the brackets that are missing after a complete value: %j',
+  'ToolRegistry.execute adds missing brackets after a complete value: %j',
   async (text, args) => {
     expect(await sent(text)).toEqual({ args });
   },
@@ -163,7 +163,7 @@ test.each([
   '{"command": ["""rm"""]}',
   '{"command": [(}] and more words',
   '{"a": 1 // b }, "c": 2 }',
-])('ToolRegistry.execute refuses arguments that it would have to change: %j', async (text) => {
+])('ToolRegistry.execute refuses arguments that it could only change: %j', async (text) => {
   expect((await sent(text)).error).toContain('the arguments');
 });
 
@@ -177,16 +177,16 @@ test.each([
   ['{"a": [1, 2}', { a: [1, 2] }],
   ['[note] {"a": 1}', { a: 1 }],
   ['{\\"a\\": 1}', { a: 1 }],
-])('ToolRegistry.execute repairs what leaves no doubt: %j', async (text, args) => {
+])('ToolRegistry.execute repairs arguments with one possible meaning: %j', async (text, args) => {
   expect(await sent(text)).toEqual({ args });
 });
 
-test('ToolRegistry.execute refuses nesting without end, in every bracket and quote', async () => {
+test('ToolRegistry.execute refuses arguments nested 20,000 levels deep, with every bracket and quote', async () => {
   for (const unit of ['{"a":', "{'a':[", '[', '{a:(', '{“a”:', '{"a": "b"c": {'])
     expect((await sent(`{"x": ${unit.repeat(20_000)}`)).error).toContain('the arguments');
 });
 
-/** Broken texts, each with what it is read as, or with words of what the model is told. */
+/** Broken texts, each with the repaired arguments, or a part of the error message. */
 const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   // Commas
   ['{"tags": ["red" "green" "blue"]}', { tags: ['red', 'green', 'blue'] }],
@@ -238,7 +238,7 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{version: 1.2.3}', { version: '1.2.3' }],
   ['{a: b c: d}', 'a text must be in quotes'],
   ['{a: one, two, b: 3}', 'not valid JSON'],
-  // Quotes within texts
+  // Quotes inside texts
   ['{"text": "say "hi" now"}', { text: 'say "hi" now' }],
   ['{"text": "say "hi", then "bye""}', { text: 'say "hi", then "bye"' }],
   ['{"html": "<a href="x">y</a>"}', { html: '<a href="x">y</a>' }],
@@ -308,7 +308,7 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
 ];
 
 test.each(BROKEN)(
-  'ToolRegistry.execute repairs %j only if it can be read in one way',
+  'ToolRegistry.execute repairs %j only if it has one possible meaning',
   async (text, wanted) => {
     const { args, error } = await sent(text);
     if (typeof wanted === 'string') expect(error).toContain(wanted);
@@ -316,41 +316,41 @@ test.each(BROKEN)(
   },
 );
 
-/** Tokens of JSON text as `JSON.stringify` writes it. */
+/** The tokens of JSON text as `JSON.stringify` writes it. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 const isText = (token: string | undefined) => token?.startsWith('"') === true;
 const isEntryEnd = (token: string | undefined) => token !== undefined && !/^[{[,:]$/.test(token);
 
-/** One slip at a place among the tokens of a JSON text; nothing where it cannot be made there. */
+/** Makes one mistake at a token of a JSON text; returns undefined if it is not possible there. */
 type Slip = (tokens: readonly string[], at: number) => readonly string[] | undefined;
 const changed = (tokens: readonly string[], at: number, token: string) => tokens.with(at, token);
 
 const SLIPS: Readonly<Record<string, Slip>> = {
   'a comma is missing': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, ' ') : undefined),
   'a comma is a line break': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, '\n') : undefined),
-  'a comma is there twice': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, ', ,') : undefined),
-  'a comma ends a container': (tokens, at) =>
+  'a comma is doubled': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, ', ,') : undefined),
+  'a comma precedes the end of a container': (tokens, at) =>
     /^[}\]]$/.test(tokens[at]!) && isEntryEnd(tokens[at - 1])
       ? changed(tokens, at, `,${tokens[at]}`)
       : undefined,
-  'a comma begins a container': (tokens, at) =>
+  'a comma follows the start of a container': (tokens, at) =>
     /^[{[]$/.test(tokens[at]!) ? changed(tokens, at, `${tokens[at]},`) : undefined,
   'a colon is missing': (tokens, at) => (tokens[at] === ':' ? changed(tokens, at, ' ') : undefined),
   'brackets at the end are missing': (tokens, at) =>
     /^[}\]]*$/.test(tokens.slice(at).join('')) ? tokens.slice(0, at) : undefined,
-  'a bracket is another one': (tokens, at) =>
+  'a bracket is of the wrong kind': (tokens, at) =>
     /^[}\]]$/.test(tokens[at]!) ? changed(tokens, at, tokens[at] === '}' ? ']' : '}') : undefined,
-  'a text lacks its first quote': (tokens, at) =>
+  'the opening quote of a text is missing': (tokens, at) =>
     isText(tokens[at]) ? changed(tokens, at, tokens[at]!.slice(1)) : undefined,
-  'a text lacks its last quote': (tokens, at) =>
+  'the closing quote of a text is missing': (tokens, at) =>
     isText(tokens[at]) ? changed(tokens, at, tokens[at]!.slice(0, -1)) : undefined,
   'quotes in texts are not escaped': (tokens) =>
     tokens.map((token) => token.replace(/\\(.)/g, (pair) => (pair === '\\"' ? '"' : pair))),
-  'a comment stands behind a token': (tokens, at) =>
+  'a comment follows a token': (tokens, at) =>
     changed(tokens, at, `${tokens[at]} /* a "note", {x: 1} */ `),
 };
 
-/** Texts of models: words, code, paths, quotations. */
+/** Texts that models write: words, code, paths, quotations. */
 const words = fc.oneof(
   texts,
   fc.stringMatching(/^[a-z ,.:'"(){}=/-]{0,12}$/),
@@ -379,7 +379,7 @@ const call = fc.dictionary(
 );
 
 test.each(Object.entries(SLIPS))(
-  'ToolRegistry.execute gives a tool what was meant, or refuses the call, where %s',
+  'ToolRegistry.execute passes the intended arguments or refuses the call if %s',
   async (_, slip) => {
     await fc.assert(
       fc.asyncProperty(call, fc.nat(), async (meant, place) => {

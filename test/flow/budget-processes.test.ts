@@ -33,7 +33,7 @@ async function spend(place: string, schema: string, seed: number): Promise<reado
   return JSON.parse(line) as readonly Told[];
 }
 
-/** Three processes with four runs each take from one budget until nothing is left of it. */
+/** Three processes with four runs each spend one budget completely. */
 async function expectNeverOver(ledger: BudgetLedger, place: string, schema: string): Promise<void> {
   const told = (await Promise.all([11, 22, 33].map((seed) => spend(place, schema, seed)))).flat();
   expect(told.map(({ status, error }) => [status, error])).toEqual(
@@ -49,7 +49,7 @@ async function expectNeverOver(ledger: BudgetLedger, place: string, schema: stri
   expect(reserved.tokens).toBe(0);
 }
 
-/** A process that is killed in the middle of a request leaves what it had reserved, until that runs out. */
+/** A process killed during a request leaves its reservation, which expires. */
 async function expectRunsOut(
   ledger: BudgetLedger,
   { place, schema }: { place: string; schema: string },
@@ -70,14 +70,14 @@ async function expectRunsOut(
 }
 
 describe('budgets of several processes', () => {
-  test('in SQLite are never passed, and nothing stays reserved', async () => {
+  test('in SQLite are never exceeded, and nothing stays reserved', async () => {
     const path = join(folder, 'a.sqlite');
     const store = new SqliteRunStore({ path });
     await expectNeverOver(store.budgets, path, '');
     store.close();
   });
 
-  test('in SQLite get back what a killed process had reserved', async () => {
+  test('in SQLite get back the reservation of a killed process', async () => {
     const path = join(folder, 'b.sqlite');
     let ahead = 0;
     const store = new SqliteRunStore({ path, now: () => Date.now() + ahead });
@@ -91,7 +91,7 @@ describe('budgets of several processes', () => {
 describePostgres('budgets of several processes, in PostgreSQL', (service) => {
   const schemas = new TestSchemas(service);
 
-  test('are never passed, and get back what a killed process had reserved', async () => {
+  test('are never exceeded, and get back the reservation of a killed process', async () => {
     const [schema, other] = [schemas.newSchema(), schemas.newSchema()];
     await using store = new PostgresRunStore({ connectionString: service.url, schema });
     await expectNeverOver(store.budgets, service.url, schema);

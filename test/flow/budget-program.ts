@@ -4,7 +4,7 @@ import { SqliteRunStore } from '../../src/durable/stores/index.js';
 import { runToolLoop } from '../../src/run/loop/run.js';
 import { defineTool } from '../../src/tools/discovery/define-tool.js';
 
-/** Makes runs that spend what they can of one budget, and says as JSON what each of them spent. */
+/** Makes runs that spend as much of one budget as they can, and prints as JSON what each run spent. */
 const [place = '', schema = '', seed = '1', mode = 'run'] = process.argv.slice(2);
 const store =
   schema === ''
@@ -28,7 +28,7 @@ const look = defineTool({
 
 const provider: LLMProvider = {
   chat: async ({ options }) => {
-    // In the middle of a request, of which nobody will ever say what it took.
+    // Killed during the request: its usage is never reported.
     if (mode === 'die') process.kill(process.pid, 'SIGKILL');
     await pause(random(5));
     const outputTokens = random(Number(options.max_tokens) + 1);

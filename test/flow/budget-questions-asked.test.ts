@@ -21,8 +21,8 @@ const look = defineTool({ name: 'look', description: 'Looks', parameters: {}, ex
 const budget: Budget = { conversation: { steps: 1, whenSpent: 'ask' } };
 const ASKED = { tool: 'budget', kind: 'question', arguments: { part: 'steps', least: 1, most: 1 } };
 
-describe('a budget that asks', () => {
-  test('is a question of the turn in Conversations, in whatever process it is answered', async () => {
+describe('a budget with whenSpent ask', () => {
+  test('is a pending question in Conversations, and any process can answer it', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     const provider = replies();
     const open = () => {
@@ -44,7 +44,7 @@ describe('a budget that asks', () => {
     expect(done?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
   });
 
-  test('is a part of the message in a chat, and goes on with what its user answers', async () => {
+  test('is a part of the chat message, and the run continues with the answer of the user', async () => {
     const store = new MemoryRunStore();
     const conversations = new Conversations({
       store,
@@ -76,7 +76,7 @@ describe('a budget that asks', () => {
     });
   });
 
-  test('is shown by the inspector, which answers it and records no call of the model for it', async () => {
+  test('is listed and answered by the inspector, which records no model call for it', async () => {
     const tools = new ToolRegistry().register(look);
     const inspector = createInspector(tools, {});
     ends.push(() => inspector.close());

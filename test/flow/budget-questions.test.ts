@@ -37,7 +37,7 @@ const said = (content = 'Done.') => ({ content, usage });
 const json = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 
 describe('whenSpent: ask', () => {
-  test('suspends the run before the request that is too much, and goes on with what is granted', async () => {
+  test('suspends the run before the request that could exceed the budget, and continues with the grant', async () => {
     const { config, provider } = setup([calling('a'), said()]);
     const budget: Budget = { tokens: 250, whenSpent: 'ask', countTokens: () => 100 };
     const first = await runToolLoop({ ...config, budget }, USER);
@@ -68,7 +68,7 @@ describe('whenSpent: ask', () => {
     expect(second.spent).toMatchObject({ tokens: 200, steps: 2, calls: 1 });
   });
 
-  test('ends the run with status budget where somebody refuses, and says why', async () => {
+  test('ends the run with status budget and the reason if the grant is refused', async () => {
     const { config, provider } = setup([calling('a'), said()]);
     const budget: Budget = { steps: 1, whenSpent: 'ask' };
     const first = await runToolLoop({ ...config, budget }, USER);
@@ -84,7 +84,7 @@ describe('whenSpent: ask', () => {
     expect(historyFaults(run.messages)).toEqual([]);
   });
 
-  test('grants no more than so much in all, and then the run ends', async () => {
+  test('grants at most the total of ask, and then ends the run', async () => {
     const { config } = setup([calling('a'), calling('b'), calling('c'), calling('d'), said()]);
     const budget: Budget = { steps: 1, whenSpent: { ask: { steps: 2 } } };
     let run = await runToolLoop({ ...config, budget }, USER);
@@ -95,7 +95,7 @@ describe('whenSpent: ask', () => {
       run = await resumeToolLoop({ ...config, budget }, json(run.state), [{ id, value: 1 }]);
     }
     expect([run.status, run.iterations, most]).toEqual(['budget', 3, [2, 1]]);
-    // What a state says is no more than what the budget allows.
+    // A forged answer in the state cannot exceed the limit of the budget.
     const again = await runToolLoop({ ...setup([calling('a'), calling('b')]).config, budget }, USER);
     const forged = json(again.state) as never as {
       open: { calls: { journal: { answers: object[] }; waits: object[] }[] };
@@ -111,7 +111,7 @@ describe('whenSpent: ask', () => {
     expect([over.status, over.iterations]).toEqual(['budget', 3]);
   });
 
-  test('holds the calls that are too many, keeps those that ran, and makes the others once there is more', async () => {
+  test('holds excess calls, keeps finished ones, and runs the rest after a grant', async () => {
     const { config, ran } = setup([calling('a', 'b', 'c'), said()], { approval: true });
     const budget: Budget = { calls: 1, whenSpent: { ask: { calls: 9 } } };
     const first = await runToolLoop({ ...config, budget }, USER);
@@ -123,7 +123,7 @@ describe('whenSpent: ask', () => {
       { tool: 'budget', arguments: { part: 'calls', least: 1, most: 9 } },
     ]);
     const [{ id = '' } = {}] = second.pending ?? [];
-    // Nobody is asked for an approval again.
+    // The approval is not requested again.
     const third = await resumeToolLoop({ ...config, budget }, json(second.state), [{ id, value: 1 }]);
     expect([third.status, ran, third.pending?.length]).toEqual(['suspended', ['a', 'b'], 1]);
     const fourth = await resumeToolLoop({ ...config, budget }, json(third.state), [
@@ -147,7 +147,7 @@ describe('whenSpent: ask', () => {
     expect(historyFaults(refused.messages)).toEqual([]);
   });
 
-  test('ends the run where something else is spent of which nobody is asked', async () => {
+  test('ends the run if a limit that cannot be granted is also exceeded', async () => {
     const cost = ({ id }: { id: string }) => (id === 'a' ? 1 : 900);
     const { config, ran } = setup([calling('a', 'b'), said()], { cost });
     const budget: Budget = { calls: 0, cost: 5, whenSpent: { ask: { calls: 1 } } };
@@ -159,13 +159,13 @@ describe('whenSpent: ask', () => {
     ]);
     expect(run.error?.message).toMatch(/of 5 units of cost/);
     expect(historyFaults(run.messages)).toEqual([]);
-    // As much again of nothing is nothing.
+    // With `ask`, at most the limit is granted again: here 0.
     const again = setup([calling('a'), said()]).config;
     const none = await runToolLoop({ ...again, budget: { calls: 0, whenSpent: 'ask' } }, USER);
     expect(none.status).toBe('budget');
   });
 
-  /** Runs of one user that share a budget in a file, each over a connection of its own, at some time. */
+  /** Runs of one user that share a budget in a file, each with its own connection, at a given time. */
   function sharing(limits: Pick<KeyedBudget, 'steps' | 'windowMs' | 'whenSpent'>) {
     const path = join(mkdtempSync(join(tmpdir(), 'toolwright-grants-')), 'runs.sqlite');
     const clock = { now: 1_000_000 };
@@ -188,7 +188,7 @@ describe('whenSpent: ask', () => {
     };
   }
 
-  test('asks about the budget of a conversation or a key, and grants it to all who share it', async () => {
+  test('asks about a shared budget, and the grant applies to all runs that share it', async () => {
     const { run, answer, spent } = sharing({ steps: 1, whenSpent: { ask: { steps: 4 } } });
     const first = await run([calling('a')]);
     expect(first.pending).toMatchObject([
@@ -196,7 +196,7 @@ describe('whenSpent: ask', () => {
     ]);
     expect((await answer(first, 2)).status).toBe('completed');
     expect(await spent()).toMatchObject({ spent: { steps: 2 } });
-    // One of the two that were granted is left.
+    // One of the two granted steps is left.
     expect((await run([said()])).status).toBe('completed');
     const next = await run([said()]);
     expect(next.pending).toMatchObject([{ arguments: { limit: 3, left: 0, least: 1, most: 2 } }]);
@@ -205,17 +205,17 @@ describe('whenSpent: ask', () => {
     expect([last.status, last.error?.message]).toEqual(['budget', expect.stringContaining("of 'user:u1'")]);
   });
 
-  test('grants more of a budget once, however often the answer is taken', async () => {
+  test('applies a grant once, even if the answer is sent again', async () => {
     const { run, answer } = sharing({ steps: 1, whenSpent: { ask: { steps: 4 } } });
     const first = await run([calling('a')]);
     await answer(first, 1);
-    // Its process was lost before it could tell: the same answer to the same state.
+    // As if the process died before it reported: the same answer to the same state.
     expect(await answer(first, 1)).toMatchObject({
       pending: [{ arguments: { limit: 2, left: 0, least: 1, most: 3 } }],
     });
   });
 
-  test('grants more of a budget for the window in which it was spent', async () => {
+  test('grants more only for the window in which the budget was spent', async () => {
     const { clock, run, answer } = sharing({ steps: 1, windowMs: 60_000, whenSpent: 'ask' });
     const first = await run([calling('a')]);
     expect((await answer(first, 1)).status).toBe('completed');
@@ -225,12 +225,12 @@ describe('whenSpent: ask', () => {
     expect(next.pending).toMatchObject([{ arguments: { limit: 1, least: 1, most: 1 } }]);
   });
 
-  test('asks for what more was used than there was, too', async () => {
+  test('also asks for the amount by which the budget was exceeded', async () => {
     const long = { ...calling('a'), usage: { inputTokens: 150, outputTokens: 250, totalTokens: 400 } };
     const { config } = setup([long, said()]);
     const budget: Budget = { tokens: 300, whenSpent: { ask: { tokens: 1_000 } }, countTokens: () => 100 };
     const first = await runToolLoop({ ...config, budget }, USER);
-    // 400 are spent, before a call that takes none; the request after it may take 200.
+    // 400 are spent before the call, which needs no tokens; the next request reserves 200.
     expect(first.pending).toMatchObject([{ arguments: { limit: 300, left: 0, least: 100 } }]);
     const answer = ({ state, pending = [] }: ToolLoopResult, value: number) =>
       resumeToolLoop({ ...config, budget }, json(state), [{ id: pending[0]?.id ?? '', value }]);
@@ -239,7 +239,7 @@ describe('whenSpent: ask', () => {
     expect((await answer(second, 200)).status).toBe('completed');
   });
 
-  test('of a run inside a call is asked through that call', async () => {
+  test('asks about the budget of a nested run through the call that started it', async () => {
     const inner = new ScriptedProvider([calling('a'), said('Found.')] as never);
     const agent = agentAsTool({
       name: 'researcher',
@@ -262,7 +262,7 @@ describe('whenSpent: ask', () => {
     expect(run.toolCalls[0]?.result.forLLM).toContain('Found.');
   });
 
-  test('is told to who watches as a call that waits, and ends with the answer', async () => {
+  test('streams the question as a suspended call that ends with the answer', async () => {
     const { config } = setup([calling('a'), said()]);
     const budget: Budget = { steps: 1, whenSpent: 'ask' };
     const events: LoopEvent[] = [];
@@ -285,14 +285,14 @@ describe('whenSpent: ask', () => {
     ]);
   });
 
-  test('that cannot be meant is a mistake', async () => {
+  test('rejects an invalid whenSpent', async () => {
     for (const whenSpent of ['stop', { ask: 3 }, { ask: { token: 3 } }, { asks: {} }])
       await expect(
         runToolLoop({ ...setup([said()]).config, budget: { steps: 1, whenSpent } as never }, USER),
       ).rejects.toThrow(/whenSpent/);
   });
 
-  test('that nobody could grant anything of is a mistake', async () => {
+  test('rejects a whenSpent that could never grant anything', async () => {
     const { config, provider } = setup([said()]);
     const store = new MemoryRunStore();
     const wrong: readonly (readonly [Budget, string])[] = [
@@ -323,7 +323,7 @@ async function recoveredIn(
 }
 
 describe('whenSpent: ask, in a store', () => {
-  test('goes on where it is answered, also where its steps are kept, and counts what was granted', async () => {
+  test('a stored run continues after each answer, and counts what was granted', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     const { config, ran } = setup([calling('a', 'b'), calling('c'), said()]);
     const budget: Budget = { calls: 1, whenSpent: { ask: { calls: 2 } } };
@@ -339,7 +339,7 @@ describe('whenSpent: ask, in a store', () => {
       ['a', 'b'],
       [{ tool: 'budget' }],
     ]);
-    // Answered without going on; whoever recovers runs goes on with it.
+    // Only stored here; recoverRuns continues the run.
     await answerStoredRun({ store, runId: 'r1' }, [{ id: second.pending?.[0]?.id ?? '', value: 1 }]);
     const recovered = await recoveredIn(store, others);
     expect([recovered.status, ran]).toEqual(['completed', ['a', 'b', 'c']]);
@@ -347,14 +347,14 @@ describe('whenSpent: ask, in a store', () => {
     store.close();
   });
 
-  test('a run that was lost counts requests, calls and costs up to its death', async () => {
+  test('a lost run counts the requests, calls and costs up to its crash', async () => {
     let time = Date.now();
     const store = new MemoryRunStore({ now: () => time });
     let requests = 0;
     const provider: LLMProvider = {
       chat: async () => {
         requests += 1;
-        // The process "dies" here: nothing of this run comes back.
+        // The process crashes here: this request never returns.
         if (requests === 3) return new Promise(() => {});
         const toolCalls = [{ id: `c${requests}`, name: 'look', arguments: { id: `${requests}` } }];
         return { content: '', toolCalls, finishReason: 'tool_calls', usage };
@@ -378,7 +378,7 @@ describe('whenSpent: ask, in a store', () => {
 });
 
 describe('whenSpent: ask, in a conversation', () => {
-  test('is a pending question of its turn', async () => {
+  test('is a pending question of the turn', async () => {
     const { config } = setup([calling('a'), said()]);
     const store = new MemoryRunStore();
     const conversation = new Conversation({
@@ -399,7 +399,7 @@ describe('spent, of a conversation', () => {
   // Four replies of 100 tokens at 0.1 each, and two calls of 0.5.
   const all = { tokens: 400, steps: 4, calls: 2, cost: 1.4, tools: { look: { calls: 2, cost: 1 } } };
 
-  test('is the sum of the turns of a Conversation, also restored and while a turn waits', async () => {
+  test('is the sum of all turns of a Conversation, also when restored or suspended', async () => {
     const { config } = replies();
     const first = new Conversation({ ...config, budget });
     expect(first.spent).toBeUndefined();
@@ -415,7 +415,7 @@ describe('spent, of a conversation', () => {
     expect(second.spent).toMatchObject(all);
   });
 
-  test('is in the view and the events of Conversations, turn by turn, and turns that were replaced count', async () => {
+  test('is in the view and the events of Conversations, and includes replaced turns', async () => {
     const { config } = replies();
     const conversations = new Conversations({ store: new MemoryRunStore(), config: { ...config, budget } });
     await conversations.prompt('c1', '1', { key: 'first' });

@@ -19,7 +19,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { completion, json, LoopbackServer } from '../parts/providers/loopback-server.js';
 
 const USER: readonly Message[] = [{ role: 'user', content: 'Go' }];
-/** Of Chat Completions and of the Responses API. */
+/** A reply that is valid for Chat Completions and for the Responses API. */
 const REPLY = {
   ...(completion({ role: 'assistant', content: 'Done.' }) as object),
   ...{ id: 'r1', created: 1, model: 'gpt-5', object: 'response', status: 'completed', created_at: 1 },
@@ -38,7 +38,7 @@ const REPLY = {
   ],
 };
 
-/** What a real server is asked by a run of this config. */
+/** The body of the request that a run with this config sends. */
 async function bodyOf(
   make: (server: LoopbackServer) => LLMProvider,
   config: Partial<ToolLoopConfig> = {},
@@ -60,11 +60,11 @@ const viaAiSdk = ({ baseURL }: LoopbackServer) =>
 const viaAiSdkResponses = ({ baseURL }: LoopbackServer) =>
   fromAiSdk(createOpenAI({ baseURL, apiKey: 'k' }).responses('gpt-5'));
 
-/** So many tokens cost 0.5 dollars, less some for the question. */
+/** The output tokens that 0.5 dollars pay for, without input. */
 const AFFORDED = 0.5 / (Number(PRICES['gpt-5']?.output) / 1_000_000);
 
-describe('a budget that the largest reply would pass', () => {
-  test('lets the first example of an agent send its request, with what it affords', async () => {
+describe('a budget below the cost of the largest reply', () => {
+  test('createAgent sends its first request with the limit that the budget pays for', async () => {
     await using server = await LoopbackServer.start(json(REPLY));
     await using agent = await createAgent({
       provider: { openai: { baseURL: server.baseURL, apiKey: 'k' } },
@@ -85,7 +85,7 @@ describe('a budget that the largest reply would pass', () => {
     ['the Responses API', viaResponses, 'max_output_tokens'],
     ['an AI SDK model', viaAiSdk, 'max_completion_tokens'],
     ['an AI SDK model of the Responses API', viaAiSdkResponses, 'max_output_tokens'],
-  ])('lowers it, in the words of %s', async (_, make, name) => {
+  ])('lowers the output limit, with the option of %s', async (_, make, name) => {
     const budget = { tokens: 5_000, countTokens: () => 1_000 };
     expect(await bodyOf(make, { budget })).toMatchObject({ [name]: 4_000 });
     const options = make === viaChat ? { max_completion_tokens: 2_000 } : undefined;
@@ -98,25 +98,25 @@ describe('a budget that the largest reply would pass', () => {
     expect(large).not.toHaveProperty(name);
   });
 
-  test('lowers max_tokens where the options say that', async () => {
+  test('lowers max_tokens if llmOptions has it', async () => {
     const budget = { tokens: 5_000, countTokens: () => 1_000 };
     const body = await bodyOf(viaChat, { budget, llmOptions: { max_tokens: 9_000 } });
     expect(body).toMatchObject({ max_tokens: 4_000 });
     expect(body).not.toHaveProperty('max_completion_tokens');
   });
 
-  test('says nothing of a limit where it affords all that the model can say', async () => {
+  test('sends no limit if the budget pays for the largest reply', async () => {
     expect(await bodyOf(viaChat, { budget: { cost: 2 } })).not.toHaveProperty('max_completion_tokens');
   });
 
-  test('tells its own maxOutputTokens', async () => {
+  test('sends its own maxOutputTokens', async () => {
     const budget = { cost: 2, maxOutputTokens: 3_000 };
     expect(await bodyOf(viaChat, { budget })).toMatchObject({ max_completion_tokens: 3_000 });
     const llmOptions = { max_completion_tokens: 2_000 };
     expect(await bodyOf(viaChat, { budget, llmOptions })).toMatchObject(llmOptions);
   });
 
-  test('is never passed by a model that keeps to what it is told', async () => {
+  test('is never exceeded by a model that respects the limit', async () => {
     const limits: (number | undefined)[] = [];
     const greedy: LLMProvider = {
       chat: async ({ maxOutputTokens = 128_000 }: LLMRequest) => {
@@ -141,7 +141,7 @@ describe('a budget that the largest reply would pass', () => {
     for (const limit of limits) expect(limit).toBeGreaterThanOrEqual(1_024);
   });
 
-  test('limits a request that a hook has written anew', async () => {
+  test('limits a request that a hook has replaced', async () => {
     const hook = {
       beforeRequest: ({ model, messages, options }: LLMRequest) => ({
         request: { model, messages, options },
@@ -154,7 +154,7 @@ describe('a budget that the largest reply would pass', () => {
   });
 });
 
-/** A run over a model that says this, with what it asked. */
+/** A run with a model that replies once; also returns the number of requests. */
 async function runWith(budget: Budget, more: Partial<ToolLoopConfig> = {}, scope = {}) {
   const provider = new ScriptedProvider([{ content: 'Done.' }]);
   const config = { provider, model: 'gpt-5', budget, ...more };
@@ -167,7 +167,7 @@ async function runWith(budget: Budget, more: Partial<ToolLoopConfig> = {}, scope
 
 const count = () => 100;
 
-describe('a budget that pays for no useful request', () => {
+describe('a budget that cannot pay for a useful request', () => {
   test.each<[string, Budget, Partial<ToolLoopConfig>, string, string]>([
     [
       'of cost',
@@ -184,7 +184,7 @@ describe('a budget that pays for no useful request', () => {
       'budget.tokens: 1124 or more; or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions',
     ],
     [
-      'of tokens, where the options say that little is useful',
+      'of tokens, with a small max_tokens in llmOptions',
       { tokens: 149, countTokens: count },
       { llmOptions: { max_tokens: 50 } },
       'budget.tokens is 149, which pays for no useful request: one reserves 150 for about 100 tokens of input and 50 of output',
@@ -197,13 +197,13 @@ describe('a budget that pays for no useful request', () => {
       'budget.by[0].tokens is 10, which pays for no useful request: one reserves 1124 for about 100 tokens of input and 1024 of output',
       'budget.by[0].tokens: 1124 or more; or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions',
     ],
-  ])('%s is a mistake of a new run (521), and nothing is asked', async (_, budget, more, problem, fix) => {
+  ])('%s makes a new run throw 521 before any request', async (_, budget, more, problem, fix) => {
     const { status, error, asked } = await runWith(budget, more);
     expect([status, asked]).toEqual(['threw', 0]);
     expect(error).toMatchObject({ code: 521, faults: [{ where: 'the loop’s config', problem, fix }] });
   });
 
-  test('pays for it with the smallest that is useful, also where that is the model’s largest reply', async () => {
+  test('starts at the smallest useful reply, even if that is the largest reply of the model', async () => {
     for (const [budget, more] of [
       [{ tokens: 1_124, countTokens: count }, {}],
       [{ tokens: 150, countTokens: count }, { llmOptions: { max_tokens: 50 } }],
@@ -220,7 +220,7 @@ describe('a budget that pays for no useful request', () => {
       expect(await runWith(budget, more)).toMatchObject({ status: 'completed', asked: 1 });
   });
 
-  test('ends a run that is resumed, with what was reserved and the options that change it', async () => {
+  test('ends a resumed run with the reserved amounts and the options to change', async () => {
     const provider = new ScriptedProvider([
       {
         toolCalls: [{ id: 'c1', name: 'pay' }],
@@ -240,13 +240,13 @@ describe('a budget that pays for no useful request', () => {
     );
   });
 
-  test('asks for more where somebody may grant it', async () => {
+  test('asks for more if whenSpent is ask', async () => {
     const budget: Budget = { tokens: 600, countTokens: count, whenSpent: 'ask' };
     const { status, asked } = await runWith(budget);
     expect([status, asked]).toEqual(['suspended', 0]);
   });
 
-  test('that others have spent ends a new run, as it did', async () => {
+  test('ends a new run with status budget if other runs have spent it', async () => {
     const store = new MemoryRunStore();
     const budget: Budget = { by: [{ key: () => 'k', tokens: 1_500 }], countTokens: count };
     expect(await runWith(budget, { store })).toMatchObject({ status: 'completed', asked: 1 });
@@ -255,7 +255,7 @@ describe('a budget that pays for no useful request', () => {
     expect((next.error as Error).message).toMatch(/^The budget of 'k' is spent: of 1500 tokens, 0 are left/);
   });
 
-  test('that others are spending is lowered to what they leave, and they get all they reserved', async () => {
+  test('lowers the limit to what other running requests leave, and does not lower theirs', async () => {
     const store = new MemoryRunStore();
     const budget: Budget = { by: [{ key: () => 'k', tokens: 12_000 }], countTokens: count };
     const limits: (number | undefined)[] = [];
@@ -279,7 +279,7 @@ describe('a budget that pays for no useful request', () => {
     });
   });
 
-  test('of the runs that tools begin is a mistake of theirs', async () => {
+  test('for nested runs is reported as an error of the tool', async () => {
     const inner = { provider: new ScriptedProvider([]), model: 'gpt-5' };
     const agent = defineTool({
       name: 'agent',

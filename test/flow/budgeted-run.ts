@@ -1,7 +1,7 @@
 import { defineTool } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 
-/** A run whose model says these replies, over a tool that notes what it looked at. */
+/** A run with these replies, and a tool that records its arguments. */
 export function setup(replies: readonly object[], toolOptions: object = {}) {
   const ran: unknown[] = [];
   const look = defineTool({

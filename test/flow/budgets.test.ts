@@ -33,7 +33,7 @@ const calling = (ids: readonly string[], name = 'look', told = usage(50, 50)) =>
 });
 const said = (content = 'Done.', told = usage(50, 50)) => ({ content, usage: told });
 
-/** A model that calls its tool for ever, and takes what it may take at most. */
+/** A model that always calls its tool, with the given usage per reply. */
 function greedy(outputTokens: number): LLMProvider {
   let count = 0;
   return {
@@ -46,11 +46,11 @@ function greedy(outputTokens: number): LLMProvider {
 }
 
 describe('budget', () => {
-  test('of tokens ends the run before the request that might take more, with a valid history', async () => {
+  test('ends the run before a request that could exceed tokens, with a valid history', async () => {
     const { config, provider, ran } = setup([calling(['a']), calling(['b']), said()]);
     const budget = { tokens: 350, countTokens: () => 100 };
     const run = await runToolLoop({ ...config, budget }, USER);
-    // 100 are used by each, and 200 reserved: the third would need 400 of 350.
+    // Each request used 100 and reserves 200: the third would need 400 of 350.
     expect([run.status, provider.requests.length, ran]).toEqual(['budget', 2, ['a', 'b']]);
     expect(run.error).toMatchObject({ name: 'BudgetSpent', code: 538 });
     expect(run.error?.message).toBe(
@@ -62,7 +62,7 @@ describe('budget', () => {
     expect(run.spent).not.toHaveProperty('cost');
   });
 
-  test('of steps makes so many requests, and of time none when it is over', async () => {
+  test('ends the run after the last of `steps` requests, and after `timeMs`', async () => {
     const steps = await runToolLoop(
       { ...setup([calling(['a']), said()]).config, budget: { steps: 1 } },
       USER,
@@ -85,7 +85,7 @@ describe('budget', () => {
     expect([timed.status, timed.toolCalls[0]?.status]).toEqual(['budget', 'success']);
   });
 
-  test('of calls answers those that are too many, and ends the run when all are answered', async () => {
+  test('refuses calls beyond `calls`, and ends the run when all are answered', async () => {
     const { config, ran } = setup([calling(['a', 'b', 'c']), said()]);
     const run = await runToolLoop({ ...config, budget: { calls: 2 } }, USER);
     expect([run.status, ran]).toEqual(['budget', ['a', 'b']]);
@@ -94,7 +94,7 @@ describe('budget', () => {
     expect(historyFaults(run.messages)).toEqual([]);
   });
 
-  test('of cost counts cached input apart, calls by their cost, and rounds nothing down to nothing', async () => {
+  test('counts cached input, the cost of calls, and the cost of single tokens', async () => {
     const cost = ({ id }: { id?: string }) => (id === 'a' ? 0.25 : 0.5);
     const { config } = setup(
       [
@@ -116,7 +116,7 @@ describe('budget', () => {
     expect(run.spent?.tools).toEqual({ look: { calls: 2, cost: 0.75 } });
   });
 
-  test('of cost refuses a call that would be too dear, and a cost that is none', async () => {
+  test('refuses a call whose cost exceeds the budget or is not a number', async () => {
     for (const [cost, reason] of [
       [3, /of 2 units of cost, 1.99/],
       [() => Number.NaN, /the hook 'budget' failed/],
@@ -128,7 +128,7 @@ describe('budget', () => {
     }
   });
 
-  test('with a cost takes no model without a price: not at the beginning, and not later', async () => {
+  test('with a cost rejects a model without a price, at the start and later', async () => {
     const { config } = setup([said()]);
     const unknown = { ...config, model: 'gpt-unheard' };
     await expect(runToolLoop({ ...unknown, budget: { cost: 1 } }, USER)).rejects.toThrow(
@@ -148,7 +148,7 @@ describe('budget', () => {
     await expect(similar).rejects.toThrow(/no price/);
   });
 
-  test('counts a reply without usage as what was reserved, and a request that failed as nothing', async () => {
+  test('counts the reserved tokens for a reply without usage, and nothing for a failed request', async () => {
     const { config } = setup([{ content: 'Done.' }]);
     const silent = await runToolLoop({ ...config, budget: { tokens: 1000, countTokens: () => 30 } }, USER);
     expect(silent.spent?.tokens).toBe(130);
@@ -167,7 +167,7 @@ describe('budget', () => {
     expect([again.status, again.spent?.tokens, again.spent?.steps]).toEqual(['completed', 15, 1]);
   });
 
-  test('goes on where it was when a suspended run is resumed, and a call is counted once', async () => {
+  test('continues in a resumed run, and counts each call once', async () => {
     const { config, ran } = setup([calling(['a']), calling(['b']), said()], { approval: true });
     const budget = { calls: 1, tokens: 10_000 };
     const first = await runToolLoop({ ...config, budget }, USER);
@@ -180,7 +180,7 @@ describe('budget', () => {
     expect([third.status, ran]).toEqual(['budget', ['a']]);
   });
 
-  test('is told in the events of each step and in the result', async () => {
+  test('reports what is spent in the event of each step and in the result', async () => {
     const { config } = setup([calling(['a']), said()]);
     const events: LoopEvent[] = [];
     const stream = streamToolLoop({ ...config, budget: { tokens: 10_000 } }, USER);
@@ -191,7 +191,7 @@ describe('budget', () => {
     expect(none).toBeUndefined();
   });
 
-  test('counts runs that tools begin, limits each of them, and hands on its keys', async () => {
+  test('counts and limits nested runs, and passes on its keys', async () => {
     const inner = {
       provider: greedy(50),
       model: 'gpt-5',
@@ -225,7 +225,7 @@ describe('budget', () => {
     });
   });
 
-  test('has nothing reserved after an abort that came while the ledger was being asked', async () => {
+  test('leaves nothing reserved after an abort during a reservation', async () => {
     const { budgets: kept } = new MemoryRunStore();
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<void>();
@@ -257,7 +257,7 @@ describe('budget', () => {
     });
   });
 
-  test('by a key is shared by runs, begins anew with its window, and refuses nobody', async () => {
+  test('by key is shared by runs and restarts with its window; a run without a key is rejected', async () => {
     let time = 1_700_000_000_000;
     const store = new MemoryRunStore({ now: () => time });
     const budget: Budget = {
@@ -276,7 +276,7 @@ describe('budget', () => {
     );
   });
 
-  test('whose key fails refuses the run, as one that says nobody does', async () => {
+  test('rejects the run if its key function throws', async () => {
     const { config, provider } = setup([said()]);
     const key = ({ owner }: CallScope) => `tenant:${(owner as { readonly tenant: string }).tenant}`;
     const budget: Budget = { by: [{ key, steps: 1 }] };
@@ -285,7 +285,7 @@ describe('budget', () => {
     expect(provider.requests).toEqual([]);
   });
 
-  test('takes keys as stores take ids: of at most 512 bytes, and without what no store keeps', async () => {
+  test('accepts keys of at most 512 bytes that every store can hold', async () => {
     const store = new MemoryRunStore();
     const under = (key: string) =>
       runToolLoop({ ...setup([said()]).config, store, budget: { by: [{ key: () => key, steps: 1 }] } }, USER);
@@ -301,7 +301,7 @@ describe('budget', () => {
     );
   });
 
-  test('of a conversation is that of all its turns, and needs to know which', async () => {
+  test('of a conversation covers all its turns, and requires a conversationId', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     const { config } = setup([said('One.'), said('Two.'), said('Three.')]);
     const budget = { conversation: { steps: 2 } };
@@ -313,7 +313,7 @@ describe('budget', () => {
     store.close();
   });
 
-  test('whose store fails makes no request, and no call', async () => {
+  test('makes no request and no call if its store fails', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     const { config, provider } = setup([said()]);
     store.close();
@@ -322,7 +322,7 @@ describe('budget', () => {
     expect([run.status, run.error, provider.requests]).toMatchObject(['failed', { code: 518 }, []]);
   });
 
-  test('that cannot be meant is a mistake', async () => {
+  test('rejects invalid options', async () => {
     const { config } = setup([said()]);
     const wrong = [
       { maxCost: 3 },
@@ -337,8 +337,8 @@ describe('budget', () => {
   });
 });
 
-describe('budgets, whatever happens', () => {
-  test('are never passed by more than one request that is under way', async () => {
+describe('budgets, in random runs', () => {
+  test('are never exceeded by more than the requests that are running', async () => {
     const request = fc.record({
       input: fc.integer({ min: 0, max: 400 }),
       output: fc.integer({ min: 0, max: 400 }),
@@ -401,7 +401,7 @@ describe('budgets, whatever happens', () => {
             reserved: object;
           };
           for (const run of ended) expect(historyFaults(run.messages)).toEqual([]);
-          // What was guessed too low is over by what it took; where many are under way, each of them may be.
+          // A request may use more than it reserved; with several running, each of them may.
           const over = Math.max(0, largest - 300) * plans.length;
           expect(spent.tokens).toBeLessThanOrEqual(tokens + over);
           expect(spent.calls).toBeLessThanOrEqual(calls);
@@ -418,7 +418,7 @@ describe('budgets, whatever happens', () => {
   });
 });
 
-test('a budget of calls counts a tool without a cost as nothing, and not as less', async () => {
+test('a budget of calls counts 0 for the cost of a tool without a cost', async () => {
   const free = defineTool({ name: 'free', description: 'Costs nothing', execute: () => 'ok' });
   const provider = new ScriptedProvider([{ toolCalls: [{ name: 'free' }] }, { content: 'Done' }]);
   const config = { provider, model: 'm', tools: [free], budget: { calls: 3 } };

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Tool, type ToolContext, ToolRegistry } from 'toolwright';
 
-/** Greets by name, from raw JSON text. */
 const greet: Tool = {
   name: 'greet',
   description: 'Returns a greeting',
@@ -14,8 +13,8 @@ function tool(name: string, text = name): Tool {
   return { name, description: text, parameters: { type: 'object' }, execute: () => text };
 }
 
-describe('toolbox', () => {
-  test('a handler takes a context and its input and gives text, or an error', async () => {
+describe('ToolRegistry', () => {
+  test('a handler receives its input and a context, and returns text or an error', async () => {
     const registry = new ToolRegistry().register(greet, {
       ...tool('fail'),
       execute: (_args: unknown, context: ToolContext) => new Error(`no such thing in ${context.toolName}`),
@@ -27,7 +26,7 @@ describe('toolbox', () => {
     });
   });
 
-  test('register takes any number of tools, a same name replaces, get and tools give them back', () => {
+  test('register takes any number of tools and replaces same names; get and tools return them', () => {
     const registry = new ToolRegistry();
     expect(registry.tools()).toEqual([]);
     const [a, b, newA] = [tool('a'), tool('b'), tool('a', 'new')];
@@ -39,7 +38,7 @@ describe('toolbox', () => {
     expect(registry.get('c')).toBeUndefined();
   });
 
-  test('merge copies the other’s tools in, the other’s win, and the other is unchanged', () => {
+  test('merge copies the tools of the other registry, replaces same names, and leaves the other unchanged', () => {
     const [mine, theirs] = [tool('a', 'mine'), tool('a', 'theirs')];
     const registry = new ToolRegistry().register(mine, tool('b'));
     const other = new ToolRegistry().register(theirs, tool('c'));
@@ -51,7 +50,7 @@ describe('toolbox', () => {
     expect(other.count()).toBe(2);
   });
 
-  test('call never throws, and its answer carries the id of the call', async () => {
+  test('call never throws, and its answer has the id of the call', async () => {
     const registry = new ToolRegistry().register(greet, {
       ...tool('fail'),
       execute: () => {
@@ -78,14 +77,14 @@ describe('toolbox', () => {
     });
   });
 
-  test('greet with raw JSON text answers as in the example', async () => {
+  test('call accepts raw JSON text as arguments', async () => {
     const result = await new ToolRegistry()
       .register(greet)
       .call({ id: '1', name: 'greet', arguments: '{"name":"World"}' });
     expect(result).toMatchObject({ content: 'Hello, World!', isError: false });
   });
 
-  test('the arguments are validated, and the raw text is in the context', async () => {
+  test('call validates the arguments, and the context has the raw text', async () => {
     let raw: unknown;
     const registry = new ToolRegistry().register({
       ...greet,
@@ -103,14 +102,14 @@ describe('toolbox', () => {
     });
   });
 
-  test('a registry is flat: a merge is a copy, and later tools of the other do not appear', () => {
+  test('tools registered in the other registry after a merge do not appear', () => {
     const [registry, other] = [new ToolRegistry(), new ToolRegistry().register(tool('a'))];
     registry.merge(other);
     other.register(tool('b'));
     expect(registry.list()).toEqual(['a']);
   });
 
-  test('the contract of a tool depends on its own room and the kernel only', () => {
+  test('the tool contract imports only from its own folder and the kernel', () => {
     const room = new URL('../../src/core/contract/', import.meta.url);
     const imports = readdirSync(room).flatMap((file) =>
       [...readFileSync(new URL(file, room), 'utf8').matchAll(/ from '([^']+)';$/gm)].map(([, from]) => from),
