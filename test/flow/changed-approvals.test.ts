@@ -23,7 +23,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 const hello = [{ role: 'user', content: 'Refund it' }] as const;
 const CHANGED = { name: 'DefinitionChanged', code: 529 };
 
-/** What ran, by whichever version of the tool. */
+/** Two versions of a tool, and the arguments of every call that ran. */
 function setup() {
   const ran: unknown[] = [];
   const refund = (more: Partial<ToolDefinition> = {}, required: readonly string[] = []) =>
@@ -68,7 +68,7 @@ afterEach(async () => {
 });
 
 describe('an approval whose tool has changed', () => {
-  test('is refused where the tool needs one argument more; with that, it is taken', async () => {
+  test('is rejected if the tool has a new required argument, and accepted with that argument', async () => {
     const { config, versions, ran } = setup();
     const run = await runToolLoop({ ...config, tools: versions.old }, hello);
     const now = { ...config, tools: versions.stricter };
@@ -84,7 +84,7 @@ describe('an approval whose tool has changed', () => {
     expect(ran).toEqual([WITH_REASON.arguments]);
   });
 
-  test('is refused where the tool is gone; the call can be refused, or the run cancelled', async () => {
+  test('is rejected if the tool is gone; the call can be refused, or the run cancelled', async () => {
     const { config, versions, store, ran } = setup();
     const run = await runToolLoop({ ...config, tools: versions.old }, hello);
     const now = { ...config, tools: versions.renamed };
@@ -100,7 +100,7 @@ describe('an approval whose tool has changed', () => {
     expect(ran).toEqual([]);
   });
 
-  test('of a stored run leaves it suspended, with the question as the tool asks it now', async () => {
+  test('leaves a stored run suspended, with the question of the current tool', async () => {
     const { config, versions, store, ran } = setup();
     const run = await runToolLoop({ ...config, tools: versions.old }, hello);
     const stored = { store, runId: run.state?.runId ?? '' };
@@ -121,7 +121,7 @@ describe('an approval whose tool has changed', () => {
     expect(ran).toEqual([WITH_REASON.arguments]);
   });
 
-  test('inside an agent leaves the run suspended, with the question as the tool asks it now', async () => {
+  test('inside an agent leaves the run suspended, with the question of the current tool', async () => {
     const { store, versions, ran } = setup();
     const provider = new ScriptedProvider([
       { toolCalls: [{ id: 'b', name: 'clerk', arguments: { task: 'Refund it' } }] },
@@ -145,7 +145,7 @@ describe('an approval whose tool has changed', () => {
     expect(ran).toEqual([WITH_REASON.arguments]);
   });
 
-  test('of a Conversation leaves its turn suspended', async () => {
+  test('leaves the turn of a Conversation suspended, with the question of the current tool', async () => {
     const { config, versions, ran } = setup();
     const { store: _, ...own } = config;
     const conversation = new Conversation({ ...own, tools: versions.old });
@@ -157,7 +157,7 @@ describe('an approval whose tool has changed', () => {
     expect(ran).toEqual([WITH_REASON.arguments]);
   });
 
-  test('of Conversations leaves the turn suspended, with the question as the tool asks it now', async () => {
+  test('leaves the turn of Conversations suspended, with the question of the current tool', async () => {
     const { config, versions, ran } = setup();
     const { store, ...own } = config;
     let tools = versions.old;
@@ -175,12 +175,12 @@ describe('an approval whose tool has changed', () => {
   });
 
   test.each(['renamed', 'stricter'] as const)(
-    'that was kept before anybody knew it (%s) is asked for anew where the run goes on',
+    'that was stored without tools is asked for again by recoverRuns (%s)',
     async (version) => {
       const { config, versions, store, ran } = setup();
       const run = await runToolLoop({ ...config, tools: versions.old }, hello);
       const stored = { store, runId: run.state?.runId ?? '' };
-      // An operator has no tools to check it with.
+      // An operator has no tools to check the answer with.
       expect(await answerStoredRun(stored, yes(run.pending))).toEqual([]);
       const now = { ...config, tools: versions[version], checkpoint: 'step' } as const;
       const [recovered] = await recoverRuns({ store, config: now });
@@ -204,11 +204,11 @@ describe('an approval whose tool has changed', () => {
   );
 });
 
-describe('an approval whose tool would now run with other arguments', () => {
+describe('an approval whose tool would run with other arguments', () => {
   const PROPERTIES = { id: { type: 'string' }, note: { type: 'string', default: 'none' } } as const;
   const SHOWN = { id: 'o1', note: 'none' };
 
-  /** A tool with these parameters, of which a call waits, and what ran by whichever version. */
+  /** A call that waits for the approval of a tool with these parameters. */
   async function waiting(more: Partial<ToolDefinition> = {}) {
     const ran: unknown[] = [];
     const refund = (properties: object, required: readonly string[] = ['id']) =>
@@ -247,7 +247,7 @@ describe('an approval whose tool would now run with other arguments', () => {
     ],
   ] as const;
 
-  test.each(CHANGES)('is refused for %s, and the run asks about what would run', async (...row) => {
+  test.each(CHANGES)('is rejected for %s, and the run asks about the current arguments', async (...row) => {
     const [, properties, change, now] = row;
     const { ran, refund, config, store, run, stored } = await waiting();
     const changed = { ...config, tools: [refund(properties)] };
@@ -257,7 +257,7 @@ describe('an approval whose tool would now run with other arguments', () => {
     const asked = (await store.load(stored.runId))?.pending;
     expect(asked).toMatchObject([{ arguments: now, description: expect.stringContaining(change) }]);
     expect(asked?.[0]?.id).not.toBe(run.pending?.[0]?.id);
-    // An answer to what was shown before counts for nothing.
+    // An answer to the previous question is rejected.
     await expect(resumeStoredRun(changed, stored, yes(run.pending))).rejects.toMatchObject({ code: 514 });
     expect(ran).toEqual([]);
     expect((await resumeStoredRun(changed, stored, yes(asked))).status).toBe('completed');
@@ -265,7 +265,7 @@ describe('an approval whose tool would now run with other arguments', () => {
   });
 
   test.each(CHANGES)(
-    'that was taken without tools is asked for again for %s, with the change',
+    'that was stored without tools is asked for again for %s, with the change',
     async (...row) => {
       const [, properties, change, now] = row;
       const { ran, refund, config, store, run, stored } = await waiting();
@@ -285,9 +285,9 @@ describe('an approval whose tool would now run with other arguments', () => {
 
   test.each([
     ['another default', { ...PROPERTIES, note: { type: 'string', default: 'late' } }],
-    ['no default any more', { ...PROPERTIES, note: { type: 'string' } }],
+    ['no default', { ...PROPERTIES, note: { type: 'string' } }],
     ['another description', { ...PROPERTIES, id: { type: 'string', description: 'The order' } }],
-  ])('counts where the tool still takes what was approved: %s', async (_what, properties) => {
+  ])('is valid if the tool still accepts the approved arguments: %s', async (_what, properties) => {
     const { ran, refund, config, run } = await waiting();
     const done = await resumeToolLoop(
       { ...config, tools: [refund(properties)] },
@@ -298,7 +298,7 @@ describe('an approval whose tool would now run with other arguments', () => {
     expect(ran).toEqual([SHOWN]);
   });
 
-  test('counts with what was approved also where the method asks afterwards', async () => {
+  test('passes the approved arguments again when the method asks afterwards', async () => {
     const { ran, refund, config, run } = await waiting();
     const later = refund({ ...PROPERTIES, note: { type: 'string', default: 'late' } });
     const asks = defineTool({
@@ -317,8 +317,8 @@ describe('an approval whose tool would now run with other arguments', () => {
   });
 });
 
-describe('a call that had begun, taken over by a version that asks for approvals', () => {
-  /** A run whose process ended in its call, and the config with which another version goes on. */
+describe('a call that was running, recovered by a version that requires approval', () => {
+  /** A run whose process ended during its call, recovered with another version of the tool. */
   async function dead(later: Partial<ToolDefinition>, more: Partial<ToolLoopConfig> = {}) {
     let now = 1_700_000_000_000;
     const store = new MemoryRunStore({ now: () => now });
@@ -369,7 +369,7 @@ describe('a call that had begun, taken over by a version that asks for approvals
     return { result, keys, answer };
   }
 
-  test('is a question for its outcome, which says that it had begun and takes no edits', async () => {
+  test('asks for its outcome, reports that it had started, and accepts no edits', async () => {
     const { result, keys, answer } = await dead({ approval: true });
     expect(result).toMatchObject({
       status: 'suspended',
@@ -387,7 +387,7 @@ describe('a call that had begun, taken over by a version that asks for approvals
     expect(keys).toHaveLength(1);
   });
 
-  test('needs the approval once somebody says that it was not done', async () => {
+  test('requires the approval after it is reported as not done', async () => {
     const { result, keys, answer } = await dead({ approval: true });
     const [{ id } = { id: '' }] = result.pending ?? [];
     const asked = await answer([{ id, outcome: 'not-done' }]);
@@ -398,14 +398,14 @@ describe('a call that had begun, taken over by a version that asks for approvals
     expect(new Set(keys).size).toBe(1);
   });
 
-  test('is not told as refused by a policy that forbids it by now, or asks', async () => {
+  test('asks for its outcome even if a policy now refuses it or asks', async () => {
     for (const decision of [false, { ask: true }] as const) {
       const { result } = await dead({}, { policy: () => decision });
       expect(result).toMatchObject({ status: 'suspended', pending: [{ kind: 'outcome' }] });
     }
   });
 
-  test('is known where its tool can tell', async () => {
+  test('takes its outcome from reconcile of the tool', async () => {
     const { result } = await dead({
       approval: true,
       reconcile: () => ({ status: 'done', result: 'paid once' }),
@@ -414,7 +414,7 @@ describe('a call that had begun, taken over by a version that asks for approvals
   });
 });
 
-describe('a job that waits while its tool becomes one that needs an approval', () => {
+describe('a queued job whose tool now requires approval', () => {
   const NEED = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] } as const;
 
   function mail(ran: unknown[], more: Partial<ToolDefinition> = {}) {
@@ -451,7 +451,7 @@ describe('a job that waits while its tool becomes one that needs an approval', (
     return ended.promise;
   }
 
-  test('is not done; the model is told to call again, and then somebody is asked', async () => {
+  test('does not run; the model is asked to call again, and the new call waits for approval', async () => {
     const ran: unknown[] = [];
     const begun = await started(mail(ran));
     const stricter = mail(ran, { approval: true });
@@ -464,7 +464,7 @@ describe('a job that waits while its tool becomes one that needs an approval', (
     expect(again).toMatchObject({ status: 'suspended', pending: [{ kind: 'approval', tool: 'mail' }] });
   });
 
-  test('is done where its call was approved, by somebody who may approve it', async () => {
+  test('runs if its call was approved by a permitted approver', async () => {
     for (const [answeredBy, isDone] of [
       [{ user: 'clerk' }, true],
       [undefined, false],

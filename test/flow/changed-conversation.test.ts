@@ -25,7 +25,7 @@ function setup(steps: readonly ScriptedStep[], more: object = {}) {
 }
 
 describe('Conversation.continue', () => {
-  test('goes on after a turn that failed, without a new message', async () => {
+  test('continues after a failed turn, without a new message', async () => {
     const { conversation, provider } = setup([callOf('look'), failing, { content: 'Done.' }]);
     const events: ConversationEvent[] = [];
     expect(await conversation.prompt('Go')).toMatchObject({ status: 'failed' });
@@ -36,7 +36,7 @@ describe('Conversation.continue', () => {
     expect(events[0]).toEqual({ type: 'turn-start', turn: { number: 2, origin: { kind: 'continue' } } });
   });
 
-  test('goes on after a turn that was aborted in a call, which has its answer', async () => {
+  test('continues after a turn that was aborted during a call, which has its answer', async () => {
     const stop = new AbortController();
     const wait = defineTool({
       name: 'wait',
@@ -54,7 +54,7 @@ describe('Conversation.continue', () => {
     expect(conversation.messages.at(-1)?.content).toBe('Then not.');
   });
 
-  test('goes on at once in a conversation that was restored after a failed turn, in the scope of its config', async () => {
+  test('continues a conversation restored after a failed turn, in the scope of its config', async () => {
     const { conversation, config } = setup([failing, { content: 'Done.' }], {
       stateSecret: 'secret-of-this-test that has at least thirty-two characters',
     });
@@ -64,7 +64,7 @@ describe('Conversation.continue', () => {
     expect(await restored.continue()).toMatchObject({ status: 'completed', content: 'Done.' });
   });
 
-  test('is kept by a snapshot while it runs, and goes on from there', async () => {
+  test('a snapshot taken while it runs continues when restored', async () => {
     const { promise, resolve } = Promise.withResolvers<{ content: string }>();
     const { conversation, config } = setup([failing, () => promise]);
     await conversation.prompt('Go');
@@ -79,7 +79,7 @@ describe('Conversation.continue', () => {
     expect(conversation.messages.map(({ content }) => content)).toEqual(['Go', 'Done.']);
   });
 
-  test('is refused where there is nothing to go on from', async () => {
+  test('is refused if there is nothing to continue', async () => {
     const { conversation } = setup([{ content: 'Done.' }]);
     await expect(conversation.continue()).rejects.toMatchObject({
       ...notReady,
@@ -90,7 +90,7 @@ describe('Conversation.continue', () => {
     expect(conversation.toJSON().turns).toBe(1);
   });
 
-  test('is refused while a turn runs, and while one is suspended', async () => {
+  test('is refused while a turn runs or is suspended', async () => {
     const { conversation } = setup([callOf('drop'), { content: 'Done.' }]);
     const prompted = conversation.prompt('Go');
     await expect(conversation.continue()).rejects.toThrow('a turn is running');
@@ -100,7 +100,7 @@ describe('Conversation.continue', () => {
     expect(await conversation.answer(answers)).toMatchObject({ status: 'completed' });
   });
 
-  test('checks its options, and is refused when the conversation is closed', async () => {
+  test('validates its options, and rejects on a closed conversation', async () => {
     const { conversation } = setup([failing]);
     await expect(conversation.continue({ signals: 1 } as never)).rejects.toMatchObject({ code: 521 });
     conversation.close();
@@ -125,7 +125,7 @@ describe('Conversation.update', () => {
     expect(conversation.messages).toHaveLength(6);
   });
 
-  test('leaves snapshots as they are: restore is given what they go on with', async () => {
+  test('does not change snapshots: restore uses the config that it receives', async () => {
     const { conversation, config } = setup([{ content: '1' }, { content: '2' }]);
     conversation.update({ model: 'n' });
     await conversation.prompt('a');
@@ -135,7 +135,7 @@ describe('Conversation.update', () => {
     expect(config.provider.requests.map(({ model }) => model)).toEqual(['n', 'm']);
   });
 
-  test('is refused while a turn runs, and changes nothing', async () => {
+  test('throws while a turn runs, and changes nothing', async () => {
     const { conversation, provider } = setup([{ content: '1' }, { content: '2' }]);
     const prompted = conversation.prompt('a');
     expect(() => conversation.update({ model: 'n' })).toThrow(expect.objectContaining(notReady));
@@ -144,7 +144,7 @@ describe('Conversation.update', () => {
     expect(provider.requests.map(({ model }) => model)).toEqual(['m', 'm']);
   });
 
-  test('leaves a suspended run its model and its prompt, and looks its tools up anew', async () => {
+  test('a suspended run keeps its model and prompt, and uses the new tools', async () => {
     const { conversation, provider } = setup([callOf('drop'), { content: '1' }, { content: '2' }], {
       systemPrompt: 'Old.',
     });
@@ -183,7 +183,7 @@ describe('Conversation.update', () => {
     expect(conversation.tasks).toEqual([]);
   });
 
-  test('refuses what is not a change with all that is wrong', () => {
+  test('throws for invalid changes', () => {
     const { conversation } = setup([]);
     for (const changes of [
       { modell: 'n' },
@@ -216,7 +216,7 @@ describe('Conversation.editHistory', () => {
     expect(provider.requests[2]?.messages.map(({ content }) => content)).toEqual(['edited', 'yes', 'a', 'b']);
   });
 
-  test('takes a call and its answer away together, and refuses one without the other', async () => {
+  test('removes a call together with its answer, and refuses to remove only one of them', async () => {
     const { conversation } = setup([callOf('look'), { content: '1' }]);
     await conversation.prompt('a');
     const before = conversation.messages;
@@ -229,7 +229,7 @@ describe('Conversation.editHistory', () => {
     expect(conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
   });
 
-  test('refuses what is not a history, what throws, and what comes later', async () => {
+  test('throws for an invalid history, and changes nothing if the function throws or is asynchronous', async () => {
     const { conversation } = setup([{ content: '1' }]);
     await conversation.prompt('a');
     const before = conversation.messages;
@@ -245,7 +245,7 @@ describe('Conversation.editHistory', () => {
     expect(conversation.messages).toBe(before);
   });
 
-  test('is refused while a turn runs, and while one is suspended', async () => {
+  test('throws while a turn runs or is suspended', async () => {
     const { conversation } = setup([callOf('drop'), { content: 'Done.' }]);
     const prompted = conversation.prompt('Go');
     expect(() => conversation.editHistory(() => [])).toThrow(expect.objectContaining(notReady));
@@ -257,7 +257,7 @@ describe('Conversation.editHistory', () => {
     expect(conversation.messages).toEqual([]);
   });
 
-  test('leaves a valid history whatever is taken away', async () => {
+  test('leaves a valid history, whichever messages are removed', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }), async (keep) => {
         const { conversation } = setup([callOf('look'), { content: '1' }, callOf('look'), { content: '2' }]);

@@ -6,11 +6,11 @@ import { runNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
 
 const SCRIPT = join(ROOT, 'test', 'chaos', 'run.mjs');
-/** Only what hangs takes so long. */
+/** Reached only if the script hangs. */
 const LIMIT_MS = 900_000;
 
 test(
-  'Conversations: for ten seconds workers are killed, Redis is restarted and connections are cut, and all ends well',
+  'Conversations recover from ten seconds of killed workers, Redis restarts and lost connections',
   () => {
     builtFile('dist/src/index.js');
     const hasRedis = spawnSync('redis-server', ['--version']).status === 0;

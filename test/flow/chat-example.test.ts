@@ -8,7 +8,7 @@ import { describeBrowser } from '../browser/browser.js';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 
-// Runs examples/chat as its command does, and talks to it as its two pages do.
+// Runs examples/chat as its command does, and uses it as its two pages do.
 
 const folder = mkdtempSync(join(tmpdir(), 'toolwright-chat-'));
 let process: NodeProcess;
@@ -44,7 +44,7 @@ async function lastOf(stream: ReadableStream, before?: UIMessage): Promise<UIMes
 }
 
 describe('the chat example', () => {
-  test('takes an order over the transport of the AI SDK, with other arguments than the model had', async () => {
+  test('takes an order through the AI SDK transport, with edited arguments', async () => {
     const edits: Record<string, unknown> = {};
     const transport = new DefaultChatTransport({
       api: `${url}/api/chat`,
@@ -85,7 +85,7 @@ describe('the chat example', () => {
     expect((await fetch(`${url}/api/chat/c1/messages`, { headers: eve })).status).toBe(403);
   });
 
-  test('takes an order from an agent of AG-UI', async () => {
+  test('takes an order through an AG-UI agent', async () => {
     const agent = new HttpAgent({ url: `${url}/api/agent`, threadId: 'c2', headers: ADA });
     agent.addMessage({ id: 'm1', role: 'user', content: "Place an order of the item 'rug'" });
     await agent.runAgent();

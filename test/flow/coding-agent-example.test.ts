@@ -22,7 +22,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'coding-agent-example-'));
   cpSync(join(ROOT, 'examples', 'coding-agent', 'sample'), folder, { recursive: true });
   path = process.env.PATH;
-  // The tests of the sample run on this very Node.
+  // The tests of the sample run with this Node.
   process.env.PATH = `${dirname(process.execPath)}:${path}`;
 });
 afterEach(() => {
@@ -30,7 +30,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Whether the tests of the sample pass, as a person would run them. */
+/** Whether the tests of the sample pass when run directly. */
 function testsPass(): boolean {
   try {
     execFileSync(process.execPath, ['--test'], { cwd: folder, stdio: 'ignore', env: cleanEnvironment() });
@@ -40,21 +40,21 @@ function testsPass(): boolean {
   }
 }
 
-/** Without what Jest tells its processes, which tests of Node’s would take for theirs. */
+/** Without the variables of Jest, which would affect `node --test`. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, HOME: process.env.HOME };
 }
 
 const source = () => readFileSync(join(folder, SOURCE), 'utf8');
 
-/** Results of calls that a model was told, by its requests. */
+/** The tool results in the last request. */
 function told(provider: ScriptedProvider): readonly string[] {
   const messages = provider.requests.at(-1)?.messages ?? [];
   return messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content));
 }
 
 describe('examples/coding-agent', () => {
-  test('repairs the sample: its tests fail, an edit is approved by its difference, its tests pass', async () => {
+  test('fixes the sample: tests fail, an edit is approved by its diff, tests pass', async () => {
     expect(testsPass()).toBe(false);
     const asked: PendingCall[] = [];
     const provider = rehearsedModel() as ScriptedProvider;
@@ -83,7 +83,7 @@ describe('examples/coding-agent', () => {
     expect(testsPass()).toBe(true);
   });
 
-  test('changes nothing where the edit is refused', async () => {
+  test('changes nothing if the edit is refused', async () => {
     const before = source();
     const provider = rehearsedModel() as ScriptedProvider;
     const run = await repairTests({
@@ -97,7 +97,7 @@ describe('examples/coding-agent', () => {
     expect([source() === before, testsPass()]).toEqual([true, false]);
   });
 
-  test('may not change the tests, nor run anything else, whoever says yes', async () => {
+  test('cannot change the tests, and asks before it runs another command', async () => {
     const name = 'test/receipt.test.js';
     const before = readFileSync(join(folder, name), 'utf8');
     const edits = [{ oldText: '550', newText: '430' }];
@@ -118,7 +118,7 @@ describe('examples/coding-agent', () => {
     expect(asked).toEqual([expect.stringContaining(name), expect.stringContaining("'touch more'")]);
   });
 
-  test('heeds what the project forbids besides', async () => {
+  test('obeys additional deny rules of the project', async () => {
     const rules = [
       { decision: 'deny', path: 'src/**' },
       { decision: 'allow', path: 'test/**' },
@@ -134,7 +134,7 @@ describe('examples/coding-agent', () => {
     ]);
   });
 
-  test('is started with one command, and nobody there means no', () => {
+  test('runs with one command, and refuses the edit if nobody can be asked', () => {
     const environment = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: folder };
     const { exitCode, stdout, stderr } = runNode([builtFile(PROGRAM), '--yes'], { folder, environment });
     expect([exitCode, stderr]).toEqual([0, '']);

@@ -25,7 +25,7 @@ function setup(replies: readonly object[] = [{ content: 'Done.' }]) {
 const CALLS = { toolCalls: [{ id: 'c1', name: 'look', arguments: {} }] };
 
 describe('compactHistory', () => {
-  test('decides before each request what of the whole history it carries, and the history stays whole', async () => {
+  test('selects the messages of each request, and the history of the run stays complete', async () => {
     const { provider, config, warned } = setup([CALLS, { content: 'Done.' }]);
     const seen: unknown[] = [];
     const run = await runToolLoop(
@@ -50,7 +50,7 @@ describe('compactHistory', () => {
     expect(warned).toEqual([]);
   });
 
-  test('never separates a call from its answer, and says so in the log once', async () => {
+  test('never separates a call from its answer, and the repair is logged once', async () => {
     const { provider, config, warned } = setup([CALLS, { content: 'Done.' }]);
     const history = [user('a'), calling('c1', 'c2'), answer('c1'), answer('c2'), user('b')];
     await runToolLoop(
@@ -80,7 +80,7 @@ describe('compactHistory', () => {
     ]);
   });
 
-  test('gives a call that was copied the answer of its id', async () => {
+  test('a copied call gets the answer with its id', async () => {
     const { provider, config } = setup();
     const history = [user('a'), calling('c1'), answer('c1'), user('b')];
     const compactHistory = () => [structuredClone(history[1] as Message), user('b')];
@@ -88,7 +88,7 @@ describe('compactHistory', () => {
     expect(provider.requests[0]?.messages).toEqual(history.slice(1));
   });
 
-  test('prepareStep that gives messages wins over it', async () => {
+  test('messages of prepareStep take precedence', async () => {
     const { provider, config } = setup();
     const compactHistory = () => {
       throw new Error('not asked');
@@ -98,14 +98,14 @@ describe('compactHistory', () => {
     expect(provider.requests[0]?.messages).toEqual([user('only this')]);
   });
 
-  test('that returns no history rejects the run with what is wrong', async () => {
+  test('rejects the run with the fault if it returns an invalid history', async () => {
     const { provider, config } = setup();
     const run = runToolLoop({ ...config, compactHistory: () => [{ role: 'bot' }] as never }, [user('a')]);
     await expect(run).rejects.toThrow(/what compactHistory returns: messages\[0\] has the role "bot"/);
     expect(provider.requests).toEqual([]);
   });
 
-  test('that fails because the run is aborted leaves it aborted', async () => {
+  test('that throws because the run is aborted leaves the run aborted', async () => {
     const { config } = setup();
     const stop = new AbortController();
     const compactHistory = async () => {
@@ -116,7 +116,7 @@ describe('compactHistory', () => {
     expect(run).toMatchObject({ status: 'aborted', iterations: 0 });
   });
 
-  test('Conversation asks it with the system prompt, and keeps all that was said', async () => {
+  test('receives the system prompt in a Conversation, which stores all messages', async () => {
     const { provider, config } = setup([{ content: '1' }, { content: '2' }]);
     const conversation = new Conversation({
       ...config,
@@ -149,7 +149,7 @@ describe('keepRecent', () => {
     expect(keepRecent({ turns: 1 })(history)).toEqual([system, user('3')]);
   });
 
-  test('cuts long results of earlier turns, and marks them', () => {
+  test('truncates long results of earlier turns, and marks them', () => {
     const long = 'x'.repeat(500);
     const history = [user('1'), calling('c'), answer('c', long), user('2'), calling('d'), answer('d', long)];
     const kept = keepRecent({ maxResultChars: 100 })(history);
@@ -159,7 +159,7 @@ describe('keepRecent', () => {
     expect(kept.toSpliced(2, 1)).toEqual(history.toSpliced(2, 1));
   });
 
-  test('leaves out pictures of earlier turns, and marks them', () => {
+  test('removes images of earlier turns, and marks them', () => {
     const parts = [{ type: 'image' as const, data: 'AAAA', mimeType: 'image/png' }];
     const seen = { ...answer('c', 'A picture'), parts } as Message;
     const history = [user('1'), calling('c'), seen, user('2')];
@@ -167,7 +167,7 @@ describe('keepRecent', () => {
     expect(keepRecent({ turns: 2, maxResultChars: Infinity })(history)).toEqual(history);
   });
 
-  test('with tokens cuts results first, then drops the oldest turns, then what was done in the last one', () => {
+  test('with tokens truncates results first, then drops the oldest turns, then steps of the last turn', () => {
     const long = 'x'.repeat(2_000);
     const turn = (id: string) => [user(id), calling(id), answer(id, long)];
     const two = [...turn('a'), ...turn('b')];
@@ -181,7 +181,7 @@ describe('keepRecent', () => {
     expect(keepRecent({ tokens: 1 })([system, ...one])).toEqual([system, one[0], one[3], one[4]]);
   });
 
-  test('with tokens begins a growing history as before, until there is too much again', () => {
+  test('with tokens keeps the beginning of a growing history until it is too large again', () => {
     const keep = keepRecent({ tokens: 1_000 });
     let before: readonly Message[] = [];
     let changes = 0;
@@ -195,7 +195,7 @@ describe('keepRecent', () => {
         before = kept;
       }
     }
-    // 48 tokens a turn: there is room for 20, and after a cut for 15.
+    // 48 tokens a turn: 20 turns fit, and 15 remain after each cut.
     expect(changes).toBeGreaterThan(10);
     expect(changes).toBeLessThan(22);
   });
@@ -231,7 +231,7 @@ describe('keepRecent', () => {
     )
     .filter((given) => Object.keys(given).length > 0);
 
-  test('gives a valid history that is no longer, ends the same, and keeps system messages and the last of the user', () => {
+  test('returns a valid history, never longer, with all system messages and the last user message', () => {
     fc.assert(
       fc.property(fc.array(block, { maxLength: 14 }), options, (blocks, given) => {
         const history = blocks.flat();
@@ -250,7 +250,7 @@ describe('keepRecent', () => {
     );
   });
 
-  test('with tokens keeps all of a history that fits, and of another no more than it must', () => {
+  test('with tokens keeps a history that fits completely', () => {
     fc.assert(
       fc.property(fc.array(block, { maxLength: 14 }), (blocks) => {
         const history = blocks.flat();
@@ -262,7 +262,7 @@ describe('keepRecent', () => {
     );
   });
 
-  test('never gives a strict server a request that it refuses', async () => {
+  test('never produces a request that a strict server refuses', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(block, { maxLength: 8 }), options, async (blocks, given) => {
         const { provider, config, warned } = setup([CALLS, CALLS, { content: 'Done.' }]);

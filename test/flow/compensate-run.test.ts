@@ -26,7 +26,7 @@ import { historyFaults } from './strict-history.js';
 
 const messages = [{ role: 'user', content: 'Go' }] as const;
 
-/** A shop whose effects can be undone, and what was done to it. */
+/** A shop whose effects can be undone, with a log of what was undone. */
 class Shop {
   readonly log: unknown[] = [];
   isClosed = false;
@@ -74,7 +74,7 @@ class Shop {
 }
 
 describe('compensateRun', () => {
-  test('undoes the effects of a run, the last first, each once', async () => {
+  test('undoes the effects of a run in reverse order, each once', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve'), shop.tool('pay')];
     await shop.sell([[0, 1], [13], [2]], tools);
@@ -99,7 +99,7 @@ describe('compensateRun', () => {
     expect(shop.store.read('r')?.leaseEnd).toBeUndefined();
   });
 
-  test('stops at a compensation that fails, and goes on there when it is called again', async () => {
+  test('stops at a compensation that fails, and continues from it in the next call', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve'), shop.tool('pay')];
     await shop.sell([[0, 1, 2]], tools);
@@ -117,7 +117,7 @@ describe('compensateRun', () => {
     expect(shop.log).toHaveLength(3);
   });
 
-  test('undoes an effect of whose record JSON can say only some', async () => {
+  test('undoes an effect whose record is only partly JSON', async () => {
     const shop = new Shop();
     const ring: Record<string, unknown> = {};
     ring.self = ring;
@@ -136,7 +136,7 @@ describe('compensateRun', () => {
     expect(shop.log).toEqual([['sell', 4, 'sold']]);
   });
 
-  test('tells which effects nobody can undo', async () => {
+  test('reports effects without a compensation', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve'), shop.tool('look', { compensate: undefined })];
     await shop.sell([[0, 1]], tools);
@@ -146,7 +146,7 @@ describe('compensateRun', () => {
     ]);
   });
 
-  test('ends a run that is suspended, and nobody goes on with it', async () => {
+  test('ends a suspended run, which cannot be resumed', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve'), shop.tool('approve', { approval: true })];
     await shop.sell([[0], [1]], tools);
@@ -159,7 +159,7 @@ describe('compensateRun', () => {
   });
 
   test.each([undefined, { data: { by: 'clerk' } }])(
-    'tells a compensation whose run it is, with the scope %j',
+    'passes the owner and the id of the run to compensate, with the scope %j',
     async (scope) => {
       const shop = new Shop();
       const seen: unknown[] = [];
@@ -173,7 +173,7 @@ describe('compensateRun', () => {
     },
   );
 
-  test('leaves a run alone that is not there, that somebody is at, or that has another owner', async () => {
+  test('rejects a run that is missing, claimed, or has another owner', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve')];
     const other = { tools, scope: { owner: { user: 'u2' } } };
@@ -185,7 +185,7 @@ describe('compensateRun', () => {
     expect(shop.log).toEqual([]);
   });
 
-  test('tells of a call of a lost run that nobody knows whether it was done', async () => {
+  test('reports the running call of a lost run as unknown', async () => {
     let now = 0;
     const store = new MemoryRunStore({ now: () => now });
     let began = (): void => {};
@@ -216,7 +216,7 @@ describe('compensateRun', () => {
     expect(await recoverRuns({ store, config })).toEqual([]);
   });
 
-  test('tells whoever goes on from the history what was done, and that it was undone', async () => {
+  test('adds to the history that an effect was undone', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve'), shop.tool('approve', { approval: true })];
     await shop.sell([[0], [2, 1]], tools);
@@ -231,8 +231,8 @@ describe('compensateRun', () => {
   });
 });
 
-describe('compensateRun of started work', () => {
-  /** A run that has started a job after a call, and a worker that may be told to begin. */
+describe('compensateRun with background jobs', () => {
+  /** A run that has started a job after a call, and a worker that can be started. */
   async function started(more: Partial<ToolDefinition> = {}) {
     const shop = new Shop();
     const engine = new MemoryJobEngine();
@@ -254,7 +254,7 @@ describe('compensateRun of started work', () => {
   const statuses = async (store: MemoryRunStore, tools: readonly ToolDefinition[]) =>
     (await compensateRun(store, 'r', { tools })).map(({ tool, status }) => [tool, status]);
 
-  test('cancels a job that nobody has begun', async () => {
+  test('cancels a job that has not started', async () => {
     const ran: string[] = [];
     const { store, tools, work, ended } = await started({ execute: () => void ran.push('shipped') });
     expect(await statuses(store, tools)).toEqual([
@@ -271,7 +271,7 @@ describe('compensateRun of started work', () => {
     ]);
   });
 
-  test('undoes a job that has its result, once, and tells whoever goes on from the history', async () => {
+  test('undoes a completed job once, and adds that to the history', async () => {
     const { shop, store, tools, work, ended } = await started();
     const worker = await work();
     await ended;
@@ -292,7 +292,7 @@ describe('compensateRun of started work', () => {
     expect(texts).toContain('Started; the result will follow.\n\nThis was undone afterwards: undid 1');
   });
 
-  test('tells of a job that runs that nobody knows, and undoes it once it has ended', async () => {
+  test('reports a running job as unknown, and undoes it after it has ended', async () => {
     const end = Promise.withResolvers<string>();
     const begun = Promise.withResolvers<void>();
     const execute = () => {
@@ -315,7 +315,7 @@ describe('compensateRun of started work', () => {
     ]);
   });
 
-  test('tells of a job that failed that nobody knows what it did', async () => {
+  test('reports a failed job as unknown', async () => {
     const execute = () => {
       throw new Error('the van broke down');
     };
@@ -330,10 +330,10 @@ describe('compensateRun of started work', () => {
   });
 });
 
-/** Ways in which a call ends after its effect, so that nobody knows of it. */
+/** Ways in which a call ends after its effect without a stored result. */
 const CUT_OFF = ['abort', 'cancel', 'timeout', 'throw', 'broken store'] as const;
 
-/** A run whose only payment was cut off, and what its tool was asked. */
+/** A run whose only payment was interrupted, with the calls of reconcile and compensate. */
 async function cutOff(how: (typeof CUT_OFF)[number], more: Partial<ToolDefinition> = {}) {
   const store = new MemoryRunStore();
   const asked: unknown[] = [];
@@ -369,7 +369,7 @@ async function cutOff(how: (typeof CUT_OFF)[number], more: Partial<ToolDefinitio
   if (how === 'abort') abort.abort();
   if (how === 'cancel') await cancelRun({ store, runId: 'r' });
   if (how === 'broken store') {
-    // As where a run throws: its end is kept without the ends of its calls.
+    // As when a run throws: its end is stored without the ends of its calls.
     const claim = { runId: 'r', claim: 'other' };
     store.seize({ ...claim, leaseMs: 300, from: 'anybody' });
     const usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
@@ -380,8 +380,8 @@ async function cutOff(how: (typeof CUT_OFF)[number], more: Partial<ToolDefinitio
   return { store, tools: [pay], asked };
 }
 
-describe('compensateRun of a call that was cut off, or that failed', () => {
-  test.each(CUT_OFF)('undoes it where its tool says that it was done (%s)', async (how) => {
+describe('compensateRun of an interrupted or failed call', () => {
+  test.each(CUT_OFF)('undoes it if reconcile returns done (%s)', async (how) => {
     const { store, tools, asked } = await cutOff(how);
     const [told, ...others] = await compensateRun(store, 'r', { tools });
     expect(told).toMatchObject({ callId: 'c1', tool: 'pay', status: 'compensated', text: 'refunded' });
@@ -395,22 +395,22 @@ describe('compensateRun of a call that was cut off, or that failed', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test.each(CUT_OFF)('undoes nothing where its tool says that it was not done (%s)', async (how) => {
+  test.each(CUT_OFF)('undoes nothing if reconcile returns not-done (%s)', async (how) => {
     const { store, tools, asked } = await cutOff(how, { reconcile: () => ({ status: 'not-done' }) });
     const told = [{ status: 'none', text: 'Its tool says that it was not done.' }];
     expect(await compensateRun(store, 'r', { tools })).toMatchObject(told);
     expect(asked).toEqual([]);
-    // A tool may know better later.
+    // The result of reconcile may change later.
     const later = tools.map((tool) => ({ ...tool, reconcile: () => ({ status: 'done' }) as const }));
     expect(await compensateRun(store, 'r', { tools: later })).toMatchObject([{ status: 'compensated' }]);
   });
 
   const SILENT: readonly (readonly [string, Partial<ToolDefinition>, RegExp])[] = [
-    ['cannot tell', { reconcile: undefined }, /^the connection was lost$/],
-    ['does not know', { reconcile: () => ({ status: 'unknown' }) }, /^the connection was lost$/],
-    ['says nothing', { reconcile: () => 'yes' as never }, /lost\n.*`reconcile` gave says nothing/],
+    ['has no reconcile', { reconcile: undefined }, /^the connection was lost$/],
+    ['returns unknown', { reconcile: () => ({ status: 'unknown' }) }, /^the connection was lost$/],
+    ['returns no status', { reconcile: () => 'yes' as never }, /lost\n.*`reconcile` gave says nothing/],
     [
-      'fails to tell',
+      'throws in reconcile',
       {
         reconcile: () => {
           throw new Error('the bank is closed');
@@ -420,7 +420,7 @@ describe('compensateRun of a call that was cut off, or that failed', () => {
     ],
   ];
 
-  test.each(SILENT)('tells that nobody knows where its tool %s', async (_, more, text) => {
+  test.each(SILENT)('reports unknown if the tool %s', async (_, more, text) => {
     const { store, tools, asked } = await cutOff('throw', more);
     expect(await compensateRun(store, 'r', { tools })).toMatchObject([
       { status: 'unknown', text: expect.stringMatching(text) },
@@ -428,7 +428,7 @@ describe('compensateRun of a call that was cut off, or that failed', () => {
     expect(asked).toEqual([]);
   });
 
-  test('gives the arguments that somebody has edited, also of a call whose end was never kept', async () => {
+  test('passes edited arguments, also for a call whose end was not stored', async () => {
     const store = new MemoryRunStore();
     const begun = Promise.withResolvers<string>();
     const asked: unknown[] = [];
@@ -461,12 +461,12 @@ describe('compensateRun of a call that was cut off, or that failed', () => {
     await recovering;
   });
 
-  test('asks a tool that hangs no longer than its calls may take', async () => {
+  test('waits for reconcile only up to the timeout of the tool', async () => {
     const { store, tools } = await cutOff('timeout', { reconcile: () => new Promise(() => {}) });
     expect(await compensateRun(store, 'r', { tools })).toMatchObject([{ status: 'unknown' }]);
   });
 
-  test('does not tell of one that only read, nor of a failed one with nothing to undo it by', async () => {
+  test('does not report a read-only call, or a failed one without reconcile and compensate', async () => {
     const reader = await cutOff('timeout', { annotations: { readOnly: true } });
     expect(await compensateRun(reader.store, 'r', { tools: reader.tools })).toEqual([]);
     const failed = await cutOff('throw', { reconcile: undefined, compensate: undefined });
@@ -474,7 +474,7 @@ describe('compensateRun of a call that was cut off, or that failed', () => {
   });
 });
 
-test('compensateRun says that a tool is not among the tools that it is given, and undoes its call later', async () => {
+test('compensateRun reports a tool missing from `tools` as unknown, and undoes its call later', async () => {
   const shop = new Shop();
   const tools = [shop.tool('reserve'), shop.tool('pay')];
   await shop.sell([[0, 1]], tools);
@@ -508,7 +508,7 @@ class Bank {
 }
 
 describe('@Tool', () => {
-  test('names the methods that know and undo what it does', async () => {
+  test('takes reconcile and compensate as names of methods', async () => {
     const bank = new Bank();
     const [pay] = discoverTools({ toolsets: [Bank], container: { resolve: () => bank as never } });
     const context = {} as ToolContext;
@@ -526,7 +526,7 @@ describe('@Tool', () => {
     ]);
   });
 
-  test('refuses names of methods that the class does not have', () => {
+  test('rejects names of methods that the class does not have', () => {
     @Toolset()
     class Wrong {
       @Tool({ description: 'Pays', reconcile: 'findPaymnt', compensate: 'constructor' })

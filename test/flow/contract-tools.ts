@@ -7,14 +7,13 @@ import {
   toolResult,
 } from 'toolwright';
 
-/** The parameters of `read_file`. */
 export const readFileParameters = {
   type: 'object',
   properties: { path: { type: 'string', description: 'Path to the file to read' } },
   required: ['path'],
 };
 
-/** A `read_file` that answers with the path it was given. */
+/** A `read_file` that answers with its path. */
 export function readFile(): Tool {
   return {
     name: 'read_file',
@@ -29,7 +28,7 @@ export function toolNamed(name: string, execute: Tool['execute'] = () => toolRes
   return { name, description: `Does ${name}`, parameters: { type: 'object', properties: {} }, execute };
 }
 
-/** Records what it is told, in order. */
+/** Records its calls in order. */
 export class Sender implements ContextualTool, AsyncTool {
   readonly name = 'send';
   readonly description = 'Sends a message';

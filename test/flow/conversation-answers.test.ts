@@ -44,16 +44,16 @@ async function waiting(tool: 'pay' | 'book') {
 }
 
 test.each<[string, 'pay' | 'book', (id: string) => readonly object[], string]>([
-  ['a slip of reason', 'pay', (id) => [{ id, approved: false, reson: 'dear' }], 'reson'],
-  ['a text for a yes', 'pay', (id) => [{ id, approved: 'false' }], 'neither true nor false'],
+  ['a misspelt reason', 'pay', (id) => [{ id, approved: false, reson: 'dear' }], 'reson'],
+  ['text as an approval', 'pay', (id) => [{ id, approved: 'false' }], 'neither true nor false'],
   ['a value for an approval', 'pay', (id) => [{ id, value: 1 }], 'an approval is answered by'],
-  ['a yes and a no', 'pay', (id) => [true, false].map((approved) => ({ id, approved })), 'answered twice'],
-  ['a slip of arguments', 'pay', (id) => [{ id, approved: true, argument: { amount: 1 } }], 'argument'],
-  ['edits with a no', 'pay', (id) => [{ id, approved: false, arguments: { amount: 1 } }], 'only a yes'],
+  ['approval and refusal in one request', 'pay', (id) => [true, false].map((approved) => ({ id, approved })), 'answered twice'],
+  ['misspelt arguments', 'pay', (id) => [{ id, approved: true, argument: { amount: 1 } }], 'argument'],
+  ['edits in a refusal', 'pay', (id) => [{ id, approved: false, arguments: { amount: 1 } }], 'only a yes'],
   ['no answer', 'pay', () => [], 'No answer was given; it waits for'],
-  ['a value that is too great', 'book', (id) => [{ id, value: 99 }], 'must be <= 4'],
+  ['a value above the maximum', 'book', (id) => [{ id, value: 99 }], 'must be <= 4'],
   ['a value of another type', 'book', (id) => [{ id, value: 'four' }], 'must be integer'],
-])('Conversations.answer refuses at once %s, and the turn waits on', async (_, tool, answers, told) => {
+])('Conversations.answer rejects %s at once, and the turn still waits', async (_, tool, answers, told) => {
   const { conversations, paid, id } = await waiting(tool);
   await expect(conversations.answer('c1', answers(id) as readonly Answer[])).rejects.toMatchObject({
     code: 514,
@@ -65,7 +65,7 @@ test.each<[string, 'pay' | 'book', (id: string) => readonly object[], string]>([
   expect(paid).toEqual([tool === 'pay' ? 1000 : 3]);
 });
 
-test('a process without the tools refuses what is wrong in form, and leaves edits to the one that has them', async () => {
+test('a process without the tools rejects malformed answers, and leaves edits to the turn’s process', async () => {
   const { conversations, store, config, paid, id } = await waiting('pay');
   const { tools: _, ...bare } = config;
   const front = new Conversations({ store, config: bare, takesTurns: false });
@@ -77,7 +77,7 @@ test('a process without the tools refuses what is wrong in form, and leaves edit
   expect(paid).toEqual([1]);
 });
 
-/** A store of which is counted how many events it gave, and how often a conversation was let go. */
+/** A store that counts the events it returned, and how often a conversation was released. */
 function counted(store: MemoryRunStore) {
   const counts = { events: 0, letGo: 0 };
   const watched = <Target extends object>(target: Target): Target =>
@@ -97,7 +97,7 @@ function counted(store: MemoryRunStore) {
   return { counts, store: watched(store) };
 }
 
-test('a process that takes a conversation which waits reads the last event of the turn, however many it has', async () => {
+test('taking a suspended conversation reads only the last event of its turn', async () => {
   const parameters = { type: 'object', properties: {} } as const;
   const work = defineTool({
     name: 'work',
@@ -129,7 +129,7 @@ test('a process that takes a conversation which waits reads the last event of th
   while (counts.letGo === 0) await pause(2);
   await front.answer('c1', [{ id: wait?.id ?? '', value: 3 }]);
   expect((await front.idle('c1'))?.messages.at(-1)).toMatchObject({ content: 'later' });
-  // One each time that it is taken.
+  // One event each time the conversation is taken.
   expect(counts.events).toBeLessThan(10);
 });
 
@@ -137,7 +137,7 @@ test.each([
   ['cancelRun', (store: MemoryRunStore) => cancelRun({ store, runId: 'c1.1', reason: 'the shop is closed' })],
   ['compensateRun', (store: MemoryRunStore) => compensateRun(store, 'c1.1', { tools: [] })],
 ] as const)(
-  '%s of a turn that waits for an answer ends the turn in its conversation, too',
+  '%s of a suspended turn also ends the turn in its conversation',
   async (_, end) => {
     const { conversations, store, paid } = await waiting('pay');
     const events: string[] = [];
@@ -164,7 +164,7 @@ test.each([
   },
 );
 
-test('a yes that came before cancelRun, and that nobody has used, is told as too late', async () => {
+test('an approval that was not used before cancelRun is reported as late', async () => {
   const { conversations, store, config, paid, id } = await waiting('pay');
   await conversations.close();
   const front = new Conversations({ store, config, takesTurns: false });
@@ -188,7 +188,7 @@ test('a yes that came before cancelRun, and that nobody has used, is told as too
   expect(paid).toEqual([]);
 });
 
-/** A conversation that waits for a yes to `pay`, and has reserved a table in the same reply. */
+/** A conversation that waits for an approval of `pay`, after `reserve` in the same reply. */
 async function reserved() {
   const undone: unknown[] = [];
   const reserve = defineTool({
@@ -210,7 +210,7 @@ async function reserved() {
   return { conversations, store, tools, undone };
 }
 
-test('compensateRun of a turn that waits leaves in the conversation what it had done, and that it was undone', async () => {
+test('compensateRun of a suspended turn adds its effects, and that they were undone, to the conversation', async () => {
   const { conversations, store, tools, undone } = await reserved();
   await compensateRun(store, 'c1.1', { tools });
   expect(undone).toEqual(['table 4']);
@@ -223,7 +223,7 @@ test('compensateRun of a turn that waits leaves in the conversation what it had 
   ]);
 });
 
-test('compensateRun of a turn that had ended leaves its conversation alone, whoever holds that', async () => {
+test('compensateRun of a completed turn does not claim its conversation', async () => {
   const { conversations, store, tools } = await reserved();
   await cancelRun({ store, runId: 'c1.1' });
   await conversations.idle('c1');

@@ -1,4 +1,4 @@
-// A process with a conversation whose snapshot it keeps in a file. `stored-run-process.ts` builds and starts it.
+// A process with a conversation whose snapshot is in a file. `stored-run-process.ts` builds and starts it.
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import {
   Conversation,
@@ -8,17 +8,17 @@ import {
   type LLMResponse,
 } from 'toolwright';
 
-/** What the process is told to do. */
+/** The command that the process receives. */
 export type ConversationOrder =
-  /** Says two things to the model, and stops in the middle of the first turn. */
+  /** Sends two prompts, and stops during the first turn. */
   | { readonly do: 'talk'; readonly stopIn: 'tool' | 'model' }
-  /** Goes on from the snapshot until all is quiet. */
+  /** Restores the snapshot and runs until idle. */
   | { readonly do: 'restore' };
 
-/** What the process says of its conversation. */
+/** The report of the process about its conversation. */
 export interface ConversationTold {
   readonly turnEnds: readonly string[];
-  /** Ends of tasks: the tool, and the code of its error. */
+  /** Completed tasks: the tool, and the code of its error. */
   readonly taskEnds: readonly (readonly [tool: string, code: number | undefined])[];
 }
 
@@ -29,7 +29,7 @@ function tell(message: object): void {
   process.send?.(message);
 }
 
-/** The background work has begun: it does so on its own time, and whoever kills this process wants to interrupt it. */
+/** Resolves when the background work has started, so that a kill interrupts it. */
 const mailing = Promise.withResolvers<void>();
 
 async function stop(): Promise<void> {
@@ -62,7 +62,7 @@ function toolsStopping(isStopping: boolean) {
   ];
 }
 
-/** Calls both tools when it is told to go, and otherwise says what it heard last. */
+/** Calls both tools for the prompt `Go`, and otherwise repeats the last message. */
 function modelStopping(isStopping: boolean): LLMProvider {
   return {
     async chat({ messages }): Promise<LLMResponse> {
@@ -78,7 +78,7 @@ function modelStopping(isStopping: boolean): LLMProvider {
   };
 }
 
-/** Renamed into its place, so that a kill in the middle leaves the snapshot before. */
+/** Renamed into place, so that a kill during the write leaves the previous snapshot. */
 function keep(conversation: Conversation): void {
   writeFileSync(`${file}.new`, JSON.stringify(conversation));
   renameSync(`${file}.new`, file);

@@ -6,7 +6,7 @@ import { arbitraryConversation, ConversationWorld } from './random-conversation.
 const MINUTE = 60_000;
 
 test(
-  'under random prompts, completions, answers, aborts, crashes and restarts, everything happens exactly once',
+  'Conversation does everything exactly once under random prompts, answers, aborts and crashes',
   async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryConversation, async (random) => {

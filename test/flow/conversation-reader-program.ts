@@ -1,4 +1,4 @@
-// A process that only reads a conversation in a file, and has nothing else to do. `stored-run-process.ts` starts it.
+// A process that only reads a conversation in a file. `stored-run-process.ts` starts it.
 
 import { SqliteRunStore } from '../../src/durable/stores/index.js';
 import { Conversations } from '../../src/index.js';
