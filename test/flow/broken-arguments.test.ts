@@ -144,12 +144,9 @@ test.each([
   ["{'a': ['x', {'b': 'y'}", { a: ['x', { b: 'y' }] }],
   ['{“a”: “x”', { a: 'x' }],
   ['```json\n{"a": ["x"]\n```', { a: ['x'] }],
-])(
-  'ToolRegistry.execute adds missing brackets after a complete value: %j',
-  async (text, args) => {
-    expect(await sent(text)).toEqual({ args });
-  },
-);
+])('ToolRegistry.execute adds missing brackets after a complete value: %j', async (text, args) => {
+  expect(await sent(text)).toEqual({ args });
+});
 
 test.each([
   '{"a":1}{"command":"x"}',
@@ -346,8 +343,7 @@ const SLIPS: Readonly<Record<string, Slip>> = {
     isText(tokens[at]) ? changed(tokens, at, tokens[at]!.slice(0, -1)) : undefined,
   'quotes in texts are not escaped': (tokens) =>
     tokens.map((token) => token.replace(/\\(.)/g, (pair) => (pair === '\\"' ? '"' : pair))),
-  'a comment follows a token': (tokens, at) =>
-    changed(tokens, at, `${tokens[at]} /* a "note", {x: 1} */ `),
+  'a comment follows a token': (tokens, at) => changed(tokens, at, `${tokens[at]} /* a "note", {x: 1} */ `),
 };
 
 /** Texts that models write: words, code, paths, quotations. */

@@ -47,7 +47,12 @@ test.each<[string, 'pay' | 'book', (id: string) => readonly object[], string]>([
   ['a misspelt reason', 'pay', (id) => [{ id, approved: false, reson: 'dear' }], 'reson'],
   ['text as an approval', 'pay', (id) => [{ id, approved: 'false' }], 'neither true nor false'],
   ['a value for an approval', 'pay', (id) => [{ id, value: 1 }], 'an approval is answered by'],
-  ['approval and refusal in one request', 'pay', (id) => [true, false].map((approved) => ({ id, approved })), 'answered twice'],
+  [
+    'approval and refusal in one request',
+    'pay',
+    (id) => [true, false].map((approved) => ({ id, approved })),
+    'answered twice',
+  ],
   ['misspelt arguments', 'pay', (id) => [{ id, approved: true, argument: { amount: 1 } }], 'argument'],
   ['edits in a refusal', 'pay', (id) => [{ id, approved: false, arguments: { amount: 1 } }], 'only a yes'],
   ['no answer', 'pay', () => [], 'No answer was given; it waits for'],
@@ -136,33 +141,30 @@ test('taking a suspended conversation reads only the last event of its turn', as
 test.each([
   ['cancelRun', (store: MemoryRunStore) => cancelRun({ store, runId: 'c1.1', reason: 'the shop is closed' })],
   ['compensateRun', (store: MemoryRunStore) => compensateRun(store, 'c1.1', { tools: [] })],
-] as const)(
-  '%s of a suspended turn also ends the turn in its conversation',
-  async (_, end) => {
-    const { conversations, store, paid } = await waiting('pay');
-    const events: string[] = [];
-    const telling = (async () => {
-      for await (const { event } of conversations.events('c1')) {
-        events.push(JSON.stringify(event));
-        if (event.type === 'turn-end') return;
-      }
-    })();
-    await end(store);
-    await telling;
-    expect(await conversations.idle('c1')).toMatchObject({
-      status: 'idle',
-      pending: [],
-      messages: expect.arrayContaining([expect.objectContaining({ role: 'user', content: 'Go' })]),
-    });
-    expect(JSON.parse(events.at(-1) ?? '')).toMatchObject({
-      type: 'turn-end',
-      error: { message: expect.stringMatching(/the shop is closed|compensated/) },
-    });
-    await conversations.prompt('c1', 'And now?');
-    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle' });
-    expect(paid).toEqual([]);
-  },
-);
+] as const)('%s of a suspended turn also ends the turn in its conversation', async (_, end) => {
+  const { conversations, store, paid } = await waiting('pay');
+  const events: string[] = [];
+  const telling = (async () => {
+    for await (const { event } of conversations.events('c1')) {
+      events.push(JSON.stringify(event));
+      if (event.type === 'turn-end') return;
+    }
+  })();
+  await end(store);
+  await telling;
+  expect(await conversations.idle('c1')).toMatchObject({
+    status: 'idle',
+    pending: [],
+    messages: expect.arrayContaining([expect.objectContaining({ role: 'user', content: 'Go' })]),
+  });
+  expect(JSON.parse(events.at(-1) ?? '')).toMatchObject({
+    type: 'turn-end',
+    error: { message: expect.stringMatching(/the shop is closed|compensated/) },
+  });
+  await conversations.prompt('c1', 'And now?');
+  expect(await conversations.idle('c1')).toMatchObject({ status: 'idle' });
+  expect(paid).toEqual([]);
+});
 
 test('an approval that was not used before cancelRun is reported as late', async () => {
   const { conversations, store, config, paid, id } = await waiting('pay');
