@@ -17,7 +17,7 @@ function begin(tools: readonly RegisteredTool[], steps: readonly ScriptedStep[],
   return new Conversation({ provider: new ScriptedProvider(steps), model: 'm', tools, ...more });
 }
 
-/** Another process goes on with it. */
+/** Restores a conversation from its JSON, as another process would. */
 function goOn(
   of: unknown,
   tools: readonly RegisteredTool[],
@@ -63,7 +63,7 @@ const endless = defineTool({
   description: 'Never ends',
   execute: (_args, context) => context.background(() => new Promise(() => {}), 'Started.'),
 });
-/** A tool of the same name that never ends, and when it has begun. */
+/** A tool `pay` that never ends, and a promise that resolves when it has started. */
 function hanging() {
   const begun = Promise.withResolvers<void>();
   const execute = () => {
@@ -77,7 +77,7 @@ function hanging() {
 const silence = () => new Promise<never>(() => {});
 
 describe('a snapshot', () => {
-  test('is plain JSON that shares nothing with the conversation, and taking it disturbs nothing', async () => {
+  test('is plain JSON that shares nothing with the conversation, and taking one has no effect', async () => {
     const conversation = begin([echo], [calling('echo'), { content: 'A' }, { content: 'B' }]);
     const snapshots: ConversationSnapshot[] = [];
     conversation.subscribe(() => snapshots.push(conversation.toJSON()));
@@ -88,7 +88,7 @@ describe('a snapshot', () => {
     expect(contents(conversation)).toEqual([[{ type: 'text', text: 'a' }], '', 'echo', 'A', 'b', 'B']);
   });
 
-  test('knows of a suspended run before its turn has ended', async () => {
+  test('contains a suspended run before its turn has ended', async () => {
     const conversation = begin([echo, pay], [calling('echo', 'pay')]);
     const standings: unknown[] = [];
     conversation.subscribe(({ type }) => {
@@ -100,12 +100,12 @@ describe('a snapshot', () => {
   });
 
   test.each([
-    ['nothing', () => undefined],
-    ['something else', () => ({ version: 1 })],
+    ['undefined', () => undefined],
+    ['an object without a snapshot', () => ({ version: 1 })],
     ['another version', (good: ConversationSnapshot) => ({ ...good, version: 99 })],
-    ['messages that are none', (good: ConversationSnapshot) => ({ ...good, messages: ['hello'] })],
+    ['invalid messages', (good: ConversationSnapshot) => ({ ...good, messages: ['hello'] })],
     [
-      'a turn of another kind',
+      'an unknown status of the turn',
       (good: ConversationSnapshot) => ({ ...good, turn: { ...good.turn, standing: {} } }),
     ],
     [
@@ -113,10 +113,10 @@ describe('a snapshot', () => {
       (good: ConversationSnapshot) => JSON.parse(JSON.stringify(good).replaceAll('"sum":5', '"sum":500')),
     ],
     [
-      'a history that its suspended run does not have',
+      'a history that differs from that of its suspended run',
       (good: ConversationSnapshot) => ({ ...good, messages: [...good.messages, ...good.messages] }),
     ],
-  ])('that is %s is refused', async (_what, change) => {
+  ])('is rejected: %s', async (_what, change) => {
     const conversation = begin([pay], [{ toolCalls: [{ id: 'c1', name: 'pay', arguments: { sum: 5 } }] }]);
     await conversation.prompt('Pay');
     const config = { provider: new ScriptedProvider([]), model: 'm' };
@@ -125,7 +125,7 @@ describe('a snapshot', () => {
     expect(() => Conversation.restore(config, changed)).toThrow(refused as never);
   });
 
-  test('with a secret, is refused where it was changed anywhere or nobody signed it', async () => {
+  test('with a secret, is rejected if it is changed or not signed', async () => {
     const conversation = begin([], [{ content: 'A' }], {
       stateSecret: 'a secret that has at least thirty-two characters',
     });
@@ -148,7 +148,7 @@ describe('a snapshot', () => {
 });
 
 describe('a restored conversation', () => {
-  test('has its id, its history and its numbers, and takes the new config and system prompt', async () => {
+  test('has the same id, history and turn number, and uses the new config and system prompt', async () => {
     const old = begin([], [{ content: 'A' }], { systemPrompt: 'Old.' });
     await old.prompt('a');
     const { conversation, provider, events } = goOn(old, [], [{ content: 'B' }], { systemPrompt: 'New.' });
@@ -158,7 +158,7 @@ describe('a restored conversation', () => {
     expect(events[0]).toMatchObject({ type: 'turn-start', turn: { number: 2 } });
   });
 
-  test('goes on with a turn after its last whole step, with what it has spent, and runs what waited', async () => {
+  test('continues a turn after its last complete step with its usage, and then runs waiting prompts', async () => {
     let snapshot: unknown;
     const old: Conversation = begin(
       [echo],
@@ -188,7 +188,7 @@ describe('a restored conversation', () => {
     old.close();
   });
 
-  test('completes work that was going on once, as interrupted', async () => {
+  test('completes running work once, as interrupted', async () => {
     const old = begin([endless], [calling('endless'), { content: 'Done.' }]);
     await old.prompt('a');
     const snapshot = old.close();
@@ -210,7 +210,7 @@ describe('a restored conversation', () => {
     });
   });
 
-  test('can be answered by the same ids, in a run that goes on under the system prompt it was begun with', async () => {
+  test('accepts answers with the same ids, and the run keeps its system prompt', async () => {
     const old = begin([pay], [calling('pay')], { systemPrompt: 'Old.' });
     await old.prompt('a');
     void old.prompt('b');
@@ -223,7 +223,7 @@ describe('a restored conversation', () => {
     expect(provider.requests.map(({ messages }) => messages[0]?.content)).toEqual(['Old.', 'a']);
   });
 
-  test('ends a turn that was aborted and had not ended', async () => {
+  test('ends a turn whose abort was not finished', async () => {
     const old = begin([], [silence]);
     void old.prompt('a');
     old.abort();
@@ -233,7 +233,7 @@ describe('a restored conversation', () => {
     expect(provider.requests).toEqual([]);
   });
 
-  test('may be aborted, closed and restored again before anything has begun', async () => {
+  test('can be aborted, closed and restored again before its first turn starts', async () => {
     const old = begin([], [silence]);
     void old.prompt('a');
     void old.prompt('b');
@@ -249,8 +249,8 @@ describe('a restored conversation', () => {
   });
 });
 
-describe('a conversation that is closed', () => {
-  test('ends what runs and drops what waits, though not from its snapshot', async () => {
+describe('a closed conversation', () => {
+  test('aborts the running turn and drops waiting prompts, which stay in its snapshot', async () => {
     const old = begin([endless], [calling('endless'), silence]);
     const a = old.prompt('a');
     const b = old.prompt('b');
@@ -269,8 +269,8 @@ describe('a conversation that is closed', () => {
   });
 });
 
-describe('with a store', () => {
-  test('of two processes that answer the same run, one goes on', async () => {
+describe('with a run store', () => {
+  test('only one of two processes that answer the same run resumes it', async () => {
     paid.length = 0;
     const store = new MemoryRunStore();
     const old = begin([pay], [calling('pay')], { store });
@@ -291,7 +291,7 @@ describe('with a store', () => {
     expect(late.messages).toHaveLength(3);
   });
 
-  test('a run that is suspended again is kept, and an aborted one is forgotten', async () => {
+  test('stores a run that is suspended again, and deletes an aborted one', async () => {
     const store = new MemoryRunStore();
     const conversation = begin([pay], [calling('pay', 'pay'), { content: 'Done.' }], { store });
     const { state } = await conversation.prompt('Pay');
@@ -304,7 +304,7 @@ describe('with a store', () => {
     expect(historyFaults(conversation.messages)).toEqual([]);
   });
 
-  test('that fails, the conversation keeps the suspended run itself', async () => {
+  test('the conversation keeps the suspended run itself if the store fails', async () => {
     const store = new MemoryRunStore();
     store.save = () => {
       throw new Error('disk full');
@@ -317,7 +317,7 @@ describe('with a store', () => {
     expect(await conversation.answer(approve(conversation))).toMatchObject({ content: 'Paid.' });
   });
 
-  test('a run that was being resumed when its process ended can be answered again once the claim has run out', async () => {
+  test('a run whose resume was lost can be answered again after the claim has expired', async () => {
     let now = 0;
     const store = new MemoryRunStore({ now: () => now });
     const { hang, begun } = hanging();
@@ -334,7 +334,7 @@ describe('with a store', () => {
     old.close();
   });
 
-  test('a run that was being resumed when its conversation was closed goes on from the snapshot', async () => {
+  test('a run that was resumed when its conversation was closed continues from the snapshot', async () => {
     const store = new MemoryRunStore();
     const { hang, begun } = hanging();
     const old = begin([hang], [calling('pay')], { store });

@@ -47,7 +47,7 @@ function types(events: readonly ConversationEvent[]): readonly string[] {
   return events.map(({ type }) => type);
 }
 
-/** A tool whose work ends when the test says so. */
+/** A tool whose work ends when the test resolves it. */
 function mailer() {
   const work = Promise.withResolvers<unknown>();
   const tool = defineTool({
@@ -68,7 +68,7 @@ const pay = defineTool({ name: 'pay', description: 'Pays', approval: true, execu
 const locate = defineTool({ name: 'locate', description: 'Where the user is' });
 
 describe('a prompt', () => {
-  test('is a turn: the system prompt first, the tools in their order, and the history grows', async () => {
+  test('runs a turn with the system prompt and all tools in order, and extends the history', async () => {
     const { conversation, provider } = setup(
       [greet, pay],
       [calling('greet'), { content: 'Done.' }, { content: 'Again.' }],
@@ -89,7 +89,7 @@ describe('a prompt', () => {
     provider.assertUsedUp();
   });
 
-  test('waits for the turns before it, in order of arrival', async () => {
+  test('waits for earlier turns, in order', async () => {
     const { conversation, events } = setup([], [{ content: 'A' }, { content: 'B' }, { content: 'C' }]);
     const all = ['a', 'b', 'c'].map((text) => conversation.prompt(text));
     await conversation.idle();
@@ -100,7 +100,7 @@ describe('a prompt', () => {
     );
   });
 
-  test('that is not a prompt rejects and leaves no trace', async () => {
+  test('rejects invalid content and changes nothing', async () => {
     const { conversation } = setup([], []);
     for (const wrong of [undefined, 7, {}, [], [{ type: 'text' }], [{ typ: 'text', text: 'a' }], ['a']])
       await expect(conversation.prompt(wrong as string)).rejects.toMatchObject({ name: 'InvalidOptions' });
@@ -115,7 +115,7 @@ describe('a prompt', () => {
     expect(contents(conversation.messages)).toEqual(['a', 'b', 'Up.']);
   });
 
-  test("rejects with `onLimit: 'throw'`, and the next one goes on after what was said", async () => {
+  test("rejects with `onLimit: 'throw'`, and the next prompt continues with the history", async () => {
     const { conversation, events } = setup([greet], [calling('greet'), { content: 'Up.' }], {
       onLimit: 'throw',
       maxIterations: 1,
@@ -144,7 +144,7 @@ describe('a prompt', () => {
     expect(contents(conversation.messages)).toEqual(['a', 'A', 'c', 'C']);
   });
 
-  test('runs its turn in the async context of whoever made it', async () => {
+  test('runs its turn in the async context of its caller', async () => {
     const user = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     const who = defineTool({ name: 'who', description: 'Who', execute: () => seen.push(user.getStore()) });
@@ -156,7 +156,7 @@ describe('a prompt', () => {
     expect(seen).toEqual(['ada', 'bob']);
   });
 
-  test('gives its tools the scope of the conversation and its own, and the id of the conversation', async () => {
+  test('gives its tools the scopes of the conversation and of the prompt, and the conversation id', async () => {
     const seen: unknown[] = [];
     const look = defineTool({
       name: 'look',
@@ -180,7 +180,7 @@ describe('a prompt', () => {
     ]);
   });
 
-  test('has a result that stays as it was when other turns follow', async () => {
+  test('returns a result that later turns do not change', async () => {
     const { conversation } = setup([], [{ content: 'A' }, { content: 'B' }], { systemPrompt: 'Be brief.' });
     const first = await conversation.prompt('a');
     const second = await conversation.prompt('b');
@@ -190,7 +190,7 @@ describe('a prompt', () => {
     expect(contents(conversation.messages)).toEqual(['a', 'A', 'b', 'B']);
   });
 
-  test('looks at no message of the history again', async () => {
+  test('does not read earlier messages of the history again', async () => {
     let looks = 0;
     const messages = Array.from({ length: 100 }, (_, index) => ({
       get role() {
@@ -211,7 +211,7 @@ describe('a prompt', () => {
     expect(looks).toBe(0);
   });
 
-  test('of an author who gave no provider or no tools is never asked', () => {
+  test('is not possible if the constructor throws for a missing provider or invalid tools', () => {
     expect(() => new Conversation({ model: 'm' } as never)).toThrow(InvalidOptionsError);
     const provider = new ScriptedProvider([]);
     expect(() => new Conversation({ provider, model: 'm', tools: [{}] as never })).toThrow(
@@ -220,8 +220,8 @@ describe('a prompt', () => {
   });
 });
 
-describe('the events', () => {
-  test('tell everything that happens, in order, and the words of tools for the user', async () => {
+describe('events', () => {
+  test('report everything in order, including user messages of tools', async () => {
     const { conversation, events } = setup(
       [greet, whisper],
       [calling('whisper', 'greet'), { content: 'Done.' }],
@@ -242,7 +242,7 @@ describe('the events', () => {
     expect(events.at(-1)).toMatchObject({ type: 'turn-end', turn, result: { content: 'Done.' } });
   });
 
-  test('find at each of them a history that a strict provider accepts', async () => {
+  test('always see a history that a strict provider accepts', async () => {
     const { conversation } = setup(
       [greet, pay],
       [calling('greet', 'greet'), calling('greet', 'pay'), { content: 'Done.' }],
@@ -261,7 +261,7 @@ describe('the events', () => {
     expect(Object.isFrozen(conversation.messages)).toBe(true);
   });
 
-  test('change nothing where a listener throws, rejects, subscribes, leaves or prompts', async () => {
+  test('a listener that throws, rejects, subscribes, unsubscribes or prompts disturbs nothing', async () => {
     const { conversation, events } = setup([], [{ content: 'A' }, { content: 'B' }]);
     const seen: string[] = [];
     let again = false;
@@ -282,7 +282,7 @@ describe('the events', () => {
     expect(seen.at(-1)).toBe('turn-end');
   });
 
-  test('stream the text only where somebody listens', async () => {
+  test('text is streamed only if there is a listener', async () => {
     const asked: string[] = [];
     const response = { content: 'Hi', toolCalls: [], finishReason: 'stop' } as const;
     const provider: LLMProvider = {
@@ -306,8 +306,8 @@ describe('the events', () => {
   });
 });
 
-describe('started work', () => {
-  test('shows its words for the user when it completes, and enters in a turn of its own', async () => {
+describe('background work', () => {
+  test('sends its user message when it completes, and adds its result in a new turn', async () => {
     const mail = mailer();
     const { conversation, events, provider } = setup(
       [mail.tool],
@@ -347,7 +347,7 @@ describe('started work', () => {
     ],
     ['a picture', { content: [{ type: 'image', data: 'AA', mimeType: 'image/png' }] }, '[image: image/png]'],
   ])(
-    'that completes with %s enters for the model, and shows nothing to the user',
+    'that completes with %s adds its result for the model, and sends nothing to the user',
     async (_what, result, text) => {
       const mail = mailer();
       const { conversation, events } = setup(
@@ -362,7 +362,7 @@ describe('started work', () => {
     },
   );
 
-  test('of a hand-written tool with a callback enters the same way, and the config hears of it too', async () => {
+  test('of a tool with a callback is added the same way, and also reported to onAsyncResult', async () => {
     let complete = (_context: undefined, _result: ToolResult): void => {};
     const spawn = {
       name: 'spawn',
@@ -390,7 +390,7 @@ describe('started work', () => {
     expect(heard).toEqual([['spawn', 'hatched']]);
   });
 
-  test('completes after the prompts that came before, one turn at a time, in the scope of its own turn', async () => {
+  test('completes after earlier prompts, in the scope of its own turn', async () => {
     const mail = mailer();
     const seen: unknown[] = [];
     const look = defineTool({
@@ -422,7 +422,7 @@ describe('started work', () => {
     expect(seen).toEqual(['ada']);
   });
 
-  test('outlives the abort of its turn once that is over, and can be cancelled', async () => {
+  test('survives an abort after its turn has ended, and can be cancelled', async () => {
     const mail = mailer();
     const stop = new AbortController();
     const { conversation, events } = setup(
@@ -443,7 +443,7 @@ describe('started work', () => {
     });
   });
 
-  test('of other conversations in the same queue is none of its business', async () => {
+  test('of another conversation in the same queue is not visible', async () => {
     const tasks = new TaskQueue();
     const [one, other] = [mailer(), mailer()];
     const mine = setup([one.tool], [calling('mail'), { content: 'Done.' }, { content: 'Done.' }], { tasks });
@@ -463,7 +463,7 @@ describe('started work', () => {
     expect(types(mine.events)).toContain('task-end');
   });
 
-  test('reports its progress as that of a task, and to the scope as before', async () => {
+  test('reports its progress as task-progress events, and to the scope', async () => {
     const updates: unknown[] = [];
     const go = Promise.withResolvers<void>();
     const load = defineTool({
@@ -519,7 +519,7 @@ describe('started work', () => {
 });
 
 describe('a suspended run', () => {
-  test('takes answers in any order, and prompts wait meanwhile', async () => {
+  test('accepts answers in any order, while prompts wait', async () => {
     const { conversation } = setup(
       [pay, locate],
       [calling('pay', 'locate'), { content: 'Paid.' }, { content: 'Next.' }],
@@ -543,7 +543,7 @@ describe('a suspended run', () => {
     ]);
   });
 
-  test('is as it was where an answer is wrong or comes twice', async () => {
+  test('does not change if an answer is invalid, and rejects a second answer', async () => {
     const { conversation } = setup([pay], [calling('pay'), { content: 'Done.' }]);
     await expect(conversation.answer([])).rejects.toMatchObject({ name: 'InvalidAnswer' });
     await conversation.prompt('Pay');
@@ -558,7 +558,7 @@ describe('a suspended run', () => {
     expect(conversation.pending).toEqual([]);
   });
 
-  test('is aborted: its calls are answered, and what waits is handled next', async () => {
+  test('can be aborted: its calls are answered, and the next prompt runs', async () => {
     const { conversation, events } = setup([greet, pay], [calling('greet', 'pay'), { content: 'Next.' }]);
     await conversation.prompt('Pay');
     const next = conversation.prompt('And then?');
@@ -576,7 +576,7 @@ describe('a suspended run', () => {
     ]);
   });
 
-  test('goes on in the scope of its turn, and what the answer brings wins', async () => {
+  test('resumes in the scope of its turn, overridden by the scope of the answer', async () => {
     const seen: unknown[] = [];
     const order = defineTool({
       name: 'order',
@@ -592,8 +592,8 @@ describe('a suspended run', () => {
   });
 });
 
-describe('a turn that is aborted', () => {
-  test('answers its open calls, ends the work it has started, and lets the next one begin', async () => {
+describe('an aborted turn', () => {
+  test('answers its open calls, ends its background work, and lets the next turn start', async () => {
     const mail = mailer();
     const begun = Promise.withResolvers<void>();
     const hang = defineTool({

@@ -17,7 +17,7 @@ afterEach(async () => {
   wiped.length = 0;
 });
 
-/** A model that asks for a call that a guard should see. */
+/** A config whose model calls a tool that a policy should have seen. */
 function configWith(extra: object): ConversationsConfig {
   const wipe = defineTool({
     name: 'wipe',
@@ -53,13 +53,13 @@ const MISTAKES: readonly (readonly [object, string])[] = [
   [{ model: undefined }, 'model'],
 ];
 
-test.each(MISTAKES)('a config of Conversations with %j is refused', (extra, option) => {
+test.each(MISTAKES)('Conversations rejects a config with %j', (extra, option) => {
   const config = configWith(extra);
   expect(() => open(config)).toThrow(expect.objectContaining({ code: 521, faults: [fault(option)] }));
 });
 
 test.each(MISTAKES)(
-  'what a function gives with %j ends the turn as failed, and runs nothing',
+  'a config function that returns %j ends the turn as failed, and runs nothing',
   async (extra, option) => {
     const config = configWith(extra);
     const conversations = open(() => config);
@@ -76,7 +76,7 @@ test.each(MISTAKES)(
   },
 );
 
-test('what is not a config at all ends the turn, too', async () => {
+test('a config function that returns undefined ends the turn, too', async () => {
   const conversations = open(() => undefined as never);
   await conversations.prompt('c1', 'Go');
   expect((await conversations.idle('c1'))?.status).toBe('idle');
@@ -90,18 +90,18 @@ test.each([
   ['runId', 'r1', /runs are called after/],
   ['signal', new AbortController().signal, /conversations\.abort/],
   ['messages', [], /conversations\.prompt/],
-])('%s in the config of Conversations is refused, and said where it belongs', (name, value, fix) => {
+])('Conversations rejects %s in its config, and names the place to use', (name, value, fix) => {
   expect(() => open(configWith({ [name]: value }))).toThrow(fix);
 });
 
-test('what is said of jobs is refused where there is no engine', () => {
+test('job options are rejected if there is no engine', () => {
   const config = configWith({});
   const options = { store: new MemoryRunStore(), config, jobConcurrency: 2, jobTools: [] };
   const faults = [fault('jobTools'), fault('jobConcurrency')];
   expect(() => new Conversations(options)).toThrow(expect.objectContaining({ code: 521, faults }));
 });
 
-test('what is wrong with the options and with the config is told together', () => {
+test('faults of the options and of the config are reported together', () => {
   const options = { store: new MemoryRunStore(), config: configWith({ polcy: 1 }), pollMS: 5 };
   const faults = [fault('pollMS'), fault('polcy')];
   expect(() => new Conversations(options)).toThrow(expect.objectContaining({ faults }));
@@ -111,7 +111,7 @@ function fault(option: string): unknown {
   return expect.objectContaining({ option });
 }
 
-test('a turn that waited, and whose config fails too long, fails before its conversations are closed', async () => {
+test('a suspended turn whose config function outlasts its lease and throws fails before close returns', async () => {
   const store = new MemoryRunStore();
   const config = { ...configWith({}), policy: () => ({ ask: true }) as const };
   const asking = Promise.withResolvers<void>();

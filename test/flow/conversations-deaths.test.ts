@@ -17,7 +17,7 @@ import { historyFaults } from './strict-history.js';
 const LEASE = 60;
 const NEVER = new Promise<never>(() => {});
 
-/** Calls `pay` for a prompt, and then says what came of it; of a completion, that it heard it. */
+/** Calls `pay` for a prompt, and repeats tool results and completions. */
 const provider: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
@@ -31,14 +31,14 @@ const provider: LLMProvider = {
   },
 };
 
-/** How a process of the fleet differs. */
+/** The options of one process. */
 interface Start extends Partial<Pick<ConversationsOptions, 'onUnknown' | 'config' | 'store'>> {
   readonly annotations?: ToolAnnotations;
-  /** A method of the store. */
+  /** The method of the store before which the process dies. */
   readonly diesBefore?: string;
 }
 
-/** Processes on one store that die, or hang for so long that another one goes on with what they had. */
+/** Processes with one store that die, or hang until another one takes over. */
 class Fleet {
   now = 1_700_000_000_000;
   readonly store = new MemoryRunStore({ now: () => this.now });
@@ -46,7 +46,7 @@ class Fleet {
   completions = 0;
   readonly front = this.#conversations(this.store, { takesTurns: false });
 
-  /** A process whose payments come to what `pay` gives. */
+  /** Starts a process whose payments return the result of `pay`. */
   start(pay: (context: ToolContext) => unknown, { annotations = {}, diesBefore, ...options }: Start = {}) {
     let isAlive = true;
     const tool = defineTool({
@@ -80,7 +80,7 @@ class Fleet {
     return insist(() => this.payments.length >= times || undefined);
   }
 
-  /** The conversation as soon as it waits for what came of a payment, and not for the one of before. */
+  /** The pending outcome of a payment, once it differs from the one before. */
   asked(before?: string): Promise<ConversationView['pending'][number]> {
     return insist(async () => {
       const [pending] = (await this.front.snapshot('c1'))?.pending ?? [];
@@ -99,7 +99,7 @@ class Fleet {
   }
 }
 
-/** A store with which something happens right before a method is called. */
+/** A store that runs a function right before a method is called. */
 function before(store: MemoryRunStore, method: string, happens: () => void): MemoryRunStore {
   const watched = <Target extends object>(target: Target): Target =>
     new Proxy(target, {
@@ -116,7 +116,7 @@ function before(store: MemoryRunStore, method: string, happens: () => void): Mem
   return watched(store);
 }
 
-/** Looks until there is something. */
+/** Polls until a value is found. */
 async function insist<Found>(look: () => Found | undefined | Promise<Found | undefined>): Promise<Found> {
   for (let looks = 0; looks < 5000; looks += 1) {
     const found = await look();
@@ -126,7 +126,7 @@ async function insist<Found>(look: () => Found | undefined | Promise<Found | und
   throw new Error('It never came to that');
 }
 
-test('Conversations: an answer `not-done` lets a call be made once more, also where its process dies again', async () => {
+test('Conversations repeat a call once per not-done answer, even if the process dies again', async () => {
   const fleet = new Fleet();
   const { front, payments } = fleet;
   await front.prompt('c1', 'Pay');
@@ -152,7 +152,7 @@ test('Conversations: an answer `not-done` lets a call be made once more, also wh
   await third.conversations.close();
 });
 
-test('Conversations: answers that were taken are not told as refused by the process that finds them still waiting', async () => {
+test('Conversations do not report used answers as refused after another process took over', async () => {
   const fleet = new Fleet();
   const { front, store } = fleet;
   await front.prompt('c1', 'Pay');
@@ -164,7 +164,7 @@ test('Conversations: answers that were taken are not told as refused by the proc
   await front.answer('c1', [{ id, outcome: 'not-done' }]);
   await fleet.paid(2);
   second.die();
-  // It dies as soon as the run waits again, before the conversation is told so.
+  // It dies when the run is suspended again, before the conversation is updated.
   fleet.start(() => NEVER, { diesBefore: 'commit' });
   await fleet.asked(id);
   await insist(async () => ((await store.conversations.read('c1'))?.isHeld ? undefined : true));
@@ -175,7 +175,7 @@ test('Conversations: answers that were taken are not told as refused by the proc
   await fourth.conversations.close();
 });
 
-test('Conversations: a turn whose conversation is lost goes on elsewhere, and is not told as aborted', async () => {
+test('Conversations continue a lost turn in another process, and do not report it as aborted', async () => {
   const fleet = new Fleet();
   const { front, store } = fleet;
   await front.prompt('c1', 'Pay');
@@ -200,7 +200,7 @@ test('Conversations: a turn whose conversation is lost goes on elsewhere, and is
   await next.conversations.close();
 });
 
-test('Conversations: a run that ends right before another process takes it over is over, and the model is not asked again', async () => {
+test('Conversations take the result of a run that ends just before the takeover, without a new request', async () => {
   const fleet = new Fleet();
   const { front, store } = fleet;
   await front.prompt('c1', 'Pay');
@@ -226,7 +226,7 @@ test('Conversations: a run that ends right before another process takes it over 
   await next.conversations.close();
 });
 
-test('Conversations: work that a call starts again in another process is told once, although both of them end it', async () => {
+test('Conversations deliver work once, even if two processes complete it', async () => {
   const fleet = new Fleet();
   const { front, store, payments } = fleet;
   const annotations = { idempotent: true };
@@ -234,7 +234,7 @@ test('Conversations: work that a call starts again in another process is told on
   const lost = { claim: 'somebody else', leaseMs: LEASE };
   const slow = fleet.start(
     (context) => {
-      // Whoever has taken the run over knows of the call, and not of its answer.
+      // The new owner of the run has the call, but not its answer.
       fleet.now += LEASE;
       store.conversations.hold({ ...lost, conversationId: 'c1' });
       store.seize({ ...lost, runId: 'c1.1', from: 'anybody' });
@@ -257,7 +257,7 @@ test.each([
   ['error', 1, "heard: The call of 'pay' was interrupted"],
   ['rerun', 2, 'heard: paid'],
 ] as const)(
-  'Conversations: `onUnknown: %s` asks nobody what came of a call whose process ended',
+  'Conversations with `onUnknown: %s` do not ask for the outcome of an interrupted call',
   async (onUnknown, times, said) => {
     const fleet = new Fleet();
     const { front, payments } = fleet;
@@ -275,7 +275,7 @@ test.each([
 );
 
 test.each(['a\u0000b', '\ud800', ' '])(
-  'Conversations: an id that no store could keep is refused: %j',
+  'Conversations reject an id that a store cannot hold: %j',
   async (id) => {
     const { front } = new Fleet();
     await expect(front.prompt(id, 'Hi')).rejects.toMatchObject({ code: 521 });
@@ -284,7 +284,7 @@ test.each(['a\u0000b', '\ud800', ' '])(
   },
 );
 
-test('Conversations.close leaves a turn that lasts longer than `timeoutMs`: nothing is told of it, and another process goes on', async () => {
+test('Conversations.close leaves a turn longer than `timeoutMs` to another process, without an event', async () => {
   const fleet = new Fleet();
   const { front, payments } = fleet;
   await front.prompt('c1', 'Pay');
@@ -305,7 +305,7 @@ test('Conversations.close leaves a turn that lasts longer than `timeoutMs`: noth
   await second.conversations.close();
 });
 
-test('Conversations.close with `timeoutMs` waits for no longer than it has to, and for turns that end in time', async () => {
+test('Conversations.close with `timeoutMs` waits only until the running turns have ended', async () => {
   const fleet = new Fleet();
   const { front } = fleet;
   await front.prompt('c1', 'Pay');
@@ -326,10 +326,10 @@ const away = async () => {
 
 test.each<[string, (fleet: Fleet) => Promise<unknown>, Start]>([
   ['an abort', ({ front }) => front.abort('c1'), {}],
-  ['an abort where its config cannot be had', ({ front }) => front.abort('c1'), { config: away }],
+  ['an abort without a config', ({ front }) => front.abort('c1'), { config: away }],
   ['cancelRun', ({ store }) => cancelRun({ store, runId: 'c1.1' }), {}],
 ])(
-  'an answer that a call was done, which came before %s, is in the history, and told as taken',
+  'a done answer given before %s is in the history, and reported as taken',
   async (_, end, start) => {
     const fleet = new Fleet();
     const { front, payments } = fleet;
@@ -358,7 +358,7 @@ test.each<[string, (fleet: Fleet) => Promise<unknown>, Start]>([
   },
 );
 
-test('Readers of a log whose beginning was removed receive the result of the open call, although its id was used before', async () => {
+test('a log whose beginning was removed has the result of the open call, even if its id is reused', async () => {
   let now = 1_700_000_000_000;
   const store = new MemoryRunStore({ now: () => now });
   const { conversations: log } = store;
@@ -371,7 +371,7 @@ test('Readers of a log whose beginning was removed receive the result of the ope
     execute: async () => {
       calls += 1;
       if (calls > 1) return 'paid the second time';
-      // The events before are in the log, and are older than those from here on.
+      // Makes the earlier events older than those from here on.
       await insist(async () => (await logged()).length > 3 || undefined);
       now += LEASE / 2;
       return 'paid the first time';

@@ -1,4 +1,5 @@
-// A process that takes the turns of conversations in a file, or in `<PostgreSQL’s address>#<schema>`. `stored-run-process.ts` builds and starts it.
+// Runs the turns of conversations in a file, or in `<PostgreSQL’s address>#<schema>`.
+// `stored-run-process.ts` builds and starts it.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PostgresRunStore } from '../../src/durable/postgres/index.js';
@@ -7,7 +8,7 @@ import { Conversations, defineTool, type LLMProvider } from '../../src/index.js'
 
 const [place = '', effects = ''] = process.argv.slice(2);
 
-/** Long enough to be killed in. */
+/** Long enough for a kill during the work. */
 const WORK_MS = 15;
 
 const tools = [
@@ -23,7 +24,7 @@ const tools = [
   }),
 ];
 
-/** Counts twice at once, then once more, and then says what it was told. */
+/** Makes two calls, then one more, and then repeats the prompt. */
 const provider: LLMProvider = {
   async chat({ messages }) {
     await pause(WORK_MS);
@@ -50,7 +51,7 @@ const store =
     : new PostgresRunStore({ connectionString, schema, reconnectMs: 0 });
 const config = { provider, model: 'm', tools };
 const conversations = new Conversations({ store, config, leaseMs: 300, pollMs: 30 });
-// Stays until then, also while nothing but a timer is left to wait for.
+// Keeps the process alive until SIGTERM, even if only timers are left.
 const stay = (): void => {};
 process.on('message', stay);
 process.once('SIGTERM', () => {

@@ -26,7 +26,7 @@ import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 import { historyFaults } from './strict-history.js';
 
-/** Answers with what the last user message says to do: `call NAME …` makes calls, all else is repeated. */
+/** Follows the last user message: `call NAME …` makes calls, everything else is repeated. */
 function echoProvider(asked: LLMRequest[] = []): LLMProvider {
   let calls = 0;
   return {
@@ -62,7 +62,7 @@ afterEach(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Several processes' worth of the same conversations, each over a connection of its own. */
+/** Several processes with the same conversations, each with its own connection. */
 interface Fleet {
   openStore(): MemoryRunStore | SqliteRunStore | PostgresRunStore;
   open(options?: Partial<ConversationsOptions>, config?: Partial<ConversationsConfig>): Conversations;
@@ -97,7 +97,7 @@ function open(
   return conversations;
 }
 
-/** Reads until an event is the one. */
+/** Reads until an event matches. */
 async function readUntil(
   conversations: Conversations,
   id: string,
@@ -136,7 +136,7 @@ describePostgres('Conversations over PostgresRunStore', (service) => {
 });
 
 function describeFleet(fleet: () => Fleet): void {
-  test('a prompt gets its turn, and the view has what was said', async () => {
+  test('a prompt runs a turn, and the view has the messages', async () => {
     const conversations = fleet().open();
     expect(await conversations.snapshot('c1')).toBeUndefined();
     expect(await conversations.prompt('c1', 'Hi')).toEqual({ position: 1, isNew: true });
@@ -148,7 +148,7 @@ function describeFleet(fleet: () => Fleet): void {
     ]);
   });
 
-  test('a key means one prompt, however often and wherever it is sent', async () => {
+  test('prompts with the same key run once, from any process', async () => {
     const { open } = fleet();
     const [one, other] = [open(), open()];
     const sent = await Promise.all(
@@ -160,7 +160,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await other.idle('c1')).toMatchObject({ turns: 1, messages: { length: 2 } });
   });
 
-  test('`replaces` cuts the history before an earlier turn, and the model is not shown what was there', async () => {
+  test('`replaces` removes the history from an earlier turn on, and the model does not receive it', async () => {
     const asked: LLMRequest[] = [];
     const { open } = fleet();
     const [one, other] = [open({}, { provider: echoProvider(asked) }), open({ takesTurns: false })];
@@ -191,7 +191,7 @@ function describeFleet(fleet: () => Fleet): void {
       ['role', 'content'],
       ['role', 'content'],
     ]);
-    // The first event of each turn is where it says.
+    // firstEvent is the number of the turn-start event.
     for (const { firstEvent = 0, number } of view?.history ?? [])
       for await (const { event } of one.events('c1', { after: firstEvent - 1, upTo: firstEvent }))
         expect(event).toMatchObject({ type: 'turn-start', turn: { number } });
@@ -200,7 +200,7 @@ function describeFleet(fleet: () => Fleet): void {
     await expect(other.prompt('c2', 'No', { replaces: 'k1' })).rejects.toMatchObject({ code: 526 });
   });
 
-  test('a turn that was to replace another one which is gone by then fails, and nothing is lost', async () => {
+  test('a turn whose `replaces` names a turn that is gone fails, and nothing is lost', async () => {
     const { open } = fleet();
     const front = open({ takesTurns: false });
     const worker = open();
@@ -221,7 +221,7 @@ function describeFleet(fleet: () => Fleet): void {
     ]);
   });
 
-  test('a conversation keeps the owner of its first prompt, and `onlyOwner` refuses others', async () => {
+  test('a conversation has the owner of its first prompt, and `onlyOwner` refuses others', async () => {
     const { open } = fleet();
     const front = open({ takesTurns: false });
     const owner = { tenant: 't1', user: 'u1' };
@@ -241,7 +241,7 @@ function describeFleet(fleet: () => Fleet): void {
     ]);
   });
 
-  test('an owner that is undefined, as of a session without a user, is refused and makes nobody’s conversation', async () => {
+  test('an owner that is undefined or empty is rejected, and no conversation is created', async () => {
     const conversations = fleet().open({ takesTurns: false });
     const fault = { option: 'owner', problem: 'owner is there, but undefined' };
     const refused = { code: 521, faults: [expect.objectContaining(fault)] };
@@ -254,7 +254,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await conversations.snapshot('c1')).toBeUndefined();
   });
 
-  test('a turn that an operator answers in the store goes on, and cannot be resumed beside its conversation', async () => {
+  test('a turn answered in the store continues, and cannot be resumed outside its conversation', async () => {
     const { openStore, open } = fleet();
     const paid: string[] = [];
     const pay = defineTool({
@@ -263,7 +263,7 @@ function describeFleet(fleet: () => Fleet): void {
       approval: true,
       execute: () => `paid ${paid.push('once')}`,
     });
-    // The process that answers may have the same store as the one that takes turns, or another connection.
+    // The answering process may share the store object, or have another connection.
     for (const [id, isShared] of [
       ['c1', true],
       ['c2', false],
@@ -284,7 +284,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(paid).toHaveLength(2);
   });
 
-  test('ids and keys of 512 bytes are kept, with all that is called after them', async () => {
+  test('ids and keys of 512 bytes are stored, with everything derived from them', async () => {
     const random = () => randomBytes(384).toString('base64url');
     const [id, key] = [random(), random()];
     const { openStore, open } = fleet();
@@ -309,7 +309,7 @@ function describeFleet(fleet: () => Fleet): void {
     });
   });
 
-  test('ids and keys that are longer, or that no store keeps, are refused at once, wherever they are given', async () => {
+  test('longer or invalid ids and keys are rejected at once by every method', async () => {
     const conversations = fleet().open({ takesTurns: false });
     for (const id of ['a'.repeat(513), '語'.repeat(171), '', 'a\u0000', 'a\ud800']) {
       const isRefused = (about: Promise<unknown>, option: string) =>
@@ -329,7 +329,7 @@ function describeFleet(fleet: () => Fleet): void {
     );
   });
 
-  test('a run of somebody else whose id looks like that of a turn is not told', async () => {
+  test('a run of another owner with the id of a turn is not shown', async () => {
     const store = new MemoryRunStore();
     const config = { provider: echoProvider(), model: 'm' };
     const victim = { owner: { user: 'u1' } };
@@ -343,7 +343,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await conversations.idle('order')).toMatchObject({ status: 'idle', messages: [] });
   });
 
-  test('a run of the same owner whose id looks like that of a turn is not taken for it, and the next turn is taken', async () => {
+  test('a run of the same owner with the id of a turn fails that turn, and the next turn runs', async () => {
     const store = new MemoryRunStore();
     const config = { provider: echoProvider(), model: 'm' };
     const owner = { user: 'u1' };
@@ -365,7 +365,7 @@ function describeFleet(fleet: () => Fleet): void {
     });
   });
 
-  test('turns are taken one at a time and in order, whoever takes them', async () => {
+  test('turns run one at a time and in order, in any process', async () => {
     const { open } = fleet();
     let running = 0;
     let most = 0;
@@ -387,7 +387,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(most).toBe(1);
   });
 
-  test('a process that takes no turns prompts and reads what another one does', async () => {
+  test('a process with takesTurns false prompts and reads the events of another process', async () => {
     const { open } = fleet();
     const front = open({ takesTurns: false });
     await front.prompt('c1', 'Hi');
@@ -407,7 +407,7 @@ function describeFleet(fleet: () => Fleet): void {
     });
   });
 
-  test('a reader that comes back goes on after the last event that it saw', async () => {
+  test('a reader continues after the last event that it received', async () => {
     const { open } = fleet();
     const conversations = open();
     await conversations.prompt('c1', 'Hi');
@@ -424,7 +424,7 @@ function describeFleet(fleet: () => Fleet): void {
     }
   });
 
-  test('a turn waits for an approval, and any process answers it', async () => {
+  test('a turn waits for an approval, and any process can answer it', async () => {
     const { open } = fleet();
     const placed: string[] = [];
     const tools = [
@@ -455,7 +455,7 @@ function describeFleet(fleet: () => Fleet): void {
     await expect(front.answer('c1', answers, { owner })).rejects.toMatchObject({ name: 'InvalidAnswer' });
   });
 
-  test('a snapshot has what began the turn that waits, and where it begins, for whoever reads nothing else', async () => {
+  test('a snapshot has the prompt of the suspended turn, and its position in the history', async () => {
     const { open } = fleet();
     const place = defineTool({ name: 'place', ...SAY, approval: true, execute: () => 'placed' });
     const worker = open({}, { tools: [place] });
@@ -474,7 +474,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(ended?.messages.filter(({ role }) => role === 'user')).toHaveLength(2);
   });
 
-  test('of two who answer at once, one is taken, and the other is told so', async () => {
+  test('only the first of two answers is taken, and the second is reported as refused', async () => {
     const { open } = fleet();
     const placed: string[] = [];
     const tools = [
@@ -495,7 +495,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await front.idle('c1')).toMatchObject({ status: 'idle', messages: { length: 4 } });
   });
 
-  test('an abort from another process ends the turn, and the next one begins', async () => {
+  test('an abort from another process ends the turn, and the next one starts', async () => {
     const { open } = fleet();
     const provider = echoProvider();
     const begun = Promise.withResolvers<void>();
@@ -522,7 +522,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(ends).toEqual(['aborted', 'completed']);
   });
 
-  test('an abort ends a turn that waits for answers', async () => {
+  test('an abort ends a suspended turn', async () => {
     const { open } = fleet();
     const tools = [defineTool({ name: 'place', ...SAY, approval: true, execute: () => 'placed' })];
     const conversations = open({}, { tools });
@@ -535,7 +535,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(view?.messages.at(-1)).toMatchObject({ role: 'tool' });
   });
 
-  test('work that a turn has started enters as a turn of its own, once', async () => {
+  test('background work of a turn adds its result in one new turn', async () => {
     const { open } = fleet();
     const work = Promise.withResolvers<string>();
     const tools = [
@@ -555,7 +555,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(view?.messages.at(-2)).toEqual({ role: 'user', content: '[System: async:report] the figures' });
   });
 
-  test('work of an engine is done in any process, and enters as a turn, once', async () => {
+  test('a job runs in any process, and adds its result in one new turn', async () => {
     const { open } = fleet();
     const engine = new MemoryJobEngine();
     const done: string[] = [];
@@ -583,7 +583,7 @@ function describeFleet(fleet: () => Fleet): void {
     await engine.close();
   });
 
-  test('a job that is cancelled tells its conversation so, also where nobody follows it', async () => {
+  test('a cancelled job adds its end to the conversation, even if nothing waits for the job', async () => {
     const { open, openStore } = fleet();
     const engine = new MemoryJobEngine();
     const store = openStore();
@@ -610,7 +610,7 @@ function describeFleet(fleet: () => Fleet): void {
     await engine.close();
   });
 
-  test('jobs are done as soon as the engine can be reached', async () => {
+  test('jobs run as soon as the engine can be reached', async () => {
     const { open } = fleet();
     const engine = new LateEngine(2);
     const tools = [defineTool({ name: 'report', ...SAY, background: true, execute: () => 'the figures' })];
@@ -624,7 +624,7 @@ function describeFleet(fleet: () => Fleet): void {
     await engine.close();
   });
 
-  test('`close` lets the turn that runs end, and leaves the rest to others', async () => {
+  test('`close` waits for the running turn, and leaves the others to another process', async () => {
     const { open } = fleet();
     const provider = echoProvider();
     const begun = Promise.withResolvers<void>();
@@ -653,7 +653,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await front.idle('c1')).toMatchObject({ turns: 2, messages: { length: 4 } });
   });
 
-  test('a conversation of which nothing is left is not due, also where its process was closed meanwhile', async () => {
+  test('a finished conversation is not due, even if its process was closed during the turn', async () => {
     const { open, openStore } = fleet();
     const provider = echoProvider();
     const begun = Promise.withResolvers<void>();
@@ -674,7 +674,7 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await openStore().conversations.due(10)).toEqual([]);
   });
 
-  test('conversations are taken at the same time, and no more of them than is allowed', async () => {
+  test('conversations run in parallel, up to maxConcurrency', async () => {
     const { open } = fleet();
     const provider = echoProvider();
     let running = 0;
@@ -729,7 +729,7 @@ function isTurn(turn: unknown, number: number): boolean {
   return (turn as { readonly number?: unknown })?.number === number;
 }
 
-/** An engine that cannot be reached so many times. */
+/** An engine that refuses the first connections. */
 class LateEngine extends MemoryJobEngine {
   refusals: number;
 

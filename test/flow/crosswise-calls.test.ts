@@ -5,7 +5,7 @@ import { toolNamed } from './contract-tools.js';
 
 type Body = (tools: ToolRegistry) => unknown;
 
-/** Tools that keep the context of a call, so that the calls of each take turns. */
+/** Tools with setContext, whose calls run one after the other. */
 function sharedTools(bodies: Readonly<Record<string, Body>>): ToolRegistry {
   const tools = new ToolRegistry();
   for (const [name, body] of Object.entries(bodies)) {
@@ -15,7 +15,7 @@ function sharedTools(bodies: Readonly<Record<string, Body>>): ToolRegistry {
   return tools;
 }
 
-/** Calls another tool once the others have begun too, and tells what came of it; after so many times, it is done. */
+/** Calls another tool after one tick and returns its result; `times` limits the calls. */
 function calling(name: string, times = 1): Body {
   let left = times;
   return async (tools) => {
@@ -30,17 +30,17 @@ const inner = (name: string): string =>
   `The tool '${name}' was not run: a call of it is under way that waits for the tool which made this call.`;
 
 describe('tools with setContext that call each other', () => {
-  test('crosswise get an error instead of waiting for ever, and both calls end', async () => {
+  test('end in an error instead of a deadlock when they call each other at the same time', async () => {
     const tools = sharedTools({ a: calling('b'), b: calling('a') });
     const [a, b] = await Promise.all([tools.execute('a'), tools.execute('b')]);
-    // One of them is refused; the other one waits for that, and calls its tool then.
+    // One call is refused; the other one waits for that, and then runs.
     const refused = [a, b].filter(({ forLLM }) => [`b: ${inner('b')}`, `a: ${inner('a')}`].includes(forLLM));
     const served = [a, b].filter(({ forLLM }) => ['b: done', 'a: done'].includes(forLLM));
     expect([refused.length, served.length]).toEqual([1, 1]);
     expect((await tools.execute('a')).isError).toBe(false);
   });
 
-  test('say so as an error of their own', async () => {
+  test('report the deadlock with an error class of its own', async () => {
     const errors: unknown[] = [];
     const noting = (name: string): Body => {
       let isFirst = true;
@@ -57,19 +57,19 @@ describe('tools with setContext that call each other', () => {
     expect(errors).toMatchObject([{ name: 'ToolDeadlock', code: 524 }]);
   });
 
-  test('in a ring of three, with others waiting in between, all end', async () => {
+  test('all end if three tools call each other in a circle while other calls wait', async () => {
     const tools = sharedTools({ a: calling('b', 2), b: calling('c', 2), c: calling('a', 2) });
     const results = await Promise.all(['a', 'b', 'c', 'a', 'b', 'c'].map((name) => tools.execute(name)));
     expect(results.every((result) => result instanceof ToolResult)).toBe(true);
     expect(results.some(({ forLLM }) => forLLM.includes('was not run'))).toBe(true);
   });
 
-  test('one within the other wait for nobody', async () => {
+  test('do not wait if the calls are nested', async () => {
     const tools = sharedTools({ a: calling('b', 3), b: calling('a', 3) });
     expect((await tools.execute('a')).forLLM).toBe('b: a: b: a: b: a: done');
   });
 
-  test('in one direction wait for their turn, however many they are', async () => {
+  test('wait for each other in any number if the calls go in one direction', async () => {
     const tools = sharedTools({ a: calling('b', 9), b: () => wait(2).then(() => 'done') });
     const names = ['a', 'b', 'a', 'b', 'a', 'b'];
     const results = await Promise.all(names.map((name) => tools.execute(name)));
@@ -78,7 +78,7 @@ describe('tools with setContext that call each other', () => {
     );
   });
 
-  test('and do not wait for the answer are not a ring', async () => {
+  test('run without an error if they do not await the result', async () => {
     const answers: Promise<ToolResult>[] = [];
     const sending =
       (name: string): Body =>

@@ -33,8 +33,8 @@ function warningsOf(toolsets: readonly ClassType[] | undefined): readonly string
   return logger.warnings;
 }
 
-describe('discoverTools warns', () => {
-  test('of a tool without a description, which stays a tool', () => {
+describe('discoverTools', () => {
+  test('warns about a tool without a description, and returns it', () => {
     @Toolset()
     class Mute {
       @Tool() say() {}
@@ -46,7 +46,7 @@ describe('discoverTools warns', () => {
     expect(warnings[0]).toContain('it has no description: the model sees only its name');
   });
 
-  test('of a class with tools that is in the container and that no @Toolset offers', () => {
+  test('warns about a class in the container that has tools and no @Toolset', () => {
     @singleton()
     class Forgotten {
       @Tool('A tool') a() {}
@@ -66,7 +66,7 @@ describe('discoverTools warns', () => {
     expect(forgotten).toEqual([expect.stringMatching(/^Forgotten: .*@Toolset\(\) before the class/)]);
   });
 
-  test('of parameter names that look like a minifier’s, unless they were given by hand', () => {
+  test('warns about minified parameter names, unless the names are given by hand', () => {
     const minified = shopOf(MINIFIED);
     const warnings = warningsOf([minified]);
     expect(warnings).toEqual([
@@ -75,7 +75,7 @@ describe('discoverTools warns', () => {
     expect(warnings[0]).toContain('s.add');
   });
 
-  test.each(['production', 'staging'])('in %s such names are a fault', (environment) => {
+  test.each(['production', 'staging'])('reports minified parameter names as a fault if NODE_ENV is %s', (environment) => {
     const minified = shopOf(MINIFIED);
     const discover = () => inEnvironment(environment, () => discoverTools({ toolsets: [minified] }));
     expect(discover).toThrow(/s\.add: a minifier seems to have named its parameters \(e, t\)/);
@@ -83,12 +83,12 @@ describe('discoverTools warns', () => {
     expect(discover).not.toThrow(/s\.sum/);
   });
 
-  test.each(['development', 'test', undefined])('with NODE_ENV %s it stays a warning', (environment) => {
+  test.each(['development', 'test', undefined])('only warns about minified parameter names if NODE_ENV is %s', (environment) => {
     const minified = shopOf(MINIFIED);
     expect(inEnvironment(environment, () => warningsOf([minified]))).toHaveLength(1);
   });
 
-  test('not of short names that somebody wrote, also if the whitespace was removed as tsx does', () => {
+  test('does not warn about short names in the source, even if the whitespace was removed as by tsx', () => {
     @Toolset()
     class Sums {
       @Tool('Adds two numbers')
@@ -102,13 +102,13 @@ describe('discoverTools warns', () => {
         expect(inEnvironment(environment, () => warningsOf([toolset]))).toEqual([]);
   });
 
-  test('not of names of two letters, because minifiers give parameters one letter', () => {
+  test('does not warn about names of two letters, because minified parameters have one letter', () => {
     const short = shopOf(MINIFIED.replace('add(e,t){', 'add(id,to){'));
     expect(inEnvironment('production', () => warningsOf([short]))).toEqual([]);
   });
 });
 
-/** What is done while NODE_ENV says this. */
+/** Runs `work` with this NODE_ENV. */
 function inEnvironment<Result>(environment: string | undefined, work: () => Result): Result {
   const before = process.env.NODE_ENV;
   const set = (value: string | undefined) => {
@@ -123,10 +123,10 @@ function inEnvironment<Result>(environment: string | undefined, work: () => Resu
   }
 }
 
-/** As a minifier leaves a class. */
+/** A class as a minifier writes it. */
 const MINIFIED = 'class s{add(e,t){return e+t}sum(e,t){return e+t}}';
 
-/** A class from its source: the parameters have no names of their own in `add`, and have in `sum`. */
+/** A class from its source: only the parameters of `sum` have explicit names. */
 function shopOf(source: string): ClassType {
   const shop: ClassType = new Function(`return ${source}`)();
   for (const key of ['add', 'sum']) {
@@ -145,7 +145,7 @@ function shopOf(source: string): ClassType {
   return shop;
 }
 
-test('discoverTools says once that it cannot know whether a parameter is optional, and names generate', () => {
+test('discoverTools logs once that metadata cannot mark parameters as optional, and suggests generate', () => {
   @Toolset()
   class Optional {
     @Tool('Finds') find(id: string, limit?: number) {
@@ -165,7 +165,7 @@ test('discoverTools says once that it cannot know whether a parameter is optiona
   ]);
 });
 
-test('register and defineTool warn of tools without a description, and take them', () => {
+test('register and defineTool warn about tools without a description, and accept them', () => {
   const logger = new Told();
   const tools = new ToolRegistry({ logger });
   const bare = { name: 'bare', parameters: { type: 'object' as const }, execute: () => 1 };
@@ -186,7 +186,7 @@ test('register and defineTool warn of tools without a description, and take them
   ]);
 });
 
-test('a fault about a lost type names the missing annotation and generate', () => {
+test('a fault about a lost type names the missing annotation, and suggests generate', () => {
   class Lost {
     // biome-ignore lint/suspicious/noExplicitAny: the type is what is tested
     @Tool('A') a(x: any, y: string[]) {
@@ -204,7 +204,7 @@ test('a fault about a lost type names the missing annotation and generate', () =
   expect(message.match(/npx toolwright generate/g)).toHaveLength(2);
 });
 
-test('@Toolset({ name, description }) is the title of the toolset’s tools', () => {
+test('@Toolset({ name, description }) sets the toolset of its tools', () => {
   @Toolset({ name: 'Shop', description: 'Orders and invoices' })
   class ShopTools {
     @Tool('A') a() {}

@@ -34,7 +34,7 @@ const faultsOf = (...toolsets: ToolClass[]) => {
 const places = (...toolsets: ToolClass[]) =>
   faultsOf(...toolsets).map(({ where, parameter, problem }) => [where, parameter, problem]);
 
-/** As `@Transactional()` and its kin do it. */
+/** A decorator that replaces the method, as `@Transactional()` does. */
 const Wrap: MethodDecorator = (_target, _key, descriptor: PropertyDescriptor) => {
   const original = descriptor.value;
   descriptor.value = function (this: unknown, ...args: unknown[]) {
@@ -52,7 +52,7 @@ enum Level {
 }
 
 describe('parameters', () => {
-  test('become properties from their names, types, literal defaults and @Param, in the author’s order', () => {
+  test('become properties from names, types, literal defaults and @Param, in declared order', () => {
     @Toolset()
     class Tools {
       @Tool('Search')
@@ -89,7 +89,7 @@ describe('parameters', () => {
     ]);
   });
 
-  test('arrive in the order of the method, whatever the order of the JSON keys, and dates as Date', async () => {
+  test('are passed in declared order for any order of JSON keys, with dates as Date', async () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -104,7 +104,7 @@ describe('parameters', () => {
     expect(result.forLLM).toBe('a|2|2024');
   });
 
-  test('offer no default that JSON has no number for, and keep it where nothing was sent', async () => {
+  test('with a default that is not a JSON number have no default in the schema, and use it in the call', async () => {
     @Toolset()
     class Tools {
       @Tool('Search')
@@ -121,7 +121,7 @@ describe('parameters', () => {
     expect((await registry(Tools).execute('search')).forLLM).toBe('Infinity 1,-Infinity');
   });
 
-  test('keep their own defaults where nothing was sent', async () => {
+  test('use the defaults of the method if no argument is sent', async () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -133,7 +133,7 @@ describe('parameters', () => {
     expect((await registry(Tools).execute('page', { size: 3 })).forLLM).toBe('3 3');
   });
 
-  test('that are rest parameters are arrays of their element’s type', async () => {
+  test('that are rest parameters become arrays of their item type', async () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -146,7 +146,7 @@ describe('parameters', () => {
     expect((await registry(Tools).execute('sum', { first: 1 })).forLLM).toBe('1');
   });
 
-  test('that are the context or a signal are injected and never part of the schema', async () => {
+  test('that are the context or a signal are injected, and are not in the schema', async () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -170,7 +170,7 @@ describe('parameters', () => {
     );
   });
 
-  test('of every enum kind are offered as the values', () => {
+  test('of every kind of enum have its values in the schema', () => {
     enum Mixed {
       Text = 'text',
       Number = 7,
@@ -195,7 +195,7 @@ describe('parameters', () => {
     });
   });
 
-  test('can be records, nullable, and anything an explicit schema says', () => {
+  test('can be records, nullable, or have any explicit schema', () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -236,7 +236,7 @@ class PersonDto {
   age?: number;
 }
 
-describe('a decorator that puts another function in a method’s place', () => {
+describe('a decorator that replaces a method', () => {
   class Query {
     @IsString()
     text!: string;
@@ -257,7 +257,7 @@ describe('a decorator that puts another function in a method’s place', () => {
     }
   }
 
-  test('changes nothing above @Tool, and runs', async () => {
+  test('has no effect above @Tool', async () => {
     expect(schemas(Tools).find).toEqual({
       type: 'object',
       properties: { id: { type: 'string' }, limit: { type: 'number', default: 10 } },
@@ -266,7 +266,7 @@ describe('a decorator that puts another function in a method’s place', () => {
     expect((await registry(Tools).execute('find', { id: 'a' })).forLLM).toBe('["a",10]');
   });
 
-  test('changes nothing below it for a method that takes one class', async () => {
+  test('has no effect below @Tool for a method that takes one class', async () => {
     expect(schemas(Tools).search).toEqual({
       type: 'object',
       properties: { text: { type: 'string' } },
@@ -296,7 +296,7 @@ describe('DTO classes', () => {
   }
   const person = { email: 'a@b.de', address: { city: 'Bonn' } };
 
-  test('take the whole arguments object where they are the only parameter', async () => {
+  test('take the whole arguments object if they are the only parameter', async () => {
     expect(schemas(Tools).alone).toEqual(schemas(Tools).marked);
     expect(schemas(Tools).alone).toEqual({
       type: 'object',
@@ -315,12 +315,12 @@ describe('DTO classes', () => {
     expect((await registry(Tools).execute('marked', person)).forLLM).toBe('true');
   });
 
-  test('are one property beside other parameters', async () => {
+  test('are one property if there are other parameters', async () => {
     expect(Object.keys(schemas(Tools).beside?.properties ?? {})).toEqual(['person', 'note']);
     expect((await registry(Tools).execute('beside', { person, note: 'n' })).forLLM).toBe('[true,"n"]');
   });
 
-  test('report every fault with its path, a missing nested object too', async () => {
+  test('report every fault with its path, including a missing nested object', async () => {
     const { forLLM, isError } = await registry(Tools).execute('alone', { email: 'nobody', age: 1.5 });
     expect(isError).toBe(true);
     expect(forLLM).toBe(
@@ -328,7 +328,7 @@ describe('DTO classes', () => {
     );
   });
 
-  test('of the same name are never merged', () => {
+  test('with the same name are never merged', () => {
     const makeInput = (name: string) => {
       class Input {}
       Reflect.decorate([IsString()], Input.prototype, name);
@@ -349,7 +349,7 @@ describe('DTO classes', () => {
   });
 });
 
-test('a value that class-validator’s own rule throws at is the model’s mistake, not the author’s', async () => {
+test('a value on which a class-validator rule throws is reported to the model as invalid', async () => {
   class PriceDto {
     @IsNumber({ maxDecimalPlaces: 2 })
     price!: number;
@@ -368,7 +368,7 @@ test('a value that class-validator’s own rule throws at is the model’s mista
 });
 
 describe('names', () => {
-  test('are the method’s in snake case after the prefix, unless they are given', () => {
+  test('are the method name in snake case after the prefix, unless given', () => {
     @Toolset({ prefix: 'crm' })
     class Tools {
       @Tool('x')
@@ -385,7 +385,7 @@ describe('names', () => {
 });
 
 describe('explicit schemas', () => {
-  test('win over everything that was derived, and a Standard Schema parses the arguments', async () => {
+  test('replace everything derived, and a Standard Schema parses the arguments', async () => {
     const parameters = z.object({ day: z.string().transform((text) => text.toUpperCase()) });
     @Toolset()
     class Tools {
@@ -399,7 +399,7 @@ describe('explicit schemas', () => {
   });
 });
 
-describe('explicit schemas, whatever the types of the parameters', () => {
+describe('explicit schemas with any parameter types', () => {
   interface Order {
     readonly sku: string;
   }
@@ -426,7 +426,7 @@ describe('explicit schemas, whatever the types of the parameters', () => {
     }
   }
 
-  test('bind the whole object or its properties by name', async () => {
+  test('pass the whole object, or its properties by name', async () => {
     const tools = registry(Tools);
     const args = { sku: 'a', tags: ['b'] };
     expect((await tools.execute('whole', args)).forLLM).toBe('["a","whole"]');
@@ -435,7 +435,7 @@ describe('explicit schemas, whatever the types of the parameters', () => {
     expect((await tools.execute('parts', {})).forLLM).toContain('sku: is required');
   });
 
-  test('refuse parameters that they know nothing of', () => {
+  test('reject parameters that are not in the schema', () => {
     @Toolset()
     class Wrong {
       @Tool({ description: 'x', parameters })
@@ -463,7 +463,7 @@ describe('inheritance', () => {
     }
   }
 
-  test('gives a subclass the tools of its base, and calls what the subclass overrides', async () => {
+  test('gives a subclass the tools of its base class, and calls overriding methods', async () => {
     expect(schemas(Sub)).toEqual({
       ping: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
     });
@@ -471,7 +471,7 @@ describe('inheritance', () => {
     expect((await registry(Base).execute('ping', { name: 'x' })).forLLM).toBe('base x');
   });
 
-  test('keeps private fields working', async () => {
+  test('supports private fields', async () => {
     @Toolset()
     class Tools {
       #count = 41;
@@ -486,8 +486,8 @@ describe('inheritance', () => {
   });
 });
 
-describe('the author’s mistakes', () => {
-  test('are thrown once, all classes together, each with its place', () => {
+describe('declaration faults', () => {
+  test('of all classes are thrown together, each with its location', () => {
     @Toolset()
     class First {
       @Tool('x')
@@ -524,7 +524,7 @@ describe('the author’s mistakes', () => {
     ]);
   });
 
-  test('name what can have caused them and what to write instead', () => {
+  test('name possible causes and a fix', () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -538,7 +538,7 @@ describe('the author’s mistakes', () => {
     expect(fault?.fix).toContain('@Param');
   });
 
-  test('include metadata that is missing altogether, as under a build tool that emits none', () => {
+  test('include missing metadata, as with a build tool that emits none', () => {
     class Tools {
       list(ids: string) {
         return ids;
@@ -553,7 +553,7 @@ describe('the author’s mistakes', () => {
     expect(places(Tools)).toEqual([['Tools.list', 'ids (#0)', expect.stringContaining('type is not known')]]);
   });
 
-  test('include a method in whose place a decorator below @Tool has put another', () => {
+  test('include a method that a decorator below @Tool has replaced', () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -588,7 +588,7 @@ describe('the author’s mistakes', () => {
     ]);
   });
 
-  test('include decorators in places where they mean nothing', () => {
+  test('include decorators in places where they have no effect', () => {
     @Toolset()
     class Tools {
       constructor(@Param('x') readonly url: string) {}
@@ -615,7 +615,7 @@ describe('the author’s mistakes', () => {
     ]);
   });
 
-  test('include two parameters of one name, @Args beside properties, and names that cannot be read', () => {
+  test('include duplicate property names, @Args beside properties, and unreadable names', () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -657,7 +657,7 @@ test('definitions are the same bytes every time', () => {
   expect(JSON.stringify(schemas(Tools))).toBe(JSON.stringify(schemas(Tools)));
 });
 
-test('discovery creates nothing while something is wrong', () => {
+test('discovery creates no instance if there is a fault', () => {
   let created = 0;
   @Toolset()
   class Tools {

@@ -67,8 +67,8 @@ function answers(
   return messages.flatMap(({ role, content }) => (role === 'tool' ? [String(content)] : []));
 }
 
-describe('runToolLoop with tools that are deferred', () => {
-  test('offers the others and two stable tools, and calls what a search has found', async () => {
+describe('runToolLoop with deferred tools', () => {
+  test('offers the other tools and two fixed ones, and calls a tool found by search', async () => {
     const { provider, config } = setup([
       calling('search_tools', { query: 'make an invoice' }),
       calling('call_tool', { name: 'create_invoice', arguments: { customer: 'Ada', amount: '40' } }),
@@ -88,11 +88,11 @@ describe('runToolLoop with tools that are deferred', () => {
       ['create_invoice', 'success'],
     ]);
     expect(historyFaults(run.messages)).toEqual([]);
-    // The history says what the model said.
+    // The history has the call as the model made it.
     expect(JSON.stringify(run.messages)).toContain('"name":"call_tool"');
   });
 
-  test('tells the faults of the real tool, and that a tool is not there', async () => {
+  test('reports the faults of the called tool, and an unknown tool', async () => {
     const { config } = setup(
       [
         calling('call_tool', { name: 'create_invoice', arguments: { customer: 'Ada' } }),
@@ -116,7 +116,7 @@ describe('runToolLoop with tools that are deferred', () => {
     expect(run.status).toBe('completed');
   });
 
-  test('suspends the run for the approval of the real tool, and resumes it in another process', async () => {
+  test('suspends the run for the approval of the called tool, and resumes it in another process', async () => {
     const steps = [
       calling('search_tools', { query: 'cancel invoice' }),
       calling('call_tool', { name: 'cancel_invoice', arguments: { number: 'A-1' } }, 'c2'),
@@ -150,7 +150,7 @@ describe('runToolLoop with tools that are deferred', () => {
     });
   });
 
-  test('finds nothing that a view hides or a policy forbids', async () => {
+  test('finds no tool that a view hides or a policy refuses', async () => {
     const search = calling('search_tools', {
       query: 'create or cancel an invoice, send a letter',
       limit: 10,
@@ -171,7 +171,7 @@ describe('runToolLoop with tools that are deferred', () => {
     expect(both).toContain('"create_invoice"');
     expect(both).not.toContain('send_letter');
     expect(both).not.toContain('cancel_invoice');
-    // What depends on arguments is decided at the call.
+    // A policy that depends on arguments decides at the call.
     const small = await find({ policy: ({ arguments: { amount } }) => Number(amount) < 100 });
     expect(small).toContain('"create_invoice"');
     const throwing = await find({
@@ -182,7 +182,7 @@ describe('runToolLoop with tools that are deferred', () => {
     expect(throwing).toContain('No tool was found');
   });
 
-  test('defers by the tokens of all definitions, but for what says no', async () => {
+  test('defers tools above the token limit, except those with defer: false', async () => {
     const many = Array.from({ length: 60 }, (_, number) =>
       defineTool({ name: `tool_${number}`, description: 'Does things', parameters: {}, execute: () => 'ok' }),
     );
@@ -207,7 +207,7 @@ describe('runToolLoop with tools that are deferred', () => {
     expect(await asked(100)).toEqual(['kept', 'search_tools', 'call_tool']);
   });
 
-  test('finds what is registered while the run goes on, and refuses names that it needs itself', async () => {
+  test('finds tools registered during the run, and rejects names that it uses itself', async () => {
     const tools = office();
     const late = defineTool({
       name: 'paint_wall',
@@ -234,7 +234,7 @@ describe('runToolLoop with tools that are deferred', () => {
     await expect(runToolLoop(clash.config, hello)).rejects.toThrow("'call_tool'");
   });
 
-  test('finds tools by their meaning where an embedder knows it, and by words where that fails', async () => {
+  test('searches by embedding if there is an embedder, and by words if it fails', async () => {
     const vectors: Readonly<Record<string, readonly number[]>> = { send: [1, 0], epistle: [1, 0.1] };
     const embed = async (texts: readonly string[]) =>
       texts.map((text) => Object.entries(vectors).find(([word]) => text.includes(word))?.[1] ?? [0, 1]);
@@ -248,7 +248,7 @@ describe('runToolLoop with tools that are deferred', () => {
     expect(answers((await runToolLoop(bad.config, hello)).messages)[0]).toContain('send_letter');
   });
 
-  test('gives providers that take found tools the definitions apart, and calls them by their names', async () => {
+  test('adds found tools to the request if the provider supports it, and calls them by name', async () => {
     const requests: LLMRequest[] = [];
     const steps = [
       { toolCalls: [{ id: 'c1', name: 'search_tools', arguments: { query: 'create invoice', limit: 1 } }] },
@@ -306,7 +306,7 @@ async function firstRequest(tools: ToolRegistry): Promise<string> {
   return JSON.stringify(provider.requests[0]?.tools ?? []);
 }
 
-test('runToolLoop sends equal bytes for equal lists of tools, whatever became of them before', async () => {
+test('runToolLoop sends equal bytes for equal lists of tools, whatever the order of changes', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (history) => {
       const lived = new ToolRegistry();
@@ -319,7 +319,7 @@ test('runToolLoop sends equal bytes for equal lists of tools, whatever became of
   );
 });
 
-test('runToolLoop never reorders within a run what it sent before', async () => {
+test('runToolLoop never reorders within a run the tools that it sent before', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(step, { maxLength: 4 }), { minLength: 2, maxLength: 8 }),
@@ -336,7 +336,7 @@ test('runToolLoop never reorders within a run what it sent before', async () => 
         const seen: string[] = [];
         for (const request of provider.requests) {
           const now = names(request);
-          // Those that were sent before keep their order, and those that were not come behind all of them.
+          // Tools sent before keep their order, and new ones follow them.
           const old = now.filter((name) => seen.includes(name));
           expect(now.slice(0, old.length)).toEqual(seen.filter((name) => now.includes(name)));
           for (const name of now) if (!seen.includes(name)) seen.push(name);

@@ -13,7 +13,7 @@ import { describePostgres } from '../services/services.js';
 
 type Store = MemoryRunStore | SqliteRunStore | PostgresRunStore;
 
-/** A store, and all that stands in its database as text. */
+/** A store, and the whole content of its database as text. */
 interface Opened {
   readonly store: Store;
   dump(): string | Promise<string>;
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** Conversations whose model answers with what it is told, asks for an approval, starts work, or calls a slow tool. */
+/** The model replies with text, or calls the tool of a prompt `use NAME`. */
 function open(
   store: Store,
   { budget, ...more }: { readonly takesTurns?: boolean; readonly budget?: Budget } = {},
@@ -119,7 +119,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     return place;
   };
 
-  test('Conversations.delete with erase leaves nothing of a conversation in the store, and all of others', async () => {
+  test('Conversations.delete with erase removes all data of the conversation, and none of others', async () => {
     const { store, dump } = await opened();
     const { conversations, say } = open(store);
     for (const id of ['c', 'c.1']) {
@@ -135,7 +135,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect((await store.schedules.listSchedules()).map(({ conversationId }) => conversationId)).toEqual([
       'c',
     ]);
-    // Its turn waits for an answer: that ends first.
+    // Its suspended turn ends first.
     expect(await conversations.delete('c', { erase: true })).toBe(true);
     expect(await dump()).not.toContain(CANARY);
     expect(await conversations.delete('c', { erase: true })).toBe(false);
@@ -144,7 +144,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await conversations.snapshot('c')).toMatchObject({ turns: 1 });
   });
 
-  test('Conversations.delete with erase removes what agents inside its calls have kept, at any depth', async () => {
+  test('Conversations.delete with erase removes the stored results of agents at any depth', async () => {
     const { store, dump } = await opened();
     const kept = watchResults(store);
     const { conversations, say } = open(store);
@@ -159,7 +159,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await dump()).not.toContain(CANARY);
   });
 
-  test('approvals that stand for a conversation or for a turn of it end with the conversation', async () => {
+  test('approvals remembered for a conversation or its runs end with the conversation', async () => {
     const { store } = await opened();
     const { conversations, say } = open(store);
     const asked = async (id: string) => {
@@ -184,11 +184,11 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
       expect(await conversations.delete(ids[index] ?? '', how)).toBe(true);
       expect(await subjects()).toEqual(ids.slice(index + 1).flatMap(of));
     }
-    // Somebody may have the id again, and begins with nothing.
+    // A new conversation with the same id starts without them.
     expect(await asked('c')).toHaveLength(1);
   });
 
-  test('Conversations.delete aborts a turn that runs, and keeps a hidden conversation from everybody', async () => {
+  test('Conversations.delete aborts the running turn, and hides the conversation from every method', async () => {
     const { store, dump, showsHidden = false } = await opened();
     const { conversations, begun } = open(store);
     await conversations.prompt('c', `use wait ${CANARY}`, { owner: 'ann' });
@@ -207,12 +207,12 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect((await dump()).includes(CANARY)).toBe(showsHidden);
     expect(await other.delete('c')).toBe(false);
     expect(await other.delete('unknown', { erase: true })).toBe(false);
-    // What is hidden becomes old as everything else does.
+    // Retention also removes hidden conversations.
     expect(await store.retention({ conversations: 0 })).toMatchObject({ conversations: 1 });
     expect(await dump()).not.toContain(CANARY);
   });
 
-  test('Conversations.delete begins no entry that waits behind the turn that it aborts', async () => {
+  test('Conversations.delete starts no prompt that waits behind the aborted turn', async () => {
     const { store } = await opened();
     const { conversations, begun, asked } = open(store);
     for (const text of ['use wait', 'second', 'third']) await conversations.prompt('c', text);
@@ -224,7 +224,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(asked).toEqual(['use wait', 'anew']);
   });
 
-  test('Conversations.delete with erase removes all that was hidden under the id before, of the owner that is named', async () => {
+  test('Conversations.delete with erase also removes conversations hidden under the same id and owner', async () => {
     const { store, dump } = await opened();
     const { conversations, say } = open(store);
     const lives = [
@@ -245,7 +245,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await conversations.delete('c', bob)).toBe(false);
     expect(await conversations.delete('c', { ...bob, owner: 'ann' })).toBe(true);
     expect(await conversations.delete('c', { erase: true })).toBe(false);
-    // One that is there takes along what was hidden under its id.
+    // Erasing a visible conversation also erases those hidden under its id.
     await say('c.1', 'Hello');
     expect(await conversations.delete('c.1', { erase: true })).toBe(true);
     expect(await conversations.delete('c.1', { erase: true })).toBe(false);
@@ -253,7 +253,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await store.retention({ conversations: 0 })).toMatchObject({ conversations: 0 });
   });
 
-  test('a deleted conversation leaves no spending to a new one of its id, and others keep theirs', async () => {
+  test('a new conversation with the id of a deleted one starts with no spending; others keep theirs', async () => {
     const { store } = await opened();
     const { say, conversations } = open(store, { budget: { conversation: { steps: 100 } } });
     const steps = async (id: string) =>
@@ -268,7 +268,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     }
   });
 
-  test('Conversations.delete removes no run that only has an id like that of a turn', async () => {
+  test('Conversations.delete keeps a run that only has an id like that of a turn', async () => {
     const { store } = await opened();
     const { conversations, say } = open(store);
     await store.save({ ...state('d.7'), owner: 'bob' } as never);
@@ -277,7 +277,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await store.load('d.7')).toMatchObject({ runId: 'd.7' });
   });
 
-  test('retention removes old conversations, jobs and events, and nothing that is open', async () => {
+  test('retention removes old conversations, jobs and events, and none that are open', async () => {
     const { store, advance } = await opened();
     const { conversations, say } = open(store);
     await say('done', 'use mail');
@@ -308,7 +308,7 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
   });
 }
 
-/** Under which keys a store has kept large results since. */
+/** Collects the keys under which a store saves large results. */
 function watchResults(store: Store): readonly ResultKey[] {
   const { results } = store;
   const keep = results.keepResult.bind(results);
@@ -320,7 +320,7 @@ function watchResults(store: Store): readonly ResultKey[] {
   return keys;
 }
 
-/** When something is so, however long that takes. */
+/** Polls until the condition is true. */
 async function settled(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
@@ -348,7 +348,7 @@ describe('in memory', () => {
   });
 });
 
-/** All that a store gives of conversations; it shows nothing of those that are hidden. */
+/** Everything that a store returns for conversations; hidden ones are not included. */
 async function givenBy(store: Store, ids: readonly string[]): Promise<readonly unknown[]> {
   const { runs } = await store.list();
   return Promise.all([

@@ -16,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const doctor = (place: string, ...args: readonly string[]) =>
   runNode([builtFile('dist/src/dev/cli/main.js'), 'doctor', ...args], { folder: place });
 
-test('toolwright doctor finds nothing wrong with an example of the repository', () => {
+test('toolwright doctor reports no problem for an example of the repository', () => {
   const { exitCode, stdout, stderr } = doctor(join(ROOT, 'examples/nestjs'));
   expect(stdout).toMatch(/^ok {7}toolwright\.gen\.ts is up to date$/m);
   expect({ exitCode, stderr, problems: stdout.match(/^problem.*/gm) }).toEqual({
@@ -26,7 +26,7 @@ test('toolwright doctor finds nothing wrong with an example of the repository', 
   });
 });
 
-test('toolwright doctor ends with 1 beside a queue without a worker, and takes modules of plain objects', () => {
+test('toolwright doctor exits with 1 for a queue without a worker, and loads modules of plain objects', () => {
   const code = `
     export const one = { name: 'one', description: 'One', parameters: { type: 'object' }, execute: () => 1 };`;
   writeFileSync(join(folder, 'worker.mjs'), code);

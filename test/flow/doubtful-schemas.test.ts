@@ -31,7 +31,7 @@ class Told implements Logger {
 const execute = () => 'ran';
 const withName = (name: JsonSchema): JsonSchema => ({ type: 'object', properties: { name } });
 
-/** What a hand-written tool with one parameter is told when it is registered. */
+/** The warnings when a hand-written tool with one parameter is registered. */
 function warningsOf(name: JsonSchema): readonly string[] {
   const logger = new Told();
   new ToolRegistry({ logger }).register({
@@ -57,8 +57,8 @@ function processWarnings(declare: () => unknown): readonly string[] {
 
 const SLOW = 'which takes practically unlimited time for a text of 40 characters';
 
-describe('a pattern that takes practically unlimited time for a short text is reported, with the tool, the property and the pattern', () => {
-  test('where a tool is discovered, of a parameter and of a class', () => {
+describe('an exponential pattern is reported with tool, property and pattern', () => {
+  test('by discoverTools, for a parameter and for a class', () => {
     class Order {
       @IsString() @Matches(/^([a-z]+\s?)*$/) name!: string;
     }
@@ -79,7 +79,7 @@ describe('a pattern that takes practically unlimited time for a short text is re
     ]);
   });
 
-  test('where it is defined, once', () => {
+  test('by defineTool, once', () => {
     const declare = () =>
       defineTool({ name: 'find', description: 'd', parameters: withName({ pattern: '^(a|aa)+$' }), execute });
     expect(processWarnings(declare)).toEqual([expect.stringContaining(`^(a|aa)+$, ${SLOW}`)]);
@@ -89,7 +89,7 @@ describe('a pattern that takes practically unlimited time for a short text is re
     expect(processWarnings(ofLibrary)).toEqual([expect.stringContaining(SLOW)]);
   });
 
-  test('where it is registered, also of names', () => {
+  test('by register, also in patternProperties', () => {
     expect(warningsOf({ type: 'string', pattern: '^(a+)+$' })).toEqual([
       expect.stringContaining(
         'register("find"): `properties.name.pattern` of its `parameters` is ^(a+)+$, which',
@@ -104,7 +104,7 @@ test.each([
   ...['^(a+)+$', '^(a|a)*$', '^(a|aa)+$', '(x+x+)+y', '(.*)*x', '^(\\w+\\s?)+$', '^((a{1,3})*)$'],
   ...['^(.*?,){11}P', '^(a+b?)*$', '^(a|b|ab)*c$', '^(?:(?:\\d+)[.]?)+$', '^(?<word>\\w+\\s*)*;$'],
   ...['^x(?:\\Ba+)+$', '^(?=(a+)+b)', '^(\\d+|\\p{L}|[0-9])*-$', '^([\\da-z.-]+)\\.([\\/\\w .-]*)*\\/?$'],
-])('%s takes practically unlimited time', (pattern) => {
+])('%s is exponential', (pattern) => {
   expect(patternGrowth(pattern)).toBe('exponential');
 });
 
@@ -118,14 +118,14 @@ test.each([
   ],
   ...['^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$', '^(?:\\d{1,3}\\.){3}\\d{1,3}$'],
   ...['^(\\+?\\d{1,3}[- ]?)?(\\d[- ]?){6,14}$', '^(ab*)+$', '^(?:.+\\n)*$', '^(?:aab|aac)\\d+\\s*\\d+$'],
-  // What comes last and cannot fail is never tried in another way.
+  // The last part cannot fail, so that it never backtracks.
   ...['^(\\w+\\s?)+', '(a+)*', '^\\d+\\s*\\d+$', '^(?:[0-9a-f]{64})*$', '(a)\\1{2}', '^(?:a|[^\\]a])*$'],
-])('%s cannot', (pattern) => {
+])('%s is not exponential', (pattern) => {
   expect(patternGrowth(pattern)).not.toBe('exponential');
 });
 
-describe('a format that nobody checks is told', () => {
-  test('with the known ones that are near', () => {
+describe('an unknown format', () => {
+  test('is reported with similar known formats', () => {
     expect(warningsOf({ type: 'string', format: 'datetime' })).toEqual([
       'register("find"): `properties.name.format` of its `parameters` is datetime, which nobody checks (date-time)',
     ]);
@@ -134,23 +134,23 @@ describe('a format that nobody checks is told', () => {
     ]);
   });
 
-  test.each(['email', 'date-time', 'int32', 'idn-email'])('but not %s', (format) => {
+  test.each(['email', 'date-time', 'int32', 'idn-email'])('is not reported for %s', (format) => {
     expect(warningsOf({ type: 'string', format })).toEqual([]);
   });
 
-  test('and those of a library are its own affair', async () => {
+  test('is not reported for the schema of a library', async () => {
     const parameters = z.object({ id: z.cuid2() });
     expect(processWarnings(() => defineTool({ name: 'a', description: 'd', parameters, execute }))).toEqual(
       [],
     );
   });
 
-  test('all that are checked are known', () => {
+  test('all formats that are checked are known', () => {
     expect(Object.keys(FORMATS).filter((name) => !KNOWN_FORMATS.has(name))).toEqual([]);
   });
 });
 
-test('a default of a class that does not fit its own rules is told; it may be documented for others', () => {
+test('a default of a class that does not fit its own rules is reported', () => {
   class Inner {
     @IsString() @MaxLength(2) @Param({ default: 'abc' }) code!: string;
   }
@@ -172,7 +172,7 @@ test('a default of a class that does not fit its own rules is told; it may be do
   ]);
 });
 
-describe('a default of JSON Schema that the schema rejects is a warning, stays in the schema, and is not filled in', () => {
+describe('a schema default that the schema rejects is reported and not filled in', () => {
   const parameters: JsonSchema = {
     type: 'object',
     properties: {
@@ -199,14 +199,14 @@ describe('a default of JSON Schema that the schema rejects is a warning, stays i
     expect(JSON.parse(forLLM)).toEqual({ within: {}, limit: 10 });
   }
 
-  test('in register', async () => {
+  test('by register', async () => {
     const logger = new Told();
     const registry = new ToolRegistry({ logger }).register(options);
     expect(logger.warnings).toEqual(DOUBTS.map((doubt) => `register("draw"): ${doubt}`));
     await expectDrawn(registry);
   });
 
-  test('in defineTool', async () => {
+  test('by defineTool', async () => {
     const warned = processWarnings(() => defineTool(options));
     expect(warned).toEqual(DOUBTS.map((doubt) => `defineTool("draw"): ${doubt}`));
     await expectDrawn(new ToolRegistry().register(defineTool(options)));
@@ -249,7 +249,7 @@ describe('a default of JSON Schema that the schema rejects is a warning, stays i
   });
 });
 
-describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
+describe('a misspelt keyword of JSON Schema is a fault', () => {
   const problemsOf = (parameters: JsonSchema): readonly string[] => {
     try {
       defineTool({ name: 't', description: 'd', parameters, execute });
@@ -265,7 +265,7 @@ describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
     ['additionalproperties', 'additionalProperties'],
     ['desciption', 'description'],
     ['oneof', 'oneOf'],
-  ])('%s for %s', (slip, meant) => {
+  ])('%s instead of %s', (slip, meant) => {
     expect(problemsOf({ type: 'object', [slip]: {} })).toEqual([
       `\`${slip}\` of its \`parameters\` is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
     ]);
@@ -277,13 +277,13 @@ describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
     ['maxLenght', 'maxLength'],
     ['min_length', 'minLength'],
     ['types', 'type'],
-  ])('%s for %s, however deep', (slip, meant) => {
+  ])('%s instead of %s at any depth', (slip, meant) => {
     expect(problemsOf(withName({ type: 'array', items: { [slip]: 3 } }))).toEqual([
       `\`properties.name.items.${slip}\` of its \`parameters\` is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
     ]);
   });
 
-  test('names of other tools, of properties and within data pass', () => {
+  test('keywords of other tools, property names and data are accepted', () => {
     const own = {
       'x-requird': 1,
       example: 'a',
@@ -297,7 +297,7 @@ describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
     expect(problemsOf({ type: 'object', properties: { requird: { type: 'string' } } })).toEqual([]);
   });
 
-  test('in classes and hand-written tools too', () => {
+  test('also in classes and hand-written tools', () => {
     @Toolset()
     class Tools {
       @Tool('Finds') find(@Param({ schema: { type: 'number', minimun: 1 } }) amount: number) {

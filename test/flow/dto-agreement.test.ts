@@ -28,7 +28,7 @@ import { buildDto, randomDto } from './random-dto.js';
 type Dto = new () => object;
 type Verdict = { readonly accepted: false } | { readonly accepted: true; readonly instance: unknown };
 
-/** What a tool with this one parameter gets, arguments taken as they were sent. */
+/** The argument that a tool with this parameter receives; types are not converted by default. */
 function caller(dto: Dto, coerce = false): (args: unknown) => Promise<Verdict> {
   const got: unknown[] = [];
   const registry = new ToolRegistry({ coerce });
@@ -41,7 +41,7 @@ function caller(dto: Dto, coerce = false): (args: unknown) => Promise<Verdict> {
   };
 }
 
-/** class-transformer crashes on some values, such as `{ "constructor": 1 }` for a text: nothing is accepted then. */
+/** class-transformer throws for some values, such as `{ "constructor": 1 }` for a string: counts as refused. */
 async function plainly(dto: Dto, args: unknown): Promise<Verdict> {
   try {
     const instance = plainToInstance(dto, args) as object;
@@ -57,7 +57,7 @@ const dtoWithArguments = randomDto().chain((dto) =>
 );
 
 describe('a call and plain class-transformer with class-validator', () => {
-  test('agree on generated arguments of generated classes, but for the listed differences', async () => {
+  test('agree on random arguments of random classes, except for the listed differences', async () => {
     const property = fc.asyncProperty(dtoWithArguments, async ({ dto, sent }) => {
       const built = buildDto(dto);
       const call = caller(built);
@@ -72,7 +72,7 @@ describe('a call and plain class-transformer with class-validator', () => {
     // Each generated class makes class-validator slower for all others.
   });
 
-  test('are compared on values of every kind: accepted, refused, and each generated difference', async () => {
+  test('are compared on enough values: accepted, refused, and each generated difference', async () => {
     const counts = new Map<string, number>();
     const count = (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
     for (const { dto, sent } of fc.sample(dtoWithArguments, { numRuns: 100, seed: 1 })) {
@@ -137,7 +137,7 @@ class Long {
   @MinLength(2) text!: string;
 }
 
-/** One small case of each difference: who accepts it. */
+/** A small example of each difference. */
 const CASES = [
   ['missing nested object', One, {}],
   ['list for one nested object', One, { inner: [{ n: 1 }] }],
@@ -159,15 +159,15 @@ const CASES = [
 describe('a deliberate difference', () => {
   test.each(CASES)('is shown by an example: %s', async (_name, dto, args) => {
     const accepted = [await plainly(dto, args), await caller(dto)(args)].map((verdict) => verdict.accepted);
-    // Only these two are wider in JSON Schema: it counts one character more, and rounds a remainder away.
+    // Only for these two is JSON Schema wider: it counts one character more, and rounds a remainder away.
     expect(accepted).toEqual(dto === Long || dto === Thirds ? [false, true] : [true, false]);
   });
 
-  test('has an example each, and there is no example of another', () => {
+  test('has at least one example, and every example belongs to a listed difference', () => {
     expect(new Set(CASES.map(([name]) => name))).toEqual(new Set(DTO_DIFFERENCES.map(({ name }) => name)));
   });
 
-  test('about null and single values is repaired away where types are repaired', async () => {
+  test('for null and single values disappears if types are converted', async () => {
     expect(await caller(Maybe, true)({ n: null })).toStrictEqual({ accepted: true, instance: new Maybe() });
     const tagged = Object.assign(new Tags(), { tags: ['a'] });
     expect(await caller(Tags, true)({ tags: 'a' })).toStrictEqual({ accepted: true, instance: tagged });

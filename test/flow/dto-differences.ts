@@ -1,6 +1,6 @@
 import { isDto, type RandomDto, type RandomProperty } from './random-dto.js';
 
-/** Where the call and plain class-validator are meant to disagree. */
+/** A deliberate difference between the call and plain class-validator. */
 export interface DtoDifference {
   readonly name: string;
   readonly reason: string;
@@ -53,7 +53,7 @@ type Name = (typeof DTO_DIFFERENCES)[number]['name'];
 /** RFC 3339, section 5.6. */
 const DATE_TIME = /^\d{4}-(0[1-9]|1[0-2])-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
-/** The differences that generated arguments run into; each of them makes the call stricter. */
+/** The differences that apply to random arguments; each of them makes the call stricter. */
 export function differencesIn(dto: RandomDto, value: unknown): readonly Name[] {
   if (typeof value !== 'object' || value === null) return [];
   return dto.properties.flatMap((property) => {

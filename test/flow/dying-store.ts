@@ -1,9 +1,9 @@
 const NEVER = new Promise<never>(() => {});
 
-/** Asked before everything that is asked of a store. */
+/** Called before every method of a store. */
 type IsAlive = (method: string, args: readonly unknown[]) => boolean;
 
-/** A store as a process sees it: once that is dead, nothing that it says arrives, and nothing comes back. */
+/** A store as one process sees it: after its death no call arrives, and no call returns. */
 export function seenBy<Target extends object>(target: Target, isAlive: IsAlive): Target {
   return new Proxy(target, {
     get: (_, name) => {
