@@ -47,7 +47,7 @@ function setup(more: Partial<ToolDefinition> = {}, args: unknown = MODELS) {
     approval: true,
     execute: (given: Record<string, unknown>) => {
       ran.push(structuredClone(given));
-      // What a tool does to its arguments is its own affair.
+      // A tool may change its own copy of the arguments.
       given.amount = 'changed';
       return `paid ${ran.length}`;
     },
@@ -76,7 +76,7 @@ const CHANGED = { invoice: 'A-1', amount: 40 };
 const RAN = { ...CHANGED, currency: 'EUR' };
 const ORIGINAL = { ...MODELS, currency: 'EUR' };
 
-/** A state as another process reads it. */
+/** A state after a round trip through JSON. */
 function sent<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value));
 }
@@ -87,7 +87,7 @@ afterEach(async () => {
 });
 
 describe('resumeToolLoop with edited arguments', () => {
-  test('runs the call with them, tells the model, and records who changed what', async () => {
+  test('runs the call with them, informs the model, and records who changed what', async () => {
     const { config, ran, asked } = setup();
     const run = await runToolLoop(config, hello);
     const done = await resumeToolLoop(config, sent(run.state), edit(run, CHANGED), {
@@ -103,14 +103,14 @@ describe('resumeToolLoop with edited arguments', () => {
       answeredBy: { clerk: 7 },
     });
     const [, assistant, answer] = asked[1]?.messages ?? [];
-    // The message of the model stays as it was said.
+    // The call in the model's message does not change.
     expect(assistant).toMatchObject({ tool_calls: [{ function: { arguments: JSON.stringify(MODELS) } }] });
     expect(answer?.content).toBe(
       'paid 1\n\nWhoever approved this call changed its arguments first. They are now {"amount":40}.',
     );
   });
 
-  test('tells the model what was left out', async () => {
+  test('informs the model of a removed argument', async () => {
     const { config, asked } = setup({}, { ...MODELS, currency: 'USD', amount: 40 });
     const run = await runToolLoop(config, hello);
     await resumeToolLoop(config, run.state, edit(run, CHANGED));
@@ -124,13 +124,13 @@ describe('resumeToolLoop with edited arguments', () => {
   test.each<[string, unknown, string]>([
     ['of a wrong type', { invoice: 'A-1', amount: 'much' }, 'amount: must be integer'],
     ['beyond a bound', { invoice: 'A-1', amount: 0 }, 'amount: must be >= 1'],
-    ['without a required one', { amount: 4 }, 'invoice: is required'],
-    ['with one that the tool does not know', { ...CHANGED, tip: 3 }, 'there is no tip'],
+    ['without a required argument', { amount: 4 }, 'invoice: is required'],
+    ['with an unknown argument', { ...CHANGED, tip: 3 }, 'there is no tip'],
     ['with several faults', { invoice: 4, amount: null }, 'invoice: must be string; amount: must be'],
     ['that are not an object', [1], '`arguments` is not an object'],
-    ['that are a text', '{"invoice":"A-1"}', '`arguments` is not an object'],
-    ['that JSON cannot say', () => 1, '`arguments` is not an object'],
-  ])('refuses arguments %s; nothing has run, and the run can be resumed', async (_what, args, told) => {
+    ['that are text', '{"invoice":"A-1"}', '`arguments` is not an object'],
+    ['that are a function', () => 1, '`arguments` is not an object'],
+  ])('rejects arguments %s; nothing runs, and the run can still be resumed', async (_what, args, told) => {
     const { config, ran, asked } = setup();
     const run = await runToolLoop(config, hello);
     await expect(resumeToolLoop(config, run.state, edit(run, args))).rejects.toMatchObject({
@@ -143,7 +143,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(ran).toEqual([RAN]);
   });
 
-  test('refuses what a rule of the class forbids, before anything runs', async () => {
+  test('rejects arguments that a class-validator rule forbids, before anything runs', async () => {
     const ran: unknown[] = [];
     class Transfer {
       @IsInt()
@@ -173,7 +173,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(done.toolCalls[0]?.result.forLLM).toBe('true');
   });
 
-  test('the same arguments are not an edit, whoever sends what is pending along', async () => {
+  test('unchanged arguments are not an edit', async () => {
     const { config, ran, asked } = setup();
     const run = await runToolLoop(config, hello);
     const answers = run.pending!.map((wait) => ({ ...wait, approved: true }));
@@ -183,7 +183,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(asked[1]?.messages.at(-1)?.content).toBe('paid 1');
   });
 
-  test('a policy that forbids what was edited refuses the call, and the model is told of both', async () => {
+  test('a policy that forbids the edited arguments refuses the call, and the model receives both', async () => {
     const policies: unknown[] = [];
     const { config, ran, asked } = setup();
     const strict: ToolLoopConfig = {
@@ -203,7 +203,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(told).toContain('They are now {"amount":5000}.');
   });
 
-  test('takes them with a yes to an approval only', async () => {
+  test('accepts them only when an approval is approved', async () => {
     const { config } = setup();
     const run = await runToolLoop(config, hello);
     const [id = ''] = run.pending!.map((wait) => wait.id);
@@ -222,7 +222,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect((await resumeToolLoop(client.config, waiting.state, same)).status).toBe('completed');
   });
 
-  test('a client executes what was edited', async () => {
+  test('a client receives the edited arguments', async () => {
     const { config } = setup({ execution: 'client' });
     const run = await runToolLoop(config, hello);
     const next = await resumeToolLoop(config, sent(run.state), edit(run, CHANGED));
@@ -258,7 +258,7 @@ describe('resumeToolLoop with edited arguments', () => {
     });
   });
 
-  test('edits of parallel calls reach each its own, in any order and through JSON', async () => {
+  test('each parallel call gets its own edit, in any order and through JSON', async () => {
     const ran: unknown[] = [];
     const { pay } = setup({ execute: (args: unknown) => void ran.push(args) });
     const toolCalls = [1, 2, 3].map((amount) => ({ name: 'pay', arguments: { invoice: 'A', amount } }));
@@ -274,7 +274,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(run.toolCalls.map((call) => call.edited?.original.amount)).toEqual([1, 2, 3]);
   });
 
-  test('a tool that no longer takes them makes the call wait anew, with the arguments of the model', async () => {
+  test('asks again with the original arguments if the tool no longer accepts the edit', async () => {
     const { pay, ran } = setup();
     const toolCalls = [1, 2].map((amount) => ({ name: 'pay', arguments: { invoice: 'A', amount } }));
     const provider = new ScriptedProvider([{ toolCalls }, { content: 'Done.' }]);
@@ -295,7 +295,7 @@ describe('resumeToolLoop with edited arguments', () => {
     expect(ran).toMatchObject([{ amount: 2 }, { amount: 1 }]);
   });
 
-  test('tools that the run was not offered check nothing', async () => {
+  test('rejects an edit if the tool is not in the config', async () => {
     const { config } = setup();
     const run = await runToolLoop(config, hello);
     const without = { ...config, tools: [] };
@@ -305,7 +305,7 @@ describe('resumeToolLoop with edited arguments', () => {
     });
   });
 
-  test('streamResumedToolLoop takes them, and refuses what is wrong with the first read', async () => {
+  test('streamResumedToolLoop accepts valid edits, and rejects its result for invalid ones', async () => {
     const { config, ran } = setup();
     const run = await runToolLoop(config, hello);
     await expect(
@@ -320,7 +320,7 @@ describe('resumeToolLoop with edited arguments', () => {
 });
 
 describe('stored runs with edited arguments', () => {
-  test('resumeStoredRun refuses what is wrong, frees the run, and keeps the key of what ran', async () => {
+  test('resumeStoredRun rejects invalid edits, releases the run, and stores the idempotency key that was used', async () => {
     const store = new MemoryRunStore();
     const keys: string[] = [];
     const { config } = setup({ execute: (_args, { idempotencyKey }) => keys.push(idempotencyKey) });
@@ -339,11 +339,11 @@ describe('stored runs with edited arguments', () => {
     const again: ToolLoopConfig = { ...plain.config, store: new MemoryRunStore(), runId: 'r1' };
     const other = await runToolLoop(again, hello);
     await resumeToolLoop(again, other.state, [{ id: other.pending?.[0]?.id ?? '', approved: true }]);
-    // Of the same call with the model's arguments, the key is another one.
+    // The same call with the original arguments has another key.
     expect(keys[1]).not.toBe(keys[0]);
   });
 
-  test('answerStoredRun checks them with the tools, and whoever recovers the run runs them', async () => {
+  test('answerStoredRun validates edits with the tools, and recoverRuns runs the call with them', async () => {
     const store = new MemoryRunStore();
     const { config, ran, pay } = setup();
     const kept: ToolLoopConfig = { ...config, store, checkpoint: 'step', runId: 'r1' };
@@ -368,7 +368,7 @@ describe('stored runs with edited arguments', () => {
 });
 
 describe('conversations with edited arguments', () => {
-  test('Conversation.answer refuses what is wrong and stays as it was; then takes what is right', async () => {
+  test('Conversation.answer rejects invalid edits without a change, and accepts valid ones', async () => {
     const { config, ran } = setup();
     const conversation = new Conversation(config);
     await conversation.prompt('Pay A-1');
@@ -381,7 +381,7 @@ describe('conversations with edited arguments', () => {
     expect(ran).toEqual([RAN]);
   });
 
-  test('Conversation.answer takes one of two edits that are given at the same moment', async () => {
+  test('Conversation.answer accepts only one of two concurrent edits', async () => {
     const { config, ran } = setup();
     const conversation = new Conversation(config);
     await conversation.prompt('Pay A-1');
@@ -397,7 +397,7 @@ describe('conversations with edited arguments', () => {
     expect(ran).toHaveLength(1);
   });
 
-  test('Conversations.answer refuses what is wrong at once, and any process takes what is right', async () => {
+  test('Conversations.answer rejects invalid edits at once, and stores valid ones', async () => {
     const { config, ran } = setup();
     const store = new MemoryRunStore();
     const conversations = new Conversations({ store, config, pollMs: 20 });
@@ -421,7 +421,7 @@ describe('conversations with edited arguments', () => {
 });
 
 describe('ToolRegistry', () => {
-  test('check reads and checks arguments and runs nothing', async () => {
+  test('check parses and validates arguments, and runs nothing', async () => {
     const { pay, ran } = setup();
     const tools = new ToolRegistry().register(pay);
     expect(await tools.check('pay', '{"invoice":"A","amount":"7","more":1}')).toEqual({
@@ -440,7 +440,7 @@ describe('ToolRegistry', () => {
     expect(ran).toEqual([]);
   });
 
-  test('invoke takes them from answerWait, and tells of those that do not fit', async () => {
+  test('invoke takes edits from answerWait, and rejects invalid ones', async () => {
     const { pay, ran } = setup();
     const tools = new ToolRegistry().register(pay);
     const call = { id: 'c1', name: 'pay', arguments: MODELS };

@@ -39,7 +39,7 @@ const photographs = defineTool({
 const asks = defineTool({ name: 'asks', description: 'Asks', approval: true, execute: () => 'asked' });
 const tools = [works, fails, photographs, asks];
 
-/** The calls of a first reply, each with the name of its tool for an id. */
+/** A reply that calls these tools; the name is also the call id. */
 function calling(...names: readonly string[]) {
   return { toolCalls: names.map((name) => ({ id: name, name })) };
 }
@@ -50,7 +50,7 @@ async function answersOf(...names: readonly string[]) {
   return messages.filter(({ role }) => role === 'tool');
 }
 
-/** What a server is sent of a history with a success, an error and an error with a picture. */
+/** The request body for a history with a success, an error and an error with an image. */
 async function sentBy(create: (baseURL: string) => LLMProvider, reply: unknown): Promise<string> {
   const provider = new ScriptedProvider([calling('works', 'fails', 'photographs'), { content: 'So.' }]);
   const { messages } = await runToolLoop({ provider, model: 'm', tools }, HELLO);
@@ -60,7 +60,7 @@ async function sentBy(create: (baseURL: string) => LLMProvider, reply: unknown):
 }
 
 describe('isError of a tool message', () => {
-  test('runToolLoop says it of errors, and nothing of successes', async () => {
+  test('runToolLoop sets it for errors only', async () => {
     expect(await answersOf('works', 'fails', 'nobody')).toEqual([
       { role: 'tool', content: 'done', tool_call_id: 'works' },
       { role: 'tool', content: 'no disk', tool_call_id: 'fails', isError: true },
@@ -73,7 +73,7 @@ describe('isError of a tool message', () => {
     ]);
   });
 
-  test('resumeToolLoop keeps it of a call that had failed before the run was suspended', async () => {
+  test('resumeToolLoop preserves it for a call that failed before the run was suspended', async () => {
     const provider = new ScriptedProvider([calling('fails', 'asks'), { content: 'So.' }]);
     const config = { provider, model: 'm', tools };
     const { state, pending = [] } = await runToolLoop(config, HELLO);
@@ -85,7 +85,7 @@ describe('isError of a tool message', () => {
     ]);
   });
 
-  test('Conversation.restore keeps it, and reads histories that know nothing of it', async () => {
+  test('Conversation.restore preserves it, and accepts histories without it', async () => {
     const provider = new ScriptedProvider([calling('fails'), { content: 'So.' }, { content: 'Yes.' }]);
     const config = { provider, model: 'm', tools };
     const conversation = new Conversation(config);
@@ -98,7 +98,7 @@ describe('isError of a tool message', () => {
     expect(Conversation.restore(config, snapshot).messages[2]).not.toHaveProperty('isError');
   });
 
-  test('runToolLoop refuses one that is neither true nor false', async () => {
+  test('runToolLoop rejects a value that is not a boolean', async () => {
     const messages = [
       ...HELLO,
       {
@@ -112,7 +112,7 @@ describe('isError of a tool message', () => {
     await expect(run).rejects.toThrow('neither true nor false');
   });
 
-  test('OpenAIProvider sends it on neither wire', async () => {
+  test('OpenAIProvider sends it in neither API', async () => {
     const chat = await sentBy((baseURL) => new OpenAIProvider({ baseURL }), completion({ content: 'So.' }));
     const responses = await sentBy(
       (baseURL) => new OpenAIProvider({ baseURL, api: 'responses' }),
@@ -125,7 +125,7 @@ describe('isError of a tool message', () => {
     }
   });
 
-  test('fromAiSdk sends it where the API has it, and pictures of errors too', async () => {
+  test('fromAiSdk sends it if the API supports it, and also sends images of errors', async () => {
     const reply = anthropicMessage([{ type: 'text', text: 'So.' }], { model: 'm' });
     const sent = await sentBy((baseURL) => fromAiSdk(createAnthropic({ baseURL, apiKey: 'k' })('m')), reply);
     expect(JSON.parse(sent).messages.at(-2)?.content).toMatchObject([

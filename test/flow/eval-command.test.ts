@@ -27,7 +27,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('toolwright eval, built, asks a server in the environment and ends with 1 below --min', async () => {
+test('toolwright eval calls the server from the environment, and exits with 1 below --min', async () => {
   const call = { id: 'c1', type: 'function', function: { name: 'find', arguments: '{"id":"a"}' } };
   await using server = await LoopbackServer.start(
     json(completion({ content: null, tool_calls: [call] }, { finish_reason: 'tool_calls' })),

@@ -16,7 +16,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 
 const DIGITS = '12345678901234567890';
 
-/** What a tool with one property is called with, or what the model is told instead. */
+/** The arguments that a tool with one property receives, or the error message. */
 async function given(text: string, id: JsonSchema, options = {}): Promise<unknown> {
   let args: unknown;
   const tools = new ToolRegistry().register(
@@ -48,13 +48,13 @@ async function findById(text: string): Promise<string> {
   return (await tools.call({ name: 'find', arguments: text })).content;
 }
 
-describe('an integer of more digits than a number keeps', () => {
+describe('an integer beyond the safe range', () => {
   test.each<JsonSchema>([
     { type: 'integer' },
     { type: 'number' },
     { type: ['integer', 'null'] },
     { anyOf: [{ type: 'integer' }, { type: 'null' }] },
-  ])('is a fault where %j is wanted, which says so', async (schema) => {
+  ])('is an error with the reason if the schema is %j', async (schema) => {
     const told = await given(`{"id":${DIGITS}}`, schema);
     expect(told).toMatch(
       /- id: must be \w+( or \w+)?, and digits of 12345678901234567890 would be lost: at most 9007199254740991\n/,
@@ -69,7 +69,7 @@ describe('an integer of more digits than a number keeps', () => {
     { type: ['integer', 'string'] },
     { anyOf: [{ type: 'integer' }, { type: 'string', pattern: '^[0-9]+$' }] },
     {},
-  ])('is kept as text where %j takes it', async (schema) => {
+  ])('is passed as text if the schema is %j', async (schema) => {
     expect(await given(`{"id":${DIGITS}}`, schema)).toEqual({ id: DIGITS });
     expect(await given(`{id: ${DIGITS}}`, schema)).toEqual({ id: DIGITS });
     expect(await given(JSON.stringify(`{"id":${DIGITS}}`), schema)).toEqual({ id: DIGITS });
@@ -82,18 +82,18 @@ describe('an integer of more digits than a number keeps', () => {
     [`{"id": "${DIGITS}"}`, '12345678901234567891'],
     ['{"id": 5}', '6'],
     ['{"id": -9007199254740991}', '-9007199254740990'],
-  ])('is a bigint to the digit: %s', async (text, answer) => {
+  ])('becomes an exact bigint: %s', async (text, answer) => {
     expect(await findById(text)).toBe(answer);
   });
 
   test.each(['{"id": 5.5}', '{"id": 1e300}', '{"id": true}', '{"id": 46482722751524570}'])(
-    'and no bigint is made of what may be another number: %s',
+    'is not converted to bigint if the number may be inexact: %s',
     async (text) => {
       expect(await findById(text)).toContain('- id: must be string');
     },
   );
 
-  test('is exact within text too that calls a tool', async () => {
+  test('is exact in a tool call in text, too', async () => {
     let args: unknown;
     const tools = new ToolRegistry().register(
       defineTool({
@@ -115,18 +115,18 @@ describe('an integer of more digits than a number keeps', () => {
     expect(args).toEqual({ id: DIGITS });
   });
 
-  test('is refused by a tool that takes nothing repaired, with the reason', async () => {
+  test('is refused by a tool with repair: false, with the reason', async () => {
     const told = await given(`{"id":${DIGITS}}`, { type: 'string' }, { repair: false });
     expect(told).toContain('an integer has more digits than a number keeps; send it as text');
   });
 
-  test('is a number where it is one exactly, also within text', async () => {
+  test('stays a number if it is exact, also in other values', async () => {
     const sent = `{"id": 9007199254740991, "list": [10000000000000000000000, 9007199254740994, "${DIGITS}"]}`;
     const any = { type: 'object', properties: { id: {} }, additionalProperties: true };
     expect(await given(sent, any, { parameters: any })).toEqual(JSON.parse(sent));
   });
 
-  test('is never another one', async () => {
+  test('never becomes another integer', async () => {
     const digits = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n });
     await fc.assert(
       fc.asyncProperty(
@@ -141,7 +141,7 @@ describe('an integer of more digits than a number keeps', () => {
   });
 });
 
-describe('arguments that are more than one object', () => {
+describe('arguments with more than one object', () => {
   test.each(['{}{"id":5}', '{"id":5}{"id":5}'])('%s are refused', async (text) => {
     expect(await given(text, { type: 'integer' })).toContain(
       'the arguments must be one JSON object, and the text holds more than one',
@@ -151,7 +151,7 @@ describe('arguments that are more than one object', () => {
 
 describe('a key __proto__', () => {
   test.each(['{"id":1,"__proto__":{"x":1}}', "{'id':1,'__proto__':2}", '{"id":"1","__proto__":3}'])(
-    'is an unknown key as any other: %s',
+    'is removed as an unknown key: %s',
     async (text) => {
       const tools = new ToolRegistry().register(
         defineTool({

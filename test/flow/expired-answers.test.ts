@@ -23,7 +23,7 @@ const hello = [{ role: 'user', content: 'Pay' }] as const;
 const SOON = 1;
 const HOUR = 3_600_000;
 
-/** A model that pays and orders, and then says what came of it; each of them is approved within some time. */
+/** A model that calls two tools and repeats their results; each approval expires after the given time. */
 function configOf(within: { readonly pay: number; readonly order: number }) {
   const ran: string[] = [];
   const approved = (name: string, approval: object) =>
@@ -57,8 +57,8 @@ function configOf(within: { readonly pay: number; readonly order: number }) {
 }
 
 function describeExpiries(name: string, open: () => Store): void {
-  describe(`${name}: questions that nobody answered in time`, () => {
-    test('recoverRuns goes on without the answers that have expired, and waits on for others', async () => {
+  describe(`${name}: expired approvals`, () => {
+    test('recoverRuns continues without expired answers, and the run still waits for the others', async () => {
       await using store = open();
       const later = { ...configOf({ pay: HOUR, order: HOUR }).config, store, checkpoint: 'step' } as const;
       const { config, ran } = configOf({ pay: SOON, order: HOUR });
@@ -75,7 +75,7 @@ function describeExpiries(name: string, open: () => Store): void {
       expect(ran).toEqual([]);
     });
 
-    test('recoverRuns ends a run of which all answers have expired, and the model is told', async () => {
+    test('recoverRuns completes a run whose approvals have all expired, and informs the model', async () => {
       await using store = open();
       const { config, ran } = configOf({ pay: SOON, order: SOON });
       await runToolLoop({ ...config, store, runId: 'a' }, hello, { owner: { user: 'u1' } });
@@ -92,7 +92,7 @@ function describeExpiries(name: string, open: () => Store): void {
       expect(ran).toEqual([]);
     });
 
-    test('recoverRuns leaves a run whose config fails to whoever answers it', async () => {
+    test('recoverRuns leaves a run pending if its config function throws', async () => {
       await using store = open();
       const { config } = configOf({ pay: SOON, order: SOON });
       const run = await runToolLoop({ ...config, store, checkpoint: 'step', runId: 'a' }, hello);
@@ -109,9 +109,9 @@ function describeExpiries(name: string, open: () => Store): void {
       });
     });
 
-    test('a conversation whose process is gone goes on without the answers that have expired', async () => {
+    test('a conversation whose process is gone continues without expired answers', async () => {
       await using store = open();
-      // Long enough for the first process to close before: where it does not, it is the one that goes on.
+      // Long enough that the first process closes before the expiry, and does not handle it.
       const within = 2_000;
       const { config, ran } = configOf({ pay: within, order: within });
       const options = { store, config, pollMs: 20 };
@@ -120,7 +120,7 @@ function describeExpiries(name: string, open: () => Store): void {
       await first.idle('c1');
       await first.close();
       await pause(within);
-      // Its runs are its own to go on with.
+      // recoverRuns does not resume runs of a conversation.
       expect(await recoverRuns({ store, config })).toEqual([]);
       const second = new Conversations(options);
       for await (const { event } of second.events('c1')) if (event.type === 'turn-end') break;

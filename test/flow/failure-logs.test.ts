@@ -30,7 +30,7 @@ import { json, LoopbackServer } from '../parts/providers/loopback-server.js';
 const USER: readonly Message[] = [{ role: 'user', content: 'Go' }];
 const KEY = 'sk-proj-abcdefghijklmnopqrstuvwxyz123456';
 
-/** An API that answers each request with the next of these statuses, the last one for ever. */
+/** A server that answers with these statuses in order, and repeats the last one. */
 async function failingApi(...statuses: readonly number[]) {
   let asked = 0;
   const server = await LoopbackServer.start((response, request) => {
@@ -46,7 +46,7 @@ async function failingApi(...statuses: readonly number[]) {
   return { server, config: { provider, model: 'gpt-5', providerRetries: 0 } };
 }
 
-/** Keeps what is logged at `error`. */
+/** Collects the entries of level `error`. */
 function errorLog() {
   const errors: (readonly [message: string, fields?: LogFields])[] = [];
   const logger: Logger = {
@@ -58,7 +58,7 @@ function errorLog() {
   return { errors, logger };
 }
 
-/** What is written to the console, which nobody sees then. */
+/** Collects and hides what is written with console.error. */
 function consoleErrors() {
   const spy = jest.spyOn(console, 'error').mockImplementation(() => {});
   return () => spy.mock.calls.map(([message, fields]) => [String(message), fields] as const);
@@ -73,7 +73,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Prompts a chat and reads its answer to the end. */
+/** Prompts a chat and reads the response to its end. */
 async function chatWith(options: Partial<ChatHandlerOptions>): Promise<string> {
   const store = new MemoryRunStore();
   const handler = createChatHandler({ store, authenticate: () => 'u1', ...options } as ChatHandlerOptions);
@@ -86,8 +86,8 @@ async function chatWith(options: Partial<ChatHandlerOptions>): Promise<string> {
 const REFUSED =
   /^Run failed: LLM call failed: 401 from http:\/\/127\.0\.0\.1:\d+\/v1: the key was refused \(Incorrect API key provided: \[redacted\].*\); check apiKey/;
 
-describe('a provider that fails', () => {
-  test('is an error in the log of a chat, with its text; the user sees none of it', async () => {
+describe('a provider failure', () => {
+  test('is logged as an error by a chat, and not shown to the user', async () => {
     const { server, config } = await failingApi(401);
     await using _ = server;
     const { errors, logger } = errorLog();
@@ -99,7 +99,7 @@ describe('a provider that fails', () => {
     expect(JSON.stringify(errors)).not.toContain(KEY);
   });
 
-  test('is one on the console where a chat has no logger', async () => {
+  test('is written to the console by a chat without a logger', async () => {
     const { server, config } = await failingApi(500);
     await using _ = server;
     const written = consoleErrors();
@@ -112,7 +112,7 @@ describe('a provider that fails', () => {
     ]);
   });
 
-  test('is one in the log of createAgent: of a run, of a conversation, of conversations', async () => {
+  test('is logged by createAgent for runs, a conversation and conversations', async () => {
     const { server, config } = await failingApi(401);
     await using _ = server;
     const uses = [
@@ -132,7 +132,7 @@ describe('a provider that fails', () => {
     }
   });
 
-  test('is one in Nest’s log, or the module’s logger, and not on the console', async () => {
+  test('is logged by Nest or the logger of the module, and not written to the console', async () => {
     const { server, config } = await failingApi(401);
     await using _ = server;
     const written = consoleErrors();
@@ -163,7 +163,7 @@ describe('a provider that fails', () => {
     expect(written()).toEqual([]);
   });
 
-  test('that cannot be reached is one of a plain run, on the console, and in the registry’s log where it has one', async () => {
+  test('of a plain run is written to the console, or logged by the registry if it has a logger', async () => {
     const provider = new OpenAIProvider({ baseURL: 'http://127.0.0.1:1/v1', apiKey: KEY, maxRetries: 0 });
     const config = { provider, model: 'm', providerRetries: 0 };
     const written = consoleErrors();
@@ -175,7 +175,7 @@ describe('a provider that fails', () => {
     expect([errors.length, written().length]).toEqual([1, 1]);
   });
 
-  test('is one once per cause and minute, whatever id its text has; another cause is another one', async () => {
+  test('is logged once per cause and minute, even if the request id differs', async () => {
     const { server, config } = await failingApi(500, 500, 500, 401, 500);
     await using _ = server;
     jest.useFakeTimers({
@@ -197,7 +197,7 @@ describe('a provider that fails', () => {
     ]);
   });
 
-  test('in ever other ways is logged each time, and only some of that is remembered', async () => {
+  test('with always new messages is logged each time, with limited memory', async () => {
     const { errors, logger } = errorLog();
     const ways = Array.from({ length: 300 }, (_, way) => `${'x'.repeat(way % 20)}${'y'.repeat(way / 20)}`);
     for (const way of [...ways, ways[0], ways[299]])
@@ -205,7 +205,7 @@ describe('a provider that fails', () => {
     expect(errors).toHaveLength(301);
   });
 
-  test('tells nothing of its secrets, nor of what was sent to it', async () => {
+  test('is logged without secrets and without the request', async () => {
     const { errors, logger } = errorLog();
     const thrown = () =>
       Object.assign(
@@ -224,8 +224,8 @@ describe('a provider that fails', () => {
   });
 });
 
-describe('what is not a failure', () => {
-  test('is not logged: a run that is aborted, is at its limit, or waits', async () => {
+describe('not a failure', () => {
+  test('a run that is aborted or reaches its limit is not logged', async () => {
     const written = consoleErrors();
     const { errors, logger } = errorLog();
     const abort = new AbortController();
@@ -240,7 +240,7 @@ describe('what is not a failure', () => {
     expect([aborted.status, limited.status, errors, written()]).toEqual(['aborted', 'limit', [], []]);
   });
 
-  test('is not logged: a request that succeeds when it is made again', async () => {
+  test('a request that succeeds after a retry is not logged', async () => {
     const { errors, logger } = errorLog();
     let tries = 0;
     const provider: LLMProvider = {
@@ -265,11 +265,11 @@ describe('a turn that fails without a reply', () => {
       /^Turn failed: .*modle is not an option/,
     ],
     [
-      'because its config cannot be had',
+      'because its config function rejects',
       { config: () => Promise.reject(new Error('no row')), leaseMs: 50 },
       /^Turn failed: The turn was not run: `config` of Conversations failed/,
     ],
-  ])('%s is an error in the log', async (_, options, message) => {
+  ])('%s is logged as an error', async (_, options, message) => {
     const { errors, logger } = errorLog();
     const conversations = new Conversations({ store: new MemoryRunStore(), logger, ...options } as never);
     await conversations.prompt('c1', 'Go');
@@ -280,7 +280,7 @@ describe('a turn that fails without a reply', () => {
     ]);
   });
 
-  test('because its own code throws is one, with the stack', async () => {
+  test('because code of the application throws is logged with the stack', async () => {
     const { errors, logger } = errorLog();
     const prepareStep = (): never => {
       throw new TypeError('no such column');
@@ -302,7 +302,7 @@ describe('a turn that fails without a reply', () => {
   });
 });
 
-describe('code of the application that throws where nobody receives it', () => {
+describe('an exception in application code', () => {
   const broken = (): never => {
     throw new Error('no such column');
   };
@@ -347,7 +347,7 @@ describe('code of the application that throws where nobody receives it', () => {
       /A chat request was not authenticated/,
       () => chatWith({ provider: new ScriptedProvider([]), model: 'm', authenticate: broken }),
     ],
-  ])('is an error on the console: %s', async (_what, message, act) => {
+  ])('is written to the console: %s', async (_what, message, act) => {
     const written = consoleErrors();
     await act();
     expect(written()).toEqual([
@@ -360,7 +360,7 @@ describe('code of the application that throws where nobody receives it', () => {
     ]);
   });
 
-  test('names the call, and is logged once per cause and minute', async () => {
+  test('is logged with the call, once per cause and minute', async () => {
     const { errors, logger } = errorLog();
     for (let run = 0; run < 3; run += 1) await callOnce([tool], { policy: broken, logger });
     const mine = errors.filter(([message]) => message.startsWith('A policy threw'));
@@ -369,7 +369,7 @@ describe('code of the application that throws where nobody receives it', () => {
     ]);
   });
 
-  test('is not an error where it refuses a client, as an HttpException below 500', async () => {
+  test('is not logged if it refuses a client, as an HttpException below 500', async () => {
     const written = consoleErrors();
     const authenticate = () => {
       throw new UnauthorizedException('no token');
@@ -378,7 +378,7 @@ describe('code of the application that throws where nobody receives it', () => {
     expect(written()).toEqual([]);
   });
 
-  test('changes nothing where the error itself cannot be looked at', async () => {
+  test('is logged even if the error object throws on every access', async () => {
     const written = consoleErrors();
     const policy = () => {
       throw new Proxy(new Error('x'), { get: broken, has: broken, getPrototypeOf: broken });
@@ -389,7 +389,7 @@ describe('code of the application that throws where nobody receives it', () => {
   });
 });
 
-describe('background work that fails', () => {
+describe('failed background work', () => {
   const background = { name: 'work', description: 'Works', background: true };
   const failsLater = defineTool({
     ...background,
@@ -400,14 +400,14 @@ describe('background work that fails', () => {
   const provider = () =>
     new ScriptedProvider([{ toolCalls: [{ name: 'work', arguments: {} }] }, { content: 'ok' }]);
 
-  /** Resolves when the work that a run starts has ended. */
+  /** Resolves when the background work has ended. */
   const heard = async (start: (onAsyncResult: () => void) => Promise<unknown>) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     await start(resolve);
     await promise;
   };
 
-  test('is an error on the console, in this process and as a job', async () => {
+  test('is written to the console, both in this process and as a job', async () => {
     const written = consoleErrors();
     await heard((onAsyncResult) =>
       runToolLoop({ provider: provider(), model: 'm', tools: [failsLater], onAsyncResult }, USER),
@@ -432,7 +432,7 @@ describe('background work that fails', () => {
     ]);
   });
 
-  test('is not an error where it was stopped', async () => {
+  test('is not logged if the work was aborted', async () => {
     const written = consoleErrors();
     const abort = new AbortController();
     const endless = defineTool({

@@ -33,8 +33,8 @@ const calls = (args: unknown, ...others: string[]) => ({
   ],
 });
 
-describe('output, of a model without a format for replies', () => {
-  test('runToolLoop ends with the arguments of the closing tool, typed and checked', async () => {
+describe('output, with a model without response format', () => {
+  test('runToolLoop ends with the validated and typed arguments of final_answer', async () => {
     const provider = script(
       { toolCalls: [{ id: 'l', name: 'look' }] },
       calls('{"place":"Bern","degrees":"7",}'),
@@ -48,7 +48,7 @@ describe('output, of a model without a format for replies', () => {
     expect(run.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'tool']);
   });
 
-  test('an answer that does not fit is told to the model, which repairs it', async () => {
+  test('an invalid answer is reported to the model, which corrects it', async () => {
     const provider = script(calls({ place: 'Bern' }), calls(answer));
     const run = await runToolLoop({ provider, model: 'm', output: schema }, hello);
     expect(run).toMatchObject({ status: 'completed', output: answer });
@@ -66,13 +66,13 @@ describe('output, of a model without a format for replies', () => {
     expect(failed).not.toHaveProperty('output');
   });
 
-  test('a text that is the answer is taken as it is', async () => {
+  test('a text with the valid answer is accepted', async () => {
     const content = `\`\`\`json\n${JSON.stringify(answer)}\n\`\`\``;
     const run = await runToolLoop({ provider: script({ content }), model: 'm', output: schema }, hello);
     expect(run).toMatchObject({ output: answer, content });
   });
 
-  test('other calls of the same reply are made first', async () => {
+  test('other calls of the same reply run first', async () => {
     const provider = script(calls(answer, 'look'));
     const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);
     expect(run).toMatchObject({ status: 'completed', output: answer });
@@ -82,7 +82,7 @@ describe('output, of a model without a format for replies', () => {
     ]);
   });
 
-  test('resumeToolLoop ends with an answer that came beside a call that waited', async () => {
+  test('resumeToolLoop ends with an answer from the same reply as a suspended call', async () => {
     const config = { model: 'm', tools: [ask], output: schema };
     const run = await runToolLoop({ ...config, provider: script(calls(answer, 'ask')) }, hello);
     expect(run.status).toBe('suspended');
@@ -92,13 +92,13 @@ describe('output, of a model without a format for replies', () => {
     expect(resumed).toMatchObject({ status: 'completed', output: answer });
   });
 
-  test('a schema that is none of an object is the author’s fault', async () => {
+  test('a schema that is not an object schema is rejected', async () => {
     const run = runToolLoop({ provider: script(), model: 'm', output: { type: 'string' } }, hello);
     await expect(run).rejects.toThrow('output');
   });
 });
 
-describe('output, of a model with a format for replies', () => {
+describe('output, with a model with response format', () => {
   function native(...replies: readonly string[]) {
     const provider = script(...replies.map((content) => ({ content })));
     const formatted: LLMProvider = {
@@ -109,7 +109,7 @@ describe('output, of a model with a format for replies', () => {
   }
 
   test('a provider receives the schema unchanged, or in the form that its responseForm returns', async () => {
-    // Its strict form would differ: `degrees` is optional.
+    // The strict form would differ: `degrees` is optional.
     const output: JsonSchema = {
       type: 'object',
       properties: { place: { type: 'string' }, degrees: { type: 'number' } },
@@ -132,7 +132,7 @@ describe('output, of a model with a format for replies', () => {
     expect(formed.requests[0]?.responseFormat).toMatchObject({ schema: { properties: { wrapped: output } } });
   });
 
-  test('runToolLoop asks for JSON of the schema and offers no closing tool', async () => {
+  test('runToolLoop requests JSON with the schema, and offers no final_answer tool', async () => {
     const { provider, requests } = native(JSON.stringify(answer));
     const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);
     expect(run).toMatchObject({ status: 'completed', output: answer });
@@ -140,7 +140,7 @@ describe('output, of a model with a format for replies', () => {
     expect(requests[0]?.tools).toHaveLength(1);
   });
 
-  test('a reply that does not fit is asked for once more, with what is wrong', async () => {
+  test('an invalid reply is requested once more with the error, and then the run fails', async () => {
     const { provider, requests } = native('{"place":"Bern"}', JSON.stringify(answer));
     const run = await runToolLoop({ provider, model: 'm', output: schema }, hello);
     expect(run.output).toEqual(answer);

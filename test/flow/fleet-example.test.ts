@@ -9,7 +9,7 @@ import { NodeProcess } from '../processes/node-process.js';
 import { runNode } from '../processes/run-node.js';
 import { describePostgres, redis, type TestService } from '../services/services.js';
 
-// Runs examples/fleet as the four processes that it is, on a real PostgreSQL and a real Redis.
+// Runs the four processes of examples/fleet with real PostgreSQL and Redis.
 
 const PROGRAM = 'dist/examples/fleet/main.js';
 const HEADERS = { 'content-type': 'application/json', authorization: 'Bearer token-one' };
@@ -19,7 +19,7 @@ interface ToldEvent {
   readonly event: Readonly<Record<string, unknown>> & { readonly type: string };
 }
 
-/** The fleet, in a schema and under a queue of its own. */
+/** The fleet, with its own schema and queue. */
 class Fleet implements AsyncDisposable {
   readonly name: string;
   readonly #process: NodeProcess;
@@ -46,7 +46,7 @@ class Fleet implements AsyncDisposable {
     return fleet;
   }
 
-  /** Where a member is, the `nth` time that it was started. */
+  /** The address of a member after its `nth` start. */
   async member(name: string, nth = 1): Promise<{ readonly url: string; readonly pid: number }> {
     const started = `(?:[^]*?${name}: is at (\\S+), process (\\d+)\\n){${nth}}`;
     const [, url = '', pid] = await this.#process.said(new RegExp(`^${started}`));
@@ -70,7 +70,7 @@ class Fleet implements AsyncDisposable {
   }
 }
 
-/** What a stream of events tells; with `most`, a reader that leaves after so many. */
+/** Reads a stream of events, up to `most` of them. */
 async function read(response: Response, most = Number.POSITIVE_INFINITY): Promise<readonly ToldEvent[]> {
   const told: ToldEvent[] = [];
   let text = '';
@@ -101,7 +101,7 @@ function reconnect(url: string, chat: string, lastEvent: number): Promise<Respon
   return fetch(`${url}/${chat}/stream`, { headers: { ...HEADERS, 'last-event-id': `${lastEvent}` } });
 }
 
-/** Comes back until something has happened after an event. */
+/** Reconnects until there are events after `lastEvent`. */
 async function readLater(url: string, chat: string, lastEvent: number): Promise<readonly ToldEvent[]> {
   for (;;) {
     const response = await reconnect(url, chat, lastEvent);
@@ -119,13 +119,13 @@ describePostgres('examples/fleet', (postgres) => {
     return;
   }
 
-  test('a chat goes on over other ports and after the death of every worker, pays once and tells of its report once', async () => {
+  test('a chat survives other ports and the death of every worker, pays once and reports once', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'fleet-example-'));
     await using fleet = await Fleet.start(postgres, redisUrl, folder);
     const web = await fleet.member('web');
     const workers = [await fleet.member('worker 1'), await fleet.member('worker 2')];
 
-    // A reader that leaves the web process and comes back to a worker’s port.
+    // A reader that leaves the web process and reconnects to a worker.
     const first = await read(await prompt(web.url, 'chat-1', 'List the orders'), 3);
     const rest = await readLater(workers[0]?.url ?? '', 'chat-1', first.at(-1)?.id ?? 0);
     const numbers = [...first, ...rest].map(({ id }) => id);
@@ -133,7 +133,7 @@ describePostgres('examples/fleet', (postgres) => {
     expect(types([...first, ...rest]).at(-1)).toBe('turn-end');
     expect(JSON.stringify(rest)).toContain('lamp');
 
-    // An approval that outlives both workers.
+    // An approval that is answered after both workers were killed.
     const asked = await read(await prompt(web.url, 'chat-1', 'Pay order 2'));
     const [call] = pendingIn(asked);
     for (const { pid } of workers) process.kill(pid, 'SIGKILL');
@@ -152,7 +152,7 @@ describePostgres('examples/fleet', (postgres) => {
     expect(types(paid).at(-1)).toBe('turn-end');
     expect(await fleet.paid()).toEqual([{ order_id: 2, cents: 24_900 }]);
 
-    // A report that another worker begins again.
+    // A report that another worker starts again.
     const started = await read(await prompt(web.url, 'chat-1', 'Write the report of 2025'));
     const [, worker = ''] = await fleet.said(/(worker \d): begins the report of 2025/);
     process.kill((await fleet.member(worker, 2)).pid, 'SIGKILL');
@@ -167,14 +167,14 @@ describePostgres('examples/fleet', (postgres) => {
   });
 });
 
-/** What a turn waits for that was told to be suspended. */
+/** The pending calls of a suspended turn. */
 function pendingIn(told: readonly ToldEvent[]): readonly { readonly id: string; readonly callId: string }[] {
   const last = told.at(-1)?.event;
   if (last?.type !== 'turn-suspended') throw new Error(`it is not suspended: ${JSON.stringify(last)}`);
   return last.pending as ReturnType<typeof pendingIn>;
 }
 
-test('what is wrong with its environment is a line and an exit code', () => {
+test('an invalid environment variable is reported with one line and exit code 1', () => {
   const environment = { PORT: 'http' };
   const { exitCode, stderr } = runNode([builtFile(PROGRAM)], { folder: tmpdir(), environment });
   expect([exitCode, stderr]).toEqual([1, "PORT must be a whole number, and is 'http'\n"]);

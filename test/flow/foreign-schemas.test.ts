@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const client of clients.splice(0)) await client.close();
 });
 
-/** A server that offers what it is told to, and answers with the arguments that it gets. */
+/** A server with these tools, which returns the arguments of each call. */
 async function serverWith(tools: readonly object[]): Promise<Client> {
   const server = new Server({ name: 'foreign', version: '1' }, { capabilities: { tools: {} } });
   server.setRequestHandler('tools/list', () => ({ tools: tools as McpTool[] }));
@@ -36,7 +36,7 @@ function listener() {
   };
 }
 
-/** One part, and one for each property. */
+/** A schema with `count` + 1 parts. */
 const wide = (count: number) =>
   object(Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, {}])));
 
@@ -58,17 +58,17 @@ function doubling(levels: number): object {
 }
 
 const UNUSABLE: readonly (readonly [what: string, schema: object, warning: string])[] = [
-  ['a type that is none', object({ a: { type: 'strng' } }), "properties.a.type is 'strng'"],
-  ['a pattern that is none', object({ a: { pattern: '(' } }), "properties.a.pattern is '('"],
-  ['a reference to nothing', object({ a: { $ref: '#/$defs/gone' } }), 'leads nowhere'],
+  ['an unknown type', object({ a: { type: 'strng' } }), "properties.a.type is 'strng'"],
+  ['an invalid pattern', object({ a: { pattern: '(' } }), "properties.a.pattern is '('"],
+  ['a reference without a target', object({ a: { $ref: '#/$defs/gone' } }), 'leads nowhere'],
   ['$async', object({}, { $async: true }), '$async is true'],
-  ['$async further down', object({ a: { allOf: [{ $async: true }] } }), 'allOf.0.$async is true'],
+  ['$async in a subschema', object({ a: { allOf: [{ $async: true }] } }), 'allOf.0.$async is true'],
   ['300 levels', nested(300), 'nested too deep'],
   ['3,001 parts', wide(3_000), 'parts'],
   ['600,000 characters', object({ a: { description: 'x'.repeat(600_000) } }), 'characters'],
-  ['references that unfold without bounds', doubling(40), 'unfolds'],
+  ['references that expand exponentially', doubling(40), 'unfolds'],
   [
-    'a schema that refers to itself at once',
+    'a direct reference to itself',
     object(
       { a: { $ref: '#/$defs/b' } },
       { $defs: { b: { anyOf: [{ type: 'string' }, { $ref: '#/$defs/b' }] } } },
@@ -77,8 +77,8 @@ const UNUSABLE: readonly (readonly [what: string, schema: object, warning: strin
   ],
 ];
 
-describe.each(UNUSABLE)('a tool whose schema has %s is left out', (_what, schema, warning) => {
-  test('by mcpTools with a warning, and its siblings stay', async () => {
+describe.each(UNUSABLE)('a tool whose schema has %s', (_what, schema, warning) => {
+  test('is left out by mcpTools with a warning, and the other tools stay', async () => {
     const { warnings, logger } = listener();
     const onChange = jest.fn<(change: McpToolChange) => void>();
     const client = await serverWith([tool('bad', schema), good]);
@@ -93,17 +93,17 @@ describe.each(UNUSABLE)('a tool whose schema has %s is left out', (_what, schema
   });
 });
 
-test('mcpTools takes a tool whose schema has 3,000 parts', async () => {
+test('mcpTools accepts a tool whose schema has 3,000 parts', async () => {
   const client = await serverWith([tool('large', wide(2_999))]);
   expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['large']);
 });
 
-test('mcpTools passes over a tool that is nested too deep to be read at all', async () => {
+test('mcpTools leaves out a tool that is nested too deep to be parsed', async () => {
   const client = await serverWith([tool('bad', nested(10_000)), good]);
   expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['good']);
 });
 
-test('followMcpTools leaves a malformed tool out and follows its siblings', async () => {
+test('followMcpTools leaves out a malformed tool and follows the others', async () => {
   const { warnings, logger } = listener();
   const tools = new ToolRegistry();
   const client = await serverWith([tool('bad', object({ a: { type: 'strng' } })), good]);
@@ -113,7 +113,7 @@ test('followMcpTools leaves a malformed tool out and follows its siblings', asyn
   await following.close();
 });
 
-describe('mcpTools and patterns', () => {
+describe('mcpTools with patterns', () => {
   const HOSTILE = ['^(a+)+$', '(a|a)*$', '^(a|aa)+$', '\\s*\\s*$', '^(\\S+\\s?)+$', '^(?:x+x+)+y$'];
   const HARMLESS = [
     '^[a-z]+$',
@@ -124,7 +124,7 @@ describe('mcpTools and patterns', () => {
     '^\\p{L}+$',
   ];
 
-  test.each(HOSTILE)('leave %s to the server, and say so', async (pattern) => {
+  test.each(HOSTILE)('leaves %s to the server, and logs a warning', async (pattern) => {
     const { warnings, logger } = listener();
     const client = await serverWith([tool('find', object({ a: { type: 'string', pattern } }))]);
     const tools = new ToolRegistry().register(...(await mcpTools(client, { logger })));
@@ -132,11 +132,11 @@ describe('mcpTools and patterns', () => {
     expect(await tools.execute('find', { a: text })).toMatchObject({ isError: false });
     expect(await tools.execute('find', { a: 1.5 })).toMatchObject({ isError: true });
     expect(warnings).toEqual([expect.stringContaining(JSON.stringify(pattern))]);
-    // The model is shown what the server wrote.
+    // The model receives the schema of the server.
     expect(tools.tools()[0]?.parameters.properties?.a).toEqual({ type: 'string', pattern });
   });
 
-  test.each(HARMLESS)('check %s', async (pattern) => {
+  test.each(HARMLESS)('checks %s', async (pattern) => {
     const { warnings, logger } = listener();
     const client = await serverWith([tool('find', object({ a: { type: 'string', pattern } }))]);
     const tools = new ToolRegistry().register(...(await mcpTools(client, { logger })));
@@ -144,7 +144,7 @@ describe('mcpTools and patterns', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('let any property pass where one is told by an unsafe pattern', async () => {
+  test('accepts any property if patternProperties has an unsafe pattern', async () => {
     const { logger } = listener();
     const schema = {
       type: 'object',
@@ -157,7 +157,7 @@ describe('mcpTools and patterns', () => {
     expect((await tools.execute('put', { aaa: 'x' })).forLLM).toBe('{"aaa":"x"}');
   });
 
-  test('check the properties that are told by other patterns', async () => {
+  test('checks the properties of safe patterns in patternProperties', async () => {
     const { logger } = listener();
     const byPattern = { '^(a+)+$': { type: 'string' }, '^b': { type: 'integer' } };
     const schema = { type: 'object', patternProperties: byPattern };
@@ -169,19 +169,19 @@ describe('mcpTools and patterns', () => {
   });
 });
 
-describe('defaults of a server’s tools', () => {
+describe('defaults of MCP tools', () => {
   const schema = object({
     duration: { type: 'number', default: null },
     limit: { type: 'integer', default: 10 },
   });
 
-  test('are not filled in by mcpTools: the server knows its own', async () => {
+  test('are not filled in by mcpTools, because the server has them', async () => {
     const tools = new ToolRegistry().register(...(await mcpTools(await serverWith([tool('find', schema)]))));
     expect((await tools.execute('find', {})).forLLM).toBe('{}');
     expect((await tools.execute('find', { limit: '3' })).forLLM).toBe('{"limit":3}');
   });
 
-  test('are filled in where asked, but for those that the schema refuses', async () => {
+  test('are filled in with fillDefaults, except for those that the schema rejects', async () => {
     const { logger, warnings } = listener();
     const server = await serverWith([tool('find', schema)]);
     const imported = await mcpTools(server, { fillDefaults: true, logger });

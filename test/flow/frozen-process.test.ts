@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { runNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
 
-/** Calls that go well and badly, a run that waits and is resumed, a conversation: with names that objects have. */
+/** Calls that succeed and fail, a suspended run, a conversation: with names of `Object.prototype`. */
 const PROGRAM = `
 if (process.env.FREEZE) for (const name of process.env.FREEZE.split(' ')) Object.freeze(globalThis[name].prototype);
 const { Conversation, defineTool, describeClass, discoverTools, resumeToolLoop, runToolLoop, Tool, Toolset, ToolRegistry, agentTool } =
@@ -43,7 +43,7 @@ interface Freezing {
   readonly flags?: readonly string[];
   /** Names of classes whose prototypes are frozen. */
   readonly freeze?: string;
-  /** Whether schemas name their properties as `Object.prototype` names its own. */
+  /** Whether the properties of schemas have names of `Object.prototype`. */
   readonly names?: string;
 }
 
@@ -54,7 +54,7 @@ function told({ flags = [], freeze: FREEZE = '', names: NAMES = '' }: Freezing):
   return stdout === '' ? stderr : JSON.parse(stdout);
 }
 
-test('toolwright works the same with frozen prototypes and where no code may be generated, whatever keys arguments have', () => {
+test('toolwright works with frozen prototypes and without code generation, with any argument keys', () => {
   const plain = told({});
   expect(plain).toContainEqual(['suspended', 'completed', expect.any(Array)]);
   expect(plain).toContainEqual('3');
@@ -63,7 +63,7 @@ test('toolwright works the same with frozen prototypes and where no code may be 
   expect(told({ flags: ['--disallow-code-generation-from-strings'] })).toEqual(plain);
 });
 
-test('toolwright works the same with --frozen-intrinsics, whatever names schemas have', () => {
+test('toolwright works with --frozen-intrinsics, with any property names in schemas', () => {
   const plain = told({ names: 'yes' });
   expect(plain).toContainEqual(['suspended', 'completed', expect.any(Array)]);
   expect(told({ names: 'yes', flags: ['--frozen-intrinsics'] })).toEqual(plain);

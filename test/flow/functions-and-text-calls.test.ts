@@ -20,7 +20,6 @@ function add(a: number, b: number): number {
   return a + b;
 }
 
-/** A registry with `add`. */
 function adding(): ToolRegistry {
   const tools = new ToolRegistry();
   registerFunction(
@@ -37,7 +36,7 @@ function adding(): ToolRegistry {
 }
 
 describe('registration', () => {
-  test('a parameter’s type becomes its JSON type; all are required, in order', () => {
+  test('types of parameters become JSON types, and all are required in order', () => {
     const tools = new ToolRegistry();
     registerFunction(
       tools,
@@ -56,7 +55,7 @@ describe('registration', () => {
     );
   });
 
-  test('add is offered with two required integers, and nothing else', () => {
+  test('add is offered with two required integers', () => {
     expect(adding().getDefinitions()).toEqual([
       {
         type: 'function',
@@ -73,13 +72,13 @@ describe('registration', () => {
     ]);
   });
 
-  test('a function without parameters has no properties and requires nothing', () => {
+  test('a function without parameters has no properties and no required keys', () => {
     const tools = new ToolRegistry();
     registerFunction(tools, 'get_time', 'Get current time', [], () => '2025-01-01 12:00:00');
     expect(tools.get('get_time')?.parameters).toEqual({ type: 'object', properties: {}, required: [] });
   });
 
-  test('a wrong number of names throws InvalidToolSignature, and nothing is registered', () => {
+  test('a wrong number of names throws InvalidToolSignature, and registers nothing', () => {
     const tools = new ToolRegistry();
     const wrong = () => registerFunction(tools, 'add', 'Add', [['a', Integer]], add);
     expect(wrong).toThrow('Parameter name count (1) does not match function arity (2)');
@@ -87,7 +86,7 @@ describe('registration', () => {
     expect(tools.count()).toBe(0);
   });
 
-  test('a tool with an explicit schema and a handler', async () => {
+  test('register accepts a tool with an explicit schema and a handler', async () => {
     const tools = new ToolRegistry();
     const schema = {
       type: 'object',
@@ -110,7 +109,7 @@ describe('registration', () => {
     });
   });
 
-  test('functions, lambdas with and without state, bound methods and functors can be registered', async () => {
+  test('registerFunction accepts functions, closures and bound methods', async () => {
     const tools = adding();
     let calls = 0;
     class Greeter {
@@ -133,7 +132,7 @@ describe('registration', () => {
     expect((await tools.execute('add', { a: 42, b: 58 })).forLLM).toBe('100');
   });
 
-  test('search has its default within the handler, where limit is optional', async () => {
+  test('a handler can have a default for an optional property', async () => {
     const limits: number[] = [];
     const tools = new ToolRegistry().register({
       name: 'search',
@@ -158,7 +157,7 @@ describe('registration', () => {
 describe('retries', () => {
   const wrong = toolCalls('add', { a: 'x', b: 58 });
 
-  test('a validation failure is told to the model, which gets another chance', async () => {
+  test('a validation error is reported to the model, which can retry', async () => {
     const provider = new ScriptedProvider([
       wrong,
       wrong,
@@ -178,7 +177,7 @@ describe('retries', () => {
     ]);
   });
 
-  test('after two retries the run fails with ToolRetriesExhausted', async () => {
+  test('the run fails with ToolRetriesExhausted after two retries', async () => {
     const provider = new ScriptedProvider([wrong, wrong, wrong, { content: 'never asked for' }]);
     const run = await runToolLoop({ provider, model: 'm', tools: adding() }, question);
     expect(run).toMatchObject({ status: 'failed', error: { name: 'ToolRetriesExhausted', code: 503 } });
@@ -187,7 +186,7 @@ describe('retries', () => {
     expect(provider.requests).toHaveLength(3);
   });
 
-  test('their number can be chosen', async () => {
+  test('maxRetries limits the retries', async () => {
     const provider = new ScriptedProvider([wrong, { content: 'never asked for' }]);
     const run = await runToolLoop({ provider, model: 'm', tools: adding(), maxRetries: 0 }, question);
     expect(run).toMatchObject({ status: 'failed', iterations: 1 });
@@ -197,7 +196,7 @@ describe('retries', () => {
 describe('calls in text', () => {
   const call = '{"name": "add", "arguments": {"a": 42, "b": 58}}';
 
-  test('an object with name and arguments is a call; without an id it is numbered', () => {
+  test('an object with name and arguments is a call, and gets a numbered id if it has none', () => {
     const { toolCall, toolCalls: all, textBefore } = new ToolCallParser().parse(`Let me add. ${call}`);
     expect(toolCall).toEqual({ id: 'call_1', name: 'add', arguments: { a: 42, b: 58 } });
     expect([all.length, textBefore]).toEqual([1, 'Let me add. ']);
@@ -205,19 +204,19 @@ describe('calls in text', () => {
     expect(two.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
   });
 
-  test('an id that is there is kept', () => {
+  test('an existing id is used', () => {
     const { toolCall } = new ToolCallParser().parse('{"id": "abc", "name": "add", "arguments": {}}');
     expect(toolCall).toMatchObject({ id: 'abc', name: 'add' });
   });
 
-  test('text without a call is text, and so is half a call', () => {
+  test('text without a complete call is text', () => {
     for (const text of ['The sum is 100.', '{"name": "add"}', '{"name": "add", "arguments": {"a": 4']) {
       expect(new ToolCallParser().parse(text)).toMatchObject({ toolCalls: [] });
       expect(new ToolCallParser().parse(text).toolCall).toBeUndefined();
     }
   });
 
-  test('generate, detect, validate, execute, add the result, repeat, until there is no call', async () => {
+  test('the loop runs calls and returns results until a text has no call', async () => {
     const model = new ScriptedProvider([{ content: `I will add. ${call}` }, { content: 'That is 100.' }]);
     const run = await runToolLoop({ provider: withTextTools(model), model: 'm', tools: adding() }, question);
     expect(run).toMatchObject({ status: 'completed', content: 'That is 100.', iterations: 2 });
@@ -226,7 +225,7 @@ describe('calls in text', () => {
     expect(historyFaults(run.messages)).toEqual([]);
   });
 
-  test('under withTextTools the limit is 5 requests by default', async () => {
+  test('withTextTools limits a run to 5 requests by default', async () => {
     const endless = Array.from({ length: 9 }, (_, index) => ({
       content: `{"name": "add", "arguments": {"a": ${index}, "b": 1}}`,
     }));
@@ -241,7 +240,7 @@ describe('calls in text', () => {
     expect(run.toolCalls.map(({ result }) => result.forLLM)).toEqual(['1', '2', '3', '4', '5']);
   });
 
-  test('every call of a text is run, not only the first', async () => {
+  test('every call in a text runs, not only the first', async () => {
     const model = new ScriptedProvider([{ content: `${call}\n${call}` }, { content: 'done' }]);
     const run = await runToolLoop({ provider: withTextTools(model), model: 'm', tools: adding() }, question);
     expect(run.toolCalls.map(({ id, status }) => [id, status])).toEqual([
@@ -251,7 +250,7 @@ describe('calls in text', () => {
   });
 });
 
-test('toolCalls holds the history: what was asked, what was used, and what came of it', async () => {
+test('toolCalls has raw and used arguments, repairs and the result of each call', async () => {
   const provider = new ScriptedProvider([
     { toolCalls: [{ id: 'x', name: 'add', arguments: '{"a": "42", "b": 58, "c": 1,}' }] },
     toolCalls('no_such_tool', {}),
@@ -275,7 +274,7 @@ test('toolCalls holds the history: what was asked, what was used, and what came 
   ]);
 });
 
-test('the codes 500 to 504 and their names stay as they are', async () => {
+test('the error codes 500 to 504 have stable names', async () => {
   const names = ['ToolNotFound', 'ToolExecutionFailed', 'InvalidToolSignature'] as const;
   expect(names.map((name) => ERROR_TABLE[name].code)).toEqual([500, 501, 502]);
   expect([ERROR_TABLE.ToolRetriesExhausted.code, ERROR_TABLE.ToolLoopLimitReached.code]).toEqual([503, 504]);
