@@ -328,35 +328,32 @@ test.each<[string, (fleet: Fleet) => Promise<unknown>, Start]>([
   ['an abort', ({ front }) => front.abort('c1'), {}],
   ['an abort without a config', ({ front }) => front.abort('c1'), { config: away }],
   ['cancelRun', ({ store }) => cancelRun({ store, runId: 'c1.1' }), {}],
-])(
-  'a done answer given before %s is in the history, and reported as taken',
-  async (_, end, start) => {
-    const fleet = new Fleet();
-    const { front, payments } = fleet;
-    await front.prompt('c1', 'Pay');
-    const first = fleet.start(() => NEVER);
-    await fleet.paid(1);
-    first.die();
-    const second = fleet.start(() => 'paid');
-    const [wait] = (await front.idle('c1'))?.pending ?? [];
-    await second.conversations.close();
-    await front.answer('c1', [{ id: wait?.id ?? '', outcome: 'done', result: 'paid at noon' }], {
-      key: 'a1',
-    });
-    await end(fleet);
-    const third = fleet.start(() => 'paid', start);
-    const view = await front.idle('c1');
-    expect(view?.messages.at(-1)).toMatchObject({ role: 'tool', content: 'paid at noon' });
-    expect(historyFaults(view?.messages ?? [])).toEqual([]);
-    const events = await fleet.events();
-    expect(events.filter((type) => /answers-|turn-end/.test(String(type)))).toEqual([
-      'answers-taken',
-      'turn-end',
-    ]);
-    expect(payments).toHaveLength(1);
-    await third.conversations.close();
-  },
-);
+])('a done answer given before %s is in the history, and reported as taken', async (_, end, start) => {
+  const fleet = new Fleet();
+  const { front, payments } = fleet;
+  await front.prompt('c1', 'Pay');
+  const first = fleet.start(() => NEVER);
+  await fleet.paid(1);
+  first.die();
+  const second = fleet.start(() => 'paid');
+  const [wait] = (await front.idle('c1'))?.pending ?? [];
+  await second.conversations.close();
+  await front.answer('c1', [{ id: wait?.id ?? '', outcome: 'done', result: 'paid at noon' }], {
+    key: 'a1',
+  });
+  await end(fleet);
+  const third = fleet.start(() => 'paid', start);
+  const view = await front.idle('c1');
+  expect(view?.messages.at(-1)).toMatchObject({ role: 'tool', content: 'paid at noon' });
+  expect(historyFaults(view?.messages ?? [])).toEqual([]);
+  const events = await fleet.events();
+  expect(events.filter((type) => /answers-|turn-end/.test(String(type)))).toEqual([
+    'answers-taken',
+    'turn-end',
+  ]);
+  expect(payments).toHaveLength(1);
+  await third.conversations.close();
+});
 
 test('a log whose beginning was removed has the result of the open call, even if its id is reused', async () => {
   let now = 1_700_000_000_000;

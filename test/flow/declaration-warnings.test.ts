@@ -75,18 +75,24 @@ describe('discoverTools', () => {
     expect(warnings[0]).toContain('s.add');
   });
 
-  test.each(['production', 'staging'])('reports minified parameter names as a fault if NODE_ENV is %s', (environment) => {
-    const minified = shopOf(MINIFIED);
-    const discover = () => inEnvironment(environment, () => discoverTools({ toolsets: [minified] }));
-    expect(discover).toThrow(/s\.add: a minifier seems to have named its parameters \(e, t\)/);
-    expect(discover).toThrow(/npx toolwright generate, and import the file that it writes/);
-    expect(discover).not.toThrow(/s\.sum/);
-  });
+  test.each(['production', 'staging'])(
+    'reports minified parameter names as a fault if NODE_ENV is %s',
+    (environment) => {
+      const minified = shopOf(MINIFIED);
+      const discover = () => inEnvironment(environment, () => discoverTools({ toolsets: [minified] }));
+      expect(discover).toThrow(/s\.add: a minifier seems to have named its parameters \(e, t\)/);
+      expect(discover).toThrow(/npx toolwright generate, and import the file that it writes/);
+      expect(discover).not.toThrow(/s\.sum/);
+    },
+  );
 
-  test.each(['development', 'test', undefined])('only warns about minified parameter names if NODE_ENV is %s', (environment) => {
-    const minified = shopOf(MINIFIED);
-    expect(inEnvironment(environment, () => warningsOf([minified]))).toHaveLength(1);
-  });
+  test.each(['development', 'test', undefined])(
+    'only warns about minified parameter names if NODE_ENV is %s',
+    (environment) => {
+      const minified = shopOf(MINIFIED);
+      expect(inEnvironment(environment, () => warningsOf([minified]))).toHaveLength(1);
+    },
+  );
 
   test('does not warn about short names in the source, even if the whitespace was removed as by tsx', () => {
     @Toolset()
