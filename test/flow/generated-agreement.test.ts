@@ -13,7 +13,7 @@ type Test = ReturnType<typeof schemaTest>;
 const FOLDER = fixture('agreement');
 const VALUES = 60;
 
-/** A value of each interface, from which wrong ones are made. */
+/** Valid values of each interface, from which invalid ones are made. */
 const GOOD: Readonly<Record<string, readonly unknown[]>> = {
   Scalars: [{ text: 'a', count: 1, isSure: true, nothing: null }],
   Optional: [
@@ -44,7 +44,7 @@ const GOOD: Readonly<Record<string, readonly unknown[]>> = {
   Anything: [{ any: 'x', object: {} }],
 };
 
-/** Where ours refuses more than theirs, and why that is meant. */
+/** Interfaces for which our schema is stricter on purpose. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   Templates: 'theirs says of `/${string}` only that it is text; the type does not let other texts through',
 };
@@ -64,7 +64,7 @@ beforeAll(async () => {
     path: `${folder}/src/interfaces.ts`,
     tsconfig: `${folder}/tsconfig.json`,
     names: Object.keys(GOOD),
-    // Both let unknown keys pass: here they are removed before the check.
+    // Both accept unknown keys: ours are removed before validation.
     additionalProperties: true,
   });
   theirs = (name) => schemaTest(schemas[name]!);
@@ -86,7 +86,7 @@ describe('ts-json-schema-generator and the generated file accept and refuse the 
     else expect(new Set(differing.map((verdict) => verdict.theirs))).toEqual(new Set([true]));
   });
 
-  test('every good value is accepted by both', () => {
+  test('both accept every valid value', () => {
     const verdicts = Object.entries(GOOD).flatMap(([name, values]) =>
       values.map((value) => [name, ours.get(name)?.({ value }), theirs(name)(value)]),
     );

@@ -18,7 +18,7 @@ import { container } from 'tsyringe';
 
 type Constructor = new () => object;
 
-/** A class as esbuild leaves it: decorated, and without metadata. */
+/** A decorated class without metadata, as esbuild leaves it. */
 function bare<Class extends Constructor>(target: Class): Class {
   for (const key of Object.getOwnPropertyNames(target.prototype)) {
     Reflect.deleteMetadata('design:paramtypes', target.prototype, key);
@@ -80,7 +80,7 @@ describe('precedence: explicit schema, @Param, generated, metadata', () => {
     },
   });
 
-  test('each parameter takes the first that knows it, keyword by keyword', () => {
+  test('each keyword of a parameter comes from the first source that has it', () => {
     expect(parametersOf(Tools, 'run')).toEqual({
       type: 'object',
       properties: {
@@ -94,7 +94,7 @@ describe('precedence: explicit schema, @Param, generated, metadata', () => {
     });
   });
 
-  test('@Tool’s own description and schema win; what it does not say is generated', () => {
+  test('description and schema of @Tool win, and the rest is generated', () => {
     const [run, explicit] = discoverTools({ toolsets: [Tools] });
     expect(run?.description).toBe('Each parameter has another source');
     expect(explicit?.description).toBe('From the comment');
@@ -102,8 +102,8 @@ describe('precedence: explicit schema, @Param, generated, metadata', () => {
   });
 });
 
-describe('what is not there at run time', () => {
-  test('names, optional parameters and defaults of a minified method', async () => {
+describe('information missing at run time', () => {
+  test('names, optional parameters and defaults of a minified method are generated', async () => {
     class Minified {
       @Tool('M')
       run(a: unknown, b: unknown) {
@@ -124,7 +124,7 @@ describe('what is not there at run time', () => {
     expect((await tools.execute('run', { customerId: 'x' })).forLLM).toBe('["x",7]');
   });
 
-  test('constructor dependencies, those of services included', () => {
+  test('constructor dependencies are generated, including those of services', () => {
     class Clock {
       now = () => 'noon';
     }
@@ -148,7 +148,7 @@ describe('what is not there at run time', () => {
     expect(tool?.execute({}, undefined as never)).toBe('noon');
   });
 
-  test('without a description, the fault says what to run', () => {
+  test('without a generated description, the fault suggests npx toolwright generate', () => {
     class Plain {
       @Tool('P')
       run(a: unknown) {
@@ -159,7 +159,7 @@ describe('what is not there at run time', () => {
   });
 });
 
-describe('values are revived wherever they stand', () => {
+describe('values are converted to their types', () => {
   class Line {
     sku!: string;
     due?: Date;
@@ -218,7 +218,7 @@ describe('values are revived wherever they stand', () => {
       { kind: 'circle', at: new Date('2030-01-01T00:00:00Z') },
     ],
     [
-      'no branch of a union that has none',
+      'the branch of a union without a date',
       { anyOf: [square, circle] },
       { kind: 'square', at: '2030-01-01T00:00:00Z' },
       { kind: 'square', at: '2030-01-01T00:00:00Z' },
@@ -256,7 +256,7 @@ describe('values are revived wherever they stand', () => {
       ]),
     ],
     [
-      'the class of a union that knows what was sent',
+      'the class of a union that fits the sent keys',
       { anyOf: [{ instanceOf: Dog }, { instanceOf: Money }] },
       { cents: 5 },
       Object.assign(new Money(), { cents: 5 }),
@@ -342,7 +342,7 @@ describe('values are revived wherever they stand', () => {
     expect(Object.getPrototypeOf(tools.seen ?? {})).toBe(Object.getPrototypeOf(expected ?? {}));
   });
 
-  test('what does not fit is a fault of the value, and nothing is revived', async () => {
+  test('an invalid value is reported, and not converted', async () => {
     describeClass(Tools, {
       tools: {
         run: { parameters: [{ name: 'value', schema: { type: 'array', items: { instanceOf: Line } } }] },
@@ -365,7 +365,7 @@ describe('@Args() on an interface', () => {
     }
   }
 
-  test('takes the whole arguments object, revived', async () => {
+  test('takes the whole arguments object, converted', async () => {
     describeClass(Tools, {
       tools: {
         run: {
@@ -390,7 +390,7 @@ describe('@Args() on an interface', () => {
     expect(parametersOf(Tools, 'run')).toMatchObject({ type: 'object', required: ['words'] });
   });
 
-  test('has type object at the root also where it is a union or contains itself', () => {
+  test('has type object at the root, even if it is a union or recursive', () => {
     const branch = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };
     describeClass(Tools, {
       tools: { run: { parameters: [{ name: 'query', schema: { anyOf: [branch, branch] } }] } },
@@ -423,7 +423,7 @@ describe('results', () => {
     tools: { checked: { parameters: [], output }, unchecked: { parameters: [], output } },
   });
 
-  test('that do not fit their generated output are a warning, unless the tool says output: false', async () => {
+  test('that do not fit the generated output are a warning, unless the tool has output: false', async () => {
     const warnings: unknown[] = [];
     const warn = (message: string, fields: unknown) => warnings.push([message, fields]);
     const logger = { debug: () => {}, info: () => {}, error: () => {}, warn };
@@ -441,7 +441,7 @@ describe('results', () => {
 
 describe('DTO classes', () => {
   class Dto {
-    /** Without any decorator. */
+    /** Has no decorator. */
     plain!: string;
 
     @Length(2, 5)
@@ -470,7 +470,7 @@ describe('DTO classes', () => {
     },
   });
 
-  test('have what the types and what class-validator says, the stricter of both', () => {
+  test('combine types and class-validator rules, the stricter of both', () => {
     expect(parametersOf(Tools, 'run')).toEqual({
       type: 'object',
       properties: {
@@ -483,7 +483,7 @@ describe('DTO classes', () => {
     });
   });
 
-  test('whose types and rules disagree are a warning with both', () => {
+  test('whose types and rules disagree cause a warning with both', () => {
     class Wrong {
       @IsString()
       count!: number;
@@ -503,7 +503,7 @@ describe('DTO classes', () => {
   });
 });
 
-describe('a description that no longer fits', () => {
+describe('an outdated generated description', () => {
   const parameter = (name: string, type = 'string') => ({ name, schema: { type } });
   class Tools {
     @Tool('T')
@@ -530,7 +530,7 @@ describe('a description that no longer fits', () => {
       'it has the type String at first (#0), and its generated description Boolean',
     ],
     [
-      'a rest that is none',
+      'an unexpected rest parameter',
       [parameter('first'), { ...parameter('second', 'number'), rest: true }],
       'it has a parameter #1 that is optional or a rest only in one of source and description',
     ],
@@ -543,7 +543,7 @@ describe('a description that no longer fits', () => {
     ['first2', 'second33'],
     ['first$1', '_second'],
     ['_first2', 'second'],
-  ])('renamed by a bundler as (%s, %s), it fits', (one, two) => {
+  ])('is valid if a bundler has renamed the parameters to (%s, %s)', (one, two) => {
     const source = `return class Bundled { run(${one}, ${two}) { return [${one}, ${two}]; } }`;
     const Bundled = new Function(source)() as Constructor;
     const run = Object.getOwnPropertyDescriptor(Bundled.prototype, 'run') as PropertyDescriptor;
@@ -554,7 +554,7 @@ describe('a description that no longer fits', () => {
     expect(parametersOf(Bundled, 'run').required).toEqual(['first', 'second']);
   });
 
-  test('otherwise a warning, and the tool is what the metadata says', () => {
+  test('is a warning without strict mode, and the tool uses the metadata', () => {
     describeClass(Tools, { tools: { run: { parameters: [parameter('first')] }, gone: { parameters: [] } } });
     const warnings: string[] = [];
     const [tool] = discoverTools({
@@ -568,7 +568,7 @@ describe('a description that no longer fits', () => {
     ]);
   });
 
-  test('without a logger the warning is the process’s', () => {
+  test('is a process warning if there is no logger', () => {
     describeClass(Tools, { tools: { run: { parameters: [] } } });
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(nothing);
     discoverTools({ toolsets: [Tools] });
@@ -578,7 +578,7 @@ describe('a description that no longer fits', () => {
     warn.mockRestore();
   });
 
-  test('one that fits is neither', () => {
+  test('a current description causes no fault', () => {
     describeClass(Tools, {
       tools: { run: { parameters: [parameter('first'), parameter('second', 'number')] } },
     });
@@ -586,7 +586,7 @@ describe('a description that no longer fits', () => {
   });
 });
 
-test('a class that is not there yet is told of as a cycle of imports', () => {
+test('describeClass reports an undefined class as an import cycle', () => {
   expect(() => describeClass(undefined as never, {})).toThrow(
     /type undefined\. .*imports the generated file/,
   );

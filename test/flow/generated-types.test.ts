@@ -14,7 +14,7 @@ const VALUES = 25;
 
 afterAll(closeCompilers);
 
-test('values of random types fit the generated schema, and what fits it is of the type', async () => {
+test('the schemas of random types accept exactly the values of the type', async () => {
   const seed = Number(process.env.FC_SEED ?? fc.readConfigureGlobal()?.seed ?? Date.now() % 2 ** 31);
   const types = fc.sample(randomType, { numRuns: TYPES, seed });
   const methods = await generateFor(types);
@@ -33,7 +33,7 @@ test('values of random types fit the generated schema, and what fits it is of th
   }
 });
 
-/** One method for each type; one look of the compiler at all of them. */
+/** One method for each type, so that the compiler runs once. */
 async function generateFor(types: readonly RandomType[]): Promise<readonly DescribedTool[]> {
   const members = types.map(({ source }, index) => `  @Tool() m${index}(value: ${source}) { return value; }`);
   const text = `import { Tool } from 'toolwright';\n${PRELUDE}export class Types {\n${members.join('\n')}\n}\n`;

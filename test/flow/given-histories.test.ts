@@ -39,20 +39,20 @@ describe('runToolLoop', () => {
   test.each<[string, readonly unknown[], string]>([
     ['an answer without a call id', [calling('c1'), { role: 'tool', content: 'x' }], 'which call it answers'],
     ['an answer that is not text', [calling('c1'), { ...answer('c1'), content: { a: 1 } }], 'not text'],
-    ['a role that nobody has', [{ role: 'bot', content: 'x' }], 'messages[0] has the role "bot"'],
-    ['a message that is none', [user, 'Hello'], 'messages[1] is not a message'],
+    ['an unknown role', [{ role: 'bot', content: 'x' }], 'messages[0] has the role "bot"'],
+    ['an invalid message', [user, 'Hello'], 'messages[1] is not a message'],
     [
       'a content that is not text',
       [{ role: 'user', content: 7 }],
       'messages[0] has a content that is not text',
     ],
     [
-      'calls beside a content that is not text',
+      'calls and a content that is not text',
       [{ ...calling('c1'), content: 7 }, answer('c1')],
       'messages[0] has a content that is not text',
     ],
     ['no content', [{ role: 'user' }], 'messages[0] has a content that is not text'],
-    ['an assistant without a word', [{ role: 'assistant', content: null }], 'messages[0] has a content'],
+    ['an assistant message without content', [{ role: 'assistant', content: null }], 'messages[0] has a content'],
     [
       'calls that are not an array',
       [{ ...calling(), tool_calls: {}, content: '' }],
@@ -70,11 +70,11 @@ describe('runToolLoop', () => {
       'an invalid call',
     ],
     [
-      'a slip of a key',
+      'a misspelt key',
       [{ role: 'assistant', content: 'x', toolCalls: [] }],
       "messages[0] has the key 'toolCalls'",
     ],
-  ])('refuses a history with %s before anything is asked', async (_what, messages, problem) => {
+  ])('rejects a history with %s before any request', async (_what, messages, problem) => {
     for (const history of ['repair', 'refuse', undefined] as const)
       await expectRefused(messages as Message[], { history, problem });
   });
@@ -92,13 +92,13 @@ describe('runToolLoop', () => {
     ],
     ['two calls of one id', [calling('c1', 'c1'), answer('c1')], 'messages[0] has two calls of the same id'],
   ])(
-    "with history: 'refuse' refuses a history with %s before anything is asked",
+    "with history: 'refuse' rejects a history with %s before any request",
     async (_what, messages, problem) => {
       await expectRefused(messages as Message[], { history: 'refuse', problem });
     },
   );
 
-  test('refuses a history that is not a list, and says what one is', async () => {
+  test('rejects a history that is not an array, with an example', async () => {
     const { config } = setup();
     const refused = runToolLoop(config, 'Hello' as never);
     await expect(refused).rejects.toThrow(
@@ -106,14 +106,14 @@ describe('runToolLoop', () => {
     );
   });
 
-  test.each([null, undefined])('takes calls beside a content that is %p', async (content) => {
+  test.each([null, undefined])('accepts calls in a message whose content is %p', async (content) => {
     const { config } = setup();
     const given = [user, { ...calling('c1'), content }, answer('c1')] as Message[];
     const run = await runToolLoop(config, given);
     expect(run.messages.slice(0, 3)).toEqual(given);
   });
 
-  test('names all that is wrong with a history', async () => {
+  test('reports all faults of a history', async () => {
     const { config } = setup();
     const wrong = [answer('a'), user, 7, answer('b')] as unknown as Message[];
     const refusing = { ...config, history: 'refuse' } as const;
@@ -123,7 +123,7 @@ describe('runToolLoop', () => {
     );
   });
 
-  test('answers calls that nobody answered with an error, in call order, and says so in the log', async () => {
+  test('adds error answers to unanswered calls, in call order, and logs the repair', async () => {
     const { config, provider, warned } = setup();
     const given = [user, calling('c1', 'c2', 'c3'), answer('c3'), answer('c1'), user] as Message[];
     const run = await runToolLoop(config, given);
@@ -166,18 +166,18 @@ describe('runToolLoop', () => {
       "messages[2]: an answer to 'c1' was left out, which is answered already",
     ],
     [
-      'gives a late answer to its call',
+      'moves a late answer to its call',
       [calling('c1'), user, answer('c1')],
       [calling('c1'), answer('c1'), user],
       "messages[2]: the answer to 'c1' was moved to its place after messages[0]",
     ],
     [
-      'names the second of two calls of one id, which gets the second answer',
+      'renames the second of two calls with the same id and its answer',
       [calling('c1', 'c1'), answer('c1'), { ...answer('c1'), content: 'second' }],
       [calling('c1', 'c1_2'), answer('c1'), { ...answer('c1_2'), content: 'second' }],
       "messages[0]: the second call 'c1' was named 'c1_2'",
     ],
-  ])('repairs a history: %s, and says so in the log once', async (_what, given, repaired, note) => {
+  ])('repairs a history: %s, and logs it once', async (_what, given, repaired, note) => {
     const { config, provider, warned } = setup();
     const run = await runToolLoop(config, given as Message[]);
     expect(provider.requests[0]?.messages).toEqual(repaired);
@@ -185,7 +185,7 @@ describe('runToolLoop', () => {
     expect(warned).toEqual([['A history that was given was repaired', { repairs: [note] }]]);
   });
 
-  test('repairs a late answer to the call that had none, and not to an earlier one of the same id', async () => {
+  test('gives a late answer to the latest unanswered call with its id', async () => {
     const { config, provider } = setup();
     const given = [calling('c1'), user, calling('c1'), answer('c1'), user, answer('c1')] as Message[];
     await runToolLoop(config, given);
@@ -194,7 +194,7 @@ describe('runToolLoop', () => {
   });
 
   test.each(['repair', 'refuse'] as const)(
-    'with history: %p takes a valid history as it is',
+    'with history: %p accepts a valid history unchanged',
     async (history) => {
       const { config, provider, warned } = setup();
       const given = [
@@ -216,7 +216,7 @@ describe('runToolLoop', () => {
     ['repair', 0],
     ['refuse', 1],
   ] as const)(
-    'with history: %p asks with a history that strict servers take, or refuses it',
+    'with history: %p sends a history that strict servers accept, or rejects it',
     async (history, least) => {
       let refused = 0;
       const ids = fc.constantFrom('a', 'b', 'c');
@@ -246,7 +246,7 @@ describe('runToolLoop', () => {
   );
 });
 
-test('Conversation has a valid history from the beginning, and says what was repaired', async () => {
+test('Conversation repairs its initial history, and logs it once', async () => {
   const { config, warned } = setup();
   const conversation = new Conversation({ ...config, messages: [user, calling('c1')] as Message[] });
   expect(historyFaults(conversation.messages)).toEqual([]);

@@ -53,7 +53,7 @@ async function only(registry: ToolRegistry, args: unknown = PAY.arguments): Prom
 }
 
 describe('hooks', () => {
-  test('are asked in the order of the list, at each moment, those of the registry before those of the run', async () => {
+  test('run in the order of the list, those of the registry before those of the run', async () => {
     const asked: string[] = [];
     const hook = (name: string): Hooks => ({
       name,
@@ -72,7 +72,7 @@ describe('hooks', () => {
     expect(asked).toEqual([...request, ...call, ...request]);
   });
 
-  test('of a registry surround execute, executeWithContext, call, invoke and the calls of its views', async () => {
+  test('of a registry run for execute, executeWithContext, call, invoke and the calls of its views', async () => {
     const { pay, ran } = payTool();
     const seen: HookedCall[] = [];
     const tools = new ToolRegistry({
@@ -96,7 +96,7 @@ describe('hooks', () => {
     expect(seen[0]).toMatchObject({ callId: 'call_1', name: 'pay', attempt: 1, isRepeated: false });
   });
 
-  test('with options that cannot be meant are refused, all together', () => {
+  test('with invalid options are rejected, all together', () => {
     const create = (hooks: unknown) => () => new ToolRegistry({ hooks } as never);
     expect(create([{ beforecall: () => {} }, { name: 'x' }, { afterCall: 3 }])).toThrow(InvalidOptionsError);
     try {
@@ -115,14 +115,14 @@ describe('hooks', () => {
 });
 
 describe('beforeCall', () => {
-  test('rewrites arguments before they are checked, and the record says what was sent and what was used', async () => {
+  test('rewrites arguments before validation, and the record has the raw and the used arguments', async () => {
     const { pay, ran } = payTool();
     const hooks: Hooks[] = [
       { name: 'tenant', beforeCall: ({ arguments: args }) => ({ arguments: { ...args, amount: '7' } }) },
       { name: 'seen', beforeCall: ({ arguments: args }) => ({ note: { amount: args?.amount } }) },
     ];
     const record = await only(new ToolRegistry({ hooks }).register(pay));
-    // Coerced by the check, which comes behind.
+    // Coerced by the validation, which runs after the hooks.
     expect(ran).toEqual([{ to: 'ann', amount: 7 }]);
     expect(record.rawArguments).toEqual({ to: 'ann', amount: 3 });
     expect(record.arguments).toEqual({ to: 'ann', amount: 7 });
@@ -132,7 +132,7 @@ describe('beforeCall', () => {
     ]);
   });
 
-  test('cannot bring arguments past the check', async () => {
+  test('cannot bypass the validation', async () => {
     const { pay, ran } = payTool();
     const hooks = [{ beforeCall: () => ({ arguments: { amount: 1 } }) }];
     const record = await only(new ToolRegistry({ hooks }).register(pay));
@@ -140,7 +140,7 @@ describe('beforeCall', () => {
     expect(record.rawArguments).toEqual(PAY.arguments);
   });
 
-  test('cannot change anything by changing what it is shown', async () => {
+  test('cannot change anything by mutating its argument', async () => {
     const { pay, ran } = payTool();
     const change = ({ arguments: args }: HookedCall) => void Object.assign(args as object, { to: 'eve' });
     const tools = new ToolRegistry({ hooks: [{ beforeCall: change, beforeRun: change, afterCall: change }] });
@@ -151,7 +151,7 @@ describe('beforeCall', () => {
     expect(JSON.stringify(run.messages)).not.toContain('eve');
   });
 
-  test('refuses a call before it is checked: the model is told why, and nothing runs', async () => {
+  test('refuses a call before validation: the model receives the reason, and nothing runs', async () => {
     const { pay, ran } = payTool();
     const hooks = [{ beforeCall: () => ({ refuse: 'it is a holiday' }) }];
     const record = await only(new ToolRegistry({ hooks }).register(pay), { wrong: 1 });
@@ -163,7 +163,7 @@ describe('beforeCall', () => {
     expect(record.result.error).toMatchObject({ code: 512 });
   });
 
-  test('rewrites what an approval is asked about, and nothing changes it afterwards', async () => {
+  test('rewrites the arguments shown for approval, and cannot change them afterwards', async () => {
     const { pay, ran } = payTool({ approval: true });
     let asked = 0;
     const seen: (readonly [boolean, unknown])[] = [];
@@ -192,7 +192,7 @@ describe('beforeCall', () => {
     expect(last.toolCalls[0]).toMatchObject({ rawArguments: PAY.arguments, arguments: { amount: 100 } });
   });
 
-  test('does not change what somebody has edited while approving it', async () => {
+  test('does not change arguments that were edited in an approval', async () => {
     const { pay, ran } = payTool({ approval: true });
     const hooks: Hooks[] = [
       { beforeCall: ({ arguments: args }) => ({ arguments: { ...args, amount: 100 } }) },
@@ -208,7 +208,7 @@ describe('beforeCall', () => {
     });
   });
 
-  test('sees what somebody has edited, and leaves it, where another process goes on with the run', async () => {
+  test('receives edited arguments when recoverRuns continues the run, and does not change them', async () => {
     const { pay, ran } = payTool({ approval: true });
     const store = new SqliteRunStore({ path: ':memory:' });
     const seen: unknown[] = [];
@@ -245,7 +245,7 @@ describe('beforeCall', () => {
     expect([last.toolCalls[0]?.status, ran]).toEqual(['refused', []]);
   });
 
-  test('that throws refuses the call, and the model is not told what it threw', async () => {
+  test('that throws refuses the call, and the model does not receive the error', async () => {
     const { pay, ran } = payTool();
     const logged: string[] = [];
     const logger = { debug() {}, info() {}, warn() {}, error: (text: string) => void logged.push(text) };
@@ -267,7 +267,7 @@ describe('beforeCall', () => {
     );
   });
 
-  test('that says what cannot be meant, or nothing in time, refuses the call', async () => {
+  test('that returns an invalid value or exceeds the timeout refuses the call', async () => {
     const { pay, ran } = payTool();
     const odd: Hooks[] = [
       { beforeCall: () => ({ argumnets: {} }) as never },
@@ -285,7 +285,7 @@ describe('beforeCall', () => {
 });
 
 describe('beforeRun', () => {
-  test('answers in place of the tool, behind the policy, and is shown the checked arguments', async () => {
+  test('returns a result instead of the tool, after the policy, and receives the validated arguments', async () => {
     const { pay, ran } = payTool();
     let shown: unknown;
     const hooks: Hooks[] = [
@@ -312,7 +312,7 @@ describe('beforeRun', () => {
 });
 
 describe('afterCall', () => {
-  test('rewrites results, in order, and knows how the call itself ended', async () => {
+  test('rewrites results in order, and receives the original result', async () => {
     const { pay } = payTool();
     const seen: EndedCall[] = [];
     const hooks: Hooks[] = [
@@ -331,7 +331,7 @@ describe('afterCall', () => {
     expect(seen[0]?.original.forLLM).toBe('paid ann');
   });
 
-  test('hears of every way in which a call ends', async () => {
+  test('runs for every outcome of a call', async () => {
     const ended: string[] = [];
     const failing = defineTool({
       name: 'fail',
@@ -352,7 +352,7 @@ describe('afterCall', () => {
     expect(ended).toEqual(['nothing rejected', 'pay rejected', 'pay rejected', 'pay refused', 'fail error']);
   });
 
-  test('is not asked of a call that waits, and is asked once when that has ended', async () => {
+  test('does not run for a suspended call, and runs once when it has ended', async () => {
     const { pay } = payTool({ approval: true });
     const asked: string[] = [];
     const hooks: Hooks[] = [{ afterCall: ({ name }) => void asked.push(name) }];
@@ -363,7 +363,7 @@ describe('afterCall', () => {
     expect(asked).toEqual(['pay']);
   });
 
-  test('that throws or refuses withholds the result and says that the tool ran', async () => {
+  test('that throws or refuses withholds the result, and the model is informed that the tool ran', async () => {
     const { pay, ran } = payTool();
     const fail = () => {
       throw new Error('boom');
@@ -384,7 +384,7 @@ describe('afterCall', () => {
     expect(ran).toHaveLength(2);
   });
 
-  test('hears of completions of started work, before whoever listens for them', async () => {
+  test('runs for completions of background work, before the listener', async () => {
     const slow = defineTool({
       name: 'slow',
       description: 'Slow',
@@ -415,7 +415,7 @@ describe('afterCall', () => {
 });
 
 describe('onError', () => {
-  test('hears of tools that throw with the error itself, and may give a result instead', async () => {
+  test('receives the error that a tool throws, and may return a result instead', async () => {
     const boom = new Error('boom');
     const { pay } = payTool({
       execute: () => {
@@ -437,7 +437,7 @@ describe('onError', () => {
     expect(errors).toEqual([boom, 'error']);
   });
 
-  test('hears of each request that failed, and may give a reply instead; one that throws changes nothing', async () => {
+  test('receives the error of each failed request, and may return a reply; if it throws, nothing changes', async () => {
     const provider = {
       chat: async () => {
         throw new Error('down');
@@ -465,7 +465,7 @@ describe('onError', () => {
 });
 
 describe('beforeRequest', () => {
-  test('rewrites the request and leaves the history as it was', async () => {
+  test('rewrites the request, and leaves the history unchanged', async () => {
     const provider = calling(PAY);
     const { pay } = payTool();
     const steps: number[] = [];
@@ -486,7 +486,7 @@ describe('beforeRequest', () => {
     expect(steps).toEqual([1, 2]);
   });
 
-  test('that refuses or throws ends the run as failed, with a valid history, and asks no other provider', async () => {
+  test('that refuses or throws ends the run as failed, with a valid history and no fallback', async () => {
     const fallback = new ScriptedProvider([{ content: 'never' }]);
     for (const [beforeRequest, told] of [
       [() => ({ refuse: 'not after hours' }), 'The request was not made: not after hours'],
@@ -508,7 +508,7 @@ describe('beforeRequest', () => {
     }
   });
 
-  test('that leaves no tools leaves no options about tools', async () => {
+  test('that removes all tools also removes the tool options', async () => {
     const provider = new ScriptedProvider([{ content: 'Done.' }]);
     const { pay } = payTool();
     const hooks: Hooks[] = [{ beforeRequest: (request) => ({ request: { ...request, tools: [] } }) }];
@@ -519,7 +519,7 @@ describe('beforeRequest', () => {
 });
 
 describe('afterResponse', () => {
-  test('rewrites the reply: its calls are made and its text is kept as hooks leave them', async () => {
+  test('rewrites the reply: its calls run and its text is used as the hook returns them', async () => {
     const provider = calling(PAY);
     const { pay, ran } = payTool();
     const hooks: Hooks[] = [
@@ -539,7 +539,7 @@ describe('afterResponse', () => {
     expect(run.messages.at(-1)?.content).toBe('Ready.');
   });
 
-  test('has its say before text is told, unless it only reads', async () => {
+  test('runs before text is streamed, unless it only reads', async () => {
     const provider = () => ({
       chat: async () => ({ content: 'secret', toolCalls: [], finishReason: 'stop' as const }),
       async *stream() {
@@ -574,7 +574,7 @@ describe('afterResponse', () => {
     ]);
   });
 
-  test('that fails ends the run as failed, says that the request was made, and what that cost is counted', async () => {
+  test('that refuses ends the run as failed, and the usage is counted', async () => {
     const usage = { inputTokens: 5, outputTokens: 2, totalTokens: 7 };
     const provider = new ScriptedProvider([{ content: 'Hi', usage }]);
     const hooks: Hooks[] = [{ name: 'check', afterResponse: () => ({ refuse: 'it is rude' }) }];

@@ -70,7 +70,7 @@ const discover = (...toolsets: (new (...args: never[]) => object)[]) =>
   new ToolRegistry().register(...discoverTools({ toolsets: toolsets as never }));
 
 describe('a scoped toolset', () => {
-  test('gets an instance and scoped dependencies of its own for each call, and gives them back', async () => {
+  test('gets a new instance and new scoped dependencies for each call, and disposes them', async () => {
     const tools = discover(ScopedTools);
     const results = await Promise.all([1, 2, 3].map(() => tools.execute('which_session')));
     const ids = results.map(({ forLLM }) => forLLM.split(' ')[0]);
@@ -93,7 +93,7 @@ describe('a scoped toolset', () => {
     expect(closed).toContain(/session \d+/.exec(forLLM)?.[0]);
   });
 
-  test('resolves from the container of the call where there is one, which stays open', async () => {
+  test('resolves from the container of the call if there is one, and does not dispose it', async () => {
     const request = container.createChildContainer();
     const mine = request.resolve(Session);
     const { forLLM } = await discover(ScopedTools).executeWithContext(
@@ -106,7 +106,7 @@ describe('a scoped toolset', () => {
   });
 });
 
-test('a transient toolset is made anew for each call, a singleton once', async () => {
+test('a transient toolset is created for each call, a singleton once', async () => {
   @Toolset({ scope: 'transient' })
   class Counting {
     #calls = 0;
@@ -135,7 +135,7 @@ test('a transient toolset is made anew for each call, a singleton once', async (
   ]);
 });
 
-test('a toolset that the container already has an instance of is used as it is', async () => {
+test('an instance that is registered in the container is used', async () => {
   @Toolset()
   class Clock {
     constructor(readonly now: string) {}
@@ -150,7 +150,7 @@ test('a toolset that the container already has an instance of is used as it is',
   expect((await tools.execute('tell')).forLLM).toBe('noon');
 });
 
-test('a constructor that throws is an author’s mistake like any other', () => {
+test('a constructor that throws is reported as a declaration fault', () => {
   @Toolset()
   class Broken {
     constructor() {
@@ -164,7 +164,7 @@ test('a constructor that throws is an author’s mistake like any other', () => 
   );
 });
 
-test('any container behind the port will do', async () => {
+test('any container with resolve and createScope can be used', async () => {
   @Toolset({ scope: 'scoped' })
   class Tools {
     constructor(readonly tag: string) {}
@@ -187,7 +187,7 @@ test('any container behind the port will do', async () => {
   expect([(await tools.execute('tag_')).forLLM, disposed]).toEqual(['call', 1]);
 });
 
-test('a context without a container says so when it is asked to resolve', async () => {
+test('context.resolve throws a clear error if there is no container', async () => {
   const tools = new ToolRegistry().register({
     name: 'ask',
     description: 'x',
@@ -197,7 +197,7 @@ test('a context without a container says so when it is asked to resolve', async 
   expect((await tools.execute('ask')).forLLM).toContain('came without a container');
 });
 
-describe('the harness', () => {
+describe('toolHarness', () => {
   @singleton()
   class Orders {
     find(id: string) {
@@ -220,7 +220,7 @@ describe('the harness', () => {
     }
   }
 
-  test('calls one toolset with stand-ins and data, through the whole pipeline', async () => {
+  test('calls one toolset with overrides and data, through the whole pipeline', async () => {
     const harness = toolHarness(ShopTools, {
       overrides: [
         [Orders, { find: (id: string) => `fake ${id}` }],
@@ -237,14 +237,14 @@ describe('the harness', () => {
     );
   });
 
-  test('refuses what discovery refuses', () => {
+  test('throws the same faults as discovery', () => {
     expect(() => toolHarness(ShopTools)).toThrow(
       /nothing provides parameter #1 \('greeting'\) of Service\(Orders, \?\)/,
     );
   });
 });
 
-test('asynchronous results without a listener stand as they are', async () => {
+test('an asynchronous result is returned unchanged if there is no listener', async () => {
   @Toolset()
   class Tools {
     @Tool('x')

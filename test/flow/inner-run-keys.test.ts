@@ -20,7 +20,7 @@ const LEASE = 60_000;
 const NEVER = new Promise<never>(() => {});
 const hello = [{ role: 'user', content: 'Pay what is due' }] as const;
 
-/** A model that makes one call and has its say when that is answered. */
+/** A model that makes one call, and replies `Done` to its result. */
 function calling(name: string, args: object = {}): LLMProvider {
   return {
     chat: async ({ messages }) => {
@@ -31,7 +31,7 @@ function calling(name: string, args: object = {}): LLMProvider {
   };
 }
 
-/** The keys of the payments of all runs, and whoever pays hangs as long as the process is to die in it. */
+/** Records the key of every payment; payments hang while `isDying` is set. */
 class Payments {
   readonly keys: string[] = [];
   readonly runs: (string | undefined)[] = [];
@@ -57,7 +57,7 @@ class Payments {
     }) as ToolDefinition;
   }
 
-  /** What a run is that pays and says so. */
+  /** The config of a run that pays. */
   get config(): Pick<ToolLoopConfig, 'provider' | 'model' | 'tools'> {
     return { provider: calling('pay'), model: 'm', tools: [this.pay] };
   }
@@ -75,13 +75,13 @@ class Payments {
     });
   }
 
-  /** Dies in the first payment of a run, and another process takes that over: the keys of both. */
+  /** The keys of a payment during which the process dies, and of its repetition by recoverRuns. */
   async payAgain(tools: readonly ToolDefinition[], call: LLMProvider, onUnknown: 'ask' | 'rerun' = 'rerun') {
     let now = 1_700_000_000_000;
     const store = new MemoryRunStore({ now: () => now });
     const config = { provider: call, model: 'm', tools, store, checkpoint: 'call', leaseMs: LEASE } as const;
     this.isDying = true;
-    // In the end it hears that the run is another process's.
+    // Ends later with an error, because another process has claimed the run.
     runToolLoop({ ...config, runId: 'r' }, hello).catch(() => {});
     await this.hasBegun;
     const first = this.keys.splice(0);
@@ -93,7 +93,7 @@ class Payments {
   }
 }
 
-/** A tool that does this. */
+/** A tool with this function. */
 function doing(
   execute: (context: ToolContext, args: Readonly<Record<string, unknown>>) => unknown,
   more: object = {},
@@ -102,7 +102,7 @@ function doing(
   return defineTool({ name: 'work', description: 'Works', ...behaviour, ...more }) as ToolDefinition;
 }
 
-/** A call made twice, by whoever gives it the same id. */
+/** Makes the same call twice, with the same id if one is given. */
 async function twice(payments: Payments, tool: ToolDefinition, callId?: string) {
   const tools = new ToolRegistry().register(tool);
   const scope = callId === undefined ? {} : { callId };
@@ -112,11 +112,11 @@ async function twice(payments: Payments, tool: ToolDefinition, callId?: string) 
   return { first, again: payments.keys.splice(0) };
 }
 
-describe('the effects of a run that a call begins have the same keys', () => {
+describe('the effects of a nested run have the same keys', () => {
   test.each([
-    ['asks', 'ask', { annotations: { idempotent: true } }],
-    ['makes calls again', 'rerun', {}],
-  ] as const)('when its process dies and the one that goes on %s', async (_what, onUnknown, more) => {
+    ['ask', 'ask', { annotations: { idempotent: true } }],
+    ['rerun', 'rerun', {}],
+  ] as const)('when its process dies and the next one has onUnknown %s', async (_what, onUnknown, more) => {
     const payments = new Payments();
     const agent = payments.agent('accountant', more);
     const call = calling('accountant', { task: 'Pay' });
@@ -125,7 +125,7 @@ describe('the effects of a run that a call begins have the same keys', () => {
     expect(again).toEqual(first);
   });
 
-  test('where a model delegates', async () => {
+  test('when a model delegates', async () => {
     const payments = new Payments();
     const tools = agentTools(payments.agents('accountant'));
     const call = calling('delegate', { agent: 'accountant', task: 'Pay' });
@@ -133,7 +133,7 @@ describe('the effects of a run that a call begins have the same keys', () => {
     expect(again).toEqual(first);
   });
 
-  test('where nobody hears of what a model has started', async () => {
+  test('when a model starts an agent and there is no listener', async () => {
     const payments = new Payments();
     const tools = agentTools(payments.agents('accountant'));
     const call = calling('spawn_agent', { agent: 'accountant', task: 'Pay' });
@@ -141,7 +141,7 @@ describe('the effects of a run that a call begins have the same keys', () => {
     expect(again).toEqual(first);
   });
 
-  test('where agents are in each other', async () => {
+  test('when agents are nested', async () => {
     const payments = new Payments();
     const inner = payments.agent('clerk', { annotations: { idempotent: true } });
     const provider = calling('clerk', { task: 'Pay' });
@@ -150,7 +150,7 @@ describe('the effects of a run that a call begins have the same keys', () => {
     expect(again).toEqual(first);
   });
 
-  test('where the tool runs a loop of its own', async () => {
+  test('when the tool calls runToolLoop', async () => {
     const payments = new Payments();
     let made = 0;
     const work = doing(() => {
@@ -171,9 +171,9 @@ describe('the effects of a run that a call begins have the same keys', () => {
       'asks an agent',
       (payments, context) => payments.agents('clerk').delegate({ agent: 'clerk', task: 'Pay' }, context),
     ],
-    ['runs a loop of its own', ({ config }) => runToolLoop(config, hello)],
-    ['runs one with a store', ({ config }) => runToolLoop({ ...config, store }, hello)],
-  ])('at the next attempt of a job that %s', async (_what, begin) => {
+    ['calls runToolLoop', ({ config }) => runToolLoop(config, hello)],
+    ['calls runToolLoop with a store', ({ config }) => runToolLoop({ ...config, store }, hello)],
+  ])('in the next attempt of a job that %s', async (_what, begin) => {
     const payments = new Payments();
     let attempts = 0;
     const work = doing(
@@ -197,7 +197,7 @@ describe('the effects of a run that a call begins have the same keys', () => {
     expect(new Set(payments.keys).size).toBe(1);
   });
 
-  test('outside any run, where the caller gives the call the same id', async () => {
+  test('outside of any run, if the caller passes the same call id', async () => {
     const payments = new Payments();
     const { first, again } = await twice(payments, payments.agent('accountant'), 'call 7');
     expect(again).toEqual(first);
@@ -205,7 +205,7 @@ describe('the effects of a run that a call begins have the same keys', () => {
   });
 });
 
-describe('the runs that a call begins have keys of their own', () => {
+describe('several runs in one call have different keys', () => {
   const asked: readonly (readonly [agent: string, task: string])[] = [
     ['accountant', 'Pay'],
     ['accountant', 'Pay'],
@@ -213,7 +213,7 @@ describe('the runs that a call begins have keys of their own', () => {
     ['clerk', 'Pay'],
   ];
 
-  test('by who is asked and for what, in whichever order they begin', async () => {
+  test('that depend on agent and task, in any order of their start', async () => {
     const payments = new Payments();
     const agents = payments.agents('accountant', 'clerk');
     let order = [...asked];
@@ -232,7 +232,7 @@ describe('the runs that a call begins have keys of their own', () => {
     expect(again[0]).toBe(first.at(-1));
   });
 
-  test('where the tool runs loops of its own', async () => {
+  test('when the tool calls runToolLoop several times', async () => {
     const payments = new Payments();
     const run = (content: string) => runToolLoop(payments.config, [{ role: 'user', content }]);
     const work = doing(async () => void (await Promise.all(['Pay', 'Pay', 'Pay more'].map(run))));
@@ -245,13 +245,13 @@ describe('the runs that a call begins have keys of their own', () => {
     expect(new Set([...first, ...payments.keys]).size).toBe(6);
   });
 
-  test('each time, where nothing tells that it is the same call', async () => {
+  test('in each call without an id', async () => {
     const payments = new Payments();
     const { first, again } = await twice(payments, payments.agent('accountant'));
     expect(again).not.toEqual(first);
   });
 
-  test('each time, where they keep themselves in a store', async () => {
+  test('in each run with its own store', async () => {
     const payments = new Payments();
     const store = new MemoryRunStore();
     const statuses: string[] = [];
@@ -267,7 +267,7 @@ describe('the runs that a call begins have keys of their own', () => {
   });
 });
 
-test('a run inside a call that waited goes on under the id that it had', async () => {
+test('a suspended nested run resumes with the same run id', async () => {
   const payments = new Payments();
   const confirm = defineTool({
     name: 'confirm',

@@ -21,7 +21,7 @@ class ChatTools {
   }
 }
 
-/** Stores on itself what `setContext` was given. */
+/** Stores the arguments of `setContext` on itself. */
 class StoringTool implements ToolContract {
   readonly name = 'storing';
   readonly description = 'Says where it is';
@@ -38,7 +38,7 @@ class StoringTool implements ToolContract {
   }
 }
 
-describe('nothing of one call is stored on a shared instance', () => {
+describe('data of a call is not stored on a shared instance', () => {
   const defined = defineTool({
     name: 'defined',
     description: 'Says where it is',
@@ -49,7 +49,7 @@ describe('nothing of one call is stored on a shared instance', () => {
   });
 
   test.each(['where_am_i', 'defined', 'storing'])(
-    '1,000 interleaved calls of %s with 1,000 chat ids each see their own',
+    '1,000 interleaved calls of %s each see their own chat id',
     async (name) => {
       const tools = new ToolRegistry();
       tools.register(...discoverTools({ toolsets: [ChatTools] }), defined, new StoringTool());

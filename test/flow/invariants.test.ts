@@ -30,7 +30,7 @@ interface Played {
   readonly given: readonly Message[];
 }
 
-/** Plays one random script against the troublesome tools, answers what waits, and hands back all there is to see of it. */
+/** Plays a random script with faulty tools, answers all pending calls, and returns everything observed. */
 async function play(random: RandomRun): Promise<Played> {
   const controller = new AbortController();
   let events = 0;
@@ -75,7 +75,7 @@ async function play(random: RandomRun): Promise<Played> {
 
 describe('every call is answered exactly once, in call order, before the next request', () => {
   test(
-    'the history stays valid on every path, the input stays as it was, and nothing is thrown',
+    'the history is valid on every path, the input is unchanged, and nothing is thrown',
     async () => {
       await fc.assert(
         fc.asyncProperty(arbitraryRun, async (random) => {
@@ -100,7 +100,7 @@ describe('every call is answered exactly once, in call order, before the next re
   );
 
   test(
-    'results stand in call order, whatever the order in which tools end',
+    'results are in call order, in whatever order the tools end',
     async () => {
       const wait = defineTool({
         name: 'wait',
@@ -142,11 +142,11 @@ describe('every call is answered exactly once, in call order, before the next re
   );
 });
 
-describe('what the model did wrong is a result, never an exception', () => {
+describe('a mistake of the model is a result, never an exception', () => {
   const tools = troublesomeTools(() => {});
 
   test(
-    'any name and any arguments end in a result',
+    'any name and any arguments return a result',
     async () => {
       const names = fc.oneof(fc.constantFrom(...tools.list(), 'constructor', '__proto__', ''), fc.string());
       await fc.assert(
@@ -163,7 +163,7 @@ describe('what the model did wrong is a result, never an exception', () => {
     MINUTE,
   );
 
-  test.each(Object.keys(ODD_RESULTS))('a tool that returns or throws %s ends in a result', async (what) => {
+  test.each(Object.keys(ODD_RESULTS))('a tool that returns or throws %s returns a result', async (what) => {
     const result = await tools.execute('odd', { what });
     expect(ToolResult.is(result)).toBe(true);
     expect(typeof result.forLLM).toBe('string');
@@ -171,9 +171,9 @@ describe('what the model did wrong is a result, never an exception', () => {
   });
 });
 
-describe('names from a model are own names', () => {
+describe('names from a model are never looked up in prototypes', () => {
   test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf'])(
-    'a tool called %s is just not found',
+    'a tool called %s is not found',
     async (name) => {
       const tools = new ToolRegistry();
       expect(tools.get(name)).toBeUndefined();
@@ -205,7 +205,7 @@ describe('names from a model are own names', () => {
   });
 });
 
-describe('same tools in, same bytes out', () => {
+describe('the same tools give the same bytes', () => {
   const name = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,12}$/);
   const tool = fc
     .tuple(name, fc.string(), fc.dictionary(fc.string(), fc.constantFrom('string', 'integer', 'boolean')))
@@ -222,7 +222,7 @@ describe('same tools in, same bytes out', () => {
     );
   const tools = fc.uniqueArray(tool, { selector: (each) => each.name });
 
-  test('two registries with the same tools offer the same bytes', () => {
+  test('two registries with the same tools return the same bytes', () => {
     fc.assert(
       fc.property(tools, (given) => {
         const [one, other] = [new ToolRegistry().register(...given), new ToolRegistry().register(...given)];
@@ -232,7 +232,7 @@ describe('same tools in, same bytes out', () => {
     );
   });
 
-  test('the definitions are the same object until something is registered', () => {
+  test('the definitions are the same object until a tool is registered', () => {
     fc.assert(
       fc.property(tools, tool, (given, another) => {
         const registry = new ToolRegistry().register(...given);

@@ -31,7 +31,7 @@ function opened<Engine extends JobEngine>(engine: Engine): Engine {
   return engine;
 }
 
-/** A background tool, and the ids of its calls that were done. */
+/** A background tool, and the ids of its completed calls. */
 function backgroundTool(name: string, background: true | { readonly queue: string } = true) {
   const done: string[] = [];
   const tool = defineTool({
@@ -48,7 +48,7 @@ interface Given {
   readonly delay: number;
 }
 
-/** The same engine; `given` has what each handled job was returned with, `queues` the queues that workers take. */
+/** The engine, with the jobs that workers gave back, and the queues that workers read. */
 function observed(engine: JobEngine) {
   const [given, queues]: [Given[], (string | undefined)[]] = [[], []];
   const work: JobEngine['work'] = (options) => {
@@ -68,7 +68,7 @@ function observed(engine: JobEngine) {
   return { engine: Object.create(engine, bound(engine, work)) as JobEngine, given, queues };
 }
 
-/** Private members are reached by the engine itself only. */
+/** Binds the methods, because private members need the engine itself as `this`. */
 function bound(engine: JobEngine, work: JobEngine['work']): PropertyDescriptorMap {
   const names = ['enqueue', 'cancel', 'publish', 'subscribe', 'deadJobs', 'revive', 'close'] as const;
   const methods = names.map((name) => [name, { value: engine[name].bind(engine) }] as const);
@@ -96,9 +96,9 @@ async function until(isSo: () => boolean | Promise<boolean>) {
 const idsOf = (name: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${name}-${index}`);
 
-/** Every engine, as two processes have it. */
+/** Tests for every engine; `open` connects like another process. */
 function testEngines(open: (queue: string) => JobEngine, newName: () => string): void {
-  test('does its own jobs beside twenty of a tool that it lacks, which a worker that has it does when they return', async () => {
+  test('a worker gives back jobs of tools that it does not have, and another worker runs them', async () => {
     const queue = newName();
     const store = new MemoryRunStore();
     const { engine, given } = observed(opened(open(queue)));
@@ -112,7 +112,7 @@ function testEngines(open: (queue: string) => JobEngine, newName: () => string):
     const delays = given.filter(({ id }) => id === given[0]?.id).map(({ delay }) => delay);
     expect(delays.slice(0, 3)).toEqual([1000, 0, 2000].slice(0, delays.length));
     await without.close();
-    // One whose connection is another one, as in another process; of an engine in the process, the same.
+    // Another connection, as in another process; an in-process engine is shared.
     await working({ engine: opened(open(queue)), store, tools: [foreign.tool], concurrency: 1 });
     await until(() => foreign.done.length === 20);
     expect(new Set(foreign.done).size).toBe(20);
@@ -120,7 +120,7 @@ function testEngines(open: (queue: string) => JobEngine, newName: () => string):
     expect(await engine.deadJobs()).toEqual([]);
   });
 
-  test('takes jobs only of queues that its tools name, and cancels those of any', async () => {
+  test('a worker reads only the queues of its tools, and jobs of any queue can be cancelled', async () => {
     const queue = newName();
     const store = new MemoryRunStore();
     const [plain, mail] = [backgroundTool('plain'), backgroundTool('mail', { queue: 'mail' })];
@@ -141,13 +141,13 @@ function testEngines(open: (queue: string) => JobEngine, newName: () => string):
     expect(queues.slice(1)).toEqual(['mail', undefined]);
   });
 
-  test('does jobs of its tools that wait in the queue of a version before', async () => {
+  test('runs jobs that wait in the queue of an earlier version of the tool', async () => {
     const queue = newName();
     const store = new MemoryRunStore();
     const [before, now] = [backgroundTool('mail'), backgroundTool('mail', { queue: 'mail' })];
     const engine = opened(open(queue));
     await start({ engine, store }, { tool: before.tool, ids: idsOf('before', 3) });
-    // Of another version before; whoever finds it is the outbox.
+    // Here the outbox of the store moves the job to the right queue.
     const [routed, plain] = [backgroundTool('label', { queue: 'labels' }), backgroundTool('label')];
     await start({ engine, store }, { tool: routed.tool, ids: ['routed'] });
     await working({ engine, store, tools: [now.tool, plain.tool], sweepMs: 20, silentForMs: 50 });
@@ -164,7 +164,7 @@ describe('runJobs on MemoryJobEngine', () => {
   };
   testEngines(open, () => crypto.randomUUID());
 
-  test('lets a thousand jobs of a tool that it lacks return apart, none later than after 30 seconds', async () => {
+  test('spreads a thousand returned jobs over time, up to a delay of 30 seconds', async () => {
     const store = new MemoryRunStore();
     const { engine, given } = observed(opened(new MemoryJobEngine()));
     const [own, foreign] = [backgroundTool('own'), backgroundTool('foreign')];
@@ -178,12 +178,12 @@ describe('runJobs on MemoryJobEngine', () => {
     const perSecond = Map.groupBy(delays, (delay) => Math.floor(delay / 1000));
     perSecond.delete(30);
     expect(Math.max(...Array.from(perSecond.values(), ({ length }) => length))).toBeLessThan(70);
-    // The store hears nothing of them: that would be as much work as doing them.
+    // Returned jobs are not written to the store: that would cost as much as running them.
     expect(await store.jobs.listJobs({ status: 'running' })).toMatchObject({ jobs: [] });
   });
 });
 
-/** As the version before this one kept it. */
+/** A job as the previous version stored it. */
 const OLD_JOB: Job = {
   id: 'task_old',
   tool: 'mail',
@@ -211,7 +211,7 @@ describeRedis('runJobs on BullMQ over Redis', ({ url, newName }) => {
   const connection = { host: hostname, port: Number(port) };
   testEngines((queue) => bullmqEngine({ connection, queue }), newName);
 
-  test('does a job that the version before enqueued', async () => {
+  test('runs a job that the previous version enqueued', async () => {
     const queue = newName();
     const broker = new Queue(queue, { connection });
     const old = { jobId: `job_${OLD_JOB.id}`, attempts: 2, removeOnComplete: { age: 86_400 } };
@@ -236,18 +236,18 @@ describePostgres('runJobs on PostgreSQL', ({ url, newName }) => {
     await client.end();
   });
 
-  describe('by BullMQ', () => {
+  describe('with BullMQ', () => {
     const connection = { connectionString: url, schema, max: 3 };
     const open = (queue: string) =>
       bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 1000 });
     testEngines(open, newName);
   });
 
-  describe('by pg-boss', () => {
+  describe('with pg-boss', () => {
     const open = (queue: string) => pgBossEngine({ connection: url, schema: bossSchema, queue });
     testEngines(open, newName);
 
-    test('does a job that the version before enqueued', async () => {
+    test('runs a job that the previous version enqueued', async () => {
       const queue = newName();
       const boss = new PgBoss({ connectionString: url, schema: bossSchema });
       boss.on('error', () => {});
@@ -264,7 +264,7 @@ describePostgres('runJobs on PostgreSQL', ({ url, newName }) => {
   });
 });
 
-test('defineTool refuses a `queue` that engines could not have', () => {
+test('defineTool rejects an invalid `queue`', () => {
   for (const queue of ['', 'a/b', 'a:b', 'x'.repeat(65), 7 as never])
     expect(() => backgroundTool('mail', { queue })).toThrow(
       expect.objectContaining({

@@ -1,4 +1,4 @@
-// A worker in a process of its own whose tool begins, says under which key, and never ends. It is killed.
+// A worker whose tool starts, prints its key, and never ends, until the process is killed.
 
 import { bullmqEngine } from '../../src/durable/bullmq/index.js';
 import { PostgresRunStore } from '../../src/durable/postgres/index.js';

@@ -11,8 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kept-conversations-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
- * A file as this version writes it. What changes in these forms has to read them all the same: the files stay, and what
- * the new version writes is put beside them.
+ * A database as this version writes it. Later versions must still read these files: a new format gets a new file.
  */
 function fileOf(name: string): string {
   const path = join(folder, `${name}.sqlite`);
@@ -23,7 +22,7 @@ function fileOf(name: string): string {
 
 const OWNER = { tenant: 't1' };
 
-test('Conversations goes on with a conversation of a kept file: its history, its open turn, what waits', async () => {
+test('Conversations continues a stored conversation: its history, its open turn, its inbox', async () => {
   const requests: LLMRequest[] = [];
   const provider: LLMProvider = {
     itemKey: (model) => `maker/${model}`,
@@ -66,7 +65,7 @@ test('Conversations goes on with a conversation of a kept file: its history, its
       ...['And then?', 'Reply 2.'],
       ...[expect.stringContaining('It is done.'), 'Reply 3.'],
     ]);
-    // What the provider keeps with a message goes back to it: of turns that had ended, and of the one that was open.
+    // The provider items of completed turns and of the open turn are sent back to the provider.
     expect(requests[0]?.messages.filter(({ role }) => role === 'assistant')).toMatchObject([
       { providerItems: { 'maker/m': { signature: 'abc==' } }, tool_calls: [{ id: 'c1' }] },
       { providerItems: { 'maker/m': { signature: 'seen==' } } },
@@ -78,7 +77,7 @@ test('Conversations goes on with a conversation of a kept file: its history, its
   }
 });
 
-test('SqliteConversationStore goes on with a conversation of a kept file', async () => {
+test('SqliteConversationStore continues a stored conversation', async () => {
   using store = new SqliteConversationStore({
     path: fileOf('kept-satellite'),
     expiresAfterMs: Number.POSITIVE_INFINITY,

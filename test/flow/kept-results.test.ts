@@ -43,7 +43,7 @@ function handleIn(messages: readonly object[]): string {
   return String(kept);
 }
 
-/** A run that gets a large result and then reads in it. */
+/** A run that gets a large result and then reads parts of it. */
 async function reading(value: unknown, parts: readonly object[], more: Partial<ToolLoopConfig> = {}) {
   const reads = parts.map(
     (part, index): ScriptedStep =>
@@ -65,7 +65,7 @@ async function reading(value: unknown, parts: readonly object[], more: Partial<T
 }
 
 describe('runToolLoop with a store and a large result', () => {
-  test('gives the model whole values from its beginning, its shape and a handle', async () => {
+  test('gives the model the first complete values, the shape of the whole, and a handle', async () => {
     const { run, provider, texts } = await reading(JSON.parse(json), []);
     const text = texts[0] ?? '';
     expect(text.length).toBeLessThan(34_000);
@@ -78,14 +78,14 @@ describe('runToolLoop with a store and a large result', () => {
     expect(run.toolCalls[0]?.result.details).toEqual({
       kept: { handle: handleIn(run.messages), characters: json.length },
     });
-    // It is offered from then on, behind what was sent before.
+    // read_result is offered from then on, after the other tools.
     const names = provider.requests.map(({ tools = [] }: LLMRequest) =>
       tools.map((tool) => tool.function.name),
     );
     expect(names).toEqual([['look'], ['look', 'read_result']]);
   });
 
-  test('reads on by characters, lines, a path and a search', async () => {
+  test('read_result returns characters, lines, the value at a path, and search results', async () => {
     const { texts } = await reading(JSON.parse(json), [
       { from: 32_000, count: 100 },
       { path: 'orders[4321].customer' },
@@ -119,7 +119,7 @@ describe('runToolLoop with a store and a large result', () => {
     expect(lines.texts[4]).toContain('line 77 ');
   });
 
-  test('finds no handle of another run, of another owner, or that was made up', async () => {
+  test('finds no handle of another run, of another owner, or that does not exist', async () => {
     const store = new MemoryRunStore();
     const { run } = await reading(prose, [], { store });
     const handle = handleIn(run.messages);
@@ -140,7 +140,7 @@ describe('runToolLoop with a store and a large result', () => {
     expect(missing).toContain('handle');
   });
 
-  test('marks and masks what is read on in a result as hooks marked and masked its beginning', async () => {
+  test('hooks mask and mark parts that are read later in the same way', async () => {
     const text = `${prose}\nThe end, by eve@example.org.`;
     for (const openWorld of [true, false]) {
       const look = { ...giving(text), annotations: { openWorld } };
@@ -154,7 +154,7 @@ describe('runToolLoop with a store and a large result', () => {
     }
   });
 
-  test('reads on after the run was suspended and resumed in another process', async () => {
+  test('read_result works after the run was resumed in another process', async () => {
     const store = new MemoryRunStore();
     const ask = defineTool({
       name: 'ask',
@@ -168,7 +168,7 @@ describe('runToolLoop with a store and a large result', () => {
     const run = await runToolLoop({ provider: first, model: 'm', tools, store }, hello);
     expect(run.status).toBe('suspended');
     const state = JSON.parse(JSON.stringify(run.state));
-    // What is kept is not in the state, too.
+    // The stored text is not part of the state.
     expect(JSON.stringify(state).length).toBeLessThan(100_000);
     const second = new ScriptedProvider([
       ({ messages }) => calling('read_result', { handle: handleIn(messages), line: 5 }, 'r1') as never,
@@ -186,7 +186,7 @@ describe('runToolLoop with a store and a large result', () => {
     ]);
   });
 
-  test('cuts at its own limit, at 100,000 characters without a store, and where the store fails', async () => {
+  test('truncates at its limit, at 100,000 characters without a store, and if the store fails', async () => {
     const length = async (more: Partial<ToolLoopConfig>): Promise<number> => {
       const { texts } = await reading('x'.repeat(200_000), [], more);
       return (texts[0] ?? '').indexOf('\n[');
@@ -206,7 +206,7 @@ describe('runToolLoop with a store and a large result', () => {
     expect(texts[0]).toMatch(/x\n\[168000 more characters were cut off\]$/);
   });
 
-  test('leaves the name to a tool of the application that has it', async () => {
+  test('does not replace an application tool named read_result', async () => {
     const own = giving('mine', 'read_result');
     const provider = new ScriptedProvider([
       calling('look', {}),
@@ -226,7 +226,7 @@ describe('ToolRegistry with files in texts', () => {
   );
   const run = (value: unknown) => new ToolRegistry().register(giving(value)).execute('look');
 
-  test('makes parts of pictures and notes of other files', async () => {
+  test('converts images to parts, and replaces other files with notes', async () => {
     const value = {
       avatar: `data:image/png;base64,${picture}`,
       invoice: `data:application/pdf;base64,${picture}`,
@@ -238,14 +238,14 @@ describe('ToolRegistry with files in texts', () => {
       invoice: '[application/pdf, 6000 bytes of Base64 left out]',
       raw: '[6000 bytes of Base64 left out]',
     });
-    // The application has all of it.
+    // The application receives the whole text in details.
     expect(result.details).toEqual({ full: JSON.stringify(value) });
     expect(result.content?.filter(({ type }) => type === 'image')).toEqual([
       { type: 'image', mimeType: 'image/png', data: picture },
     ]);
   });
 
-  test('keeps the whole text where the run has a store', async () => {
+  test('stores the whole text if the run has a store', async () => {
     const text = `A picture: data:image/png;base64,${picture} and its file ${picture}.`;
     const store = new MemoryRunStore();
     const { texts } = await reading(text, [{ search: 'its file' }], { store });
@@ -257,7 +257,7 @@ describe('ToolRegistry with files in texts', () => {
     expect(texts[0]).toContain(`All ${text.length} are kept`);
   });
 
-  test('cuts a result of millions of characters without a space, and leaves out the files around its words', async () => {
+  test('truncates millions of characters without a space, and removes files between words', async () => {
     const endless = await run('a'.repeat(8_000_000));
     expect(endless).toMatchObject({ isError: false });
     expect(endless.forLLM.length).toBeLessThan(101_000);
@@ -272,7 +272,7 @@ describe('ToolRegistry with files in texts', () => {
     expect((await run('ab1 '.repeat(20_000))).forLLM).toBe('ab1 '.repeat(20_000));
   });
 
-  test('takes long words for words', async () => {
+  test('does not treat long words as files', async () => {
     const long = 'a'.repeat(5_000);
     expect((await run(long)).forLLM).toBe(long);
     expect((await run(`${'word '.repeat(2_000)}`)).forLLM).toBe('word '.repeat(2_000));
@@ -315,7 +315,7 @@ test('ToolRegistry never shows half a character or half a JSON value, at any lim
   );
 });
 
-test('read_result gives the whole of a text, piece by piece, and never half a character', async () => {
+test('read_result returns a whole text piece by piece, and never half a character', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: fc.constantFrom('a', '😀', 'é', '\n', '"'), minLength: 60, maxLength: 200 }),

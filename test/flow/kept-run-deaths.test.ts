@@ -12,7 +12,7 @@ import type { KeptRunArguments } from './kept-run-program.js';
 import { killedStories, live, type Story, stories, World } from './random-lives.js';
 import { historyFaults } from './strict-history.js';
 
-test('recoverRuns goes on with a run wherever its processes died, and nothing is lost or done twice', async () => {
+test('recoverRuns continues a run wherever its processes crashed, and nothing is lost or done twice', async () => {
   await fc.assert(
     fc.asyncProperty(stories, async (story) => {
       const world = new World();
@@ -38,7 +38,7 @@ function numbersOf({ replies }: Story): readonly number[] {
   return replies.flat().map((_kind, n) => n);
 }
 
-/** Each effect took place, under one key; and once, unless it may be repeated or was about to be kept. */
+/** Each effect has one key; it happened once, unless it may be repeated or its storing was interrupted. */
 function checkEffects({ replies }: Story, { effects }: World): void {
   const keys = new Set<string>();
   for (const [n, kind] of replies.flat().entries()) {
@@ -67,7 +67,7 @@ describe('recoverRuns', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Starts one process after the other until the run has ended; gives how many were killed. */
+  /** Starts processes one after the other until the run has ended; returns how many were killed. */
   async function liveInProcesses(
     story: Story,
     place: Pick<KeptRunArguments, 'file' | 'effects'>,
@@ -87,7 +87,7 @@ describe('recoverRuns', () => {
     }
   }
 
-  test('goes on with a run whose processes were killed by SIGKILL', async () => {
+  test('continues a run whose processes were killed with SIGKILL', async () => {
     let stories = 0;
     let killed = 0;
     await fc.assert(

@@ -1,19 +1,19 @@
-// A process that goes on with the run of a story, and kills itself at the write that it is given.
+// Continues the run of a story, and kills itself at the given write to the store.
 import { appendFileSync, readFileSync } from 'node:fs';
 import { SqliteRunStore } from 'toolwright/stores';
 import { Life, proceed, type Story, World } from './random-lives.js';
 
-/** What the process is started with. */
+/** The arguments of the process. */
 export interface KeptRunArguments {
   readonly file: string;
-  /** A line for each effect: which, and its key. */
+  /** A file with one line per effect: its name and its key. */
   readonly effects: string;
   readonly story: Story;
   readonly death?: Story['deaths'][number];
   readonly now: number;
 }
 
-/** Effects are outside the process, and survive it. */
+/** Effects are stored outside of the process, and survive it. */
 class SharedWorld extends World {
   readonly #file: string;
 

@@ -29,14 +29,14 @@ const add = tool('add', () => 2);
 const alone = tool('alone', async () => 'alone', { sequential: true });
 const order = tool('order', () => 'ordered', { approval: true });
 
-/** What a run is made with, and a store that can be looked into. */
+/** A config with a store and a scripted provider. */
 function kept(replies: readonly ScriptedReply[], tools: readonly ToolDefinition[] = [add, alone, order]) {
   const store = new MemoryRunStore();
   const provider = new ScriptedProvider(replies);
   return { store, provider, model: 'm', tools, checkpoint: 'step', runId: 'r' } as const;
 }
 
-/** The entries of a run in a few words. */
+/** The stored entries of a run in short form. */
 function written(store: MemoryRunStore): readonly string[] {
   return (store.read('r')?.entries ?? []).map((entry) => {
     if (entry.type === 'step') return `step: ${entry.open.calls.map(({ status }) => status).join(' ')}`;
@@ -46,7 +46,7 @@ function written(store: MemoryRunStore): readonly string[] {
   });
 }
 
-/** A store of which a method does something else first. */
+/** A store that runs a function before one of its methods. */
 function storeWith(
   store: CheckpointStore,
   name: keyof CheckpointStore,
@@ -67,7 +67,7 @@ function storeWith(
 }
 
 describe('checkpoint', () => {
-  test('keeps each step before its calls run, what comes of them together, and the end', async () => {
+  test('stores each step before its calls run, their results together, and the end', async () => {
     const seen: (readonly string[])[] = [];
     const look = tool('look', () => seen.push(written(config.store)));
     const config = kept([calls('look'), calls('add', 'add'), done], [add, look]);
@@ -84,7 +84,7 @@ describe('checkpoint', () => {
     ]);
   });
 
-  test('writes that a call begins that had to wait together with what it waited for', async () => {
+  test('stores the start of a delayed call together with the result that it waited for', async () => {
     const config = kept([calls('add', 'alone', 'add', 'order'), done]);
     await runToolLoop({ ...config, maxConcurrency: 1 }, messages).then(({ pending = [] }) =>
       expect(pending).toHaveLength(1),
@@ -101,7 +101,7 @@ describe('checkpoint', () => {
     ]);
   });
 
-  test('begins no call that waits for a yes, for the client or for another call', async () => {
+  test('stores no start of a call that waits for an approval or the client', async () => {
     const client = tool('client', () => 'never', { execution: 'client' });
     const seen: (readonly string[])[] = [];
     const look = tool('look', () => seen.push(written(config.store)));
@@ -110,7 +110,7 @@ describe('checkpoint', () => {
     expect(seen).toEqual([['step: begun held held']]);
   });
 
-  test('goes on with a suspended run step by step, and keeps it when it has ended', async () => {
+  test('stores a resumed run step by step until its end', async () => {
     const config = kept([calls('add', 'order'), calls('add'), done]);
     const { pending = [] } = await runToolLoop(config, messages);
     const answers = pending.map(({ id }) => ({ id, approved: true }));
@@ -131,7 +131,7 @@ describe('checkpoint', () => {
     ]);
   });
 
-  test('leaves a suspended run as it was where its answers are wrong', async () => {
+  test('leaves a suspended run unchanged if its answers are invalid', async () => {
     const config = kept([calls('order'), done]);
     await runToolLoop(config, messages);
     const before = config.store.load('r');
@@ -143,7 +143,7 @@ describe('checkpoint', () => {
     expect(config.store.read('r')?.leaseEnd).toBeUndefined();
   });
 
-  test('tells of the end of a call when that is kept', async () => {
+  test('sends the call-end event after the result is stored', async () => {
     const config = kept([calls('add'), done]);
     const heard: unknown[] = [];
     for await (const event of streamToolLoop(config, messages))
@@ -155,7 +155,7 @@ describe('checkpoint', () => {
     ]);
   });
 
-  test('begins no run whose id the store has, and asks nothing', async () => {
+  test('rejects a run whose id exists in the store, and makes no request', async () => {
     const config = kept([done]);
     await runToolLoop(config, messages);
     const before = config.store.read('r');
@@ -169,7 +169,7 @@ describe('checkpoint', () => {
     expect(config.store.read('r')).toEqual(before);
   });
 
-  test('is refused where the store keeps suspended runs only, and for a state in hand', async () => {
+  test('is rejected if the store holds only suspended runs, and for resumeToolLoop', async () => {
     const { save, load, claim, renew, release, remove } = MemoryRunStore.prototype;
     const store = { save, load, claim, renew, release, remove };
     await expect(runToolLoop({ ...kept([done]), store }, messages)).rejects.toThrow(
@@ -180,7 +180,7 @@ describe('checkpoint', () => {
     await expect(resumeToolLoop(config, state, [])).rejects.toThrow('resumeStoredRun');
   });
 
-  test('runs nothing whose step could not be kept', async () => {
+  test('runs no call if its step could not be stored', async () => {
     let ran = 0;
     const config = kept([calls('work'), done], [tool('work', () => (ran += 1))]);
     const store = storeWith(config.store, 'append', () => Promise.reject(new Error('the disk is full')));
@@ -193,7 +193,7 @@ describe('checkpoint', () => {
   });
 
   test.each(['begin', 'append', 'end', 'release'] as const)(
-    'tries again where the store fails in %s',
+    'retries if the store fails in %s',
     async (name) => {
       let failures = 2;
       const config = kept([calls('add', 'order'), done].slice(name === 'release' ? 0 : 1));
@@ -209,7 +209,7 @@ describe('checkpoint', () => {
   );
 
   test.each(['begin', 'append', 'end', 'release'] as const)(
-    'takes a write of %s for done that had seemed to fail',
+    'accepts a write of %s that succeeded although it threw',
     async (name) => {
       let isFirst = true;
       const config = kept(name === 'release' ? [calls('order')] : [calls('add'), done]);
@@ -230,7 +230,7 @@ describe('checkpoint', () => {
     },
   );
 
-  test('of suspended runs refuses a second run of the same id, also one that began at the same time', async () => {
+  test('suspend rejects a second run with the same id, even a concurrent one', async () => {
     const { store, ...config } = kept([calls('order'), calls('order'), calls('order')]);
     const suspending = { ...config, store, checkpoint: 'suspend' } as const;
     const [first, second] = await Promise.all(
@@ -244,7 +244,7 @@ describe('checkpoint', () => {
     expect(store.load('r')).toEqual(state);
   });
 
-  test('aborts a run that somebody else has taken over', async () => {
+  test('aborts a run that another process has claimed', async () => {
     let reason: unknown;
     const work = defineTool({
       name: 'work',
@@ -278,7 +278,7 @@ describe('checkpoint', () => {
     });
   });
 
-  test('keeps how a run ended that ends badly', async () => {
+  test('stores the end of a run that throws', async () => {
     const limit = kept([calls('add')]);
     const run = runToolLoop({ ...limit, maxIterations: 1, onLimit: 'throw' }, messages);
     await expect(run).rejects.toMatchObject({ name: 'ToolLoopLimitReached' });
@@ -299,7 +299,7 @@ describe('checkpoint', () => {
     });
   });
 
-  test("keeps each value of `once` before the tool goes on, where it is 'call'", async () => {
+  test("with 'call' stores each value of `once` before the tool continues", async () => {
     const seen: (readonly string[])[] = [];
     const pay = defineTool({
       name: 'pay',
@@ -317,14 +317,14 @@ describe('checkpoint', () => {
     expect(written(step.store)).not.toContain('once');
   });
 
-  test('answers the calls of a reply that was cut off, and begins none', async () => {
+  test('answers the calls of a truncated reply, and starts none', async () => {
     const config = kept([{ ...calls('add'), finishReason: 'length' }, done]);
     await runToolLoop(config, messages);
     expect(written(config.store)).toEqual(['step: settled', 'end: completed']);
   });
 });
 
-test('A run whose resume was aborted before it began still waits, and takes the answer later', async () => {
+test('a run whose resume was aborted before it started still waits, and can be answered later', async () => {
   const { store, ...config } = kept([calls('order'), done]);
   const run = { store, runId: 'r' };
   const { pending = [] } = await runToolLoop({ ...config, store }, messages);

@@ -1,7 +1,6 @@
 /**
- * What this version writes, of each kind that another process may read later: states of version 3, with what a
- * provider keeps, and 5, which asks for more of a budget; a snapshot of version 2; a run under way with its steps.
- * What changes in these forms gets a new version, and these stay.
+ * One example of each format that this version stores: states of version 3 (with provider items) and 5 (with a budget
+ * question), a snapshot of version 2, and a running run. A changed format gets a new version, and these stay.
  */
 export const KEPT_STATE_3 = {
   version: 3,

@@ -26,7 +26,7 @@ const drop = defineTool({
 test.each([
   ['2', KEPT_STATE],
   ['1', KEPT_STATE_1],
-])('resumeToolLoop goes on with a state of version %s', async (_, kept) => {
+])('resumeToolLoop resumes a state of version %s', async (_, kept) => {
   const provider = new ScriptedProvider([{ content: 'Done.' }]);
   const answers = kept.pending.map(({ id }) => ({ id, approved: true }));
   const config = { provider, model: 'm', tools: [look, drop] };
@@ -41,7 +41,7 @@ test.each([
   ]);
 });
 
-test('Conversation.restore goes on with a snapshot of version 1', async () => {
+test('Conversation.restore restores a snapshot of version 1', async () => {
   const provider = new ScriptedProvider([{ content: 'Done.' }]);
   const config = { provider, model: 'm', tools: [look, drop] };
   const conversation = Conversation.restore(config, KEPT_SNAPSHOT as never);
@@ -51,7 +51,7 @@ test('Conversation.restore goes on with a snapshot of version 1', async () => {
   expect(conversation.toJSON().version).toBe(2);
 });
 
-test('resumeToolLoop goes on with a state of version 4, and with the agent in it', async () => {
+test('resumeToolLoop resumes a state of version 4, including its nested agent', async () => {
   const agent = agentAsTool({
     name: 'agent',
     description: 'Acts',
@@ -66,7 +66,7 @@ test('resumeToolLoop goes on with a state of version 4, and with the agent in it
   expect(run.toolCalls).toMatchObject([{ name: 'agent', result: { forLLM: 'Dropped.' } }]);
 });
 
-/** The provider that the kept runs had begun with: the items in them are its own. */
+/** A provider with the itemKey of the stored provider items. */
 function maker() {
   const requests: LLMRequest[] = [];
   const provider: LLMProvider = {
@@ -79,7 +79,7 @@ function maker() {
   return { provider, requests };
 }
 
-/** What a request has of the open message, which had items of its own and of each call. */
+/** The open message as it is sent to the provider, with its provider items. */
 const SENT_BACK = {
   content: 'Let me see.',
   providerItems: { 'maker/m': { signature: 'abc==' } },
@@ -91,7 +91,7 @@ const SENT_BACK = {
 const yesTo = (pending: readonly { readonly id: string }[]) =>
   pending.map(({ id }) => ({ id, approved: true }));
 
-test('resumeToolLoop goes on with a state of version 3, and sends back what the provider keeps', async () => {
+test('resumeToolLoop resumes a state of version 3, and sends its provider items', async () => {
   const { provider, requests } = maker();
   const config = { provider, model: 'm', tools: [look, drop] };
   const state = KEPT_STATE_3 as unknown as RunState;
@@ -100,7 +100,7 @@ test('resumeToolLoop goes on with a state of version 3, and sends back what the 
   expect(requests[0]?.messages[1]).toMatchObject(SENT_BACK);
 });
 
-test('resumeToolLoop goes on with a state of version 5, which asks for more of a budget', async () => {
+test('resumeToolLoop resumes a state of version 5, which waits for more budget', async () => {
   const { provider } = maker();
   const budget = { tokens: 250, whenSpent: 'ask', countTokens: () => 100 } as const;
   const config = { provider, model: 'm', tools: [look], llmOptions: { max_tokens: 100 }, budget };
@@ -110,7 +110,7 @@ test('resumeToolLoop goes on with a state of version 5, which asks for more of a
   expect(run).toMatchObject({ status: 'completed', content: 'Done.', spent: { steps: 2, calls: 1 } });
 });
 
-test('Conversation.restore goes on with a snapshot of version 2, and with what waits in it', async () => {
+test('Conversation.restore restores a snapshot of version 2, and then runs its waiting prompt', async () => {
   const { provider, requests } = maker();
   const config = { provider, model: 'm', tools: [look, drop] };
   const conversation = Conversation.restore(config, KEPT_SNAPSHOT_2 as never);
@@ -128,7 +128,7 @@ test('Conversation.restore goes on with a snapshot of version 2, and with what w
   ]);
 });
 
-test('recoverRuns goes on with a run under way of version 3, where it stood', async () => {
+test('recoverRuns continues a running run of version 3 after its last stored call', async () => {
   const { provider, requests } = maker();
   let now = 1_700_000_000_000;
   const store = new MemoryRunStore({ now: () => now });

@@ -1,6 +1,6 @@
 /**
- * What versions before this one wrote: a run's state of version 2 and of version 1, which knew neither owner, tools
- * nor model, and a conversation's snapshot of version 1. They are still read.
+ * Formats of earlier versions that are still read: states of version 2 and of version 1 (without owner, tools and
+ * model), and a snapshot of version 1.
  */
 export const KEPT_STATE = {
   version: 2,
@@ -118,7 +118,7 @@ export const KEPT_SNAPSHOT = {
   tasks: [],
 };
 
-/** A run inside a call: the state of an agent in the state of the run that called it. */
+/** The state of a nested agent in the state of the calling run. */
 export const KEPT_STATE_4 = {
   version: 4,
   runId: '7e35ca3d-7d91-40c3-98d1-2ff5dc6de42a',

@@ -7,7 +7,7 @@ const INTERRUPTED = /^\[System: async:mail\] .* was interrupted/;
 
 const { start, effects } = killedPrograms('conversation', 'snapshot.json');
 
-/** A process talks, is killed in the middle of its turn, and another one goes on. */
+/** Kills a process during its turn, and restores the conversation in another one. */
 async function killAndRestore(stopIn: 'tool' | 'model'): Promise<Told> {
   const first = await start();
   first.order({ do: 'talk', stopIn });
@@ -24,7 +24,7 @@ function saidIn({ messages = [] }: Told): readonly unknown[] {
   return messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
 }
 
-test('a process is killed between two requests of a turn: no prompt is lost or doubled, and its work is interrupted once', async () => {
+test('after a kill between two requests of a turn, no prompt is lost or repeated', async () => {
   const told = await killAndRestore('model');
   expect(effects()).toEqual(['counted', 'mailing']);
   expect(told.taskEnds).toEqual([['mail', 520]]);
@@ -37,9 +37,9 @@ test('a process is killed between two requests of a turn: no prompt is lost or d
   expect(historyFaults(told.messages ?? [])).toEqual([]);
 });
 
-test('a process is killed in a call of a turn: the calls of that step are made again, and nothing else is', async () => {
+test('after a kill during a call, only the calls of that step run again', async () => {
   const told = await killAndRestore('tool');
-  // The work that the lost step had started completes as interrupted; the one of its repetition goes on.
+  // The work of the lost step completes as interrupted, and that of the repetition is cancelled.
   expect(effects().filter((effect) => effect === 'counted')).toHaveLength(2);
   expect(told.taskEnds?.filter(([, code]) => code === 520)).toEqual([['mail', 520]]);
   expect(told.taskEnds).toHaveLength(2);

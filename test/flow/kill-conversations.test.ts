@@ -14,7 +14,7 @@ const { start, effects, file } = killedPrograms('conversations', 'conversations.
 
 const CALLS_OF_A_TURN = 3;
 
-test('Conversations: processes are killed at any moment, and every prompt has one turn with each call answered once', async () => {
+test('Conversations runs every prompt once with SQLite, even if processes are killed at any moment', async () => {
   using store = new SqliteRunStore({ path: file() });
   await killAtAnyMoment(store, file());
 });
@@ -22,7 +22,7 @@ test('Conversations: processes are killed at any moment, and every prompt has on
 describePostgres('conversations in PostgreSQL', (service) => {
   const schemas = new TestSchemas(service);
 
-  test('Conversations: processes are killed at any moment, and PostgreSQL has one turn for every prompt, too', async () => {
+  test('Conversations runs every prompt once with PostgreSQL, even if processes are killed at any moment', async () => {
     const schema = schemas.newSchema();
     await using store = new PostgresRunStore({ connectionString: service.url, schema });
     await killAtAnyMoment(store, `${service.url}#${schema}`);
@@ -55,7 +55,7 @@ async function killAtAnyMoment(store: ConversationsOptions['store'], place: stri
     expect(events.filter((type) => type === 'turn-start')).toHaveLength(prompts.length);
     expect(events.filter((type) => type === 'turn-end')).toHaveLength(prompts.length);
   }
-  // A call that was killed is made again under its own key, and no other call has that key.
+  // A repeated call has the key of the killed one, and no other call has that key.
   expect(new Set(effects()).size).toBe(CALLS_OF_A_TURN * prompts.length * ids.length);
   last.askToEnd();
   expect(await ended).toEqual({ told: 'ended: 0' });

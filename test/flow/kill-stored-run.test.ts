@@ -8,7 +8,7 @@ const LEASE_MS = 60_000;
 
 const { start, effects, file } = killedPrograms('stored-run', 'runs.sqlite');
 
-test('a process is killed while its run is suspended, and another goes on: no sibling runs twice', async () => {
+test('after a kill of a suspended run, another process resumes it, and no sibling call runs twice', async () => {
   const first = await start();
   first.order({ do: 'suspend' });
   const { runId = '', pending, run } = await first.hear();
@@ -26,7 +26,7 @@ test('a process is killed while its run is suspended, and another goes on: no si
 test.each([
   ['in an approved call, which then runs again', 'tool'],
   ['after its calls, of which only the answered ones run again', 'model'],
-] as const)('a process is killed while it resumes a run, %s', async (_what, stopIn) => {
+] as const)('after a kill during a resume, another process resumes the run (%s)', async (_what, stopIn) => {
   const first = await start();
   first.order({ do: 'suspend' });
   const { runId = '', pending, run } = await first.hear();
@@ -35,7 +35,7 @@ test.each([
   expect((await first.hear()).told).toBe('stopped');
   await first.kill();
   const second = await start();
-  // The claim of the dead holds until its lease has ended; then the run is what it was before.
+  // The claim of the killed process holds until its lease expires.
   second.order({ ...resume, stopIn: 'nowhere' });
   expect((await second.hear()).told).toBe('RunClaimed');
   second.order({ ...resume, stopIn: 'nowhere', aheadMs: LEASE_MS });
@@ -49,7 +49,7 @@ test.each([
   ['inside `once`', 'once'],
   ['after `once`, before the call has its answer', 'tool'],
 ] as const)(
-  'a process is killed %s: that work may be done again, and work of before the suspension is not',
+  'after a kill %s, only that work may be repeated, and not the work before the suspension',
   async (_when, stopIn) => {
     const first = await start();
     first.order({ do: 'suspend', at: 'book' });
@@ -69,7 +69,7 @@ test.each([
   },
 );
 
-test('every run that was told of before a kill is there after it, whenever the kill comes', async () => {
+test('every run that was reported before a kill is in the store after it', async () => {
   const kept: string[] = [];
   for (const count of [1, 4, 9]) {
     const one = await start();

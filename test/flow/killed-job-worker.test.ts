@@ -22,7 +22,7 @@ describeRedis('with Redis', (redis) => {
       await client.end();
     });
 
-    test('runJobs does the job of a worker that was killed, under the same key, and completes it once', async () => {
+    test('runJobs repeats the job of a killed worker with the same key, and completes it once', async () => {
       const queue = redis.newName();
       const { hostname, port } = new URL(redis.url);
       const connection = { host: hostname, port: Number(port) };

@@ -5,17 +5,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from '@jest/global
 import { type BuiltProgram, buildProgram } from '../processes/build-program.js';
 import { StoredRunProcess } from './stored-run-process.js';
 
-/** A program of which each test starts processes, in a folder of its own; those that are left are killed. */
+/** A program whose processes each test starts in its own folder; processes that are left are killed. */
 export interface KilledPrograms {
-  /** Starts a process, which keeps what it keeps in the file, or in another place. */
+  /** Starts a process that stores its data in the file, or in `place`. */
   start(place?: string): Promise<StoredRunProcess>;
-  /** What the tools of all processes have done, in order. */
+  /** The effects of the tools of all processes, in order. */
   effects(): readonly string[];
-  /** The file in this test's folder. */
+  /** The data file of this test. */
   file(): string;
 }
 
-/** Sets the tests of a file up for a program. */
+/** Prepares a test file for killing processes of a program. */
 export function killedPrograms(
   name: 'stored-run' | 'conversation' | 'conversations' | 'conversation-reader',
   fileName: string,

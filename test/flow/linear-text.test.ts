@@ -5,9 +5,9 @@ import { leastGrowth } from '../setup/least-growth.js';
 import { isLong } from '../setup/runs.js';
 
 const SIZES = isLong ? [1_900, 19_000, 190_000] : [900, 9_000, 90_000];
-/** Ten times the text may take so many times as long; a quadratic pass takes a hundred times as long. */
+/** The allowed growth for ten times the text: a quadratic algorithm takes a hundred times as long. */
 const MOST = 40;
-/** What is measured for a short text is noise. */
+/** Shorter measurements are noise. */
 const NOISE_MS = 8;
 
 const UNITS = {
@@ -62,7 +62,7 @@ function registry(): ToolRegistry {
   return tools;
 }
 
-/** Fails where a text ten times as long takes much more than ten times as long, each time that it is tried. */
+/** Fails if a text ten times as long repeatedly takes much more than ten times as long. */
 async function expectLinear(work: (size: number) => unknown): Promise<void> {
   for (const [index, size] of SIZES.slice(1).entries()) {
     const shorter = SIZES[index]!;
@@ -79,7 +79,7 @@ async function expectLinear(work: (size: number) => unknown): Promise<void> {
 const shapes = Object.entries(UNITS);
 
 test.each(shapes)(
-  'ToolRegistry.execute reads arguments of %s in time that grows as the text does',
+  'ToolRegistry.execute reads arguments of %s in linear time',
   async (_, unit) => {
     const tools = registry();
     for (const [head, tail] of [
@@ -94,7 +94,7 @@ test.each(shapes)(
 );
 
 test.each(shapes)(
-  'ToolCallParser reads a text of %s in time that grows as the text does',
+  'ToolCallParser reads a text of %s in linear time',
   async (_, unit) => {
     const parser = new ToolCallParser({ tools: ['take'] });
     for (const tail of ['', '</parameter></arg_key>"}]'])
@@ -103,7 +103,7 @@ test.each(shapes)(
 );
 
 test.each(shapes)(
-  'withTextTools streams a text of %s in time that grows as the text does',
+  'withTextTools streams a text of %s in linear time',
   async (_, unit) => {
     const tools = registry().getDefinitions();
     await expectLinear(async (size) => {
@@ -128,7 +128,7 @@ const SECRETIVE = [
 ];
 
 test.each([...SECRETIVE, ...Object.values(UNITS)])(
-  'secrets are looked for in a text of %j in time that grows as the text does',
+  'secrets are found in a text of %j in linear time',
   async (unit) => {
     for (const tail of ['', '"', '}', '@'])
       await expectLinear((size) => KNOWN_SECRETS.mask(unit.repeat(size / unit.length) + tail));

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
 import { leastGrowth } from '../setup/least-growth.js';
 
-/** Ten times as much may take so much longer; what takes the square takes a hundred times as long. */
+/** The allowed growth for ten times the size: a quadratic algorithm takes a hundred times as long. */
 const FACTOR = 40;
 
 const integers: JsonSchema = { type: 'array', items: { type: 'integer' } };
@@ -42,7 +42,7 @@ function nested(depth: number, leaf: unknown, around: (inner: unknown) => object
 
 interface Shape {
   readonly schema: JsonSchema;
-  /** The arguments of a size. */
+  /** Arguments of the given size. */
   readonly sent: (size: number) => object;
   readonly size?: number;
 }
@@ -112,7 +112,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 
-describe('ToolRegistry.call refuses arguments in time that is linear in them', () => {
+describe('ToolRegistry.call refuses arguments in linear time', () => {
   test.each(Object.entries(SHAPES))('%s', async (_name, { schema, sent, size = 300 }) => {
     const tools = new ToolRegistry().register(
       defineTool({ name: 'call', description: 'x', parameters: schema, execute: () => 'ran' }),
@@ -133,7 +133,7 @@ describe('ToolRegistry.call refuses arguments in time that is linear in them', (
   });
 });
 
-test('ToolRegistry.call tells the first fifty faults, and how many more there are', async () => {
+test('ToolRegistry.call reports the first fifty faults, and the number of the others', async () => {
   const tools = new ToolRegistry().register(
     defineTool({
       name: 'call',

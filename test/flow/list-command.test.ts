@@ -16,7 +16,7 @@ test('a build leaves the command executable', () => {
   expect(() => accessSync(builtFile('dist/src/dev/cli/main.js'), constants.X_OK)).not.toThrow();
 });
 
-test('toolwright list ends although the module that it listed keeps something open', () => {
+test('toolwright list exits even if the listed module keeps a timer', () => {
   const code = `
     export const one = { name: 'one', description: 'One', parameters: { type: 'object' }, execute: () => 1 };
     setInterval(() => {}, 1_000_000);`;
@@ -28,7 +28,7 @@ test('toolwright list ends although the module that it listed keeps something op
   expect(stdout).toMatch(/^one +- +explicit/m);
 });
 
-test('toolwright ends quietly where whoever reads its output closes the pipe', () => {
+test('toolwright exits with 0 if the reader of its output closes the pipe', () => {
   const line = '{ "$0" "$1" list --help; echo "ended with $?" >&2; } | exec 0<&-';
   const { stderr } = spawnSync('sh', ['-c', line, process.execPath, builtFile('dist/src/dev/cli/main.js')], {
     cwd: folder,
