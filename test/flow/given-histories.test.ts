@@ -52,7 +52,11 @@ describe('runToolLoop', () => {
       'messages[0] has a content that is not text',
     ],
     ['no content', [{ role: 'user' }], 'messages[0] has a content that is not text'],
-    ['an assistant message without content', [{ role: 'assistant', content: null }], 'messages[0] has a content'],
+    [
+      'an assistant message without content',
+      [{ role: 'assistant', content: null }],
+      'messages[0] has a content',
+    ],
     [
       'calls that are not an array',
       [{ ...calling(), tool_calls: {}, content: '' }],

@@ -78,49 +78,40 @@ async function expectLinear(work: (size: number) => unknown): Promise<void> {
 
 const shapes = Object.entries(UNITS);
 
-test.each(shapes)(
-  'ToolRegistry.execute reads arguments of %s in linear time',
-  async (_, unit) => {
-    const tools = registry();
-    for (const [head, tail] of [
-      ['', ''],
-      ['{"a": ', '}'],
-      ['{"a": "', '"}'],
-      ["{'a': '", '\n```'],
-      ['```json\n', ''],
-    ])
-      await expectLinear((size) => tools.execute('take', head + unit.repeat(size / unit.length) + tail));
-  },
-);
+test.each(shapes)('ToolRegistry.execute reads arguments of %s in linear time', async (_, unit) => {
+  const tools = registry();
+  for (const [head, tail] of [
+    ['', ''],
+    ['{"a": ', '}'],
+    ['{"a": "', '"}'],
+    ["{'a': '", '\n```'],
+    ['```json\n', ''],
+  ])
+    await expectLinear((size) => tools.execute('take', head + unit.repeat(size / unit.length) + tail));
+});
 
-test.each(shapes)(
-  'ToolCallParser reads a text of %s in linear time',
-  async (_, unit) => {
-    const parser = new ToolCallParser({ tools: ['take'] });
-    for (const tail of ['', '</parameter></arg_key>"}]'])
-      await expectLinear((size) => parser.parse(unit.repeat(size / unit.length) + tail));
-  },
-);
+test.each(shapes)('ToolCallParser reads a text of %s in linear time', async (_, unit) => {
+  const parser = new ToolCallParser({ tools: ['take'] });
+  for (const tail of ['', '</parameter></arg_key>"}]'])
+    await expectLinear((size) => parser.parse(unit.repeat(size / unit.length) + tail));
+});
 
-test.each(shapes)(
-  'withTextTools streams a text of %s in linear time',
-  async (_, unit) => {
-    const tools = registry().getDefinitions();
-    await expectLinear(async (size) => {
-      const content = unit.repeat(size / unit.length);
-      const provider: LLMProvider = {
-        chat: async () => ({ content, toolCalls: [], finishReason: 'stop' }),
-        async *stream() {
-          for (let at = 0; at < content.length; at += 16)
-            yield { type: 'text-delta', text: content.slice(at, at + 16) } as const;
-          yield { type: 'response', response: { content, toolCalls: [], finishReason: 'stop' } } as const;
-        },
-      };
-      const request = { model: 'm', messages: [], tools, options: {} };
-      for await (const _part of withTextTools(provider).stream!(request));
-    });
-  },
-);
+test.each(shapes)('withTextTools streams a text of %s in linear time', async (_, unit) => {
+  const tools = registry().getDefinitions();
+  await expectLinear(async (size) => {
+    const content = unit.repeat(size / unit.length);
+    const provider: LLMProvider = {
+      chat: async () => ({ content, toolCalls: [], finishReason: 'stop' }),
+      async *stream() {
+        for (let at = 0; at < content.length; at += 16)
+          yield { type: 'text-delta', text: content.slice(at, at + 16) } as const;
+        yield { type: 'response', response: { content, toolCalls: [], finishReason: 'stop' } } as const;
+      },
+    };
+    const request = { model: 'm', messages: [], tools, options: {} };
+    for await (const _part of withTextTools(provider).stream!(request));
+  });
+});
 
 const SECRETIVE = [
   ...['token:', 'token: ', 'token=', '"token":"', '"token":{', '"token":[\\"', '\\"token\\":', 'token%3D'],
