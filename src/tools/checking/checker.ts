@@ -24,8 +24,7 @@ import {
 } from '../schema/keywords.js';
 import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { describeErrors, type ValueFault } from './faults.js';
-import { fitsSchema, interpretSchema, mayGenerateCode, schemaTest } from './interpreter/interpret-schema.js';
-
+import { fitsSchema, generatedLater, interpretSchema, schemaTest } from './interpreter/interpret-schema.js';
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
 import {
@@ -378,7 +377,10 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
     thorough ??= thoroughCheck(schema, options, normalize);
     return thorough(args);
   };
-  return Object.assign(check, { accept, copy: copierOf(closed) });
+  const copy = closed
+    ? generatedLater<[JsonObject], unknown>(copyOfJson, () => generateCopier(closed))
+    : copyOfJson;
+  return Object.assign(check, { accept, copy: copy as Copier });
 }
 
 /** Runs for each call, so it does only what the schema needs. */
@@ -529,20 +531,9 @@ function within(wrapper: string, path: string): string {
 type Copier = (args: JsonObject) => JsonObject;
 
 /**
- * The copier for arguments that a closed schema accepts. Its schema determines where objects are, so that generated
- * code takes a fraction of the time of a generic copy; it searches only the parts that the schema leaves open.
+ * The copier for arguments that a closed schema accepts. Its schema determines where objects are, so that the code
+ * takes a fraction of the time of a generic copy; it searches only the parts that the schema leaves open.
  */
-function copierOf(schema: JsonSchema | undefined): Copier {
-  let calls = 0;
-  let copy = copyOfJson as Copier;
-  if (schema === undefined) return copy;
-  return (args) => {
-    calls += 1;
-    if (calls === CALLS_BEFORE_CODE && mayGenerateCode()) copy = generateCopier(schema);
-    return copy(args);
-  };
-}
-
 function generateCopier(schema: JsonSchema): Copier {
   const functions: string[] = [];
   // One function for each part, because engines optimize a spread for the objects that it has seen.
@@ -580,9 +571,6 @@ function generateCopier(schema: JsonSchema): Copier {
   const whole = copierOfPart(schema) ?? 'copyOfJson';
   return new Function('copyOfJson', `${functions.join(' ')} return ${whole};`)(copyOfJson);
 }
-
-/** Code takes longer to generate than it saves for tools that are called less often. */
-const CALLS_BEFORE_CODE = 50;
 
 function isScalar(schema: unknown): boolean {
   return isSchemaNode(schema) && [schema.type].flat().every((name) => SCALARS.has(name));

@@ -26,7 +26,7 @@ import { typeSchema, writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { describeErrors } from '../faults.js';
-import { interpretSchema, mayGenerateCode, schemaTest } from '../interpreter/interpret-schema.js';
+import { generatedLater, interpretSchema, schemaTest } from '../interpreter/interpret-schema.js';
 import { levelOf } from '../schema-level.js';
 
 /**
@@ -471,14 +471,11 @@ interface Step {
 /** How instances of one class are created. */
 interface Plan {
   readonly create: new () => Record<string, unknown>;
-  readonly steps: readonly Step[];
   readonly groups?: readonly string[];
   readonly need: ValidationNeed;
   /** Rules that run separately; empty if class-validator runs in any case. */
   readonly rules: readonly RemainingRule[];
-  /** The number of instances created step by step. */
-  made: number;
-  assemble: Assemble;
+  readonly assemble: Assemble;
 }
 
 /** Assigns the sent values to a new instance. */
@@ -534,12 +531,13 @@ function planOf({ class: target, groups }: ClassValue): Plan {
   const { remaining } = read.model;
   const plan: Plan = {
     create: target as unknown as Plan['create'],
-    steps,
     groups,
     need: validationNeed(read.model),
     rules: typeof remaining === 'string' ? [] : remaining,
-    made: 0,
-    assemble: (instance, source, place) => assembleByStep(plan, { instance, source, place }),
+    assemble: generatedLater<Parameters<Assemble>, void>(
+      (instance, source, place) => assembleByStep(steps, { instance, source, place }),
+      () => generateAssembly(steps),
+    ),
   };
   plans.set(read.model, plan);
   return plan;
@@ -575,14 +573,9 @@ interface Assembly {
   readonly place: Place;
 }
 
-/** After this many instances, code is generated for the class. */
-const MOST_BY_STEP = 500;
-
-function assembleByStep(plan: Plan, assembly: Assembly): void {
-  plan.made += 1;
-  if (plan.made === MOST_BY_STEP && mayGenerateCode()) plan.assemble = generateAssembly(plan.steps);
+function assembleByStep(steps: readonly Step[], assembly: Assembly): void {
   const { source } = assembly;
-  for (const step of plan.steps) {
+  for (const step of steps) {
     const { name } = step;
     const isSent = source[name] !== undefined && (!step.isInherited || Object.hasOwn(source, name));
     if (!isSent && !step.isAlways) continue;

@@ -172,23 +172,27 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   };
 }
 
-/** Code is generated for schemas that are used more often; for others it would take longer than it saves. */
+/** Code is generated for functions that run more often; for others it would take longer than it saves. */
 const MAX_INTERPRETED = 50;
 
-/**
- * Whether a value matches a valid schema; cheaper than the errors. For frequent use: interpreted first, later as
- * generated code.
- */
+/** Runs a function, and later the code that is generated for it, which gives the same results in less time. */
+export function generatedLater<Input extends unknown[], Output>(
+  run: (...input: Input) => Output,
+  generate: () => (...input: Input) => Output,
+): (...input: Input) => Output {
+  let calls = 0;
+  let current = (...input: Input): Output => {
+    calls += 1;
+    if (calls > MAX_INTERPRETED) current = mayGenerateCode() ? generate() : run;
+    return run(...input);
+  };
+  return (...input) => current(...input);
+}
+
+/** Whether a value matches a valid schema, for frequent use; cheaper than the errors. */
 export function schemaTest(schema: JsonSchema): Test {
   const { test, generate } = interpretSchema(schema);
-  if (generate === undefined) return test;
-  let calls = 0;
-  let fits: Test = (value) => {
-    calls += 1;
-    if (calls > MAX_INTERPRETED) fits = mayGenerateCode() ? generate() : test;
-    return test(value);
-  };
-  return (value) => fits(value);
+  return generate === undefined ? test : generatedLater(test, generate);
 }
 
 let isAllowed: boolean | undefined;
@@ -197,7 +201,7 @@ let isAllowed: boolean | undefined;
  * Whether this process may generate code: not under `--disallow-code-generation-from-strings`, nor in workers and
  * pages whose policy forbids it. The restriction is reported once.
  */
-export function mayGenerateCode(): boolean {
+function mayGenerateCode(): boolean {
   if (isAllowed !== undefined) return isAllowed;
   try {
     isAllowed = new Function('return true')() === true;
@@ -386,8 +390,6 @@ type Complaint = Pick<SchemaError, 'message' | 'key'>;
 class Run {
   readonly #isTracking: boolean;
   readonly #path: (string | number)[] = [];
-  /** The location for each segment of the path, as far as computed. */
-  readonly #places: string[] = [];
   /** Absent if only the result is needed; validation then stops at the first error. */
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
@@ -408,10 +410,7 @@ class Run {
 
   /** The location of the current value, as a JSON pointer. */
   get place(): string {
-    const places = this.#places;
-    for (const step of this.#path.slice(places.length))
-      places.push(`${places.at(-1) ?? ''}/${typeof step === 'number' ? step : pointerStep(step)}`);
-    return places.at(-1) ?? '';
+    return this.#path.map((step) => `/${pointerStep(String(step))}`).join('');
   }
 
   /** A set of evaluated properties and items, if any schema needs it. */
@@ -426,7 +425,17 @@ class Run {
     this.#path.push(key);
     const fits = validate(value, this, this.track());
     this.#path.pop();
-    if (this.#places.length > this.#path.length) this.#places.pop();
+    return fits;
+  }
+
+  /** Whether all items pass; without error reports, the first failure decides. */
+  every<Item>(items: Iterable<Item>, passes: (item: Item) => boolean): boolean {
+    let fits = true;
+    for (const item of items) {
+      if (passes(item)) continue;
+      if (!this.isReporting) return false;
+      fits = false;
+    }
     return fits;
   }
 
@@ -748,28 +757,17 @@ function has(value: Fields, name: string): boolean {
 }
 
 function requiredNames(part: Part, names: readonly string[], message?: string): Validator {
-  return (value, run) => {
-    let fits = true;
-    for (const key of names) {
-      if (has(value as Fields, key)) continue;
-      fits = run.refuse(value, part, { key, message });
-      if (!run.isReporting) break;
-    }
-    return fits;
-  };
+  return (value, run) =>
+    run.every(names, (key) => has(value as Fields, key) || run.refuse(value, part, { key, message }));
 }
 
 function propertyNames(part: Part): Validator {
   const validate = part.scope.validatorOf(part.given);
-  return (value, run) => {
-    let fits = true;
-    for (const key of Object.keys(value as Fields)) {
-      if (validate(key, run, run.track())) continue;
-      fits = run.refuse(value, part, { key });
-      if (!run.isReporting) break;
-    }
-    return fits;
-  };
+  return (value, run) =>
+    run.every(
+      Object.keys(value as Fields),
+      (key) => validate(key, run, run.track()) || run.refuse(value, part, { key }),
+    );
 }
 
 function namesOf(schemas: unknown): readonly string[] {
@@ -778,21 +776,14 @@ function namesOf(schemas: unknown): readonly string[] {
 
 function properties(part: Part): Validator {
   const schemas = part.given as Fields;
-  const validates = namesOf(schemas).map((name) => ({
-    name,
-    validate: part.scope.validatorOf(schemas[name]),
-  }));
+  const validates = namesOf(schemas).map((name) => [name, part.scope.validatorOf(schemas[name])] as const);
   return (value, run, seen) => {
     const fields = value as Fields;
-    let fits = true;
-    for (const { name, validate } of validates) {
-      if (!has(fields, name)) continue;
+    return run.every(validates, ([name, validate]) => {
+      if (!has(fields, name)) return true;
       seen?.add(name);
-      if (run.below(name, fields[name], validate)) continue;
-      if (!run.isReporting) return false;
-      fits = false;
-    }
-    return fits;
+      return run.below(name, fields[name], validate);
+    });
   };
 }
 
@@ -803,16 +794,13 @@ function patternProperties(part: Part): Validator {
   );
   return (value, run, seen) => {
     const fields = value as Fields;
-    let fits = true;
-    for (const [pattern, validate] of validates)
-      for (const name of Object.keys(fields)) {
-        if (!pattern.test(name)) continue;
+    return run.every(validates, ([pattern, validate]) =>
+      run.every(Object.keys(fields), (name) => {
+        if (!pattern.test(name)) return true;
         seen?.add(name);
-        if (run.below(name, fields[name], validate)) continue;
-        if (!run.isReporting) return false;
-        fits = false;
-      }
-    return fits;
+        return run.below(name, fields[name], validate);
+      }),
+    );
   };
 }
 
@@ -830,14 +818,10 @@ function otherProperties(
   const validate = part.scope.validatorOf(part.given);
   return (value, run, seen) => {
     const fields = value as Fields;
-    let fits = true;
-    for (const key of Object.keys(fields)) {
-      if (isCovered(key, seen)) continue;
-      fits =
-        (part.given === false ? run.refuse(value, part, { key }) : run.below(key, fields[key], validate)) &&
-        fits;
-      if (!fits && !run.isReporting) return false;
-    }
+    const fits = run.every(Object.keys(fields), (key) => {
+      if (isCovered(key, seen)) return true;
+      return part.given === false ? run.refuse(value, part, { key }) : run.below(key, fields[key], validate);
+    });
     seen?.add(ALL);
     return fits;
   };
@@ -956,21 +940,6 @@ const MAKERS: readonly (readonly [
   ],
 ];
 
-/** A keyword with its position in that order; `format` has two. */
-interface Known {
-  readonly keyword: string;
-  readonly type: string | undefined;
-  readonly rank: number;
-  readonly make: ValidatorFactory;
-}
-
-const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
-  MAKERS.flatMap(([type, makers]) =>
-    Object.entries(makers).map(([keyword, make]) => ({ keyword, type, make })),
-  ).map((known, rank) => ({ ...known, rank })),
-  ({ keyword }) => keyword,
-);
-
 /** The validator of one schema: all its keywords, each only for values of its type. */
 function schemaValidator(schema: JsonSchema, scope: Scope): Validator {
   const { types, groups } = validatorGroups(schema, scope);
@@ -1009,20 +978,20 @@ function validatorGroups(
   schema: JsonSchema,
   scope: Scope,
 ): { readonly types: readonly string[]; readonly groups: readonly ValidatorGroup[] } {
-  const known: Known[] = [];
-  for (const keyword of Object.keys(schema))
-    if (schema[keyword] !== undefined && scope.knows(keyword)) known.push(...(KNOWN.get(keyword) ?? []));
-  known.sort((one, other) => one.rank - other.rank);
-  const made = new Map<string | undefined, Made[]>();
-  for (const { keyword, type, make } of known) {
-    const validate = make({ keyword, given: schema[keyword], schema, scope });
-    const validates = cached(made, type, () => []);
-    if (validate !== undefined && validate !== ALWAYS_VALID) validates.push([keyword, validate]);
+  const groups: Omit<ValidatorGroup, 'isOnly'>[] = [];
+  for (const [type, makers] of MAKERS) {
+    let made: Made[] | undefined;
+    for (const keyword in makers) {
+      if (schema[keyword] === undefined || !scope.knows(keyword)) continue;
+      made ??= [];
+      const validate = makers[keyword]?.({ keyword, given: schema[keyword], schema, scope });
+      if (validate !== undefined && validate !== ALWAYS_VALID) made.push([keyword, validate]);
+    }
+    if (made !== undefined) groups.push({ type, made });
   }
   let types = [schema.type ?? []].flat() as readonly string[];
   if (schema.nullable === true && !types.includes('null')) types = [...types, 'null'];
-  const groups = Array.from(made, ([type, validates]) => {
-    return { type, made: validates, isOnly: types.length === 1 && types[0] === type };
-  });
-  return { types: groups.some(({ isOnly }) => isOnly) ? [] : types, groups };
+  const only = types.length === 1 ? types[0] : 'several';
+  const marked = groups.map((group) => ({ ...group, isOnly: group.type === only }));
+  return { types: marked.some(({ isOnly }) => isOnly) ? [] : types, groups: marked };
 }

@@ -33,38 +33,28 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
   const given = everySchema(schema);
   const draft = draftOf(schema, given);
   const root = withMetaSchemas(schema, given);
-  let [isTracking, isDynamic, isReferring] = [false, false, false];
-  for (const part of root === schema ? given : everySchema(root)) {
-    isTracking ||= (part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined;
-    isDynamic ||= (part.$dynamicRef ?? part.$recursiveRef) !== undefined;
-    isReferring ||= part.$ref !== undefined;
-  }
-  const isRepeating =
-    (isReferring || isDynamic) && (leadsBack(stepsOf(root), 2) || validatesItselfAgain(root));
+  const parts = [...(root === schema ? given : everySchema(root))];
+  const isDynamic = parts.some((part) => (part.$dynamicRef ?? part.$recursiveRef) !== undefined);
+  const isReferring = isDynamic || parts.some((part) => part.$ref !== undefined);
   return {
     root,
     draft,
-    isTracking: isTracking && draft !== '7',
+    isTracking:
+      draft !== '7' &&
+      parts.some((part) => (part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined),
     isDynamic,
-    isRepeating,
+    isRepeating: isReferring && (leadsBack(stepsOf(root), 2) || validatesItselfAgain(root)),
   };
 }
 
 /** Whether validating a value leads to validating the same value with the same schema, without end. */
 export function validatesItselfAgain(root: JsonSchema): boolean {
-  const steps = new Map<JsonSchema, readonly Step[]>();
-  for (const [part, taken] of stepsOf(root)) {
-    const same = taken.filter(({ isSame }) => isSame);
-    steps.set(part, same);
-  }
-  return leadsBack(steps, 1);
+  return leadsBack(stepsOf(root, true), 1);
 }
 
 /** Validating a value with one schema requires validating it, or a child of it, with another. */
 interface Step {
   readonly to: JsonSchema;
-  /** The value itself is validated, not a child. */
-  readonly isSame: boolean;
   /** The types of values that the step applies to, if not all. */
   readonly types?: readonly string[] | undefined;
   /** At most one step of each name applies to a value. */
@@ -89,24 +79,25 @@ const ONE_OF: Readonly<Record<string, string>> = {
   else: 'then or else',
 };
 
-function stepsOf(root: JsonSchema): Steps {
+/** The steps of each schema. `isSame`: only those that validate the value itself, not a child. */
+function stepsOf(root: JsonSchema, isSame = false): Steps {
   const steps = new Map<JsonSchema, readonly Step[]>();
   for (const schema of everySchema(root)) {
     const taken: Step[] = [];
     const target = referredSchema(schema, root);
-    if (target !== undefined) taken.push({ to: target, way: '$ref', isSame: true });
+    if (target !== undefined) taken.push({ to: target, way: '$ref' });
     for (const { node, name, key, keyword } of schemaPlaces(schema)) {
       const { validates } = keyword;
       if (!isSchemaNode(node) || validates === undefined || validates === 'names') continue;
-      const isSame = validates === 'value';
-      const types = isSame ? resolveReference(node, root).type : VALUES_OF[validates];
+      if (isSame && validates !== 'value') continue;
+      const types = validates === 'value' ? resolveReference(node, root).type : VALUES_OF[validates];
       let way = ONE_OF[name] ?? `${name} ${key}`;
       const branches: unknown = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
       if (Array.isArray(branches)) {
         const chosen = unionChooser(branches, root)({});
         if (chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain)) way = name;
       }
-      taken.push({ to: node, way, isSame, types: types === undefined ? undefined : [types].flat() });
+      taken.push({ to: node, way, types: types === undefined ? undefined : [types].flat() });
     }
     steps.set(schema, taken);
   }
