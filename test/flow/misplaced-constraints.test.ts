@@ -43,6 +43,12 @@ function toolsetWith(designType: unknown, options: ParamOptions): new () => obje
 }
 
 describe('discoverTools', () => {
+  test('reports an empty enum itself, not the constraints beside it', () => {
+    const message = told(toolsetWith(Object, { enum: [], maxLength: 3 }));
+    expect(message).toContain('`enum` is []');
+    expect(message).not.toContain('does not apply');
+  });
+
   test('tells of every constraint that does not apply to its parameter, all at once and with the rest', () => {
     @Toolset()
     class Shop {

@@ -27,26 +27,11 @@ interface PlacedFault extends ValueFault {
  */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
   const reported = errors.slice(0, MAX_ERRORS);
-  const faults: PlacedFault[] = [];
-  // The errors before an error of `propertyNames` belong to the same key; they are reported at the path of its
-  // property.
-  let refused: SchemaError | undefined;
-  for (const [index, error] of [...reported.entries()].reverse()) {
-    if (error.keyword === 'propertyNames') {
-      refused = error;
-      if (!isOfKey(reported[index - 1], error)) faults.push(describe(error, schema));
-    } else if (refused !== undefined && isOfKey(error, refused)) {
-      const { message, ...fault } = describe(error, schema);
-      faults.push({ ...fault, ...placeOf(error.instancePath)(String(error.data), `this key ${message}`) });
-    } else {
-      refused = undefined;
-      faults.push(describe(error, schema));
-    }
-  }
   const messages = new Map<string, Set<string>>();
   const root = levelOf(schema);
   const distinct: { readonly fault: PlacedFault; readonly ranks: readonly number[] }[] = [];
-  for (const fault of faults.reverse()) {
+  for (const error of reported) {
+    const fault = describe(error, schema);
     const before = cached(messages, fault.path, () => new Set());
     if (before.has(fault.message)) continue;
     before.add(fault.message);
@@ -69,12 +54,12 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
   return [...distinct.map(({ fault }) => fault), ...unreported];
 }
 
-/** Whether an error is about the same key as an error of `propertyNames`. */
-function isOfKey(error: SchemaError | undefined, { instancePath, key }: SchemaError): boolean {
-  return error?.instancePath === instancePath && error.data === key;
+function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
+  const fault = describeValue(error, schema);
+  return error.isOfKey ? { ...fault, message: `this key ${fault.message}` } : fault;
 }
 
-function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
+function describeValue(error: SchemaError, schema: JsonSchema): PlacedFault {
   const { keyword, key, given, data } = error;
   const at = placeOf(error.instancePath);
   switch (keyword) {

@@ -13,9 +13,11 @@ export class SchemaLevel {
   readonly #schemas: ReadonlySet<JsonSchema>;
   readonly #root: JsonSchema;
   readonly #below = new Map<string, SchemaLevel>();
-  #positions: Map<string, number> | undefined;
-  /** Keys that are not listed in the properties but named by other keywords. */
-  #otherNames: { readonly names: Set<string>; readonly patterns: RegExp[] } | undefined;
+  /** The properties with their positions in the order of the schema. */
+  readonly positions = new Map<string, number>();
+  /** Keys that other keywords than `properties` name. */
+  readonly #otherNames = new Set<string>();
+  readonly #patterns: RegExp[] = [];
 
   constructor(schemas: readonly JsonSchema[], root: JsonSchema) {
     this.#schemas = reachableSchemas(schemas, (schema) => {
@@ -23,38 +25,26 @@ export class SchemaLevel {
       return [resolveReference(schema, root), ...same.map(({ node }) => node)];
     });
     this.#root = root;
-  }
-
-  /** The properties with their positions in the order of the schema. */
-  get positions(): ReadonlyMap<string, number> {
-    if (this.#positions !== undefined) return this.#positions;
-    const positions = new Map<string, number>();
-    for (const { properties } of this.#schemas)
-      for (const name of keysOf(properties)) if (!positions.has(name)) positions.set(name, positions.size);
-    this.#positions = positions;
-    return positions;
+    for (const schema of this.#schemas) {
+      const { properties, required = [], dependentRequired, dependentSchemas, dependencies } = schema;
+      for (const name of keysOf(properties)) cached(this.positions, name, () => this.positions.size);
+      for (const name of required) this.#otherNames.add(name);
+      for (const dependents of [dependentRequired, dependentSchemas, dependencies])
+        for (const [name, needed] of Object.entries(dependents ?? {})) {
+          this.#otherNames.add(name);
+          if (Array.isArray(needed)) for (const other of needed) this.#otherNames.add(String(other));
+        }
+      for (const pattern of keysOf(schema.patternProperties)) this.#patterns.push(patternOf(pattern));
+    }
   }
 
   /** Whether any of the schemas names a key. */
   names(key: string): boolean {
-    if (this.positions.has(key)) return true;
-    if (this.#otherNames === undefined) {
-      const names = new Set<string>();
-      const patterns: RegExp[] = [];
-      for (const schema of this.#schemas) {
-        const { required = [], dependentRequired, dependentSchemas, dependencies } = schema;
-        for (const name of required) names.add(name);
-        for (const dependents of [dependentRequired, dependentSchemas, dependencies])
-          for (const [name, needed] of Object.entries(dependents ?? {})) {
-            names.add(name);
-            if (Array.isArray(needed)) for (const other of needed) names.add(String(other));
-          }
-        for (const pattern of keysOf(schema.patternProperties)) patterns.push(patternOf(pattern));
-      }
-      this.#otherNames = { names, patterns };
-    }
-    const { names, patterns } = this.#otherNames;
-    return names.has(key) || patterns.some((pattern) => pattern.test(key));
+    return (
+      this.positions.has(key) ||
+      this.#otherNames.has(key) ||
+      this.#patterns.some((pattern) => pattern.test(key))
+    );
   }
 
   /** The level of a child: keys and indices that are not named share one level. */

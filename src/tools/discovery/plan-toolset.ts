@@ -573,42 +573,34 @@ type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknow
  * at each call, so that a subclass or a test may replace it.
  */
 function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]): MethodCaller {
-  const names: string[] = [];
-  // An absent field called `toString` would be read from the prototype.
-  for (const binding of bindings)
-    if (binding.from === 'property' && !(binding.name in Object.prototype)) names.push(binding.name);
-  const [a = '', b = '', c = '', d = ''] = names;
-  // Most methods receive only a few fields: a reader function for each would cost a call.
-  switch (names.length === bindings.length ? names.length : undefined) {
-    case 0:
-      return (instance) => () => (instance as Methods)[key]?.();
-    case 1:
-      return (instance) => (args) => (instance as Methods)[key]?.(args[a]);
-    case 2:
-      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b]);
-    case 3:
-      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c]);
-    case 4:
-      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c], args[d]);
-  }
-  const rest = bindings.findIndex(({ from }) => from === 'rest');
   const readers = bindings.map(readerOf);
+  const rest = bindings.findIndex(({ from }) => from === 'rest');
   if (rest >= 0)
     return (instance) => (args, context) => {
       const values = readers.map((read) => read(args, context));
       const others = (values[rest] as readonly unknown[] | undefined) ?? [];
       return (instance as Methods)[key]?.(...values.slice(0, rest), ...others);
     };
-  const [first, second, third] = readers;
+  const [a = NOTHING, b = NOTHING, c = NOTHING] = readers;
   // Copying few arguments to an array would cost as much as the call.
-  if (first !== undefined && second === undefined)
-    return (instance) => (args, context) => (instance as Methods)[key]?.(first(args, context));
-  if (first !== undefined && second !== undefined && third === undefined)
-    return (instance) => (args, context) =>
-      (instance as Methods)[key]?.(first(args, context), second(args, context));
-  return (instance) => (args, context) =>
-    (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
+  switch (readers.length) {
+    case 0:
+      return (instance) => () => (instance as Methods)[key]?.();
+    case 1:
+      return (instance) => (args, context) => (instance as Methods)[key]?.(a(args, context));
+    case 2:
+      return (instance) => (args, context) =>
+        (instance as Methods)[key]?.(a(args, context), b(args, context));
+    case 3:
+      return (instance) => (args, context) =>
+        (instance as Methods)[key]?.(a(args, context), b(args, context), c(args, context));
+    default:
+      return (instance) => (args, context) =>
+        (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
+  }
 }
+
+const NOTHING: Reader = () => undefined;
 
 function readerOf(binding: ArgumentBinding): Reader {
   switch (binding.from) {

@@ -37,7 +37,14 @@ import {
   type TypeResult,
   unknownType,
 } from './type-reference.js';
-import type { ClassModel, PropertyModel, ScalarName, ValueModel, ValueType } from './value-type.js';
+import {
+  type ClassModel,
+  type PropertyModel,
+  type ScalarName,
+  TEXTUAL_TYPES,
+  type ValueModel,
+  type ValueType,
+} from './value-type.js';
 
 /** All sources of facts about one parameter. */
 interface ParameterSource {
@@ -678,38 +685,18 @@ function paramOptionFault(options: ParamOptions): TypeFault | undefined {
  */
 function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonSchema {
   if (Object.keys(keywords).length === 0) return keywords;
-  const groups = groupsOf(type);
+  const textual: ReadonlyMap<unknown, unknown> = TEXTUAL_TYPES;
+  if (textual.has(type.kind)) return NO_KEYWORDS;
+  const types = jsonTypes(type);
   return filterFields(keywords, (keyword, value) => {
     // class-validator compares items by reference, JSON Schema by value: the result is the same only for scalars.
     if (keyword === 'uniqueItems')
       return type.kind === 'array' && (type.items.kind === 'scalar' || type.items.kind === 'enum');
     if (keyword === 'minLength' && type.kind === 'enum')
       return type.values.some((item) => typeof item === 'string' && [...item].length < Number(value));
-    return groups.includes(KEYWORDS.get(keyword)?.of ?? 'any');
+    const of = KEYWORDS.get(keyword)?.of;
+    return of === undefined ? types?.join() !== 'object' : types?.includes(of) !== false;
   });
-}
-
-const ALL_GROUPS = ['string', 'number', 'array', 'object', 'any'];
-
-function groupsOf(type: ValueType): readonly string[] {
-  switch (type.kind) {
-    case 'scalar':
-      return [type.name === 'string' ? 'string' : 'number', 'any'];
-    case 'any':
-    case 'enum':
-      return ALL_GROUPS;
-    case 'schema':
-    case 'described':
-      return type.schema.type === 'object' ? ['object'] : ALL_GROUPS;
-    case 'array':
-      return ['array', 'any'];
-    case 'record':
-    case 'class':
-    case 'tagged':
-      return ['object'];
-    default:
-      return [];
-  }
 }
 
 /**
@@ -717,9 +704,8 @@ function groupsOf(type: ValueType): readonly string[] {
  * keyword, it is not reported.
  */
 function misplacedFault(type: ValueType, options: ParamOptions): TypeFault | undefined {
-  const all = jsonTypes(type);
-  if (all === undefined) return undefined;
-  const types = [...new Set(all)];
+  const types = [...new Set(jsonTypes(type))];
+  if (types.length === 0) return undefined;
   const misplaced: string[] = [];
   for (const [name, value] of Object.entries(options)) {
     // The options of `@Param` itself are not keywords, except `additionalProperties: false`.

@@ -8,6 +8,7 @@ import type {
   StandardSchema,
 } from '../../../core/contract/json-schema.js';
 import type { ArgumentFault, Hydrate, Hydrated, ReviewFault } from '../../../core/contract/tool.js';
+import { cached } from '../../../core/kernel/cached.js';
 import { childPath, isRecord, mapFields, plainJson, setOwn } from '../../../core/kernel/json.js';
 import { nodeUtil } from '../../../core/kernel/node-module.js';
 import { classModel } from '../../schema/class-model.js';
@@ -102,19 +103,12 @@ function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): 
 
 /** Hydrates the properties that need it; the others do not change. */
 function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue | undefined {
-  const steps = new Map<string, HydrateValue>();
+  const known = new Map<string, HydrateValue>();
   for (const { name, type } of properties) {
     const hydrate = hydratorOf(type);
-    if (hydrate !== undefined) steps.set(name, hydrate);
+    if (hydrate !== undefined) known.set(name, hydrate);
   }
-  if (steps.size === 0) return undefined;
-  return (args, place) => {
-    const hydrated: JsonObject = { ...(args as JsonObject) };
-    for (const [name, hydrate] of steps)
-      if (Object.hasOwn(hydrated, name))
-        hydrated[name] = hydrate(hydrated[name], new ChildPlace(place, name, hydrated));
-    return hydrated;
-  };
+  return known.size === 0 ? undefined : hydrateValues(undefined, known);
 }
 
 /**
@@ -192,14 +186,13 @@ function hydrateDescribed(described: DescribedType): HydrateValue | undefined {
   if (schema.$ref !== undefined) {
     const referred = referredDefinition(schema.$ref, definitions)?.schema;
     if (referred === undefined) return undefined;
-    let slot = referredHydrators.get(referred);
-    if (slot === undefined) {
-      slot = {};
-      referredHydrators.set(referred, slot);
-      slot.hydrate = hydratorOf(fromGenerated(referred, definitions).type);
-    }
-    const known = slot;
-    return (value, place) => known.hydrate?.(value, place) ?? value;
+    // Created for the first value, because a definition may contain itself.
+    return (value, place) => {
+      const { hydrate } = cached(referredHydrators, referred, () => ({
+        hydrate: hydratorOf(fromGenerated(referred, definitions).type),
+      }));
+      return hydrate?.(value, place) ?? value;
+    };
   }
   const partOf = (part: unknown): HydrateValue | undefined =>
     isSchemaNode(part) ? hydratorOf(fromGenerated(part, definitions).type) : undefined;
@@ -224,8 +217,7 @@ function holdsInstances(
   return subschemas(schema).some((part) => holdsInstances(part, definitions, seen));
 }
 
-/** By definition. The entry exists before its hydrator, because a definition may contain itself. */
-const referredHydrators = new WeakMap<DescribedSchema, { hydrate?: HydrateValue }>();
+const referredHydrators = new WeakMap<DescribedSchema, { readonly hydrate: HydrateValue | undefined }>();
 
 /** A branch of a union. */
 interface Choice {
@@ -306,10 +298,11 @@ function hydrateValues(
 ): HydrateValue {
   return (value, place) => {
     if (!isRecord(value)) return value;
-    const values: Holder = {};
-    for (const [name, member] of Object.entries(value)) {
+    const values: Holder = { ...value };
+    for (const name of others === undefined ? known.keys() : Object.keys(value)) {
       const hydrate = known.has(name) ? known.get(name) : others;
-      setOwn(values, name, hydrate ? hydrate(member, new ChildPlace(place, name, values)) : member);
+      if (hydrate === undefined || !Object.hasOwn(value, name)) continue;
+      setOwn(values, name, hydrate(value[name], new ChildPlace(place, name, values)));
     }
     return values;
   };

@@ -394,6 +394,7 @@ class Run {
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
   #isInClosest = false;
+  #isOfKey = false;
 
   constructor({ isReporting, isTracking }: { readonly isReporting: boolean; readonly isTracking: boolean }) {
     this.#errors = isReporting ? [] : undefined;
@@ -425,6 +426,14 @@ class Run {
     this.#path.push(key);
     const fits = validate(value, this, this.track());
     this.#path.pop();
+    return fits;
+  }
+
+  /** Validates a key of the value; its errors are reported at its property. */
+  belowKey(key: string, validate: Validator): boolean {
+    this.#isOfKey = true;
+    const fits = this.below(key, key, validate);
+    this.#isOfKey = false;
     return fits;
   }
 
@@ -465,7 +474,17 @@ class Run {
     const errors = this.#errors;
     if (errors === undefined) return false;
     const last = errors[MAX_ERRORS - 1];
-    errors.push(last ?? { keyword, instancePath: this.place, given, schema, data, ...complaint });
+    errors.push(
+      last ?? {
+        keyword,
+        instancePath: this.place,
+        isOfKey: this.#isOfKey,
+        given,
+        schema,
+        data,
+        ...complaint,
+      },
+    );
     return false;
   }
 
@@ -583,6 +602,8 @@ export interface SchemaError {
   readonly keyword: string;
   /** The location of the value: a JSON pointer. */
   readonly instancePath: string;
+  /** The value is a key, and the location is that of its property. */
+  readonly isOfKey: boolean;
   /** The missing, unknown or invalid key of the value. */
   readonly key?: string;
   readonly message?: string;
@@ -764,10 +785,11 @@ function requiredNames(part: Part, names: readonly string[], message?: string): 
 function propertyNames(part: Part): Validator {
   const validate = part.scope.validatorOf(part.given);
   return (value, run) =>
-    run.every(
-      Object.keys(value as Fields),
-      (key) => validate(key, run, run.track()) || run.refuse(value, part, { key }),
-    );
+    run.every(Object.keys(value as Fields), (key) => {
+      const before = run.errors.length;
+      if (run.belowKey(key, validate)) return true;
+      return run.errors.length === before ? run.refuse(value, part, { key }) : false;
+    });
 }
 
 function namesOf(schemas: unknown): readonly string[] {

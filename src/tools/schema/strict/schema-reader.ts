@@ -169,27 +169,27 @@ function listed(values: unknown): string {
   return Array.isArray(values) ? values.map(shown).join(', ') : shown(values);
 }
 
-/** The sentences for keywords, around their value; other keywords are shown as JSON. */
-const SENTENCES: Readonly<Record<string, readonly [before: string, after: string]>> = {
-  minLength: ['At least ', ' characters.'],
-  maxLength: ['At most ', ' characters.'],
-  pattern: ['Matches the pattern ', '.'],
-  format: ['Format: ', '.'],
-  contentEncoding: ['Encoded as ', '.'],
-  contentMediaType: ['Media type: ', '.'],
-  minItems: ['At least ', ' items.'],
-  maxItems: ['At most ', ' items.'],
-  contains: ['Contains an item that fits ', '.'],
-  minContains: ['At least ', ' such items.'],
-  maxContains: ['At most ', ' such items.'],
-  minProperties: ['At least ', ' properties.'],
-  maxProperties: ['At most ', ' properties.'],
-  multipleOf: ['A multiple of ', '.'],
-  propertyNames: ['Keys fit ', '.'],
-  not: ['Must not fit ', '.'],
-  anyOf: ['Fits at least one of ', '.'],
-  oneOf: ['Fits exactly one of ', '.'],
-  default: ['Default: ', '.'],
+/** The sentences for keywords, with `%` for their value; other keywords are shown as JSON. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  minLength: 'At least % characters.',
+  maxLength: 'At most % characters.',
+  pattern: 'Matches the pattern %.',
+  format: 'Format: %.',
+  contentEncoding: 'Encoded as %.',
+  contentMediaType: 'Media type: %.',
+  minItems: 'At least % items.',
+  maxItems: 'At most % items.',
+  contains: 'Contains an item that fits %.',
+  minContains: 'At least % such items.',
+  maxContains: 'At most % such items.',
+  minProperties: 'At least % properties.',
+  maxProperties: 'At most % properties.',
+  multipleOf: 'A multiple of %.',
+  propertyNames: 'Keys fit %.',
+  not: 'Must not fit %.',
+  anyOf: 'Fits at least one of %.',
+  oneOf: 'Fits exactly one of %.',
+  default: 'Default: %.',
 };
 
 /** The remark for a keyword; empty for a value without effect. */
@@ -217,7 +217,7 @@ function sentenceFor(keyword: string, value: unknown): string {
   if (sentence === undefined) return `JSON Schema: ${shown({ [keyword]: value })}.`;
   // A default is a value, the other texts are names.
   const isName = typeof value === 'string' && keyword !== 'default';
-  return sentence.join(isName ? value : shown(value));
+  return sentence.replace('%', () => (isName ? value : shown(value)));
 }
 
 /** Larger schemas are refused, because unions multiply the keywords beside them. */

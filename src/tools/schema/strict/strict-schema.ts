@@ -564,17 +564,21 @@ function restoreObject(fields: readonly Field[], value: Fields): object {
 function restoreTuple(fields: readonly Field[], value: Fields): readonly unknown[] | undefined {
   const names = new Set(fields.map(({ name }) => name));
   if (!Object.keys(value).every((key) => names.has(key))) return undefined;
-  const isGiven = fields.map((field) => {
+  const parts: unknown[] = [];
+  let isEnd = false;
+  for (const field of fields) {
     const part = Object.hasOwn(value, field.name) ? value[field.name] : undefined;
-    if (field.isRest) return part !== undefined && !(Array.isArray(part) && part.length === 0);
-    return part !== undefined && !isAbsent(field, part);
-  });
-  const count = isGiven.includes(false) ? isGiven.indexOf(false) : fields.length;
-  if (isGiven.includes(true, count)) return undefined;
-  const parts = fields.slice(0, count).map((field) => restoreField(field, value[field.name]));
-  if (count === 0 || !fields[count - 1]?.isRest) return parts;
-  const others = parts.pop();
-  return Array.isArray(others) ? [...parts, ...others] : undefined;
+    const isEmpty = field.isRest && Array.isArray(part) && part.length === 0;
+    if (part === undefined || isEmpty || isAbsent(field, part)) {
+      isEnd = true;
+      continue;
+    }
+    const restored = restoreField(field, part);
+    if (isEnd || (field.isRest && !Array.isArray(restored))) return undefined;
+    if (field.isRest) parts.push(...(restored as readonly unknown[]));
+    else parts.push(restored);
+  }
+  return parts;
 }
 
 function isAbsent(field: Field, value: unknown): boolean {
