@@ -32,9 +32,7 @@ import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { RunWatcher } from '../../run/loop/loop-run.js';
 import { appFaults, htmlOf } from '../mcp/server/apps.js';
 import { listedTool, structuredOutput, writeCallResult } from '../mcp/server/call-result.js';
-import { EventFeed } from './event-feed.js';
 import { type ChosenScope, checkInspector, type InspectorOptions } from './options.js';
-import { AnsweringPerson, type GoesOn, PendingBoard } from './pending-board.js';
 import {
   callTexts,
   type Recording,
@@ -58,9 +56,16 @@ import {
   storedRun,
 } from './shown-runs.js';
 import { listWarnings, toolCard, toolSummaries } from './tool-card.js';
-import { type TrialAnswer, type TrialCall, TrialCalls, TrialChats } from './trials.js';
-import { type SeenCall, WatchedCalls } from './watched-calls.js';
-import { WatchedRuns } from './watched-runs.js';
+import {
+  AnsweringPerson,
+  type GoesOn,
+  PendingBoard,
+  type TrialAnswer,
+  type TrialCall,
+  TrialCalls,
+  TrialChats,
+} from './trials.js';
+import { EventFeed, type SeenCall, WatchedCalls, WatchedRuns } from './watched.js';
 
 /** Where the inspector listens. */
 export interface ListenOptions {

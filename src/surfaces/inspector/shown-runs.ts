@@ -10,8 +10,7 @@ import { type Fields, mapFields } from '../../core/kernel/json.js';
 import { foldRun } from '../../run/loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
 import { lastPrompt, recordedReplies } from './recording.js';
-import type { SeenCall, WatchedCalls } from './watched-calls.js';
-import type { SeenRun } from './watched-runs.js';
+import type { SeenCall, SeenRun, WatchedCalls } from './watched.js';
 
 /** A run of this process, in the list. */
 export function runLine({ runId, status, begin, model, given, spans, result }: SeenRun) {

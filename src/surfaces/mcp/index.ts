@@ -17,8 +17,8 @@ export type {
   McpToolsOptions,
 } from './client/options.js';
 export { fileTokens, storeTokens } from './client/token-stores.js';
+export { jwks } from './server/access.js';
 export { listRoots, sampleMessage } from './server/ask-client.js';
-export { jwks } from './server/jwks.js';
 export { createMcpServer } from './server/mcp-server.js';
 export type {
   McpCaller,

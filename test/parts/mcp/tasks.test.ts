@@ -616,25 +616,6 @@ test('A token without the scopes of a tool reads, answers and cancels none of it
   });
 });
 
-test('On a protected server, a request for a task reads its run once', async () => {
-  const resource = 'https://api.example.org/mcp';
-  const issuer = await tokenIssuer(resource);
-  const oauth = { resource, issuer: issuer.issuer, verify: jwks(issuer.keys) };
-  let reads = 0;
-  class CountingStore extends MemoryRunStore {
-    override read(runId: string) {
-      reads += 1;
-      return super.read(runId);
-    }
-  }
-  const { url } = await serving([REFUND], { tasks: new CountingStore(), oauth, onError: () => {} });
-  const anna = { user: await issuer.issue() };
-  const { taskId } = await call(url, 'refund', { order: 'a-1' }, anna);
-  reads = 0;
-  expect(await get(url, taskId, anna)).toMatchObject({ status: 'input_required' });
-  expect(reads).toBe(1);
-});
-
 test('A call whose task cannot be stored fails as an error of the server, and its started work is stopped', async () => {
   class FailingStore extends MemoryRunStore {
     override async save(): Promise<never> {

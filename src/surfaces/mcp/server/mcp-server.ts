@@ -30,8 +30,9 @@ import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from '../sealed-state.js';
+import { createGuard, ProtectedResource, refuseRequest } from './access.js';
 import { ANSWER_MS, STATELESS } from './ask-client.js';
-import { createGuard, refuseRequest } from './host-guard.js';
+import { type LISTS, namedByUri, subscribedUris, ToolLists } from './lists.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
 import {
   checkServer,
@@ -42,13 +43,10 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
-import { ProtectedResource } from './protected-resource.js';
 import { callerOf, principalOf, type ServedTools } from './request.js';
-import { namedByUri, subscribedUris } from './resource-uris.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
 import { Tasks } from './tasks.js';
-import { type LISTS, ToolLists } from './tool-lists.js';
 
 const DEFAULTS: Required<McpSessionOptions> = {
   idleMs: 30 * 60 * 1000,
@@ -394,7 +392,6 @@ class RegistryServer implements McpToolServer {
       state: new SealedState(options.stateKey, ANSWER_MS),
       lists: new ToolLists(registry),
       resource: oauth && new ProtectedResource(oauth, registry, options.onError),
-      invokers: new WeakMap(),
     };
     const { tasks } = options;
     this.#tasks = tasks && new Tasks('store' in tasks ? tasks : { store: tasks });
@@ -553,8 +550,7 @@ class RegistryServer implements McpToolServer {
     const parsedBody = given.parsedBody ?? (await this.#readBody(request));
     if (parsedBody instanceof Response) return parsedBody;
     const messages = Array.isArray(parsedBody) ? parsedBody : [parsedBody];
-    const ofTasks =
-      resource && (await this.#tasks?.toolsOf(request, messages, principalOf(this.#options, authInfo)));
+    const ofTasks = resource && (await this.#tasks?.toolsOf(messages, principalOf(this.#options, authInfo)));
     const refusal = resource?.authorize(messages, authInfo, ofTasks);
     if (refusal !== undefined) return refusal;
     const info = { ...(authInfo && { authInfo }), ...(parsedBody !== undefined && { parsedBody }) };

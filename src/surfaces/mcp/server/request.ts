@@ -14,12 +14,11 @@ import { type CallScope, SCOPE } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { Telemetry } from '../../../core/contract/telemetry.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
-import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
+import type { ProtectedResource } from './access.js';
+import type { ToolLists } from './lists.js';
 import type { McpCaller, McpServerOptions } from './options.js';
-import type { ProtectedResource } from './protected-resource.js';
-import type { ToolLists } from './tool-lists.js';
 
 /** Shared by the servers of all connections. */
 export interface ServedTools {
@@ -29,8 +28,6 @@ export interface ServedTools {
   readonly state: SealedState;
   readonly lists: ToolLists;
   readonly resource: ProtectedResource | undefined;
-  /** Invokers by the tools of a caller, and by what happens to work that a call starts. */
-  readonly invokers: WeakMap<ToolRegistry, Map<string, Invoker>>;
 }
 
 /** A client's request, with what every handler needs. */
@@ -78,8 +75,9 @@ export function principalOf(options: McpServerOptions, authInfo: McpCaller['auth
 }
 
 /** The tools that a caller sees. */
-export async function visibleTools({ served, caller }: McpRequest): Promise<ToolRegistry> {
-  return served.lists.view(await served.options.visible?.(caller));
+export function visibleTools(request: McpRequest): Promise<ToolRegistry> {
+  const { lists, options } = request.served;
+  return prepare(request, async () => lists.view(await options.visible?.(request.caller)));
 }
 
 /** The tools of a view that a caller's list contains; the same for prompts and resources. */
@@ -102,18 +100,17 @@ export interface CallerRights {
   readonly principal: string;
 }
 
-/** Not a promise if no function of the application is asked. */
-export function rightsOf(request: McpRequest): CallerRights | Promise<CallerRights> {
-  const { served, caller, context } = request;
-  const { options, registry } = served;
-  const principal = () => principalOf(options, context.http?.authInfo);
-  if (!(options.visible ?? options.scope ?? options.principal))
-    return { tools: registry, scope: {}, principal: principal() };
-  return prepare(request, async () => {
-    const [tools, scope = {}] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
-    checkOptions(scope, SCOPE);
-    return { tools, scope, principal: principal() };
-  });
+export async function rightsOf(request: McpRequest): Promise<CallerRights> {
+  const { options } = request.served;
+  const [tools, own] = await Promise.all([
+    visibleTools(request),
+    prepare(request, async () => {
+      const scope = (await options.scope?.(request.caller)) ?? {};
+      checkOptions(scope, SCOPE);
+      return { scope, principal: principalOf(options, request.context.http?.authInfo) };
+    }),
+  ]);
+  return { tools, ...own };
 }
 
 /** The scope of a caller's calls: that of the application, with what the request says. */

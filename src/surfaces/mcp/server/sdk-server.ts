@@ -24,7 +24,6 @@ import type { McpArrival } from '../../../core/contract/telemetry.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { ProgressUpdate } from '../../../core/contract/tool-context.js';
 import { anySignal } from '../../../core/kernel/async.js';
-import { cached } from '../../../core/kernel/cached.js';
 import {
   canonicalJson,
   copyOfJson,
@@ -33,13 +32,14 @@ import {
   isRecord,
   withoutUndefined,
 } from '../../../core/kernel/json.js';
-import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
+import type { Invocation, InvokeOptions } from '../../../run/call/invocation.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
 import { mcpErrorOf } from '../../../run/loop/drive.js';
 import { asSent, recordMessage, TASKS_EXTENSION } from '../record-message.js';
 import { APP_MIME_TYPE, htmlOf } from './apps.js';
 import { ANSWER_MS, type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
 import { contentBlocks, isContent, listedTool, sentResult, structuredOutput } from './call-result.js';
+import { findResource, isTemplate, LISTS, servedAs, servedCompletion } from './lists.js';
 import type { OpenRequests } from './open-requests.js';
 import type { McpCaller } from './options.js';
 import {
@@ -53,9 +53,7 @@ import {
   type ServedTools,
   visibleTools,
 } from './request.js';
-import { findResource, isTemplate, servedAs, servedCompletion } from './resource-uris.js';
 import { type StartedWork, TASK_METHODS, type Tasks } from './tasks.js';
-import { LISTS } from './tool-lists.js';
 
 const CHANGES = LISTS.map((list) => `notifications/${list}/list_changed`);
 
@@ -108,7 +106,7 @@ export class RegistryMcpServer extends McpServer {
     const method = kind === undefined ? 'tools/list' : `${kind}s/list`;
     const message = { ...arrivalOf(request, method), side: 'server' } as const;
     return recordMessage(telemetry, message, async () => {
-      const visible = await prepare(request, () => visibleTools(request));
+      const visible = await visibleTools(request);
       const shown = listedPart(request, visible, kind);
       const { listed, ...page } = lists.page(shown, options.pageSize ?? PAGE_SIZE, cursor);
       const hasApps = kind === 'resource' && page.nextCursor === undefined;
@@ -120,7 +118,7 @@ export class RegistryMcpServer extends McpServer {
   /** Whether the caller may see a resource. */
   async sees(context: ServerContext, uri: string): Promise<boolean> {
     const request = this.#read(context);
-    const visible = await prepare(request, () => visibleTools(request));
+    const visible = await visibleTools(request);
     const isApp = this.#served.lists.apps(listedPart(request, visible)).has(uri);
     return isApp || findResource(visible.part('resource'), uri) !== undefined;
   }
@@ -344,7 +342,7 @@ async function readResource(
 ): Promise<ReadResourceResult | InputRequiredResult> {
   const { lists, registry } = request.served;
   if (lists.apps().has(uri)) {
-    const visible = await prepare(request, () => visibleTools(request));
+    const visible = await visibleTools(request);
     const app = lists.apps(listedPart(request, visible)).get(uri);
     if (app !== undefined)
       return prepare(request, async () => {
@@ -441,9 +439,6 @@ type Served =
   | { readonly type: 'ended'; readonly record: CallRecord; readonly tool: ToolDefinition }
   | AskedClient;
 
-/** What happens to work that a call starts: the call waits for it, reports its end, or becomes a task. */
-type InvokerKind = 'waiting' | 'reporting' | 'task';
-
 /** A request in the pipeline of calls. */
 interface ServedCall extends McpRequest, CallerRights {
   readonly tool: ToolDefinition;
@@ -476,8 +471,7 @@ async function serveToolCall(
  */
 async function serveCall(request: McpRequest, wanted: Wanted, signal: AbortSignal): Promise<Served> {
   const { served, server, caller, context } = request;
-  const rights = rightsOf(request);
-  const { tools: visible, scope, principal } = rights instanceof Promise ? await rights : rights;
+  const { tools: visible, scope, principal } = await rightsOf(request);
   const part = PARTS[wanted.method];
   const tools = part === undefined ? visible : visible.part(part);
   const tool = tools.offered(wanted.name);
@@ -531,23 +525,16 @@ function invoke(
   const { wanted, context, served, tools, tool, work } = call;
   const { method, name, arguments: args } = wanted;
   const { policy, toolTimeoutMs, onAsyncResult, telemetry } = served.options;
-  let kind: InvokerKind = 'reporting';
-  if (work !== undefined) kind = 'task';
+  const reports = work === undefined ? onAsyncResult : wanted.tasks?.onAsyncResult;
   // Structured content needs data in the response, which an acknowledgement lacks.
-  else if (onAsyncResult === undefined || structuredOutput(tool) !== undefined) kind = 'waiting';
-  const ofTools = cached(served.invokers, tools, () => new Map<string, Invoker>());
-  const invoker = cached(ofTools, kind, () => {
-    const completions: Readonly<Record<InvokerKind, InvokeOptions>> = {
-      waiting: { awaitsJobs: true },
-      reporting: withoutUndefined({ onAsyncResult }),
-      task: withoutUndefined({ onAsyncResult: wanted.tasks?.onAsyncResult }),
-    };
-    return tools.invoker({
-      ...withoutUndefined({ policy, toolTimeoutMs, telemetry }),
-      ...completions[kind],
-    });
-  });
-  return invoker(
+  const awaitsJobs = reports === undefined || (work === undefined && structuredOutput(tool) !== undefined);
+  const options = {
+    policy,
+    toolTimeoutMs,
+    telemetry,
+    ...(awaitsJobs ? { awaitsJobs } : { onAsyncResult: reports }),
+  };
+  return tools.invoker(withoutUndefined<InvokeOptions>(options))(
     {
       id: String(context.mcpReq.id),
       name,

@@ -106,8 +106,6 @@ export class Tasks {
   >();
   readonly #started = new WeakMap<McpCaller, StartedWork>();
   readonly #closed = new AbortController();
-  /** Runs that were read to check the scopes of an HTTP request, for its handler. */
-  readonly #runOf = new WeakMap<Request, KeptRun>();
 
   constructor({ store, leaseMs = DEFAULT_LEASE_MS, required = [] }: McpTaskOptions) {
     this.#store = store;
@@ -215,20 +213,17 @@ export class Tasks {
   }
 
   /** The tools of the caller's tasks that the messages of a request refer to: its token needs their scopes. */
-  async toolsOf(
-    request: Request,
-    messages: readonly unknown[],
-    principal: string,
-  ): Promise<readonly string[]> {
-    const ids = messages.map((message) => {
-      const { method, params } = isRecord(message) ? message : {};
-      return Object.hasOwn(TASK_METHODS, String(method)) && isRecord(params) ? params.taskId : undefined;
+  async toolsOf(messages: readonly unknown[], principal: string): Promise<readonly string[]> {
+    const runs = messages.filter(isRecord).map(({ method, params }) => {
+      const id = Object.hasOwn(TASK_METHODS, String(method)) && isRecord(params) ? params.taskId : undefined;
+      return this.#read(id, principal);
     });
-    const read = ids.map((id) => (belongsTo(id, principal) ? this.#store.read(id) : undefined));
-    const runs = (await Promise.all(read)).filter((run) => run !== undefined);
-    const [only, ...others] = runs;
-    if (only !== undefined && others.length === 0) this.#runOf.set(request, only);
-    return runs.flatMap(({ state }) => state.tools ?? []);
+    return (await Promise.all(runs)).flatMap((run) => run?.state.tools ?? []);
+  }
+
+  /** The stored run of a task; for other callers it does not exist. */
+  async #read(taskId: unknown, principal: string): Promise<KeptRun | undefined> {
+    return belongsTo(taskId, principal) ? this.#store.read(taskId) : undefined;
   }
 
   /** Handles a method of tasks. Errors of the store are reported, but not sent to the client. */
@@ -296,13 +291,7 @@ export class Tasks {
   async #find(request: McpRequest, taskId: unknown): Promise<FoundTask> {
     if (!supportsTasks(request.caller)) throw lacksTasks();
     const rights = await rightsOf(request);
-    const http = request.context.http?.req;
-    const known = http && this.#runOf.get(http);
-    // Whoever asks again needs what has changed meanwhile.
-    if (http !== undefined) this.#runOf.delete(http);
-    let run: KeptRun | undefined;
-    if (belongsTo(taskId, rights.principal))
-      run = known?.runId === taskId ? known : await this.#store.read(taskId);
+    const run = await this.#read(taskId, rights.principal);
     if (run === undefined || !isSameOwner(run.state.owner, rights.scope.owner))
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Task not found');
     return { ...request, ...rights, run };
