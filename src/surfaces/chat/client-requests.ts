@@ -235,12 +235,10 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
   }
   // Clients cannot decide about a call whose process crashed.
   if (wait.kind !== 'approval' || state !== 'approval-responded') return undefined;
-  if (!isRecord(approval)) throw noApproval(wait);
-  const { id, approved, reason } = approval;
-  if (id !== wait.id) return undefined;
-  if (typeof approved !== 'boolean') throw noApproval(wait);
+  if (isRecord(approval) && approval.id !== wait.id) return undefined;
+  if (!isRecord(approval) || typeof approval.approved !== 'boolean') throw noApproval(wait);
   checkNames(approval, APPROVAL);
-  return withoutUndefined({ id: wait.id, approved, reason: textIn(reason) });
+  return withoutUndefined({ id: wait.id, approved: approval.approved, reason: textIn(approval.reason) });
 }
 
 function textIn(value: unknown): string | undefined {
@@ -404,8 +402,7 @@ function resumeAnswer(entry: ResumeEntry, wait: PendingCall): Answer {
     if (payload === undefined) throw new HttpFault(422, `The answer to ${id} has no payload.`);
     return { id, value: payload };
   }
-  if (!isRecord(payload) || typeof payload.approved !== 'boolean')
-    throw new HttpFault(422, `The answer to ${id} must be { approved: true } or { approved: false }.`);
+  if (!isRecord(payload) || typeof payload.approved !== 'boolean') throw noApproval(wait);
   checkNames({ ...entry }, RESUME_ENTRY);
   // Clients may send the unchanged arguments back.
   const asked = canonicalJson(wait.arguments);

@@ -1,5 +1,4 @@
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import type { Message } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { isAsyncIterable } from '../../core/kernel/async.js';
 import { type Fields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
@@ -146,8 +145,27 @@ interface PastTurn {
   readonly prompt: SentPrompt | undefined;
   /** All events from `turn-start` on; empty if they are no longer stored. */
   readonly events: readonly JsonObject[];
-  /** Messages of the turn. */
-  readonly messages: readonly Message[];
+  /**
+   * The model's texts with their positions in the turn, which are shown if there are no events: tool results are for
+   * the model, and may not be for the user.
+   */
+  readonly texts: readonly { readonly text: string; readonly index: number }[];
+}
+
+/** The history of a chat in the format of a front end, and the prompt of the open turn, which is streamed. */
+async function historyOf<Shown>(
+  asked: AskedChat,
+  showPrompt: (prompt: SentPrompt) => Shown,
+  showTurn: (turn: PastTurn) => readonly Shown[],
+): Promise<readonly Shown[]> {
+  const turns = await pastTurns(asked);
+  const past = turns.flatMap((turn) => [
+    ...(turn.prompt ? [showPrompt(turn.prompt)] : []),
+    ...showTurn(turn),
+  ]);
+  const entry = asked.view?.turn?.entry;
+  const open = entry?.content.kind === 'prompt' && promptOf(entry.key, entry.content.content);
+  return open ? [...past, showPrompt(open)] : past;
 }
 
 /** The ended turns of a chat, up to the turn that the open turn replaces. */
@@ -173,14 +191,12 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
   const turns = history.map(({ number, key, begins }, index): PastTurn => {
     const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
-    return { number, prompt, events: eventsByTurn.get(number) ?? [], messages: said };
+    const texts = said.flatMap(({ role, content: text }, index) =>
+      role === 'assistant' && text ? [{ text, index }] : [],
+    );
+    return { number, prompt, events: eventsByTurn.get(number) ?? [], texts };
   });
   return end < 0 ? turns : turns.slice(0, end);
-}
-
-function openPrompt({ view }: AskedChat): SentPrompt | undefined {
-  const entry = view?.turn?.entry;
-  return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : undefined;
 }
 
 function promptOf(key: string, content: unknown): SentPrompt | undefined {
@@ -191,37 +207,25 @@ function promptOf(key: string, content: unknown): SentPrompt | undefined {
 interface UiMessage {
   readonly id: string;
   readonly role: string;
-  readonly metadata?: unknown;
-  readonly parts: readonly Fields[];
-}
-
-interface OpenMessage extends UiMessage {
   metadata?: unknown;
   readonly parts: Record<string, unknown>[];
 }
 
-/** The history of a chat for `useChat`; the open turn is streamed instead. */
-async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
-  const turns = await pastTurns(asked);
-  const past = turns.flatMap((turn): readonly UiMessage[] => {
+/** The history of a chat for `useChat`. */
+function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
+  return historyOf(asked, uiPrompt, ({ number, events, texts }) => {
     const encoder = new UiMessageEncoder(() => '');
-    const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
-    for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
-    // Without events, only the model's text is shown: tool results are for the model, and may not be for the user.
-    const texts = turn.messages.flatMap(({ role, content }): readonly Fields[] =>
-      role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
-    );
-    const parts = turn.events.length > 0 ? message.parts : texts;
-    return [...uiPrompt(turn.prompt), { ...message, parts }];
+    const message: UiMessage = { id: `turn-${number}`, role: 'assistant', parts: [] };
+    for (const event of events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
+    if (events.length === 0)
+      message.parts.push(...texts.map(({ text }) => ({ type: 'text', text, state: 'done' })));
+    return [message];
   });
-  return [...past, ...uiPrompt(openPrompt(asked))];
 }
 
-function uiPrompt(prompt: SentPrompt | undefined): readonly UiMessage[] {
-  if (prompt === undefined) return [];
-  const { id, content } = prompt;
+function uiPrompt({ id, content }: SentPrompt): UiMessage {
   const parts = Array.isArray(content) ? content.filter(isRecord) : [{ type: 'text', text: content }];
-  return [{ id, role: 'user', parts: parts.flatMap(sentPart) }];
+  return { id, role: 'user', parts: parts.flatMap(sentPart) };
 }
 
 function sentPart(part: Fields): readonly Fields[] {
@@ -240,7 +244,7 @@ function mediaTypeOf(url: unknown, other: string): string {
 }
 
 /** Adds a chunk to a message as the AI SDK does. */
-function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
+function addChunk(message: UiMessage, chunk: UiMessageChunk): void {
   const { parts } = message;
   // Source parts may follow a text or reasoning that is still being streamed.
   const open = () => parts.findLast(({ type, state }) => OPEN.has(type) && state === 'streaming');
@@ -288,7 +292,7 @@ function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
 
 const OPEN = new Set<unknown>(['text', 'reasoning']);
 
-function addCallChunk(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
+function addCallChunk(parts: UiMessage['parts'], chunk: UiMessageChunk): void {
   const { toolCallId, toolName, approvalId } = chunk;
   const isOfCall = (part: Fields): boolean =>
     toolCallId === undefined
@@ -330,27 +334,24 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
   }
 }
 
-/** The history of a chat before its open turn, and the prompt of that turn. */
-async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
-  const turns = await pastTurns(asked);
-  const past = turns.flatMap((turn): readonly AgUiMessage[] => {
+/** The history of a chat for AG-UI. */
+function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
+  return historyOf<AgUiMessage>(asked, agUiPrompt, ({ number, events, texts }) => {
     const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
-    for (const event of turn.events) encoder.encode(event);
-    // Without events, only the model's text is shown, as above.
-    const texts = turn.messages.flatMap(({ role, content }, index) =>
-      role === 'assistant' && content ? [{ id: `turn-${turn.number}.${index}`, role, content }] : [],
-    );
-    return [...agUiPrompt(turn.prompt), ...(turn.events.length > 0 ? encoder.messages : texts)];
+    for (const event of events) encoder.encode(event);
+    if (events.length > 0) return encoder.messages;
+    return texts.map(({ text, index }) => ({
+      id: `turn-${number}.${index}`,
+      role: 'assistant',
+      content: text,
+    }));
   });
-  return [...past, ...agUiPrompt(openPrompt(asked))];
 }
 
-function agUiPrompt(prompt: SentPrompt | undefined): readonly AgUiMessage[] {
-  if (prompt === undefined) return [];
-  const { id, content } = prompt;
+function agUiPrompt({ id, content }: SentPrompt): AgUiMessage {
   const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
   const text = parts.flatMap((part) => (typeof part.text === 'string' ? [part.text] : [])).join('\n');
-  return [{ id, role: 'user', content: typeof content === 'string' ? content : text }];
+  return { id, role: 'user', content: typeof content === 'string' ? content : text };
 }
 
 /** Clients do not receive the details of an error by default. */

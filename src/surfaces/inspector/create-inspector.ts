@@ -221,9 +221,9 @@ async function answerCall(request: Request, path: string, parts: PageParts): Pro
     const body = request.method === 'POST' ? await bodyOf(request) : {};
     return Response.json((await call(parts, { id, body, page })) ?? {}, { headers: SAFE_HEADERS });
   } catch (error) {
-    if (error instanceof PageFault) return problem(error.status, error.message);
     if (error instanceof URIError) return problem(400, `the path cannot be decoded: ${path}`);
-    return problem(500, errorMessage(error));
+    const hasStatus = error instanceof PageFault || ToolwrightError.is(error);
+    return problem((hasStatus && error.statusCode) || 400, errorMessage(error));
   }
 }
 
@@ -386,11 +386,11 @@ interface PageRequest {
 
 /** An invalid request, or something that does not exist. */
 class PageFault extends Error {
-  readonly status: 400 | 403 | 404 | 409;
+  readonly statusCode: number;
 
-  constructor(message: string, status: PageFault['status'] = 400) {
+  constructor(message: string, statusCode = 400) {
     super(message);
-    this.status = status;
+    this.statusCode = statusCode;
   }
 }
 
@@ -424,22 +424,21 @@ const PAGE_CALLS: Readonly<Record<string, (parts: PageParts, request: PageReques
     const { trials, options } = parts;
     const { tool, arguments: args } = body;
     const scope = await scopeFor(options, body.scope);
-    return callDetail(await said(trials.make({ tool: text('tool', tool), arguments: args, scope })), parts);
+    return callDetail(await trials.make({ tool: text('tool', tool), arguments: args, scope }), parts);
   },
   'POST call-texts': ({ options }, { body, page }) =>
     callTexts({ tool: text('tool', body.tool), args: body.arguments }, { page, setup: options.tests?.setup }),
-  'POST call-answers': async (parts, { id, body }) => {
-    return callDetail(await said(parts.trials.answer(id, body as unknown as TrialAnswer)), parts);
-  },
+  'POST call-answers': async (parts, { id, body }) =>
+    callDetail(await parts.trials.answer(id, body as unknown as TrialAnswer), parts),
   'POST app-views': ({ registry, apps }, { id }) => {
     const tool = registry.offered(id);
     const { ui } = tool ?? missing('tool', id);
-    return tool && ui ? said(apps.open({ ...tool, ui })) : missing('view of', id);
+    return tool && ui ? apps.open({ ...tool, ui }) : missing('view of', id);
   },
   'POST app-calls': async ({ registry, trials, options }, { body }) => {
     const { name, arguments: args = {} } = body;
     const scope = await scopeFor(options, body.scope);
-    return said(callForApp(registry, trials, { tool: text('name', name), arguments: args, scope }));
+    return callForApp(registry, trials, { tool: text('name', name), arguments: args, scope });
   },
   'GET runs': async ({ runs, calls, options }, { id }) => {
     const seen = runs.get(id);
@@ -456,22 +455,17 @@ const PAGE_CALLS: Readonly<Record<string, (parts: PageParts, request: PageReques
   'POST answers': async ({ pending, feed }, { body }) => {
     const { runId, answers, goesOn = 'here' } = body;
     if (!Array.isArray(answers)) throw new PageFault('answers must be a list');
-    await said(pending.answer(text('runId', runId), answers as Answer[], goesOn as GoesOn));
+    await pending.answer(text('runId', runId), answers as Answer[], goesOn as GoesOn);
     feed.report('pending');
     return {};
   },
   'GET chats': ({ chats }, { id }) => shownValue(chats.get(id)),
-  'POST chats': async ({ chats, options }, { id, body }) => {
-    const prompt = { id: text('id', id), text: text('text', body.text) };
-    const scope = await scopeFor(options, body.scope);
-    const model = await modelFor(options, body.with);
-    return shownValue(await said(chats.prompt({ ...prompt, scope, model })));
+  'POST chats': async ({ chats, options }, request) => {
+    const prompt = text('text', request.body.text);
+    return shownValue(chats.prompt({ ...(await chatFor(options, request)), text: prompt }));
   },
-  'POST chat-retries': async ({ chats, options }, { id, body }) => {
-    const scope = await scopeFor(options, body.scope);
-    const model = await modelFor(options, body.with);
-    return shownValue(await said(chats.retry({ id: text('id', id), scope, model })));
-  },
+  'POST chat-retries': async ({ chats, options }, request) =>
+    shownValue(chats.retry(await chatFor(options, request))),
   'POST chat-aborts': ({ chats }, { id }) => {
     chats.abort(id);
     return shownValue(chats.get(id));
@@ -532,21 +526,18 @@ function text(name: string, value: unknown): string {
   throw new PageFault(`${name} is missing`);
 }
 
-/** Errors of the work become errors of the request. */
-async function said<Value>(work: Promise<Value>): Promise<Value> {
-  try {
-    return await work;
-  } catch (error) {
-    throw new PageFault(errorMessage(error), ToolwrightError.is(error) ? error.statusCode : undefined);
-  }
-}
-
 async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
   if (given !== undefined && !isRecord(given)) throw new PageFault('scope must be an object');
   const chosen = (given ?? {}) as ChosenScope;
   if (scope !== undefined) return scopeFromRequest(await scope(chosen), chosen.request);
   const { request: _, ...others } = chosen;
   return others as CallScope;
+}
+
+/** The chat of a request, and how to continue it. */
+async function chatFor(options: InspectorOptions, { id, body }: PageRequest) {
+  const scope = await scopeFor(options, body.scope);
+  return { id: text('id', id), scope, model: await modelFor(options, body.with) };
 }
 
 async function modelFor({ provider, model }: InspectorOptions, who: unknown) {

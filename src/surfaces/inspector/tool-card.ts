@@ -90,12 +90,7 @@ export async function toolCard(
     surroundings,
     app: tool.ui && { uri: tool.ui.uri, csp: tool.ui.csp, domain: tool.ui.domain },
     strict: strict.isStrict
-      ? {
-          isStrict: true,
-          rewritten: strict.report.rewritten,
-          checked: strict.report.checked,
-          schema: strict.schema,
-        }
+      ? { isStrict: true, ...strict.report, schema: strict.schema }
       : { isStrict: false, reasons: strict.reasons },
     surfaces: await surfacesOf(tool, registry),
   };
@@ -216,22 +211,18 @@ function toolWarnings({ description = '', parameters }: ToolDefinition): readonl
   );
   const open = parts.filter(({ schema, path }) => path !== '' && isOpen(schema));
   const depth = Math.max(...parts.map((part) => part.depth));
-  return [
-    ...(description.trim() === '' ? ['It has no description, so models cannot know when to call it.'] : []),
-    ...(description.length > OPENAI.description
-      ? [`The description has ${description.length} characters; OpenAI accepts ${OPENAI.description}.`]
-      : []),
-    ...(undescribed.length > 0 ? [`Without a description: ${listed(undescribed.map(([key]) => key))}.`] : []),
-    ...(open.length > 0
-      ? [
-          `Any value or any keys are allowed, so models have to guess: ${listed(open.map(({ path }) => path))}.`,
-        ]
-      : []),
-    ...(depth > OPENAI.strictDepth
-      ? [`The schema is nested ${depth} levels deep; OpenAI accepts ${OPENAI.strictDepth} in strict mode.`]
-      : []),
+  const warnings = [
+    description.trim() === '' && 'It has no description, so models cannot know when to call it.',
+    description.length > OPENAI.description &&
+      `The description has ${description.length} characters; OpenAI accepts ${OPENAI.description}.`,
+    undescribed.length > 0 && `Without a description: ${listed(undescribed.map(([key]) => key))}.`,
+    open.length > 0 &&
+      `Any value or any keys are allowed, so models have to guess: ${listed(open.map(({ path }) => path))}.`,
+    depth > OPENAI.strictDepth &&
+      `The schema is nested ${depth} levels deep; OpenAI accepts ${OPENAI.strictDepth} in strict mode.`,
     ...schemaWarnings(parameters, 'author').map(({ path, problem }) => `parameters.${path} ${problem}.`),
   ];
+  return warnings.filter((warning) => warning !== false);
 }
 
 /** Limits of providers that all tools together exceed. */

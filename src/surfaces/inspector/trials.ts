@@ -339,7 +339,7 @@ export class TrialChats {
     return this.#chats.get(id) ?? { id, messages: [], turns: [], status: 'new' };
   }
 
-  async prompt({ id, text, scope, model }: ChatPrompt): Promise<TrialChat> {
+  prompt({ id, text, scope, model }: ChatPrompt): TrialChat {
     const chat = this.get(id);
     if (isBusy(chat)) throw new Error('the chat is busy: its run is still running or waits for an answer');
     const runId = crypto.randomUUID();
@@ -360,7 +360,7 @@ export class TrialChats {
   }
 
   /** Removes the last turn, and sends its prompt again. */
-  async retry({ id, ...others }: Omit<ChatPrompt, 'text'>): Promise<TrialChat> {
+  retry({ id, ...others }: Omit<ChatPrompt, 'text'>): TrialChat {
     const chat = this.get(id);
     const last = chat.turns.at(-1);
     if (last === undefined) throw new Error('there is nothing to retry');

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ModuleRef } from '@nestjs/core';
-import type { CallScope } from '../../core/contract/call.js';
+import type { Answer, CallScope } from '../../core/contract/call.js';
+import type { Message } from '../../core/contract/llm-provider.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import {
   type AuthorFault,
@@ -11,9 +12,15 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
 import { type Fields, filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { SERVED_KINDS, ToolRegistry } from '../../run/call/tool-registry.js';
-import type { LoopEvent, ToolLoopStream } from '../../run/loop/events.js';
-import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
-import { savesSteps } from '../../run/loop/run.js';
+import {
+  type EventSink,
+  streamRun,
+  type ToolLoopResult,
+  type ToolLoopStream,
+} from '../../run/loop/events.js';
+import { checkRun, LOOP_RULES, readResume, type ToolLoopConfig } from '../../run/loop/options.js';
+import { resumeWith } from '../../run/loop/resume.js';
+import { driveRun, savesSteps } from '../../run/loop/run.js';
 import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import { isSignedWith, validateState } from '../../run/loop/suspend.js';
 import { grantOf } from '../mcp/server/settings.js';
@@ -39,6 +46,17 @@ interface Asker {
 /** A run before its visible tools are determined. */
 interface PreparedRun extends Asker {
   readonly config: ToolLoopConfig;
+}
+
+/** A streamed run: where its events go, and what aborts it. */
+interface Streaming {
+  readonly signal?: AbortSignal;
+  readonly sink?: EventSink;
+}
+
+interface GivenAnswers {
+  readonly state: RunState | undefined;
+  readonly answers: readonly Answer[];
 }
 
 /** Arguments for the functions of the loop. */
@@ -81,16 +99,52 @@ export class ApplicationRuns {
     return { config: this.#config(options.config ?? {}), ...this.asker(options) };
   }
 
-  /** Arguments to start a run with the tools that its request sees. */
-  async begin({ config, scope: own, request }: PreparedRun): Promise<RunParts> {
+  /** Starts a run with the tools that its request sees; with a sink, it is streamed. */
+  start(prepared: PreparedRun, messages: readonly Message[], how: Streaming = {}): Promise<ToolLoopResult> {
+    return this.running.track(this.#start(prepared, messages, how));
+  }
+
+  async #start(
+    { config, scope: own, request }: PreparedRun,
+    messages: readonly Message[],
+    { signal = config.signal, sink }: Streaming,
+  ): Promise<ToolLoopResult> {
     const scope = await this.#withOwnScopes(own);
     // A run that is not stored has no lease; the module's `leaseMs` is also for claims and conversations.
     const { leaseMs: _leaseMs, ...unkept } = config;
-    return { config: await this.#limited(savesSteps(config) ? config : unkept, request), scope };
+    const limited = await this.#limited(savesSteps(config) ? config : unkept, request);
+    checkRun({ config: limited, scope, messages });
+    return driveRun({ ...limited, signal }, { messages }, { scope, sink, left: this.running.leaving });
+  }
+
+  /** Resumes a run; with a sink, it is streamed. */
+  resume(prepared: PreparedRun, given: GivenAnswers, how: Streaming = {}): Promise<ToolLoopResult> {
+    return this.running.track(this.#resume(prepared, given, how));
+  }
+
+  async #resume(
+    prepared: PreparedRun,
+    { state, answers }: GivenAnswers,
+    { signal = prepared.config.signal, sink }: Streaming,
+  ): Promise<ToolLoopResult> {
+    const resumed = await this.resumption(prepared, this.#certain(state, prepared.config));
+    const { scope = {}, ...read } = readResume(resumed);
+    const config = { ...resumed.config, signal };
+    const record = await resumeWith(config, state, { ...read, scope, answers });
+    return driveRun(config, { record }, { scope, sink });
+  }
+
+  /** Streams a run. It starts with its reader, which may be outside of the caller's asynchronous context. */
+  stream(
+    { config: { signal } }: PreparedRun,
+    drive: (how: Streaming) => Promise<ToolLoopResult>,
+  ): ToolLoopStream {
+    const inContext = AsyncLocalStorage.snapshot();
+    return streamRun(() => ({ signal, drive: (signal, sink) => inContext(() => drive({ signal, sink })) }));
   }
 
   /** Arguments to resume a run after {@link answering}. */
-  async resume(prepared: PreparedRun, run: OwnedRun | undefined) {
+  async resumption(prepared: PreparedRun, run: OwnedRun | undefined) {
     const { config } = prepared;
     // Without another owner, the run belongs to the caller.
     const { owner = prepared, ...options } = await this.answering(prepared, run);
@@ -147,7 +201,7 @@ export class ApplicationRuns {
   }
 
   /** The run of a state with an authentic owner; `undefined` for other states, which the loop itself refuses. */
-  certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
+  #certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
     if (this.#parts.options.owner === undefined) return undefined;
     const run = validateState(state, stateSecret).state;
     return isSignedWith(run, stateSecret) ? run : undefined;
@@ -199,39 +253,6 @@ export class ApplicationRuns {
     if (store !== undefined) return store;
     const hasModel = provider !== undefined && model !== undefined;
     throw new ToolDeclarationError(hasModel ? [NO_STORE] : [NO_MODEL, NO_STORE]);
-  }
-
-  /**
-   * Wraps a stream so that its run stays in the asynchronous context of the caller. The run starts with its reader,
-   * which may be the HTTP server, outside of the handler's context.
-   */
-  watch(stream: ToolLoopStream): ToolLoopStream {
-    const inContext = AsyncLocalStorage.snapshot();
-    const { running } = this.#parts;
-    const result = (): ToolLoopStream['result'] => running.track(inContext(() => stream.result));
-    return {
-      get result() {
-        return result();
-      },
-      [Symbol.asyncIterator]() {
-        const events = stream[Symbol.asyncIterator]();
-        let isTracked = false;
-        return {
-          next() {
-            const next = inContext(() => events.next());
-            // The run starts with the first read, and continues even if its reader is slow.
-            if (!isTracked) result().catch(() => {});
-            isTracked = true;
-            return next;
-          },
-          return: () =>
-            inContext(async (): Promise<IteratorResult<LoopEvent>> => {
-              const left = await events.return?.();
-              return left ?? { value: undefined, done: true };
-            }),
-        };
-      },
-    };
   }
 
   /** Adds the data and the OAuth scopes of a request. */

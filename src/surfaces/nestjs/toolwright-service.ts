@@ -10,10 +10,8 @@ import { ANY_VALUE, instanceOf, objectOf, optionTable } from '../../core/kernel/
 import type { NameFilter } from '../../run/call/tool-registry.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
-import { type Drive, streamRun, type ToolLoopResult, type ToolLoopStream } from '../../run/loop/events.js';
-import { checkRun, LOOP_ALIASES, LOOP_RULES, readResume } from '../../run/loop/options.js';
-import { resumeWith } from '../../run/loop/resume.js';
-import { driveRun, resumeToolLoop } from '../../run/loop/run.js';
+import type { ToolLoopResult, ToolLoopStream } from '../../run/loop/events.js';
+import { LOOP_ALIASES, LOOP_RULES, readResume } from '../../run/loop/options.js';
 import { driveStoredRun, STORED_RUN } from '../../run/loop/stored-run.js';
 import { Application, type ChatRequestOptions } from './application.js';
 import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
@@ -125,23 +123,14 @@ export class ToolwrightService {
   /** `runToolLoop` with the application's tools. */
   async run(messages: readonly Message[], options: RunOptions = {}): Promise<ToolLoopResult> {
     checkOptions(options, RUN_OPTIONS);
-    const { config, scope } = await this.#runs.begin(this.#runs.prepare(options));
-    checkRun({ config, scope, messages });
-    return this.#runs.running.track(
-      driveRun(config, { messages }, { scope, left: this.#runs.running.leaving }),
-    );
+    return this.#runs.start(this.#runs.prepare(options), messages);
   }
 
   /** `streamToolLoop` with the application's tools. */
   stream(messages: readonly Message[], options: RunOptions = {}): ToolLoopStream {
     checkOptions(options, RUN_OPTIONS);
     const prepared = this.#runs.prepare(options);
-    const drive: Drive = async (signal, sink) => {
-      const { config, scope } = await this.#runs.begin(prepared);
-      checkRun({ config, scope, messages });
-      return driveRun({ ...config, signal }, { messages }, { scope, sink, left: this.#runs.running.leaving });
-    };
-    return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
+    return this.#runs.stream(prepared, (how) => this.#runs.start(prepared, messages, how));
   }
 
   /**
@@ -156,9 +145,7 @@ export class ToolwrightService {
     options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
     checkOptions(options, ANSWER_OPTIONS);
-    const prepared = this.#runs.prepare(options);
-    const resumed = await this.#runs.resume(prepared, this.#runs.certain(state, prepared.config));
-    return this.#runs.running.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
+    return this.#runs.resume(this.#runs.prepare(options), { state, answers });
   }
 
   /** `streamResumedToolLoop`, with the rules of `resume`. */
@@ -169,14 +156,7 @@ export class ToolwrightService {
   ): ToolLoopStream {
     checkOptions(options, ANSWER_OPTIONS);
     const prepared = this.#runs.prepare(options);
-    const drive: Drive = async (signal, sink) => {
-      const resumed = await this.#runs.resume(prepared, this.#runs.certain(state, prepared.config));
-      const config = { ...resumed.config, signal };
-      const read = readResume(resumed);
-      const record = await resumeWith(config, state, { ...read, answers });
-      return driveRun(config, { record }, { scope: resumed.options.scope, sink });
-    };
-    return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
+    return this.#runs.stream(prepared, (how) => this.#runs.resume(prepared, { state, answers }, how));
   }
 
   /** `resumeStoredRun` from the module's `store`, with the rules of `resume`. */
@@ -189,7 +169,7 @@ export class ToolwrightService {
     const store = this.#runs.storeOf(options);
     checkOptions({ store, runId }, STORED_RUN);
     const prepared = this.#runs.prepare(options);
-    const resumed = await this.#runs.resume(prepared, await this.#runs.stored(runId, store));
+    const resumed = await this.#runs.resumption(prepared, await this.#runs.stored(runId, store));
     const { scope = {}, ...read } = readResume(resumed);
     const { leaseMs } = resumed.config;
     const resumption = { ...read, scope, answers };

@@ -256,13 +256,13 @@ async function callServer(client: LiveClient, call: ServerCall): Promise<ToolRes
   if (taskId === undefined) {
     const result = await use((connected) => sendCall(connected, call), call.isRepeatable);
     const started = result._meta?.[TASK_ID];
-    if (typeof started !== 'string') return readMcpResult(result, refusalOf(context));
+    if (typeof started !== 'string') return readMcpResult(result, REFUSALS.get(context));
     taskId = await context.once(TASK, () => started);
   }
   for (const task = taskId; ; )
     try {
       const result = await use((connected) => followTask(connected, task, context), true);
-      return readMcpResult(result, refusalOf(context));
+      return readMcpResult(result, REFUSALS.get(context));
     } catch (error) {
       if (signal.aborted && !isLeftToOthers(signal)) client.cancelTask(task);
       if (client.isClosed && !signal.aborted) throw new Error(LEFT, { cause: error });
@@ -337,7 +337,7 @@ function readForeignSchemas(
       return undefined;
     }
     for (const pattern of read.left) {
-      const problem = `its ${what} has a pattern that a text can make run for ever: ${JSON.stringify(pattern.slice(0, 200))}`;
+      const problem = `its ${what} has a pattern whose check may never end for some texts: ${JSON.stringify(pattern.slice(0, 200))}`;
       warnAuthor({ where, problem, fix: 'nothing: only the server checks it' }, logger);
     }
   }
@@ -513,10 +513,6 @@ const QUESTIONS = new WeakMap<object, UserQuestions>();
 
 /** The reasons of users who refused to answer, by call; a server receives only the refusal. */
 const REFUSALS = new WeakMap<ToolContext, string>();
-
-function refusalOf(context: ToolContext): string | undefined {
-  return REFUSALS.get(context);
-}
 
 /** The questions of the server of a client of `connectMcp`. */
 function questionsOf(client: object): UserQuestions | undefined {

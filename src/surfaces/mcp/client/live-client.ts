@@ -219,17 +219,16 @@ export class LiveClient {
 /** When a connection failed: before anything was sent, with the response lost, or not at all (another error). */
 type ConnectionLoss = 'before' | 'during' | 'none';
 
-/** Error codes of Node and the SDK: nothing was sent, or the response was lost. */
-const LOSSES: ReadonlyMap<unknown, ConnectionLoss> = new Map([
-  ...losses('before', ['NOT_CONNECTED', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']),
-  ...losses('before', ['ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']),
-  ...losses('during', ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET']),
-  ...losses('during', ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']),
-]);
+const NOT_SENT = ['NOT_CONNECTED', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
+const RESPONSE_LOST = ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'];
 
-function losses(loss: ConnectionLoss, codes: readonly string[]): [unknown, ConnectionLoss][] {
-  return codes.map((code) => [code, loss]);
-}
+/** Error codes of Node and the SDK. */
+const LOSSES = new Map<unknown, ConnectionLoss>([
+  ...[...NOT_SENT, 'UND_ERR_CONNECT_TIMEOUT'].map((code) => [code, 'before'] as const),
+  ...[...RESPONSE_LOST, 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'].map(
+    (code) => [code, 'during'] as const,
+  ),
+]);
 
 /** The server no longer has the session and has not processed the message. */
 const SESSION_GONE = 404;

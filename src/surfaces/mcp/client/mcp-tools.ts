@@ -130,7 +130,8 @@ class McpFollower implements McpFollowing {
   /** Stops watching the current connection. */
   #watching = new AbortController();
   readonly #followed = new Map<string, FollowedTool>();
-  readonly #approvals: OpenApprovals;
+  /** Pending approvals, at most one for each name. An approval that never arrives blocks nothing else. */
+  readonly #asked = new Map<string, PromiseWithResolvers<void> & { readonly fingerprint: string }>();
   readonly #removeConnection: () => void;
   #reading: Promise<void> = Promise.resolve();
   /** Until when the last list may be used after a reconnection; absent before the first list. */
@@ -146,9 +147,6 @@ class McpFollower implements McpFollowing {
     this.#registry = registry;
     const { telemetry, logger } = registry;
     this.#options = { ...withoutUndefined({ telemetry, logger }), ...options };
-    this.#approvals = new OpenApprovals(options, (candidate, isApproved) =>
-      this.#settle(candidate, isApproved),
-    );
     this.#client = new LiveClient(source, options.prefix, (client) => this.#watch(client));
     this.#signIn = this.#signInTool();
     this.#removeConnection = addConnection(registry, () => {
@@ -175,7 +173,7 @@ class McpFollower implements McpFollowing {
     if (this.#signIn.replacedBy !== undefined) this.#signIn = this.#signInTool();
     this.#registry.register(this.#signIn);
     this.#isSignedOut = true;
-    this.#unlisten = signIn.onFinish(() => this.refresh().catch(failureListener(this.#options)));
+    this.#unlisten = signIn.onFinish(() => this.refresh().catch((error) => this.#report(error)));
     return true;
   }
 
@@ -226,7 +224,7 @@ class McpFollower implements McpFollowing {
     if (this.#registry.get(name) === this.#signIn) this.#registry.unregister(name);
     this.#removeConnection();
     this.#watching.abort();
-    this.#approvals.dropAll();
+    for (const name of this.#asked.keys()) this.#dropRequest(name);
     await this.#client.close();
     await this.#reading;
   }
@@ -237,21 +235,38 @@ class McpFollower implements McpFollowing {
     if (this.#isOver) return;
     this.#watching = new AbortController();
     this.#asksInRuns = signInOf(client)?.asksInRuns === true;
-    const report = failureListener(this.#options);
-    const onError = (error: unknown): void => {
-      if (!this.#isOver) report(error);
-    };
-    const onChange = (): void => void this.refresh().catch(onError);
     const { signal } = this.#watching;
     // 2025-11-25 servers notify their clients; on 2026-07-28 servers, a client must subscribe.
     client.setNotificationHandler(METHOD, () => {
-      if (!signal.aborted) onChange();
+      if (!signal.aborted) this.#onChange();
     });
     signal.addEventListener('abort', () => client.removeNotificationHandler(METHOD), { once: true });
     const isOffered = client.getServerCapabilities()?.tools?.listChanged === true;
-    if (isOffered && isModern(client)) void subscribe(client, { signal, onChange, onError });
+    if (isOffered && isModern(client)) void this.#subscribe(client, signal);
     // There were no change notifications without a connection.
-    if (this.#freshUntil !== undefined && !(performance.now() < this.#freshUntil)) onChange();
+    if (this.#freshUntil !== undefined && !(performance.now() < this.#freshUntil)) this.#onChange();
+  }
+
+  async #subscribe(client: Client, signal: AbortSignal): Promise<void> {
+    try {
+      while (!signal.aborted) {
+        const subscription = await client.listen({ toolsListChanged: true }, { signal });
+        // If the server closed it on purpose, do not subscribe again.
+        if ((await subscription.closed) !== 'remote' || client.transport === undefined) return;
+        await wait(PAUSE_MS, undefined, { signal, ref: false });
+        this.#onChange();
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#report(error);
+    }
+  }
+
+  #onChange(): void {
+    this.refresh().catch((error) => this.#report(error));
+  }
+
+  #report(error: unknown): void {
+    if (!this.#isOver) failureListener(this.#options)(error);
   }
 
   /** Reads the list; returns the pending decisions about its tools. */
@@ -268,19 +283,43 @@ class McpFollower implements McpFollowing {
   #decide(found: McpToolCandidate): Promise<void> | undefined {
     const { name, fingerprint } = found;
     const before = this.#followed.get(name);
-    if (before === undefined) return this.#approvals.ask(found);
+    if (before === undefined) return this.#ask(found);
     const { candidate, approved, isWaiting = false } = before;
     const isFree = isWaiting && this.#registry.offered(name) === undefined;
     const isKnown = candidate.fingerprint === fingerprint && !isFree;
     const isApproved = approved?.fingerprint === fingerprint;
     if (isKnown || isApproved) {
-      this.#approvals.drop(name);
+      this.#dropRequest(name);
       // The server has returned to the approved definition.
       if (!isKnown) this.#settle(found, true);
       return undefined;
     }
     const { definition, fingerprint: previous } = approved ?? candidate;
-    return this.#approvals.ask({ ...found, previous: { definition, fingerprint: previous } });
+    return this.#ask({ ...found, previous: { definition, fingerprint: previous } });
+  }
+
+  /** Asks for an approval; resolves once the candidate is decided about, or the request is dropped. */
+  #ask(candidate: McpToolCandidate): Promise<void> {
+    const { name, fingerprint } = candidate;
+    const open = this.#asked.get(name);
+    if (open?.fingerprint === fingerprint) return open.promise;
+    this.#dropRequest(name);
+    const asked = { fingerprint, ...Promise.withResolvers<void>() };
+    this.#asked.set(name, asked);
+    const decide = async (): Promise<void> => {
+      const isApprovedNow = await isApproved(candidate, this.#options);
+      if (this.#asked.get(name) !== asked) return;
+      this.#asked.delete(name);
+      this.#settle(candidate, isApprovedNow);
+    };
+    decide().then(asked.resolve, asked.reject);
+    return asked.promise;
+  }
+
+  /** Drops the request for an approval, whose answer is then ignored. */
+  #dropRequest(name: string): void {
+    this.#asked.get(name)?.resolve();
+    this.#asked.delete(name);
   }
 
   #settle(candidate: McpToolCandidate, isApproved: boolean): void {
@@ -305,7 +344,7 @@ class McpFollower implements McpFollowing {
   }
 
   async #removeAllBut(names: ReadonlySet<string>): Promise<void> {
-    this.#approvals.dropAll((name) => !names.has(name));
+    for (const name of this.#asked.keys()) if (!names.has(name)) this.#dropRequest(name);
     const gone = [...this.#followed.keys()].filter((name) => !names.has(name));
     this.#registry.unregister(...this.#ownNames(gone));
     for (const name of gone) this.#followed.delete(name);
@@ -321,72 +360,9 @@ class McpFollower implements McpFollowing {
   }
 }
 
-/** Called with the decision about a candidate. */
-type Decide = (candidate: McpToolCandidate, isApproved: boolean) => void;
-
-/** Pending approvals, at most one for each name. An approval that never arrives blocks nothing else. */
-class OpenApprovals {
-  readonly #options: McpToolsOptions;
-  readonly #decide: Decide;
-  readonly #open = new Map<string, PromiseWithResolvers<void> & { readonly fingerprint: string }>();
-
-  constructor(options: McpToolsOptions, decide: Decide) {
-    this.#options = options;
-    this.#decide = decide;
-  }
-
-  /** Resolves once the candidate is decided about, or the request is dropped. */
-  ask(candidate: McpToolCandidate): Promise<void> {
-    const { name, fingerprint } = candidate;
-    const open = this.#open.get(name);
-    if (open?.fingerprint === fingerprint) return open.promise;
-    this.drop(name);
-    const asked = { fingerprint, ...Promise.withResolvers<void>() };
-    this.#open.set(name, asked);
-    isApproved(candidate, this.#options)
-      .then((isApprovedNow) => {
-        if (this.#open.get(name) !== asked) return;
-        this.#open.delete(name);
-        this.#decide(candidate, isApprovedNow);
-      })
-      .then(asked.resolve, asked.reject);
-    return asked.promise;
-  }
-
-  /** Drops a request; its answer will be ignored. */
-  drop(name: string): void {
-    this.#open.get(name)?.resolve();
-    this.#open.delete(name);
-  }
-
-  dropAll(isMeant: (name: string) => boolean = () => true): void {
-    for (const name of [...this.#open.keys()].filter(isMeant)) this.drop(name);
-  }
-}
-
-interface ToolListWatcher {
-  readonly signal: AbortSignal;
-  readonly onChange: () => void;
-  readonly onError: (error: unknown) => void;
-}
-
 const METHOD = 'notifications/tools/list_changed';
 /** The pause before a broken subscription is opened again. */
 const PAUSE_MS = 1_000;
-
-async function subscribe(client: Client, { signal, onChange, onError }: ToolListWatcher): Promise<void> {
-  try {
-    while (!signal.aborted) {
-      const subscription = await client.listen({ toolsListChanged: true }, { signal });
-      // If the server closed it on purpose, do not subscribe again.
-      if ((await subscription.closed) !== 'remote' || client.transport === undefined) return;
-      await wait(PAUSE_MS, undefined, { signal, ref: false });
-      onChange();
-    }
-  } catch (error) {
-    if (!signal.aborted) onError(error);
-  }
-}
 
 function failureListener({ onError, logger }: McpToolsOptions): (error: unknown) => void {
   const what = 'The tools of an MCP server could not be read';
