@@ -190,7 +190,7 @@ export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
   readonly result: Promise<ToolLoopResult>;
 }
 
-export type Drive = (signal: AbortSignal, sink: EventSink) => Promise<ToolLoopResult>;
+type Drive = (signal: AbortSignal, sink: EventSink) => Promise<ToolLoopResult>;
 
 interface ReadyRun {
   readonly signal: AbortSignal | undefined;

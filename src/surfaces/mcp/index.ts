@@ -17,7 +17,6 @@ export type {
   McpToolsOptions,
 } from './client/options.js';
 export { fileTokens, storeTokens } from './client/token-stores.js';
-export { jwks } from './server/access.js';
 export { listRoots, sampleMessage } from './server/ask-client.js';
 export { createMcpServer } from './server/mcp-server.js';
 export type {
@@ -28,6 +27,7 @@ export type {
   McpToolServer,
   StdioStreams,
 } from './server/options.js';
+export { jwks } from './server/protected-resource.js';
 export type {
   McpOAuthOptions,
   McpServerSettings,

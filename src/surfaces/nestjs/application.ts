@@ -384,8 +384,6 @@ interface FoundTools {
   /** Tools without a class. */
   readonly given: RegisteredTool[];
   readonly faults: AuthorFault[];
-  /** Generated descriptions that no longer match their class. */
-  readonly misfits: AuthorFault[];
   /** Probable mistakes that do not prevent the tools from working. */
   readonly warnings: AuthorFault[];
 }
@@ -399,8 +397,12 @@ class ToolFinder {
   /** Classes of providers, and their base classes. */
   readonly #classes = new Set<ClassType>();
 
-  constructor(discovery: DiscoveryService) {
+  /** Whether a generated description that no longer matches its class is a fault, not a warning. */
+  readonly #isStrict: boolean;
+
+  constructor(discovery: DiscoveryService, isStrict: boolean) {
     this.#discovery = discovery;
+    this.#isStrict = isStrict;
   }
 
   /**
@@ -409,7 +411,7 @@ class ToolFinder {
    * skipped, so that the order of the tools does not depend on their speed.
    */
   find(isEverythingMade: boolean): FoundTools {
-    const found: FoundTools = { handlers: [], given: [], faults: [], misfits: [], warnings: [] };
+    const found: FoundTools = { handlers: [], given: [], faults: [], warnings: [] };
     for (const wrapper of [...this.#discovery.getProviders(), ...this.#discovery.getControllers()]) {
       const isKnowable = isEverythingMade ? isMade(wrapper) : !(wrapper.isFactory || wrapper.async);
       if (isKnowable && !wrapper.isAlias && !this.#seen.has(wrapper)) this.#read(wrapper, found);
@@ -447,7 +449,7 @@ class ToolFinder {
       this.#classes.add((ancestor.prototype?.constructor ?? ancestor) as ClassType);
     const { handlers, faults, misfits, warnings } = planProvider(toolClass);
     found.handlers.push(...handlers.map((handler) => ({ ...handler, host: { wrapper, module } })));
-    found.misfits.push(...misfits);
+    found[this.#isStrict ? 'faults' : 'warnings'].push(...misfits);
     found.warnings.push(...warnings);
     found.faults.push(...faults, ...injectionFaults(toolClass, wrapper));
     for (const { planned } of handlers) {
@@ -553,7 +555,7 @@ class ApplicationTools {
     this.#logger = options.logger ?? nestLogger();
     this.#modules = modules;
     this.#container = new RequestContainer(moduleRef);
-    this.#finder = new ToolFinder(discovery);
+    this.#finder = new ToolFinder(discovery, options.strict === true);
     this.registry = new ToolRegistry(
       {
         // Nest's own logger prints all levels by default.
@@ -578,13 +580,11 @@ class ApplicationTools {
    * @throws ToolDeclarationError with all faults of all providers; nothing is registered then.
    */
   discover(isEverythingMade: boolean, given: readonly RegisteredTool[] = []): void {
-    const { strict: isStrict = false } = this.#options;
     const givenFaults = this.#finder.check(given, 'ToolwrightModule.forRoot');
     const found = this.#finder.find(isEverythingMade);
-    const faults = [...givenFaults, ...(isStrict ? found.misfits : []), ...found.faults];
+    const faults = [...givenFaults, ...found.faults];
     if (faults.length > 0) throw new ToolDeclarationError(faults);
-    for (const warning of [...(isStrict ? [] : found.misfits), ...found.warnings])
-      warnAuthor(warning, this.#logger);
+    for (const warning of found.warnings) warnAuthor(warning, this.#logger);
     const bound = found.handlers.map((handler) => {
       const { planned, host } = handler;
       const target = providerTarget(handler, host);

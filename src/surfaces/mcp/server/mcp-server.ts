@@ -30,7 +30,6 @@ import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import { SERVED_KINDS, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from '../sealed-state.js';
-import { createGuard, ProtectedResource, refuseRequest } from './access.js';
 import { ANSWER_MS, STATELESS } from './ask-client.js';
 import { type LISTS, namedByUri, subscribedUris, ToolLists } from './lists.js';
 import { OpenRequests, Pending, SUBSCRIPTION } from './open-requests.js';
@@ -43,6 +42,7 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
+import { createGuard, ProtectedResource, refuseRequest } from './protected-resource.js';
 import { callerOf, principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
@@ -580,7 +580,8 @@ class RegistryServer implements McpToolServer {
     this.#listening.add(stream);
     const onEnd = () => this.#listening.delete(stream);
     const ended = new AbortController();
-    const subscriber = { caller, uris, endStream: () => ended.abort() };
+    const wants = (change: ServerEvent) => change.kind !== 'resource_updated' || uris.includes(change.uri);
+    const subscriber = { caller: () => caller, wants, endStream: () => ended.abort() };
     const response = await this.#notifications.open(subscriber, () => this.#modern.fetch(request, info));
     const signal = AbortSignal.any([request.signal, ended.signal]);
     return watchResponse(response, { deliveries: this.#deliveries, onEnd, signal });
@@ -817,13 +818,6 @@ interface Receiver {
   endStream(): void;
 }
 
-/** A client that opens a stream with `subscriptions/listen`. */
-interface Subscriber {
-  readonly caller: McpCaller;
-  readonly uris: readonly string[];
-  endStream(): void;
-}
-
 /**
  * Notifies clients of changes, in the order in which they happened. Rights are checked before each notification,
  * because a token may have expired, or a right may be lost, since the client subscribed.
@@ -833,7 +827,8 @@ class Notifications implements ServerEventBus {
   readonly #onError: (error: unknown) => void;
   /** The last notification of each client. */
   readonly #last = new Map<Receiver, Promise<void>>();
-  readonly #opening = new AsyncLocalStorage<Subscriber>();
+  /** The client that opens a stream with `subscriptions/listen`. */
+  readonly #opening = new AsyncLocalStorage<Omit<Receiver, 'send'>>();
 
   constructor(served: ServedTools, onError: (error: unknown) => void) {
     this.#served = served;
@@ -867,14 +862,12 @@ class Notifications implements ServerEventBus {
   }
 
   /** Opens a stream of `subscriptions/listen`, for which the SDK calls {@link subscribe}. */
-  open(subscriber: Subscriber, listen: () => Promise<Response>): Promise<Response> {
+  open(subscriber: Omit<Receiver, 'send'>, listen: () => Promise<Response>): Promise<Response> {
     return this.#opening.run(subscriber, listen);
   }
 
   subscribe(send: (change: ServerEvent) => void): () => void {
-    const { caller, uris, endStream } = this.#opening.getStore() as Subscriber;
-    const wants = (change: ServerEvent) => change.kind !== 'resource_updated' || uris.includes(change.uri);
-    return this.#add({ caller: () => caller, wants, send, endStream });
+    return this.#add({ ...(this.#opening.getStore() as Receiver), send });
   }
 
   /** The first of the resources that `visible` hides from a caller. */

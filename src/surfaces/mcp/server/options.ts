@@ -46,9 +46,9 @@ import { NAME_FILTER_RULES, type NameFilter, type ToolRegistry } from '../../../
 import { LEASE } from '../../../run/loop/claimed-run.js';
 import { toolPlace } from '../../../tools/discovery/bound-method.js';
 import { findReference } from '../../../tools/schema/find-reference.js';
-import { readName } from './access.js';
 import { allAppFaults } from './apps.js';
 import { servedAs, servedCompletion } from './lists.js';
+import { readName } from './protected-resource.js';
 import type { McpOAuthOptions, McpServerSettings, McpSessionOptions, McpTaskOptions } from './settings.js';
 
 /** Options of `createMcpServer`. */

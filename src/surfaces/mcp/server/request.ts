@@ -16,9 +16,9 @@ import type { Telemetry } from '../../../core/contract/telemetry.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
-import type { ProtectedResource } from './access.js';
 import type { ToolLists } from './lists.js';
 import type { McpCaller, McpServerOptions } from './options.js';
+import type { ProtectedResource } from './protected-resource.js';
 
 /** Shared by the servers of all connections. */
 export interface ServedTools {
