@@ -119,7 +119,7 @@ export const CHAT_RULES: RulesOf<ChatOptions> = {
 const OF = 'createChatHandler';
 
 /** Options of NestJS that this handler replaces with others. */
-const COMPANIONS = { owner: 'authenticate: (request) => …, which says whose the chats of a request are' };
+const COMPANIONS = { owner: 'authenticate: (request) => …, which returns the owner of the chats' };
 
 const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(
   OF,

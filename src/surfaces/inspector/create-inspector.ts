@@ -57,7 +57,6 @@ import {
 } from './shown-runs.js';
 import { listWarnings, toolCard, toolSummaries } from './tool-card.js';
 import {
-  AnsweringPerson,
   type GoesOn,
   PendingBoard,
   type TrialAnswer,
@@ -166,15 +165,14 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
   const feed = new EventFeed();
   const calls = new WatchedCalls(feed);
   const runs = new WatchedRuns(feed);
-  const person = new AnsweringPerson(registry, options.answeredBy);
   return {
     registry,
     options,
     feed,
     calls,
     runs,
-    pending: new PendingBoard({ registry, runs, options, person }),
-    trials: new TrialCalls(registry, calls, person),
+    pending: new PendingBoard({ registry, runs, options }),
+    trials: new TrialCalls({ registry, calls, options }),
     chats: new TrialChats(registry, runs, options.systemPrompt),
     recordings: new Recordings(options.recordings),
     apps: new AppDocuments(),

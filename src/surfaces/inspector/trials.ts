@@ -22,35 +22,29 @@ import type { InspectorOptions } from './options.js';
 import { listsRuns } from './shown-runs.js';
 import { type SeenCall, type SeenRun, TRIAL, type WatchedCalls, type WatchedRuns } from './watched.js';
 
-/** Recorded if `answeredBy` is not set. */
-const SOMEBODY = { inspector: true };
+/** Who answers on the page, as calls record it. */
+function answererOf({ answeredBy = { inspector: true } }: InspectorOptions): unknown {
+  return answeredBy;
+}
 
-/** The person who answers on the page. */
-export class AnsweringPerson {
-  readonly #registry: ToolRegistry;
-  readonly #configured: unknown;
+interface AnsweringParts {
+  readonly registry: ToolRegistry;
+  readonly options: InspectorOptions;
+}
 
-  constructor(registry: ToolRegistry, configured: unknown) {
-    this.#registry = registry;
-    this.#configured = configured;
-  }
-
-  /** The value that calls record. */
-  get name(): unknown {
-    return this.#configured ?? SOMEBODY;
-  }
-
-  /**
-   * An unknown person may be the owner of the run, so they cannot approve calls of tools with an `approver`.
-   *
-   * @throws ToolwrightError `RunNotAllowed` (523).
-   */
-  check({ tool, approver }: Pick<PendingCall, 'tool' | 'approver'>): void {
-    const now = approverOf(this.#registry.offered(tool)?.approval);
-    if (this.#configured !== undefined || (approver ?? now) === undefined) return;
-    const message = `The call of '${tool}' can be approved here only where the inspector knows who answers: answeredBy: { user: 'u1' } in its options, or --by. Nothing has run.`;
-    throw new ToolwrightError('RunNotAllowed', message);
-  }
+/**
+ * An unknown person may be the owner of the run, so they cannot approve calls of tools with an `approver`.
+ *
+ * @throws ToolwrightError `RunNotAllowed` (523).
+ */
+function checkAnswerer(
+  { registry, options }: AnsweringParts,
+  { tool, approver }: Pick<PendingCall, 'tool' | 'approver'>,
+): void {
+  const required = approver ?? approverOf(registry.offered(tool)?.approval);
+  if (options.answeredBy !== undefined || required === undefined) return;
+  const message = `The call of '${tool}' can be approved here only if the inspector has the identity of who answers: answeredBy: { user: 'u1' } in its options, or --by. Nothing has run.`;
+  throw new ToolwrightError('RunNotAllowed', message);
 }
 
 /** Where a run continues after the answer. */
@@ -68,11 +62,8 @@ interface WaitingRun {
   readonly pending: readonly PendingCall[];
 }
 
-interface BoardParts {
-  readonly registry: ToolRegistry;
+interface BoardParts extends AnsweringParts {
   readonly runs: WatchedRuns;
-  readonly options: InspectorOptions;
-  readonly person: AnsweringPerson;
 }
 
 const MOST_LISTED = 100;
@@ -118,17 +109,17 @@ export class PendingBoard {
     if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
     for (const answer of answers) {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
-      if (asked !== undefined && needsApprover(answer)) this.#parts.person.check(asked);
+      if (asked !== undefined && needsApprover(answer)) checkAnswerer(this.#parts, asked);
     }
     if (goesOn === 'here') return this.#resume(waiting, answers);
-    const { registry, options, person } = this.#parts;
+    const { registry, options } = this.#parts;
     const { store, stateSecret } = options;
     const { owner } = waiting;
     if (goesOn === 'conversation') {
       const conversationId = conversationIdOf(runId);
       if (!keepsConversations(store) || conversationId === undefined)
         throw new Error('there is no conversation');
-      const by = withoutUndefined({ answeredBy: person.name, owner });
+      const by = withoutUndefined({ answeredBy: answererOf(options), owner });
       const content = { kind: 'answers', answers, ...by } as const;
       // Edits are checked with the tools of the process that takes the turn.
       const check = () => checkAnswers({ conversationId, content, store, config: {} });
@@ -136,7 +127,7 @@ export class PendingBoard {
       return;
     }
     await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
-      answeredBy: person.name,
+      answeredBy: answererOf(options),
       tools: registry,
       ...withoutUndefined({ stateSecret, owner }),
     });
@@ -162,14 +153,14 @@ export class PendingBoard {
 
   /** Continues a run here. The application may have the state of a run of this process, too, and is not notified. */
   async #resume({ runId, owner, place }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { registry, runs, options, person } = this.#parts;
+    const { registry, runs, options } = this.#parts;
     const { provider, model, stateSecret, scopeOf: scopeOfOwner } = options;
     const seen = runs.get(runId);
     const configured = { ...withoutUndefined({ provider, model, stateSecret }), tools: registry };
     const { signal: _1, runId: _2, ...config } = seen?.run.config ?? (configured as ResumeConfig);
     const ofOwner = withoutUndefined({ owner });
     const scope = seen ? scopeOf(seen) : { ...(await scopeOfOwner?.(owner)), ...ofOwner };
-    const given = { scope, answeredBy: person.name };
+    const given = { scope, answeredBy: answererOf(options) };
     if (place === 'process')
       return this.#begun(resumeToolLoop(config, seen?.result?.state, answers, given), runId);
     const store = config.store ?? options.store;
@@ -214,19 +205,19 @@ interface Waiting {
   readonly invocation: Extract<Invocation, { readonly status: 'suspended' }>;
 }
 
+interface TrialParts extends AnsweringParts {
+  readonly calls: WatchedCalls;
+}
+
 /** Executes the calls of the page. */
 export class TrialCalls {
-  readonly #registry: ToolRegistry;
-  readonly #calls: WatchedCalls;
+  readonly #parts: TrialParts;
   /** By the key of the call. */
   readonly #waiting = new Map<string, Waiting>();
-  readonly #person: AnsweringPerson;
   #count = 0;
 
-  constructor(registry: ToolRegistry, calls: WatchedCalls, person: AnsweringPerson) {
-    this.#registry = registry;
-    this.#calls = calls;
-    this.#person = person;
+  constructor(parts: TrialParts) {
+    this.#parts = parts;
   }
 
   async make(trial: TrialCall, journal?: CallJournal): Promise<SeenCall> {
@@ -237,9 +228,10 @@ export class TrialCalls {
     const read = readArguments(args);
     const readMs = performance.now() - begin;
     const request = { id, name: tool, arguments: args, read, journal };
-    const invocation = await this.#registry.invoke(request, { ...scope, callId: id });
-    this.#calls.addRead(id, readMs);
-    const seen = this.#calls.find(id);
+    const { registry, calls } = this.#parts;
+    const invocation = await registry.invoke(request, { ...scope, callId: id });
+    calls.addRead(id, readMs);
+    const seen = calls.find(id);
     if (seen === undefined) throw new Error(`the call of '${tool}' is no longer stored`);
     if (invocation.status === 'suspended') this.#waiting.set(seen.key, { trial, invocation });
     return seen;
@@ -270,10 +262,10 @@ export class TrialCalls {
     if (wait === undefined) throw new Error('this call is not waiting');
     const answered = answerWait({ wait, journal }, answer);
     if (!answered.ok) throw new Error(answered.problem);
-    if (needsApprover(answer)) this.#person.check({ tool: trial.tool, approver: wait.approver });
+    if (needsApprover(answer)) checkAnswerer(this.#parts, { tool: trial.tool, approver: wait.approver });
     this.#waiting.delete(key);
     const { kind, index } = wait;
-    const given = [...(journal.given ?? []), { kind, index, answeredBy: this.#person.name }];
+    const given = [...(journal.given ?? []), { kind, index, answeredBy: answererOf(this.#parts.options) }];
     return this.make(trial, { ...answered.journal, given });
   }
 }

@@ -223,13 +223,13 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
 
 export const NO_OWNER: AuthorFault = {
   where: 'ToolwrightService.chat',
-  problem: 'nobody says whose a chat is, so that everybody could read it',
+  problem: 'no option determines the owner of a chat, so that everybody could read it',
   fix: 'ToolwrightModule.forRoot({ owner: (request) => ({ user: request.user.id }) })',
 };
 
 export const NO_CONVERSATIONS: AuthorFault = {
   where: 'ToolwrightService.conversations',
-  problem: 'there is no store that conversations could be kept in',
+  problem: 'there is no store for conversations',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };
 
@@ -237,7 +237,7 @@ export const ANSWERS_FOR_NOBODY: InvalidOption = {
   where: 'ToolwrightModule',
   option: 'mayAnswer',
   problem:
-    'mayAnswer needs owner, which says whose a run is, and scopeOf, which says in what scope it goes on',
+    'mayAnswer needs owner, which returns the owner of a run, and scopeOf, which returns the scope in which it continues',
   fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
 };
 

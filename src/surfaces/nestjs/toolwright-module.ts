@@ -455,7 +455,7 @@ const CHAT_WITHOUT_ROOT: AuthorFault = {
 
 const NO_ROOT: AuthorFault = {
   where: 'ToolwrightModule.forFeature',
-  problem: 'the application has no ToolwrightModule.forRoot, so that nobody would find these tools',
+  problem: 'the application has no ToolwrightModule.forRoot, which registers these tools',
   fix: 'imports: [ToolwrightModule.forRoot({ provider, model })] in the root module',
 };
 

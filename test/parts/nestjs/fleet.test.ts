@@ -409,7 +409,7 @@ describe('ToolwrightModule in a fleet', () => {
 
   test('it says what is missing', async () => {
     const shop = await openShop({});
-    expect(() => shop.toolwright.conversations).toThrow('no store that conversations could be kept in');
+    expect(() => shop.toolwright.conversations).toThrow('no store for conversations');
     await expect(openShop({ worker: true })).rejects.toThrow('a worker needs the store');
     await expect(
       openShop({ store: new MemoryRunStore(), worker: true, jobScope: undefined }),

@@ -560,8 +560,6 @@ class RecordedSignIn implements OAuthClientProvider {
   }
 }
 
-/** Hides a secret in a text that another system wrote. */
-const HIDDEN = '[secret]';
 /** Shorter texts are not secrets, and would occur by chance. */
 const FEWEST_CHARACTERS = 6;
 const SECRET_FIELDS = ['refresh_token', 'code', 'code_verifier', 'client_secret', 'client_assertion'];
@@ -589,7 +587,7 @@ const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 function hide(text: string, secrets: readonly string[]): string {
   return secrets
     .filter(({ length }) => length >= FEWEST_CHARACTERS)
-    .reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text);
+    .reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
 }
 
 /** Much more than the longest list of tools. */

@@ -23,7 +23,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { checkArguments } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
-import { type Fields, isRecord } from '../../../core/kernel/json.js';
+import { type Fields, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
 import { type NodeRequest, respond, toRequest } from '../../../core/kernel/node-http.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
@@ -443,7 +443,7 @@ class RegistryServer implements McpToolServer {
       if (method === 'POST' && readableDidRead && parsedBody === undefined)
         return refuseRequest(500, BODY_READ_BEFORE);
       const asked = toRequest(request, signal);
-      return this.fetch(asked, { ...(authInfo !== undefined && { authInfo }), parsedBody });
+      return this.fetch(asked, withoutUndefined({ authInfo, parsedBody }));
     });
   };
 
@@ -553,7 +553,7 @@ class RegistryServer implements McpToolServer {
     const ofTasks = resource && (await this.#tasks?.toolsOf(messages, principalOf(this.#options, authInfo)));
     const refusal = resource?.authorize(messages, authInfo, ofTasks);
     if (refusal !== undefined) return refusal;
-    const info = { ...(authInfo && { authInfo }), ...(parsedBody !== undefined && { parsedBody }) };
+    const info = withoutUndefined({ authInfo, parsedBody });
     const isSession = await this.#belongsToSession(request, info);
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);

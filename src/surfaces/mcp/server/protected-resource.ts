@@ -12,14 +12,7 @@ import { type Fields, isRecord } from '../../../core/kernel/json.js';
 import { missingScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { namedByUri, servedAs, subscribedUris } from './lists.js';
-import { grantOf, type McpOAuthOptions, type VerifyToken } from './settings.js';
-
-/** The server's options of the same names. */
-interface AllowedNames {
-  readonly oauth?: { readonly resource: string };
-  readonly allowedHosts?: readonly string[] | 'any';
-  readonly allowedOrigins?: readonly string[] | 'any';
-}
+import { grantOf, type McpOAuthOptions, type McpServerSettings, type VerifyToken } from './settings.js';
 
 /** Limits memory: clients may send any number of invented names. */
 const MAX_REPORTED = 100;
@@ -29,7 +22,7 @@ const MAX_REPORTED = 100;
  * this machine. Each name is reported once, with the option that allows it.
  */
 export function createGuard(
-  options: AllowedNames,
+  options: Pick<McpServerSettings, 'oauth' | 'allowedHosts' | 'allowedOrigins'>,
   onError: (error: unknown) => void,
 ): (request: Request) => Response | undefined {
   const { allowedHosts: given = localhostAllowedHostnames(), allowedOrigins, oauth } = options;
@@ -296,7 +289,7 @@ export class ProtectedResource {
   }
 
   /** ChatGPT reads the challenge from the call's result, other hosts from the header (RFC 6750, section 3). */
-  #refuse({ status, error, description, scopes = [] }: Challenge, call?: Message): Response {
+  #refuse({ status, error, description, scopes = [] }: Challenge, call?: Fields): Response {
     const parts = {
       ...(error && { error, error_description: description.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, ' ') }),
       ...(scopes.length > 0 && { scope: scopes.join(' ') }),
@@ -317,8 +310,6 @@ export class ProtectedResource {
   }
 }
 
-type Message = Fields;
-
 /**
  * What a message refers to by name: a tool, prompt or resource, or the tools of an MCP App, of which the caller needs
  * one. Empty if it does not exist.
@@ -326,7 +317,7 @@ type Message = Fields;
 type Named = readonly ToolDefinition[];
 
 /** The methods that refer to a tool, prompt or resource. */
-const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => readonly Named[]>([
+const NAMED = new Map<unknown, (message: Fields, registry: ToolRegistry) => readonly Named[]>([
   ['tools/call', ({ params }, registry) => [namedIn(registry, recordOf(params).name)]],
   ['prompts/get', ({ params }, registry) => [namedIn(registry.part('prompt'), recordOf(params).name)]],
   ['resources/read', resourceIn],
@@ -339,14 +330,14 @@ const NAMED = new Map<unknown, (message: Message, registry: ToolRegistry) => rea
 ]);
 
 /** Reads the reference as the completion itself does: by its type alone. */
-function completedIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
+function completedIn({ params }: Fields, registry: ToolRegistry): readonly Named[] {
   const { type, name, uri } = recordOf(recordOf(params).ref);
   if (type === 'ref/prompt') return [namedIn(registry.part('prompt'), name)];
   const resources = registry.part('resource').tools();
   return [resources.filter((resource) => servedAs(resource).uri === uri).slice(0, 1)];
 }
 
-function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
+function resourceIn({ params }: Fields, registry: ToolRegistry): readonly Named[] {
   return [namedByUri(registry, String(recordOf(params).uri))];
 }
 
@@ -355,7 +346,7 @@ function namedIn(registry: ToolRegistry, name: unknown): Named {
   return definition === undefined ? [] : [definition];
 }
 
-function recordOf(value: unknown): Message {
+function recordOf(value: unknown): Fields {
   return isRecord(value) ? value : {};
 }
 

@@ -14,6 +14,7 @@ import { type CallScope, SCOPE } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { Telemetry } from '../../../core/contract/telemetry.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
 import type { ToolLists } from './lists.js';
@@ -51,15 +52,10 @@ export function callerOf(
   };
   const protocolVersion = described[PROTOCOL_VERSION_META_KEY] ?? server?.getNegotiatedProtocolVersion();
   const client = described[CLIENT_INFO_META_KEY] ?? server?.getClientVersion();
-  return {
-    ...(authInfo && { authInfo }),
-    ...(headers && { headers }),
-    ...(sessionId !== undefined && { sessionId }),
-    ...(protocolVersion !== undefined && { protocolVersion }),
-    ...(client && { client }),
-    capabilities: described[CLIENT_CAPABILITIES_META_KEY] ?? server?.getClientCapabilities() ?? {},
-    ...(closeStream && { closeStream }),
-  };
+  const capabilities = described[CLIENT_CAPABILITIES_META_KEY] ?? server?.getClientCapabilities() ?? {};
+  return withoutUndefined({
+    ...{ authInfo, headers, sessionId, protocolVersion, client, capabilities, closeStream },
+  });
 }
 
 const NO_PRINCIPAL = JSON.stringify([null, null]);
@@ -113,7 +109,7 @@ export async function rightsOf(request: McpRequest): Promise<CallerRights> {
   return { tools, ...own };
 }
 
-/** The scope of a caller's calls: that of the application, with what the request says. */
+/** The scope of a caller's calls: that of the application, with the facts of the request. */
 export function callScopeOf(scope: CallScope, caller: McpCaller): CallScope {
   const { authInfo, sessionId } = caller;
   return {

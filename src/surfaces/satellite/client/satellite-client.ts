@@ -91,8 +91,7 @@ export class SatelliteClient {
   constructor(options: SatelliteClientOptions) {
     checkOptions(options, CLIENT_OPTIONS);
     this.#options = options;
-    const { maxRetries = 5, timeoutMs = 300_000, maxReplyBytes = 10 * 2 ** 20 } = options;
-    this.#transport = new ChatTransport({ ...options, maxRetries, timeoutMs, maxReplyBytes });
+    this.#transport = new ChatTransport(options);
   }
 
   /**
@@ -362,10 +361,6 @@ export type SatelliteOutcome =
   | (Progress & { readonly status: 'limit'; readonly pending: ToolRequest; readonly error: ToolwrightError })
   | (Progress & { readonly status: 'aborted' | 'failed'; readonly error: ToolwrightError });
 
-/** The assistant's address, and the limits of requests. */
-type TransportOptions = Pick<SatelliteClientOptions, 'url' | 'token' | 'headers'> &
-  Required<Pick<SatelliteClientOptions, 'maxRetries' | 'timeoutMs' | 'maxReplyBytes'>>;
-
 interface ReplyListener {
   readonly signal: AbortSignal | undefined;
   readonly onText: (text: string) => void;
@@ -379,10 +374,10 @@ const LONGEST_DELAY_MS = 30_000;
  * identifies the turn, and the server repeats the reply of a turn that it has.
  */
 class ChatTransport {
-  readonly #options: TransportOptions;
+  readonly #options: SatelliteClientOptions;
   readonly #address: string;
 
-  constructor(options: TransportOptions) {
+  constructor(options: SatelliteClientOptions) {
     this.#options = options;
     this.#address = `${String(options.url).replace(/\/+$/, '')}/v1/chat`;
   }
@@ -404,6 +399,7 @@ class ChatTransport {
   }
 
   async #send(address: string, request: RequestInit, listener: ReplyListener): Promise<TurnReply> {
+    const { maxRetries = 5 } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#sendOnce(address, request, listener);
@@ -415,7 +411,7 @@ class ChatTransport {
         const isPassing =
           ['unreachable', 'conflict', 'rate_limited'].includes(code) ||
           (code !== 'provider_failed' && [429, 502, 503, 504].includes(status));
-        if (attempt > this.#options.maxRetries || !isPassing) throw error;
+        if (attempt > maxRetries || !isPassing) throw error;
         // Random, so that many satellites do not reconnect to a server at the same moment.
         const growing = Math.min(250 * 2 ** (attempt - 1), 5000) * (0.5 + Math.random() / 2);
         const delayMs = Math.min(Math.max(growing, retryAfterMs), LONGEST_DELAY_MS);
@@ -430,7 +426,7 @@ class ChatTransport {
     request: RequestInit,
     { signal, onText }: ReplyListener,
   ): Promise<TurnReply> {
-    const { token, headers, timeoutMs, maxReplyBytes } = this.#options;
+    const { token, headers, timeoutMs = 300_000, maxReplyBytes = 10 * 2 ** 20 } = this.#options;
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
     // Not `AbortSignal.timeout`: Node would retain the combined signal of each request until that time.
     const late = new AbortController();
