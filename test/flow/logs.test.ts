@@ -37,7 +37,7 @@ function logbook(): { readonly logger: Logger; readonly entries: readonly Entry[
   return { entries, logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } };
 }
 
-/** What is logged of the arguments of a call. */
+/** The arguments of a call as they are logged. */
 async function loggedArguments(
   args: object,
   options: Omit<ToolRegistryOptions, 'logger'> = {},
@@ -55,7 +55,7 @@ async function loggedArguments(
   return entries.find(({ message }) => message === 'Tool arguments')?.fields.arguments;
 }
 
-/** The entries of a call of a tool that fails with this. */
+/** The log entries of a call whose tool throws this error. */
 async function failing(error: unknown): Promise<readonly Entry[]> {
   const { logger, entries } = logbook();
   const execute = () => {
@@ -105,7 +105,7 @@ const SECRETS = [
   ...['ssn', 'customer_ssn', 'iban', 'IBAN', 'ibans', 'otp', 'bearer'],
 ];
 
-/** Texts with a secret in them, each of which has `s3cr3t` in it. */
+/** Texts that contain the secret `s3cr3t`. */
 const TEXTS_WITH_SECRETS: readonly (readonly [string, string])[] = [
   ['a query', 'GET https://api.example.com/v1?api_key=s3cr3t-1&x=1 failed'],
   ['a fragment', 'https://app.example.com/#access_token=s3cr3t&state=1'],
@@ -139,7 +139,7 @@ const TEXTS_WITH_SECRETS: readonly (readonly [string, string])[] = [
 ];
 
 describe('ToolRegistry.redact', () => {
-  test.each(SECRETS)('hides %s without being asked, at any depth', async (key) => {
+  test.each(SECRETS)('hides %s by default, at any depth', async (key) => {
     const args = { [key]: 'x', in: [{ [key]: { deep: 1 } }] };
     expect(await loggedArguments(args)).toEqual({ [key]: '[redacted]', in: [{ [key]: '[redacted]' }] });
   });
@@ -162,7 +162,7 @@ describe('ToolRegistry.redact', () => {
   });
 
   test.each(['customerNo', 'customer_no', 'CUSTOMER-NO', 'oldCustomerNo', 'dob', 'userDob'])(
-    'hides %s where it is asked to',
+    'hides %s if redact names it',
     async (key) => {
       const args = { [key]: 'x', other: 'y' };
       const redact = ['customerNo', 'dob'];
@@ -170,7 +170,7 @@ describe('ToolRegistry.redact', () => {
     },
   );
 
-  test('shows no half of a secret where what is hidden before it makes room', async () => {
+  test('never cuts a secret in half when earlier replacements make a long text shorter', async () => {
     const text = (length: number) => `Bearer ${'x'.repeat(length)} sk-proj-s3cr3ts3cr3ts3cr3ts3cr3t and more`;
     for (let length = 150; length < 420; length += 1)
       expect(JSON.stringify(await loggedArguments({ text: text(length) }))).not.toContain('s3cr3');
@@ -178,7 +178,7 @@ describe('ToolRegistry.redact', () => {
       expect(inspect(await failing(new Error(text(length))), { depth: 9 })).not.toContain('s3cr3');
   });
 
-  test('hides what a text itself shows to be secret', async () => {
+  test('hides recognizable secrets in a text', async () => {
     const signed =
       'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U';
     const args = {
@@ -195,7 +195,7 @@ describe('ToolRegistry.redact', () => {
     expect(shown).toContain('postgres://shop:[redacted]@db/orders');
   });
 
-  test.each(TEXTS_WITH_SECRETS)('hides what %s tells, wherever it is logged', async (_where, text) => {
+  test.each(TEXTS_WITH_SECRETS)('hides the secret in %s, wherever it is logged', async (_where, text) => {
     for (const logged of [
       await loggedArguments({ text }),
       ...(await failing(new Error(text, { cause: new AggregateError([new Error(text)], text) }))),
@@ -217,34 +217,34 @@ describe('ToolRegistry.redact', () => {
     'cards: none were found',
     'price=5&currency=EUR',
     '{"path":"/tmp","author":"me"}',
-  ])('leaves %s as it is', async (text) => {
+  ])('leaves %s unchanged', async (text) => {
     expect(await loggedArguments({ text })).toEqual({ text });
   });
 
-  test('hides names of one’s own in texts too, and all of what stands under them', async () => {
+  test('hides the values of given names in texts, including nested objects', async () => {
     const text = 'GET /?customerNo=4711&x=1 {"customer_no":{"a":[1,"}"],"b":2},"y":[2]}';
     expect(await loggedArguments({ text }, { redact: ['customerNo'] })).toEqual({
       text: 'GET /?customerNo=[redacted]&x=1 {"customer_no":[redacted],"y":[2]}',
     });
   });
 
-  test('takes nothing but names', () => {
+  test('rejects a value that is not an array', () => {
     expect(() => new ToolRegistry({ redact: 'customerNo' as unknown as string[] })).toThrow(/redact/);
   });
 });
 
 describe('ToolRegistry.logArguments', () => {
-  test('switched off keeps arguments out of the log, whatever its level', async () => {
+  test('set to false keeps arguments out of the log at any level', async () => {
     expect(await loggedArguments({ a: 1 }, { logArguments: false })).toBeUndefined();
     expect(await loggedArguments({ a: 1 })).toEqual({ a: 1 });
   });
 });
 
-/** ESC, DEL, a control of C1, marks of direction, a byte-order mark. */
+/** ESC, DEL, a C1 control, direction marks, a byte-order mark. */
 const HIDDEN = ['\u001b[2J', '\u007f', '\u009b31m', '\u202e', '\u2066', '\u200f', '\ufeff'] as const;
 
 describe('the log of a ToolRegistry', () => {
-  test('shows characters that cannot be seen, in arguments and in errors with their stacks and causes', async () => {
+  test('escapes invisible characters in arguments, and in errors with their stacks and causes', async () => {
     for (const hidden of HIDDEN) {
       expect(JSON.stringify(await loggedArguments({ [`a${hidden}`]: `b${hidden}` }))).not.toContain(hidden);
       const entries = await failing(new Error(`why${hidden}`, { cause: new Error(`cause${hidden}`) }));
@@ -256,7 +256,7 @@ describe('the log of a ToolRegistry', () => {
     }
   });
 
-  test('has all errors that one stands for, and the whole chain of causes', async () => {
+  test('contains all errors of an AggregateError and the whole chain of causes', async () => {
     const chain = [1, 2, 3, 4, 5, 6].reduce<Error | undefined>(
       (cause, step) => new Error(`step ${step}`, { cause }),
       undefined,
@@ -272,7 +272,7 @@ describe('the log of a ToolRegistry', () => {
     expect(inspect(bounded, { depth: 20 }).length).toBeLessThan(200_000);
   });
 
-  test('tells at level debug that a tool took the place of another one', () => {
+  test('has a debug entry if a tool is replaced', () => {
     const { logger, entries } = logbook();
     const tool = () => defineTool({ name: 'work', description: 'Works', execute: () => 'done' });
     const first = tool();
@@ -282,7 +282,7 @@ describe('the log of a ToolRegistry', () => {
     expect(entries).toEqual([{ level: 'debug', message: 'Tool replaced', fields: { tool: 'work' } }]);
   });
 
-  test('does not take a prompt for the replacement of the tool of the same name', () => {
+  test('has no entry if a prompt has the name of a tool', () => {
     @Toolset()
     class Letters {
       @Tool({ name: 'letter', description: 'Writes' }) write() {}
@@ -299,7 +299,7 @@ describe('the log of a ToolRegistry', () => {
     expect(entries).toMatchObject([{ message: 'Tool replaced', fields: { tool: 'letter' } }]);
   });
 
-  test('has names of tools and ids of calls on one line', async () => {
+  test('escapes line breaks in tool names and call ids', async () => {
     const { logger, entries } = logbook();
     const name = 'x\n2026-01-01 error forged\r\n';
     await new ToolRegistry({ logger }).call({ id: 'c\n1', name, arguments: '{}' });
@@ -307,20 +307,20 @@ describe('the log of a ToolRegistry', () => {
     expect(JSON.stringify(entries[0])).not.toMatch(/[^\\]\\[nr]/);
   });
 
-  test('leaves an error that hides nothing as it is', async () => {
+  test('logs an error without secrets as the original object', async () => {
     const error = new Error('disk full');
     const [entry] = (await failing(error)).slice(-1);
     expect(entry?.fields.error).toMatchObject({ name: 'ToolExecutionFailed', cause: error });
     expect(entry?.fields.error).toHaveProperty('cause', error);
   });
 
-  test('is bounded in size, whatever the arguments and the errors', async () => {
+  test('is limited in size for any arguments and errors', async () => {
     const anything = fc.object({ maxDepth: 3, maxKeys: 30, withBigInt: true });
     await fc.assert(
       fc.asyncProperty(anything, fc.nat(3), async (value, times) => {
         const size = 10 ** times;
         const args = { value, text: 'x'.repeat(size), list: Array(size).fill(value), ['k'.repeat(size)]: 1 };
-        // Arguments with NaN in them are refused before they are logged.
+        // Arguments with NaN are refused before they are logged.
         const logged = (await loggedArguments(args)) ?? {};
         expect(JSON.stringify(logged).length).toBeLessThan(20_000);
       }),
@@ -334,10 +334,10 @@ describe('the log of a ToolRegistry', () => {
   });
 });
 
-describe('logs of others than registries', () => {
+describe('secrets in other logs', () => {
   const refusal = () => new Error('GET / with Authorization: Bearer 17|s3cr3t was refused');
 
-  test('createChatHandler logs no identity that it could not read', async () => {
+  test('createChatHandler logs no secret of an authentication error', async () => {
     const { logger, entries } = logbook();
     const { fetch, close } = createChatHandler({
       ...{ provider: new ScriptedProvider([]), model: 'm', tools: [], store: new MemoryRunStore(), logger },
@@ -352,7 +352,7 @@ describe('logs of others than registries', () => {
     expect(inspect(entries, { depth: 9 })).not.toContain('s3cr3t');
   });
 
-  test('runJobs logs no secret of an engine', async () => {
+  test('runJobs logs no secret of an engine error', async () => {
     const { logger, entries } = logbook();
     const [engine, store] = [new MemoryJobEngine(), new MemoryRunStore()];
     engine.publish = () => Promise.reject(refusal());
@@ -378,7 +378,7 @@ describe('logs of others than registries', () => {
 });
 
 describe('createLogger', () => {
-  test.each([false, true])('shows what cannot be seen, with json: %j', (json) => {
+  test.each([false, true])('escapes invisible characters, with json: %j', (json) => {
     for (const hidden of HIDDEN) {
       const chunks: string[] = [];
       const stream = new Writable({

@@ -14,8 +14,8 @@ import { readFile, Sender, toolNamed } from './contract-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
-describe('loop', () => {
-  test('a tool registered during the run is offered with the next request', async () => {
+describe('runToolLoop', () => {
+  test('a tool registered during the run is offered in the next request', async () => {
     const tools = new ToolRegistry();
     tools.register(
       toolNamed('grow', () => {
@@ -34,14 +34,14 @@ describe('loop', () => {
     expect(run.toolCalls.map(({ status }) => status)).toEqual(['success', 'success']);
   });
 
-  test('a reply without calls ends the run, and its content is the answer', async () => {
+  test('a reply without calls ends the run, and its content is the result', async () => {
     const provider = new ScriptedProvider([{ content: 'Hi!' }]);
     const run = await runToolLoop({ provider, model: 'm', tools: [readFile()] }, hello);
     expect(run).toMatchObject({ content: 'Hi!', iterations: 1, status: 'completed', toolCalls: [] });
     expect(run.messages).toEqual([...hello, { role: 'assistant', content: 'Hi!' }]);
   });
 
-  test('one assistant message holds all calls, and each is run with channel and chat id', async () => {
+  test('one assistant message has all calls, and each runs with channel and chat id', async () => {
     const sender = new Sender();
     const provider = new ScriptedProvider([
       {
@@ -67,14 +67,14 @@ describe('loop', () => {
         { id: 'call_abc124', type: 'function', function: { name: 'send', arguments: '{}' } },
       ],
     });
-    // No listener was given, so no callback is set.
+    // There is no listener, so that setCallback is not called.
     expect(sender.told).toEqual([
       ['setContext', 'telegram', '42'],
       ['execute', {}],
     ]);
   });
 
-  test('a listener may be given, and hears of the completion', async () => {
+  test('onAsyncResult receives the completion of an asynchronous tool', async () => {
     const completion = Promise.withResolvers<string>();
     const build: AsyncTool = {
       ...toolNamed('build', () => asyncResult('started')),
@@ -95,7 +95,7 @@ describe('loop', () => {
     await expect(completion.promise).resolves.toBe('built');
   });
 
-  test('dispatch is by name, and the arguments are validated', async () => {
+  test('calls are dispatched by name, and the arguments are validated', async () => {
     const raw: unknown[] = [];
     const tools = new ToolRegistry().register({
       ...readFile(),
@@ -113,7 +113,7 @@ describe('loop', () => {
     expect(raw).toEqual(['{"path": "/tmp/foo"}']);
   });
 
-  test('a tool message has role, content and tool_call_id, and nothing else', async () => {
+  test('a tool message has only role, content and tool_call_id', async () => {
     const provider = new ScriptedProvider([
       { toolCalls: [{ id: 'call_abc123', name: 'read_file', arguments: { path: '/tmp/foo' } }] },
       { content: 'done' },
@@ -124,7 +124,7 @@ describe('loop', () => {
     expect(provider.requests[1]?.messages.at(-1)).toEqual(expected);
   });
 
-  test('answers come in call order, one for each, whichever tool ends first', async () => {
+  test('answers are in call order, one per call, whichever tool ends first', async () => {
     const gate = Promise.withResolvers<string>();
     const tools = [
       toolNamed('slow', () => gate.promise),
@@ -151,7 +151,7 @@ describe('loop', () => {
     ]);
   });
 
-  test('at the limit the content is empty and nothing is thrown', async () => {
+  test('content is empty at the limit, and nothing is thrown', async () => {
     const again = { toolCalls: [{ name: 'read_file', arguments: { path: 'a' } }] };
     const provider = new ScriptedProvider([again, again, again]);
     const config = { provider, model: 'm', tools: [readFile()], maxIterations: 2 };
@@ -169,7 +169,7 @@ describe('loop', () => {
     expect(provider.requests).toEqual([]);
   });
 
-  test('without tools none are offered, and a call that comes all the same is answered', async () => {
+  test('a run without tools offers none, and answers an unexpected call', async () => {
     const provider = new ScriptedProvider([{ toolCalls: [{ id: '1', name: 'ghost' }] }, { content: 'done' }]);
     const run = await runToolLoop({ provider, model: 'm' }, hello);
     expect(provider.requests.every((request) => !('tools' in request))).toBe(true);
@@ -182,7 +182,7 @@ describe('loop', () => {
     expect(run.content).toBe('done');
   });
 
-  test('a provider’s error ends the run as failed, with the error as its cause', async () => {
+  test('a provider error ends the run as failed, with the error as its cause', async () => {
     const down = new Error('503 overloaded');
     const provider = new ScriptedProvider([{ toolCalls: [{ id: '1', name: 'send' }] }, down]);
     const run = await runToolLoop({ provider, model: 'm', tools: [new Sender()] }, hello);
@@ -192,7 +192,7 @@ describe('loop', () => {
     expect(run.messages.at(-1)).toEqual({ role: 'tool', content: 'sent', tool_call_id: '1' });
   });
 
-  test('llmOptions are passed on as they are, and are empty by default', async () => {
+  test('llmOptions are passed unchanged, and are empty by default', async () => {
     const llmOptions = { max_tokens: 4096, temperature: 0.7 };
     const options = async (given?: Record<string, unknown>) => {
       const provider = new ScriptedProvider([{ content: 'Hi!' }]);
@@ -206,7 +206,7 @@ describe('loop', () => {
   });
 
   test.each([{ path: '/tmp/foo' }, '{"path": "/tmp/foo"}'])(
-    'arguments that arrive as %j reach the tool as an object and the wire as JSON text',
+    'arguments sent as %j reach the tool as an object, and the history as JSON text',
     async (args) => {
       const provider = new ScriptedProvider([
         { toolCalls: [{ id: '1', name: 'read_file', arguments: args }] },

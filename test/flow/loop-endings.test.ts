@@ -27,11 +27,11 @@ function call(name: string, args: object = {}): ScriptedReply {
   return { toolCalls: [{ name, arguments: args as Record<string, unknown> }] };
 }
 
-describe('runToolLoop and its loop guard', () => {
+describe('the loop guard of runToolLoop', () => {
   const one = call('look', { a: { x: 1, y: 2 }, b: 1 });
   const other = call('look', { b: 1, a: { y: 2, x: 1 } });
 
-  test('take the same arguments in another order for the same call', async () => {
+  test('treats arguments in another order as the same call', async () => {
     const { config } = setup([one, other, one, other, one, other, { content: 'Done.' }]);
     expect(await runToolLoop(config, hello)).toMatchObject({
       status: 'failed',
@@ -40,7 +40,7 @@ describe('runToolLoop and its loop guard', () => {
     });
   });
 
-  test('remember that through a suspension', async () => {
+  test('counts repeated calls across a suspension', async () => {
     const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
     const steps = [one, call('pay'), other, one, other, one, other, { content: 'Done.' }];
     const { config } = setup(steps, { tools: [look, pay] });
@@ -48,12 +48,12 @@ describe('runToolLoop and its loop guard', () => {
     const state = JSON.parse(JSON.stringify(run.state));
     const answers = run.pending!.map(({ id }) => ({ id, approved: true }));
     const resumed = await resumeToolLoop(config, state, answers);
-    // The payment was new, so that the count began anew after it.
+    // The payment was a new call, so that the count restarted after it.
     expect(resumed).toMatchObject({ status: 'completed', iterations: 8 });
     expect(JSON.stringify(resumed.messages)).toContain('This call gave the same result 5 times');
   });
 
-  test('find a circle in which the run is suspended again and again', async () => {
+  test('stops a cycle in which the run is suspended again and again', async () => {
     const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
     const round = [call('pay'), one];
     const { config } = setup(Array.from({ length: 9 }, () => round).flat(), { tools: [look, pay] });
@@ -65,15 +65,15 @@ describe('runToolLoop and its loop guard', () => {
     expect(run).toMatchObject({ status: 'failed', iterations: 12, error: { name: 'ToolLoopStuck' } });
   });
 
-  test('tell calls apart that differ in their arguments or results only', async () => {
+  test('does not stop calls that differ in their arguments', async () => {
     const steps = Array.from({ length: 12 }, (_, index) => call('look', { b: index }));
     const { config } = setup([...steps, { content: 'Done.' }]);
     expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed', iterations: 13 });
   });
 });
 
-describe('runToolLoop and a reply without text and calls', () => {
-  test('asks for it once more', async () => {
+describe('a reply without text and calls', () => {
+  test('is requested once more', async () => {
     const { config, provider } = setup([{}, { content: 'Here I am.' }]);
     const run = await runToolLoop(config, hello);
     expect(run).toMatchObject({ status: 'completed', content: 'Here I am.', iterations: 2 });
@@ -82,10 +82,10 @@ describe('runToolLoop and a reply without text and calls', () => {
   });
 
   test.each<[string, ScriptedReply]>([
-    ['nothing', {}],
-    ['only white space', { content: ' \n' }],
-    ['nothing, because it was cut off', { finishReason: 'length' }],
-  ])('fails with EmptyReply after %s for the second time', async (_what, empty) => {
+    ['empty', {}],
+    ['white space', { content: ' \n' }],
+    ['empty and truncated', { finishReason: 'length' }],
+  ])('fails with EmptyReply if the second reply is again %s', async (_what, empty) => {
     const { config, provider } = setup([call('look'), empty, empty, { content: 'Too late.' }]);
     const run = await runToolLoop(config, hello);
     expect(run).toMatchObject({
@@ -99,18 +99,18 @@ describe('runToolLoop and a reply without text and calls', () => {
     expect(provider.requests).toHaveLength(3);
   });
 
-  test('asks again each time, where there was something between', async () => {
+  test('is requested again each time if there was a call in between', async () => {
     const { config } = setup([{}, call('look'), {}, { content: 'Done.' }]);
     expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed', iterations: 4 });
   });
 
-  test('does not ask beyond maxIterations', async () => {
+  test('is not requested again beyond maxIterations', async () => {
     const { config, provider } = setup([{}, { content: 'Too late.' }], { maxIterations: 1 });
     expect(await runToolLoop(config, hello)).toMatchObject({ status: 'failed', error: { code: 522 } });
     expect(provider.requests).toHaveLength(1);
   });
 
-  test('is completed where a tool of the run has spoken to the user', async () => {
+  test('completes the run if a tool has sent a message to the user', async () => {
     const say = defineTool({ name: 'say', description: 'Say', execute: () => userResult('Hello, user') });
     const whisper = defineTool({
       name: 'whisper',
@@ -127,7 +127,7 @@ describe('runToolLoop and a reply without text and calls', () => {
     });
   });
 
-  test('is completed after a tool whose result was the answer', async () => {
+  test('completes the run after a tool with returnDirect', async () => {
     const direct = defineTool({
       name: 'direct',
       description: 'Direct',
@@ -143,7 +143,7 @@ describe('runToolLoop and a reply without text and calls', () => {
     provider.assertUsedUp();
   });
 
-  test('leaves a conversation that goes on', async () => {
+  test('leaves a conversation usable', async () => {
     const { config } = setup([{}, {}, { content: 'Hello.' }]);
     const conversation = new Conversation(config);
     expect(await conversation.prompt('Anybody?')).toMatchObject({ status: 'failed', error: { code: 522 } });
@@ -151,10 +151,10 @@ describe('runToolLoop and a reply without text and calls', () => {
   });
 });
 
-describe('a run that is aborted', () => {
+describe('an aborted run', () => {
   const reason = new Error('the user pressed stop');
 
-  test('tells why, before the first request and while a tool runs', async () => {
+  test('has the abort reason as its cause, before the first request and during a call', async () => {
     const { config } = setup([call('wait')]);
     expect(await runToolLoop({ ...config, signal: AbortSignal.abort(reason) }, hello)).toMatchObject({
       status: 'aborted',
@@ -173,7 +173,7 @@ describe('a run that is aborted', () => {
     expect(run).toMatchObject({ status: 'aborted', error: { name: 'RunAborted', cause: reason } });
   });
 
-  test('keeps the text that was streamed', async () => {
+  test('returns the text streamed so far', async () => {
     const stop = new AbortController();
     const provider: LLMProvider = {
       chat: () => Promise.reject(new Error('it is streamed')),
@@ -194,7 +194,7 @@ describe('a run that is aborted', () => {
     expect(run.messages).toEqual(hello);
   });
 
-  test('keeps it in a conversation, too', async () => {
+  test('returns the text streamed so far in a conversation, too', async () => {
     const provider = new ScriptedProvider([{ content: 'one two three' }]);
     const conversation = new Conversation({ provider, model: 'm' });
     conversation.subscribe((event) => {

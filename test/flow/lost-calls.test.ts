@@ -22,24 +22,24 @@ import { MemoryRunStore } from 'toolwright/stores';
 const LEASE = 60_000;
 const NEVER = new Promise<never>(() => {});
 
-/** A tool whose version the process that goes on has: its name, what it requires, and all else. */
+/** The version of a tool in the recovering process. */
 interface Version extends Partial<ToolDefinition> {
   readonly requires?: readonly string[];
   readonly urgent?: JsonSchema;
   readonly hooks?: readonly Hooks[];
-  /** Who has the engine of a tool of the background; default: the run. */
+  /** Whether the engine of a background tool belongs to the registry or, by default, to the run. */
   readonly engineOf?: 'registry';
 }
 
-/** A run whose process dies in its call of `pay`, and goes on where the tool is another one. */
+/** A run whose process dies during a call of `pay`, and which is recovered with another version of the tool. */
 class LostCall {
   now = 1_700_000_000_000;
   readonly store = new MemoryRunStore({ now: () => this.now });
-  /** The keys of the payments, in order, and of the parts that are done once. */
+  /** The keys of the payments, and of the parts inside `once`, in order. */
   readonly paid: string[] = [];
   readonly parts: string[] = [];
   readonly asked: Effect[] = [];
-  /** Does the work of tools of the background; nobody takes it. */
+  /** An engine for background tools, without a worker. */
   readonly engine = new MemoryJobEngine();
   readonly #provider: LLMProvider;
   #isDead = true;
@@ -82,7 +82,7 @@ class LostCall {
     });
   }
 
-  /** What asks the bank, and is told this. */
+  /** A `reconcile` that returns this value. */
   reconcile(known: unknown): Pick<ToolDefinition, 'reconcile'> {
     return {
       reconcile: (effect) => {
@@ -92,7 +92,7 @@ class LostCall {
     };
   }
 
-  /** Dies in the call: of a tool that needs an approval, once that is given. */
+  /** Starts the run and dies during the call, after its approval if it needs one. */
   async die(version?: Version, approval?: object, isDying = this.#isPaying): Promise<void> {
     const { store } = this;
     const config = { ...this.#config(version), store, runId: 'r', leaseMs: LEASE };
@@ -104,7 +104,7 @@ class LostCall {
     this.#isDead = false;
   }
 
-  /** What the run came to, and what its tools have answered. */
+  /** The result of the recovered run, and the answers of its calls. */
   async recover(version?: Version, options: Partial<RecoverOptions> = {}) {
     const config = this.#config(version);
     const [recovered] = await recoverRuns({ store: this.store, config, leaseMs: LEASE, ...options });
@@ -123,7 +123,7 @@ class LostCall {
     );
   }
 
-  /** Ends the run from outside, and tells what its calls were answered with. */
+  /** Cancels the run, and returns the answers of its calls. */
   async cancel(): Promise<readonly unknown[]> {
     const { store } = this;
     await cancelRun({ store, runId: 'r' });
@@ -166,8 +166,8 @@ const told = (text: string) => ({ status: 'completed', answers: [expect.stringCo
 describe.each([
   ['is gone', GONE, 'tool not found: pay'],
   ['takes other arguments', UNFIT, 'reference'],
-])('recoverRuns of a call that had begun, whose tool %s', (_what, version, failure) => {
-  test('asks what came of it, and makes it not again', async () => {
+])('recoverRuns of an interrupted call whose tool %s', (_what, version, failure) => {
+  test('asks for the outcome, and does not repeat the call', async () => {
     const lost = new LostCall();
     await lost.die();
     expect(await lost.recover(version)).toEqual(waits);
@@ -177,7 +177,7 @@ describe.each([
     expect(lost.paid).toHaveLength(1);
   });
 
-  test('tells the failure once somebody says that it was not done', async () => {
+  test('answers with the error after the outcome not-done', async () => {
     const lost = new LostCall();
     await lost.die();
     await lost.recover(version);
@@ -185,7 +185,7 @@ describe.each([
     expect(lost.paid).toHaveLength(1);
   });
 
-  test('takes a no for a refusal', async () => {
+  test('answers with the refusal if the question is refused', async () => {
     const lost = new LostCall();
     await lost.die();
     await lost.recover(version);
@@ -193,14 +193,14 @@ describe.each([
     expect(await lost.answer(version, answer)).toMatchObject(told('leave it'));
   });
 
-  test('tells that nobody knows, where that is wanted', async () => {
+  test('answers that the outcome is unknown with onUnknown error', async () => {
     const lost = new LostCall();
     await lost.die();
     const text = "The call of 'pay' was interrupted. It is not known whether it was done.";
     expect(await lost.recover(version, { onUnknown: 'error' })).toMatchObject(told(text));
   });
 
-  test('tells hooks how it ended, and of no tool that is none', async () => {
+  test('runs afterCall with the status, and with the tool if it exists', async () => {
     const lost = new LostCall();
     await lost.die();
     const heard: unknown[] = [];
@@ -210,15 +210,15 @@ describe.each([
     expect(heard).toEqual([['pay', 'error', tool]]);
   });
 
-  test('asks although unknown calls are to be made again: this one cannot be', async () => {
+  test('asks for the outcome even with onUnknown rerun, because the call cannot run', async () => {
     const lost = new LostCall();
     await lost.die();
     expect(await lost.recover(version, { onUnknown: 'rerun' })).toEqual(waits);
   });
 });
 
-describe('recoverRuns of a call that had begun', () => {
-  test('asks also of an idempotent one that cannot be made again, and tells the failure of one that only reads', async () => {
+describe('recoverRuns of an interrupted call', () => {
+  test('asks for the outcome if it is idempotent but invalid, and reports the error if it is read-only', async () => {
     const one = new LostCall();
     await one.die({ annotations: { idempotent: true } });
     expect(await one.recover({ ...UNFIT, annotations: { idempotent: true } })).toEqual(waits);
@@ -237,7 +237,7 @@ describe('recoverRuns of a call that had begun', () => {
     ['not done', { status: 'not-done' }, told('reference')],
     ['unknown', { status: 'unknown' }, waits],
   ])(
-    'asks a tool that takes other arguments by now with those of the call: %s',
+    'passes the original arguments to reconcile if they are now invalid: %s',
     async (_what, known, end) => {
       const lost = new LostCall();
       await lost.die();
@@ -252,7 +252,7 @@ const DEFAULTED: Version = { urgent: { type: 'boolean', default: false } };
 const COERCED: Version = { urgent: { type: 'boolean' } };
 const rewriting = (to: string): Version => ({ hooks: [{ beforeCall: () => ({ arguments: { to } }) }] });
 
-describe('a call that had begun has the same key under a version that reads its arguments in another way', () => {
+describe('an interrupted call keeps its key in a version that reads its arguments differently', () => {
   const approved: Version = { approval: true };
   const edited = { arguments: { to: 'bob' } };
   const sent = { to: 'ann', urgent: 'true' };
@@ -263,28 +263,28 @@ describe('a call that had begun has the same key under a version that reads its 
     readonly args?: object;
   }
   test.each<[string, Row]>([
-    ['a parameter has a default by now', { after: DEFAULTED }],
-    ['a parameter has another default by now', { before: { urgent: { default: true } }, after: DEFAULTED }],
+    ['a parameter now has a default', { after: DEFAULTED }],
+    ['a parameter now has another default', { before: { urgent: { default: true } }, after: DEFAULTED }],
     ['a parameter has lost its default', { before: DEFAULTED }],
-    ['a type is repaired by now', { before: { urgent: {} }, after: COERCED, args: sent }],
-    ['a hook had rewritten what was sent', { before: rewriting('bob') }],
-    ['a hook rewrites what was sent in another way', { before: rewriting('bob'), after: rewriting('cid') }],
-    ['it had been approved', { before: approved, after: { ...approved, ...DEFAULTED }, approval: {} }],
-    ['it had been edited', { before: approved, after: { ...approved, ...DEFAULTED }, approval: edited }],
-  ])('where %s', async (_what, { before, after, approval, args }) => {
+    ['a type is now coerced', { before: { urgent: {} }, after: COERCED, args: sent }],
+    ['a hook rewrote the arguments', { before: rewriting('bob') }],
+    ['a hook now rewrites the arguments differently', { before: rewriting('bob'), after: rewriting('cid') }],
+    ['it was approved', { before: approved, after: { ...approved, ...DEFAULTED }, approval: {} }],
+    ['it was edited', { before: approved, after: { ...approved, ...DEFAULTED }, approval: edited }],
+  ])('if %s', async (_what, { before, after, approval, args }) => {
     const lost = new LostCall(args);
     await lost.die(before, approval);
     const [key] = lost.paid;
     await lost.recover({ ...after, ...lost.reconcile({ status: 'unknown' }) });
     expect(lost.asked.map(({ idempotencyKey }) => idempotencyKey)).toEqual([key]);
     await lost.answer(after, { outcome: 'not-done' });
-    // Approved or edited for other arguments, it is asked about anew.
+    // A call that was approved or edited with other arguments needs a new approval.
     const isAsked = approval !== undefined;
     expect(lost.paid).toEqual(isAsked ? [key] : [key, key]);
     expect(new Set(lost.parts).size).toBe(1);
   });
 
-  test('and another one where somebody edits it, or the model sends other arguments', async () => {
+  test('but has another key if its arguments are edited, or the model sends others', async () => {
     const keys = new Set<string>();
     for (const [args, approval] of [
       [{ to: 'ann' }, {}],
@@ -299,7 +299,7 @@ describe('a call that had begun has the same key under a version that reads its 
   });
 });
 
-describe('recoverRuns of a call that had begun where it was made, and whose tool runs as a job by now', () => {
+describe('recoverRuns of an interrupted call whose tool is now a background job', () => {
   const later: Version = { background: true };
   const recover = async (version: Version, options: Partial<RecoverOptions> = {}) => {
     const lost = new LostCall();
@@ -309,7 +309,7 @@ describe('recoverRuns of a call that had begun where it was made, and whose tool
     return { lost, end, keys: jobs.map(({ job }) => job.idempotencyKey) };
   };
 
-  test('asks what came of it, and starts the job once somebody says that it was not done', async () => {
+  test('asks for the outcome, and starts the job after not-done', async () => {
     const { lost, end, keys } = await recover({});
     expect([end, keys]).toEqual([waits, []]);
     await lost.answer(later, { outcome: 'not-done' });
@@ -317,7 +317,7 @@ describe('recoverRuns of a call that had begun where it was made, and whose tool
     expect(jobs.map(({ job }) => job.idempotencyKey)).toEqual(lost.paid);
   });
 
-  test('takes what reconcile says', async () => {
+  test('uses the result of reconcile', async () => {
     const said = (known: unknown) => recover({ reconcile: () => known as never });
     const done = await said({ status: 'done', result: 'found' });
     expect([done.end, done.keys]).toMatchObject([told('found'), []]);
@@ -330,14 +330,14 @@ describe('recoverRuns of a call that had begun where it was made, and whose tool
     [{ annotations: { idempotent: true } }, {}],
     [{}, { onUnknown: 'rerun' }],
   ] as const)(
-    'starts the job under the key of the call where it may be repeated: %j, %j',
+    'starts the job with the key of the call if it may be repeated: %j, %j',
     async (version, options) => {
       const { lost, end, keys } = await recover(version, options);
       expect([end, keys]).toMatchObject([told('Started'), lost.paid]);
     },
   );
 
-  test('tells that nobody knows, where that is wanted', async () => {
+  test('answers that the outcome is unknown with onUnknown error', async () => {
     const { end, keys } = await recover({}, { onUnknown: 'error' });
     expect([end, keys]).toMatchObject([told('It is not known whether it was done.'), []]);
   });
@@ -347,7 +347,7 @@ test.each<[string, Version]>([
   ['the run', { background: true }],
   ['the registry', { background: true, engineOf: 'registry' }],
 ])(
-  'recoverRuns starts the job of a call whose process ended before it was kept, and asks nobody: engine of %s',
+  'recoverRuns starts a job that was not stored before the crash, without a question: engine of %s',
   async (_whose, version) => {
     const lost = new LostCall();
     const { jobs } = lost.store;
@@ -368,20 +368,20 @@ test.each<[string, Version]>([
 const doubt =
   "The tool 'pay' had begun, and nobody knows what of it was done: check that, or ask, before you call it again.";
 
-describe('a call that had begun, in a run that is cancelled', () => {
-  test('is not told as one that was not done: the model is to check, or to ask', async () => {
+describe('an interrupted call in a cancelled run', () => {
+  test('is answered with a warning that it may have been done', async () => {
     const lost = new LostCall();
     await lost.die();
     expect(await lost.cancel()).toEqual([`The run was aborted. ${doubt}`]);
   });
 
-  test('is told plainly where its tool only read', async () => {
+  test('is answered without a warning if its tool is read-only', async () => {
     const lost = new LostCall();
     await lost.die({ annotations: { readOnly: true } });
     expect(await lost.cancel()).toEqual(["The run was aborted. The tool 'pay' had not finished."]);
   });
 
-  test('is told so also where somebody had been asked what came of it', async () => {
+  test('is answered with the warning even if its outcome was asked for', async () => {
     const lost = new LostCall();
     await lost.die();
     expect(await lost.recover(GONE)).toEqual(waits);
@@ -392,7 +392,7 @@ describe('a call that had begun, in a run that is cancelled', () => {
     [{ outcome: 'done', result: 'paid at noon' }, 'paid at noon'],
     [{ outcome: 'not-done' }, "The run was aborted. The tool 'pay' was not run."],
     [{ approved: false, reason: 'leave it' }, "The tool 'pay' was refused: leave it"],
-  ])('is told as somebody has said before, although another call waits still: %j', async (answer, told) => {
+  ])('is answered with the given outcome, even if another call still waits: %j', async (answer, told) => {
     const lost = new LostCall({ to: 'ann' }, ['pay', 'ask']);
     await lost.die();
     await lost.recover();

@@ -78,12 +78,12 @@ describe.each<[string, (parameters: JsonSchema) => unknown]>([
     'register("t")',
     (parameters) => new ToolRegistry().register({ name: 't', description: 'd', parameters, execute }),
   ],
-])('%s refuses parameters', (where, declare) => {
+])('%s rejects parameters', (where, declare) => {
   test.each(MALFORMED)('%j', (schema, problem) => {
     expect(faultsOf(() => declare(schema as JsonSchema))).toEqual([`${where}, ${problem}`]);
   });
 
-  test('with all their faults at once', () => {
+  test('with all faults at once', () => {
     const parameters = {
       type: 'object',
       properties: { a: { type: 'strng' }, b: { minLength: -1 } },
@@ -97,12 +97,12 @@ describe.each<[string, (parameters: JsonSchema) => unknown]>([
     { type: 'string' },
     { type: ['object', 'null'] },
     { anyOf: [{ type: 'object' }, { type: 'null' }] },
-  ])('that describe no object: %j', (parameters) => {
+  ])('that are not an object schema: %j', (parameters) => {
     const told = [`${where}, its \`parameters\` describe no object`];
     expect(faultsOf(() => declare(parameters))).toEqual(told);
   });
 
-  test('that are a list', () => {
+  test('that are an array', () => {
     expect(faultsOf(() => declare([] as unknown as JsonSchema))).toHaveLength(1);
   });
 });
@@ -110,7 +110,7 @@ describe.each<[string, (parameters: JsonSchema) => unknown]>([
 test.each([
   ['register', (tool: object) => new ToolRegistry().register(tool as never)],
   ['the tools of a run', (tool: object) => runWith([tool])],
-])('%s: a schema that only defineTool writes is refused, and told to it', async (_, give) => {
+])('%s: a library schema without defineTool is rejected, with a hint', async (_, give) => {
   const parameters = z.object({ a: z.number() });
   const given = async () => give({ name: 't', description: 'd', parameters, execute });
   await expect(given()).rejects.toMatchObject({
@@ -124,7 +124,7 @@ test.each([
   });
 });
 
-test('the tools of a run are checked as those of register, and nothing is asked', async () => {
+test('runToolLoop rejects the faults that register rejects, and makes no request', async () => {
   const model = new ScriptedProvider([{ content: 'Hi' }]);
   const wrong = { name: 't', description: 'd', parameters: { type: 'array' }, execute };
   await expect(runWith([wrong], model)).rejects.toMatchObject({
@@ -133,7 +133,7 @@ test('the tools of a run are checked as those of register, and nothing is asked'
   expect(model.requests).toEqual([]);
 });
 
-test('ToolRegistry.register tells the faults of all tools, and registers none of them', () => {
+test('ToolRegistry.register reports the faults of all tools, and registers none of them', () => {
   const tools = new ToolRegistry();
   const bad = (name: string) => ({
     name,
@@ -146,14 +146,14 @@ test('ToolRegistry.register tells the faults of all tools, and registers none of
   expect(tools.list()).toEqual([]);
 });
 
-test('register refuses a malformed output, and a factory of a malformed tool', () => {
+test('register rejects a malformed output, and a factory of a malformed tool', () => {
   const tool = { name: 't', description: 'd', parameters: {}, output: { type: 'strng' }, execute };
   const told = ['register("t"), `type` of its `output` is \'strng\''];
   expect(faultsOf(() => new ToolRegistry().register(tool))).toEqual(told);
   expect(faultsOf(() => new ToolRegistry().register(() => tool))).toEqual(told);
 });
 
-test('discoverTools tells malformed schemas of @Tool and @Param by class, method and parameter', () => {
+test('discoverTools reports malformed schemas of @Tool and @Param with class, method and parameter', () => {
   @Toolset()
   class Shop {
     @Tool({
@@ -181,7 +181,7 @@ test('discoverTools tells malformed schemas of @Tool and @Param by class, method
   ]);
 });
 
-test('discoverTools tells bounds that nothing is within, and defaults that do not fit', () => {
+test('discoverTools reports contradicting bounds and invalid defaults', () => {
   @Toolset()
   class Shop {
     @Tool('Finds')
@@ -200,7 +200,7 @@ test('discoverTools tells bounds that nothing is within, and defaults that do no
   ]);
 });
 
-test('defineTool leaves the defaults of a library to it', async () => {
+test('defineTool leaves defaults to the schema library', async () => {
   const tool = defineTool({
     name: 't',
     description: 'd',
@@ -211,7 +211,7 @@ test('defineTool leaves the defaults of a library to it', async () => {
 });
 
 describe.each([undefined, null])(
-  '`parameters: %s`, as of a schema that is not loaded yet, are refused by',
+  '`parameters: %s`, as from a module that is not loaded yet, are rejected by',
   (parameters) => {
     const schema = parameters as unknown as JsonSchema;
 

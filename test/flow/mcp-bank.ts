@@ -10,20 +10,20 @@ export const RESOURCE = 'https://bank.example.org/mcp';
 export const MODERN = '2026-07-28';
 export const LEGACY = '2025-11-25';
 
-/** A protected server of many tenants, and what has happened there. */
+/** A protected server with many tenants, and a record of what happened. */
 export interface Bank {
   readonly url: URL;
   readonly mcp: McpToolServer;
   readonly issuer: TokenIssuer;
-  /** What was paid, and by whom. */
+  /** Amounts paid, with their tenants. */
   readonly paid: { readonly tenant: unknown; readonly amount: unknown }[];
   /** The names of the tools that ran. */
   readonly ran: string[];
-  /** Lines of the log, and errors outside of responses. */
+  /** Log entries, and errors outside of responses. */
   readonly log: string[];
-  /** Calls of `wait` that run, with what ends them. */
+  /** Running calls of `wait` by tenant, with the function that ends each. */
   readonly waiting: Map<unknown, () => void>;
-  /** A token of a tenant. */
+  /** Issues a token for a tenant. */
   tokenOf(tenant: string, claims?: TokenClaims): Promise<string>;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ function loggerInto(log: string[]): Logger {
   return { debug: write, info: write, warn: write, error: write };
 }
 
-/** Opens a bank on a free port. */
+/** Starts a bank on a free port. */
 export async function openBank(options: McpServerOptions = {}): Promise<Bank> {
   const issuer = await tokenIssuer(RESOURCE);
   const paid: Bank['paid'] = [];
@@ -131,15 +131,15 @@ export async function openBank(options: McpServerOptions = {}): Promise<Bank> {
   };
 }
 
-/** Who sends a request, and how. */
+/** The sender of a request. */
 export interface Sender {
   readonly url: URL;
   readonly token?: string | undefined;
-  /** Of a 2025-11-25 client. */
+  /** Session id of a 2025-11-25 client. */
   readonly session?: string | undefined;
 }
 
-/** A message as it is on the wire. */
+/** A JSON-RPC message. */
 export interface WireMessage {
   readonly id?: unknown;
   readonly method?: string;
@@ -164,7 +164,7 @@ interface Sending {
 
 const JSON_HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 
-/** Sends a body as it is, or an object as JSON. */
+/** Posts a string as it is, or an object as JSON. */
 export function post({ url, token, session }: Sender, body: unknown, { headers, signal }: Sending = {}) {
   return fetch(url, {
     method: 'POST',
@@ -185,7 +185,7 @@ export const META = {
   'io.modelcontextprotocol/clientCapabilities': { elicitation: {} },
 };
 
-/** A request of a 2026-07-28 client. */
+/** Sends a request of a 2026-07-28 client. */
 export function ask(
   sender: Sender,
   method: string,
@@ -202,7 +202,7 @@ export function ask(
   return post(sender, body, { headers: { ...own, ...headers }, ...(signal && { signal }) });
 }
 
-/** A call of a 2026-07-28 client, and its answer. */
+/** Makes a call of a 2026-07-28 client, and returns the last message. */
 export async function callModern(
   sender: Sender,
   params: Readonly<Record<string, unknown>> & { readonly name: string },
@@ -211,7 +211,7 @@ export async function callModern(
   return lastMessage(await ask(sender, 'tools/call', { arguments: {}, ...params }, sending));
 }
 
-/** Begins the session of a 2025-11-25 client; `undefined` if it gets none. */
+/** Starts the session of a 2025-11-25 client; returns `undefined` if the server gives none. */
 export async function beginSession(sender: Sender, sending?: Sending): Promise<string | undefined> {
   const params = {
     protocolVersion: LEGACY,
@@ -228,7 +228,7 @@ export async function beginSession(sender: Sender, sending?: Sending): Promise<s
   return session;
 }
 
-/** A call in a session. */
+/** Makes a call in a session. */
 export function callIn(
   sender: Sender,
   name: string,
@@ -240,7 +240,7 @@ export function callIn(
   return post(sender, { jsonrpc: '2.0', id, method: 'tools/call', params }, others);
 }
 
-/** The messages of a response, as they come. */
+/** The messages of a response, as they arrive. */
 export async function* messagesOf(response: Response): AsyncGenerator<WireMessage> {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
     const text = await response.text();
@@ -258,14 +258,14 @@ export async function* messagesOf(response: Response): AsyncGenerator<WireMessag
   }
 }
 
-/** The message that ends a response. */
+/** The last message of a response. */
 export async function lastMessage(response: Response): Promise<WireMessage> {
   let last: WireMessage = {};
   for await (const message of messagesOf(response)) last = message;
   return last;
 }
 
-/** The next message that is a request or a notification of a method. */
+/** The next request or notification with this method. */
 export async function nextOf(messages: AsyncGenerator<WireMessage>, method: string): Promise<WireMessage> {
   for (;;) {
     const { done, value } = await messages.next();

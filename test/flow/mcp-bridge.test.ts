@@ -21,7 +21,7 @@ function answerOf({ forLLM, isError, content }: ToolResult): BridgeAnswer {
 
 const dataOf = (userId: string | undefined) => (userId === undefined ? {} : { data: { userId } });
 
-/** One model, whose only idea is this call. */
+/** Makes this call in a run. */
 async function callInLoop(tools: ToolRegistry, call: { tool: string; args: unknown; userId?: string }) {
   const provider = new ScriptedProvider([
     { content: '', toolCalls: [{ id: 'call_1', name: call.tool, arguments: call.args as JsonObject }] },
@@ -34,7 +34,7 @@ async function callInLoop(tools: ToolRegistry, call: { tool: string; args: unkno
   return { text: message?.content ?? '', isError, media: mediaOf(message?.parts) };
 }
 
-/** A client for each user, as over MCP a connection belongs to somebody. */
+/** One client per user, because an MCP connection belongs to one user. */
 function overMcp(options: object): Bridge & { clientFor(userId?: string): Promise<Client> } {
   const tools = conformanceTools();
   const closing: { close(): Promise<unknown> }[] = [];
@@ -53,7 +53,7 @@ function overMcp(options: object): Bridge & { clientFor(userId?: string): Promis
     async call(tool, args, userId) {
       const client = await clientFor(userId);
       const { content, isError = false } = await client.callTool({ name: tool, arguments: args as never });
-      // Blocks for the user alone are none of the model's.
+      // Blocks with annotations are for the user only.
       const texts = content.flatMap((block) =>
         block.type === 'text' && block.annotations === undefined ? [block.text] : [],
       );

@@ -29,7 +29,7 @@ afterEach(() => bank.close());
 
 const ACCEPT = { action: 'accept', content: {} };
 
-/** The state of a call that waits for an answer, and the key of the answer. */
+/** The state of a suspended call, and the key of its answer. */
 async function suspend(sender: Sender, name = 'pay', args: object = { amount: 5 }) {
   const { result } = await callModern(sender, { name, arguments: args });
   const [key = ''] = Object.keys(result?.inputRequests ?? {});
@@ -37,14 +37,14 @@ async function suspend(sender: Sender, name = 'pay', args: object = { amount: 5 
 }
 
 describe('the state of a suspended call', () => {
-  test('continues nothing for another tenant, another user, another application, or without a token', async () => {
+  test('is rejected for another tenant, user or application, and without a token', async () => {
     const { key, requestState, call } = await suspend(acme);
     const answered = { ...call, requestState, inputResponses: { [key]: ACCEPT } };
     const others = [
       globex,
       { url: bank.url, token: await bank.tokenOf('acme', { sub: 'another user' }) },
       { url: bank.url, token: await bank.tokenOf('acme', { client: 'another-app' }) },
-      // The same account, which now is of another tenant.
+      // The same account in another tenant.
       { url: bank.url, token: await bank.tokenOf('acme', { others: { tenant: 'globex' } }) },
       { url: bank.url },
     ];
@@ -56,20 +56,20 @@ describe('the state of a suspended call', () => {
     expect(textOf(await callModern(acme, answered))).toBe('paid 5');
   });
 
-  test('continues nothing in a session, and what a session asked continues nothing outside', async () => {
+  test('approves no call in a session', async () => {
     const { key, requestState, call } = await suspend(acme);
     const session = await beginSession(acme);
     const params = { ...call, requestState, inputResponses: { [key]: ACCEPT } };
     const stream = await post({ ...acme, session }, { jsonrpc: '2.0', id: 1, method: 'tools/call', params });
     const messages = messagesOf(stream);
-    // The session ignores the state of the other revision, or refuses it; in any case, its user is asked first.
+    // The session may ignore or reject the state; the user must be asked before the call runs.
     const { value } = await messages.next();
     expect(bank.paid).toEqual([]);
     expect(value?.method === 'elicitation/create' || value?.error !== undefined).toBe(true);
     await messages.return(undefined);
   });
 
-  test('continues no other tool, and not the same tool with other arguments', async () => {
+  test('is rejected for another tool, and for other arguments', async () => {
     const { key, requestState } = await suspend(acme);
     const others = [
       { name: 'pay', arguments: { amount: 6 } },
@@ -86,7 +86,7 @@ describe('the state of a suspended call', () => {
     expect([bank.paid, bank.ran]).toEqual([[], []]);
   });
 
-  test('continues nothing once it was changed anywhere, or was made up', async () => {
+  test('is rejected if it was changed or forged', async () => {
     const { key, requestState, call } = await suspend(acme);
     const other = await suspend(globex);
     const half = Math.floor(requestState.length / 2);
@@ -121,7 +121,7 @@ describe('the state of a suspended call', () => {
     expect(bank.paid).toEqual([]);
   });
 
-  test('is not needed for what needs no approval, and without it an answer approves nothing', async () => {
+  test('is required: an answer without it approves no call', async () => {
     const { key, call } = await suspend(acme);
     const { result } = await callModern(acme, { ...call, inputResponses: { [key]: ACCEPT } });
     expect(result?.inputRequests).toBeDefined();
@@ -129,13 +129,13 @@ describe('the state of a suspended call', () => {
   });
 });
 
-describe('answers that are none', () => {
+describe('invalid answers', () => {
   const SAMPLING = { role: 'assistant', content: { type: 'text', text: 'yes' }, model: 'm' };
   const ROOTS = { roots: [{ uri: 'file:///' }] };
 
   test.each<[string, unknown]>([
-    ['of a model', SAMPLING],
-    ['of folders', ROOTS],
+    ['with the reply of a model', SAMPLING],
+    ['with a list of roots', ROOTS],
     ['with another action', { action: 'approve', content: {} }],
     ['with `approved`', { approved: true }],
     ['with a list as content and no action', { content: [] }],
@@ -165,11 +165,11 @@ describe('answers that are none', () => {
     ['an object', { action: 'accept', content: { answer: { text: 'Ada' } } }],
     ['a list', { action: 'accept', content: { answer: ['Ada'] } }],
     ['null', { action: 'accept', content: { answer: null } }],
-    ['nothing', { action: 'accept', content: {} }],
+    ['empty content', { action: 'accept', content: {} }],
     ['no content', { action: 'accept' }],
     ['the reply of a model', SAMPLING],
-    ['folders', ROOTS],
-  ])('a question whose form has a text takes no other answer: %s', async (_, answer) => {
+    ['a list of roots', ROOTS],
+  ])('a question for text does not accept %s', async (_, answer) => {
     const { key, requestState, call } = await suspend(acme, 'greet', {});
     const again = await callModern(acme, { ...call, requestState, inputResponses: { [key]: answer } });
     expect(again.result?.inputRequests).toBeDefined();
@@ -180,7 +180,7 @@ describe('answers that are none', () => {
   });
 });
 
-/** Begins a session, calls a tool that asks, and waits for its question. */
+/** Starts a session, calls a tool that asks, and waits for its question. */
 async function askedIn(sender: Sender, name = 'pay', args: object = { amount: 5 }) {
   const session = await beginSession(sender);
   const messages = messagesOf(await callIn({ ...sender, session }, name, args));
@@ -195,7 +195,7 @@ async function end(messages: AsyncGenerator<WireMessage>): Promise<WireMessage> 
 }
 
 describe('elicitation in a session', () => {
-  test('is answered by its own tenant alone, however well another one guesses', async () => {
+  test('cannot be answered by another tenant, even with the right id', async () => {
     const { session, messages, question } = await askedIn(acme);
     const own = await beginSession(globex);
     const answer = (id: unknown) => ({ jsonrpc: '2.0', id, result: ACCEPT });
@@ -216,7 +216,7 @@ describe('elicitation in a session', () => {
     expect(bank.paid).toEqual([]);
   });
 
-  test('counts once, however often it is answered', async () => {
+  test('runs the call once, however often it is answered', async () => {
     const { session, messages, question } = await askedIn(acme);
     const answer = { jsonrpc: '2.0', id: question.id, result: ACCEPT };
     const responses = await Promise.all(Array.from({ length: 5 }, () => post({ ...acme, session }, answer)));
@@ -226,7 +226,7 @@ describe('elicitation in a session', () => {
     expect(bank.paid).toEqual([{ tenant: 'acme', amount: 5 }]);
   });
 
-  test('a refusal that was answered first stands, whatever comes behind it', async () => {
+  test('a refusal is final, even if an approval follows', async () => {
     const { session, messages, question } = await askedIn(acme);
     for (const result of [{ action: 'decline' }, ACCEPT])
       await (await post({ ...acme, session }, { jsonrpc: '2.0', id: question.id, result })).text();
@@ -242,8 +242,8 @@ describe('elicitation in a session', () => {
       { result: { role: 'assistant', content: { type: 'text', text: 'yes' }, model: 'm' } },
     ],
     ['true', { result: { approved: true } }],
-    ['an error beside the result', { result: { action: 'decline' }, error: { code: 1, message: 'm' } }],
-  ])('%s approves nothing', async (_, answer) => {
+    ['an error together with a result', { result: { action: 'decline' }, error: { code: 1, message: 'm' } }],
+  ])('%s approves no call', async (_, answer) => {
     const { session, messages, question } = await askedIn(acme);
     const response = await post({ ...acme, session }, { jsonrpc: '2.0', id: question.id, ...answer });
     await response.text();
@@ -255,7 +255,7 @@ describe('elicitation in a session', () => {
     expect(bank.paid).toEqual([]);
   });
 
-  test('a text in the form of another type is not an answer', async () => {
+  test('a number is not an answer to a question for text', async () => {
     const { session, messages, question } = await askedIn(acme, 'greet', {});
     const answer = (id: unknown, content: object) =>
       post({ ...acme, session }, { jsonrpc: '2.0', id, result: { action: 'accept', content } });
@@ -279,7 +279,7 @@ describe('streams', () => {
       },
     });
 
-  test('the events of a session are not replayed to the session of another tenant', async () => {
+  test('events of a session are not replayed to the session of another tenant', async () => {
     const session = await beginSession(acme);
     const response = await callIn({ ...acme, session }, 'who_am_i');
     const raw = await response.text();
@@ -298,7 +298,7 @@ describe('streams', () => {
   });
 
   test.each(['both revisions', '2026-07-28'])(
-    'equal ids of requests and of progress do not mix up the calls of two tenants (%s)',
+    'equal request ids and progress tokens do not mix up the calls of two tenants (%s)',
     async (revisions) => {
       const _meta = { progressToken: 'same' };
       const inSession = async (sender: Sender) =>
@@ -319,7 +319,7 @@ describe('streams', () => {
     },
   );
 
-  test('nobody cancels the call of another tenant, not even with the same id', async () => {
+  test('a tenant cannot cancel the call of another tenant, even with its id', async () => {
     const session = await beginSession(acme);
     const answers = [
       callIn({ ...acme, session }, 'wait', {}, { id: 7 }).then(lastMessage),
@@ -341,7 +341,7 @@ describe('streams', () => {
     expect(texts).toEqual(['result of acme', 'result of globex']);
   });
 
-  test('a second stream neither replaces nor reads the stream of a session', async () => {
+  test('a session has only one stream, which other tenants cannot read', async () => {
     const session = await beginSession(acme);
     const stream = await streamOf({ ...acme, session });
     expect(stream.status).toBe(200);
@@ -351,7 +351,7 @@ describe('streams', () => {
   });
 });
 
-/** What a stream has sent so far. */
+/** The text that a stream has sent so far. */
 async function firstText(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const read = await Promise.race([reader?.read(), wait(50)]);

@@ -13,7 +13,7 @@ import { PROCESS_ENVIRONMENT } from '../processes/run-node.js';
 const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
 
-/** A built module as a user may have it: one that writes to standard output, which is not its own. */
+/** A module of a user that writes to standard output, which belongs to the protocol. */
 const NOISY = `
 import { defineTool, ToolRegistry } from ${DOOR};
 console.log('loading');
@@ -34,13 +34,13 @@ import { defineTool } from ${DOOR};
 export const talk = defineTool({ name: 'talk', description: 'Talks', execute: () => 'x'.repeat(100_000) });
 `;
 
-/** Node gives its registry under two names, as `default` and as `module.exports`. */
+/** Node exports its registry twice, as `default` and as `module.exports`. */
 const STRICT = `
 const { defineTool, ToolRegistry } = require(${DOOR});
 module.exports = new ToolRegistry({ policy: () => false }).register(
   defineTool({ name: 'no', description: 'Refused', execute: () => 'ran' }));
 `;
-/** Two mistakes, found while it is loaded; and in its other form by the command. */
+/** Two declaration faults, found while the module is loaded, or later by the command. */
 const broken = (isLoading: boolean) => `
 import { defineTool, discoverTools, Tool, ToolRegistry } from ${DOOR};
 console.log('loading');
@@ -52,7 +52,7 @@ for (const method of ['first', 'second'])
   Tool('Broken')(Broken.prototype, method, Object.getOwnPropertyDescriptor(Broken.prototype, method));
 ${isLoading ? 'export const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Broken] }));' : ''}
 `;
-/** What Node cannot strip. */
+/** TypeScript that Node cannot strip. */
 const TYPED = `
 const Tool = () => () => {};
 export class Shop {
@@ -70,7 +70,7 @@ export const wind_up = agentTool({ name: 'wind_up', label: 'Wind up', descriptio
   }) });
 setInterval(() => {}, 1_000_000);
 `;
-/** An application whose module is made when the file is loaded; it says when it is closed. */
+/** A NestJS application that is created when the module is loaded, and prints when it is closed. */
 const NEST = `
 import { Module } from ${JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'))};
 import { defineTool } from ${DOOR};
@@ -128,8 +128,8 @@ async function run(args: readonly string[]) {
   return await command.ended();
 }
 
-describe.each(Object.entries(ERAS))('toolwright mcp, for a client of %s', (_era, options) => {
-  test('serves a registry; what its tools print goes to the log', async () => {
+describe.each(Object.entries(ERAS))('toolwright mcp with a client of %s', (_era, options) => {
+  test('serves a registry, and writes what its tools print to the log', async () => {
     const { client, log } = await connect(['noisy.mjs', '--deny', 'sec*', '--name', 'sums'], options);
     expect(client.getServerVersion()?.name).toBe('sums');
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['add']);
@@ -142,7 +142,7 @@ describe.each(Object.entries(ERAS))('toolwright mcp, for a client of %s', (_era,
   });
 });
 
-test('toolwright mcp reports the name and version of the package that the module belongs to', async () => {
+test('toolwright mcp reports name and version of the package of the module', async () => {
   const dist = join(folder, 'shop', 'dist');
   mkdirSync(dist, { recursive: true });
   writeFileSync(join(folder, 'shop', 'package.json'), '{ "name": "@acme/shop", "version": "3.2.1" }');
@@ -168,7 +168,7 @@ test('toolwright mcp serves the tools that a module exports', async () => {
   await client.close();
 });
 
-test('toolwright mcp serves the tools of a NestJS application, and ends it with the client', async () => {
+test('toolwright mcp serves the tools of a NestJS application, and closes it with the client', async () => {
   const { client, log } = await connect(['nest.mjs']);
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['add']);
   expect(await client.callTool({ name: 'add' })).toMatchObject({ content: [{ text: '3' }] });
@@ -176,7 +176,7 @@ test('toolwright mcp serves the tools of a NestJS application, and ends it with 
   expect(log()).toContain('destroyed');
 });
 
-test('toolwright mcp answers many calls at length, and says nothing of it in the log', async () => {
+test('toolwright mcp answers many large calls without a warning in the log', async () => {
   const { client, log } = await connect(['wordy.mjs']);
   const results = await Promise.all(Array.from({ length: 50 }, () => client.callTool({ name: 'talk' })));
   expect(JSON.stringify(results).length).toBeGreaterThan(50 * 100_000);
@@ -184,7 +184,7 @@ test('toolwright mcp answers many calls at length, and says nothing of it in the
   expect(log()).not.toContain('Warning');
 });
 
-test('toolwright mcp ends when its client is gone, whatever the toolset has left open', async () => {
+test('toolwright mcp exits when its client disconnects, even if a timer is left', async () => {
   const { exitCode, stdout } = await run(['mcp', 'noisy.mjs']);
   expect([exitCode, stdout]).toEqual([0, '']);
 });
@@ -213,7 +213,7 @@ test.each([
     2,
     "toolwright: --allow 'zzz*' and --deny 'tow' match no tool; there are one, two\n",
   ],
-])('toolwright %j ends with %d and one line', async (args, exitCode, stderr) => {
+])('toolwright %j exits with %d and one line', async (args, exitCode, stderr) => {
   expect(await run(args)).toEqual({ stdout: '', stderr, exitCode });
 });
 
@@ -222,7 +222,7 @@ const ENDS = {
   'the end of the input': (command: NodeProcess) => command.endInput(),
 };
 test.each(Object.entries(ENDS))(
-  '%s while calls run: they are answered, and the process ends',
+  '%s during calls: the calls are answered, and the process exits',
   async (_name, end) => {
     await using command = new NodeProcess([COMMAND, 'mcp', 'slow.mjs'], { folder });
     const write = (message: object) => command.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
@@ -249,13 +249,13 @@ test.each(Object.entries(ENDS))(
   },
 );
 
-test('the policy of a registry counts, also where its module exports it under two names', async () => {
+test('the policy of a registry applies, even if its module exports it under two names', async () => {
   const { client } = await connect(['strict.cjs']);
   expect(await client.callTool({ name: 'no' })).toMatchObject({ isError: true });
   await client.close();
 });
 
-test('a module that exports two registries is refused: neither policy may be lost', async () => {
+test('a module that exports two registries is rejected', async () => {
   const { stderr, exitCode } = await run(['mcp', 'two.mjs']);
   expect(stderr).toContain('exports several registries');
   expect(exitCode).toBe(1);
@@ -265,7 +265,7 @@ test.each([
   ['mcp', 'broken.mjs'],
   ['mcp', 'found.mjs'],
   ['list', 'broken.mjs'],
-])('toolwright %s shows all mistakes in the declarations of %s, and no stack', async (command, module) => {
+])('toolwright %s prints all declaration faults of %s, without a stack', async (command, module) => {
   const { stdout, stderr, exitCode } = await run([command, module]);
   expect(stderr).toContain('2 mistakes in tool declarations:');
   expect(stderr).toMatch(/\n1\. Broken\.first.*\n2\. Broken\.second/s);

@@ -30,7 +30,7 @@ describe('the library in examples/mcp', () => {
   const borrow = (client: Client) =>
     client.callTool({ name: 'borrow_book', arguments: { isbn: MIDDLEMARCH } });
 
-  test('a visitor’s loop finds what it asks for', async () => {
+  test('the loop of a visitor finds a book', async () => {
     const answer = await visitLibrary({
       url: library.url,
       token: await signIn(library.url),
@@ -40,7 +40,7 @@ describe('the library in examples/mcp', () => {
     expect(answer).toContain('Middlemarch');
   });
 
-  test('a book is lent to a reader who says yes, and to nobody else', async () => {
+  test('a book is lent only to a signed-in reader who confirms', async () => {
     const [stranger, undecided, ada, grace] = [
       await connectAs(undefined, 'accept'),
       await connectAs('ada', 'decline'),
@@ -57,7 +57,7 @@ describe('the library in examples/mcp', () => {
     for (const client of [stranger, undecided, ada, grace]) await client.close();
   });
 
-  test('a book is shown with its view, to everybody', async () => {
+  test('a book is shown with its view, without a sign-in', async () => {
     const client = await connectAs(undefined);
     const { contents } = await client.readResource({ uri: 'ui://library/book-card' });
     expect(contents).toMatchObject([
@@ -68,7 +68,7 @@ describe('the library in examples/mcp', () => {
     await client.close();
   });
 
-  test('taking stock reports each book and ends with the list', async () => {
+  test('take_stock reports each book and returns the list', async () => {
     const client = await connectAs(undefined);
     const titles: unknown[] = [];
     const { content } = await client.callTool(

@@ -32,7 +32,7 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
-/** A server and the authorization server that its tokens come from. */
+/** A server, and the authorization server that issues its tokens. */
 async function start(tools: readonly ReturnType<typeof tool>[], { unauthorised, ...signing }: Signing = {}) {
   let answer: (request: never, response: never) => unknown = () => {};
   const http = await serve((request, response) => void answer(request as never, response as never));
@@ -41,7 +41,7 @@ async function start(tools: readonly ReturnType<typeof tool>[], { unauthorised, 
   const authorization = await startAuthorizationServer({ port: 0, api, fetch: hostDocuments, ...signing });
   const { issuer } = authorization;
   const verify = signing.tokens === 'opaque' ? introspect(authorization) : jwks(`${issuer}/jwks`);
-  /** Tokens whose time is over, whenever this test wants it. */
+  /** Tokens that this test declares expired. */
   const expired = new Set<string | undefined>();
   const mcp = createMcpServer(new ToolRegistry().register(...tools), {
     oauth: {
@@ -63,7 +63,7 @@ async function start(tools: readonly ReturnType<typeof tool>[], { unauthorised, 
   return { url, authorization, expired };
 }
 
-/** Looks tokens up at the authorization server (RFC 7662), which knows whether they were revoked. */
+/** Verifies tokens by introspection (RFC 7662), which detects revoked ones. */
 function introspect({ issuer }: AuthorizationServer): VerifyToken {
   return async (token, { audience }) => {
     const response = await fetch(`${issuer}/token/introspection`, {
@@ -129,7 +129,7 @@ describe.each(HOSTS.map((host) => [host.name, host] as const))('%s', (_, rules) 
     expect(host.signIns).toHaveLength(1);
   });
 
-  test('signs in at the call that needs it, and asks for more when a tool needs more', async () => {
+  test('signs in at the call that needs it, and again for a tool with another scope', async () => {
     const { url } = await start([HOURS, READ, CANCEL], {
       unauthorised: 'show',
     });

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** How a host of MCP servers signs its users in, as its documentation says. */
+/** How an MCP host signs its users in, according to its documentation. */
 export interface HostRules {
   readonly name: string;
-  /** Revision that it asks for when it connects. */
+  /** Protocol revision that it requests. */
   readonly revision: string;
-  /** How it gets a client id, in its order. */
+  /** How it gets a client id, in order of preference. */
   readonly registers: readonly ('metadata document' | 'dynamic')[];
   readonly redirectUri: string;
   readonly clientId?: string;
@@ -46,7 +46,7 @@ export const HOSTS: readonly HostRules[] = [
   },
 ];
 
-/** The client metadata documents that hosts publish, for an authorization server that cannot reach them. */
+/** Serves the client metadata documents of hosts, because the authorization server cannot reach them. */
 export const hostDocuments: typeof fetch = async (url) => {
   const host = HOSTS.find(({ clientId }) => clientId === String(url));
   if (host === undefined) return new Response(null, { status: 404 });
@@ -81,14 +81,14 @@ interface Answer {
   readonly challenge: string | undefined;
 }
 
-/** A host with one user, who agrees to everything. It signs in when it is asked to, and tries each request again once. */
+/** A host whose user agrees to everything. It signs in on a challenge, and then repeats the request once. */
 export class EmulatedHost {
   readonly #rules: HostRules;
   readonly #url: URL;
-  /** The scopes that it has asked for, one text per sign-in. */
+  /** The requested scopes of each sign-in. */
   readonly signIns: string[] = [];
   token: string | undefined;
-  /** Under which it is known to the authorization server; it registers once. */
+  /** Client id at the authorization server; registered once. */
   clientId: string | undefined;
   #session: string | undefined;
   #id = 0;
@@ -231,7 +231,7 @@ async function readJson<Json>(url: string, init?: RequestInit): Promise<Json> {
   return (await response.json()) as Json;
 }
 
-/** RFC 8414 first, then OpenID Connect Discovery; the issuer must be the one that was asked for. */
+/** RFC 8414 first, then OpenID Connect Discovery; the issuer must match. */
 async function readMetadata(issuer: string): Promise<Metadata> {
   const paths = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'];
   for (const path of paths) {
@@ -245,7 +245,7 @@ async function readMetadata(issuer: string): Promise<Metadata> {
   throw new Error(`No metadata at ${issuer}`);
 }
 
-/** Follows redirects as a browser with cookies does, up to the address that ends the sign-in. */
+/** Follows redirects with cookies, up to the redirect URI. */
 async function browse(from: URL, end: string): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = from;

@@ -27,7 +27,7 @@ afterEach(() => bank.close());
 const PING = { jsonrpc: '2.0', id: 9, method: 'ping' };
 
 describe('session fixation', () => {
-  test('a session id that the attacker has chosen is not a session, before and after the victim signs in', async () => {
+  test('a session id chosen by an attacker is never a session, before and after the victim signs in', async () => {
     const session = 'b7f9a1de-0000-4000-8000-000000000000';
     const victim = { url: bank.url, token: await bank.tokenOf('acme') };
     expect(await beginSession({ ...victim, session })).toBeUndefined();
@@ -39,12 +39,12 @@ describe('session fixation', () => {
     expect(bank.mcp.sessionCount).toBe(1);
   });
 
-  test('callers without a token get no session that somebody could sign in to', async () => {
+  test('callers without a token get no session', async () => {
     expect(await beginSession({ url: bank.url })).toBeUndefined();
     expect(bank.mcp.sessionCount).toBe(0);
   });
 
-  test('the session of a tenant is closed to another tenant, to another application of the same user, and without a token', async () => {
+  test('a session is closed to other tenants, to other applications of the user, and without a token', async () => {
     const owner = { url: bank.url, token: await bank.tokenOf('acme') };
     const session = await beginSession(owner);
     const strangers = [
@@ -77,7 +77,7 @@ describe('session fixation', () => {
     expect(textOf(own)).toContain('acme');
   });
 
-  test('a session id in the address or in a cookie is not a session', async () => {
+  test('a session id in the URL or in a cookie is ignored', async () => {
     const owner = { url: bank.url, token: await bank.tokenOf('acme') };
     const session = await beginSession(owner);
     const url = new URL(`?mcp-session-id=${session}&sessionId=${session}`, bank.url);
@@ -91,7 +91,7 @@ describe('session fixation', () => {
     expect(bank.mcp.sessionCount).toBe(1);
   });
 
-  test('tokens that name no account do not share a session, whatever their application is', async () => {
+  test('tokens without an account do not share a session, even from the same application', async () => {
     await bank.close();
     const verify = async (token: string): Promise<VerifiedToken> => ({
       token,
@@ -111,7 +111,7 @@ const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('
 const claimsOf = (token: string) =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
-/** A token with the claims of a real one and an HMAC, for which a public text is the key. */
+/** A token with real claims, and an HMAC whose key is public. */
 function hmacToken(token: string, key: string, header: object): string {
   const signed = `${encoded({ alg: 'HS256', ...header })}.${token.split('.')[1]}`;
   return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
@@ -124,12 +124,12 @@ describe('token substitution', () => {
     'that is not valid yet': () =>
       bank.tokenOf('acme', { others: { nbf: Math.floor(Date.now() / 1_000) + 600 } }),
     'for another audience': () => bank.tokenOf('acme', { aud: 'https://other.example.org/mcp' }),
-    'for an audience that begins like this one': () => bank.tokenOf('acme', { aud: `${RESOURCE}/admin` }),
+    'for an audience with the same prefix': () => bank.tokenOf('acme', { aud: `${RESOURCE}/admin` }),
     'for the host of this audience': () => bank.tokenOf('acme', { aud: new URL(RESOURCE).origin }),
     'without an audience': () => bank.tokenOf('acme', { others: { aud: undefined } }),
     'of another issuer': () => bank.tokenOf('acme', { iss: 'https://evil.example' }),
-    'of an issuer with a slash more': () => bank.tokenOf('acme', { iss: `${bank.issuer.issuer}/` }),
-    'signed by the key of somebody else under the same key id': async () => {
+    'of an issuer with an additional slash': () => bank.tokenOf('acme', { iss: `${bank.issuer.issuer}/` }),
+    'signed with another key under the same key id': async () => {
       const [own] = bank.issuer.keys.keys;
       const stranger = await tokenIssuer(RESOURCE);
       return stranger.issue({ header: { kid: own?.kid ?? '' } });
@@ -139,7 +139,7 @@ describe('token substitution', () => {
     'with an extension that must be understood': () =>
       bank.tokenOf('acme', { header: { crit: ['tenant'], tenant: 'globex' } }).catch(() => 'a.b.c'),
     'without a signature': (real) => `${encoded({ alg: 'none' })}.${real.split('.')[1]}.`,
-    'whose algorithm is none in other letters': (real) =>
+    'whose algorithm is none in another case': (real) =>
       `${encoded({ alg: 'NoNe' })}.${real.split('.')[1]}.`,
     'whose signature is cut off': (real) => real.slice(0, real.lastIndexOf('.') + 1),
     'whose claims were changed': (real) => {
@@ -168,7 +168,7 @@ describe('token substitution', () => {
       expect(modern.status).toBe(401);
       expect(modern.headers.get('www-authenticate')).toContain('error="invalid_token"');
       expect(await beginSession({ url: bank.url, token })).toBeUndefined();
-      // An invalid token is not the same as none: public tools do not run, either.
+      // An invalid token differs from no token: public tools do not run, either.
       expect(
         (await ask({ url: bank.url, token }, 'tools/call', { name: 'hours', arguments: {} })).status,
       ).toBe(401);
@@ -177,7 +177,7 @@ describe('token substitution', () => {
   );
 
   test.each(['jku', 'x5u'])(
-    'keys are not read from the address in `%s` of a token, nor from its own key',
+    'no key is read from the URL in `%s` of a token, or from the token itself',
     async (field) => {
       const stranger = await tokenIssuer(RESOURCE);
       let reads = 0;
@@ -193,7 +193,7 @@ describe('token substitution', () => {
     },
   );
 
-  test('a flood of tokens with unknown key ids does not read the keys again and again', async () => {
+  test('a flood of tokens with unknown key ids does not cause repeated reads of the keys', async () => {
     await bank.close();
     const stranger = await tokenIssuer(RESOURCE);
     let reads = 0;
@@ -214,11 +214,11 @@ describe('token substitution', () => {
   });
 
   test.each<[string, (token: string) => Record<string, string>]>([
-    ['of another scheme', (token) => ({ authorization: `Basic ${token}` })],
-    ['beside another token', (token) => ({ authorization: `Bearer ${token}, Bearer ${token}` })],
+    ['with another scheme', (token) => ({ authorization: `Basic ${token}` })],
+    ['together with another token', (token) => ({ authorization: `Bearer ${token}, Bearer ${token}` })],
     ['in a cookie', (token) => ({ cookie: `access_token=${token}` })],
-    ['in a header of a proxy', (token) => ({ 'x-forwarded-authorization': `Bearer ${token}` })],
-  ])('a token %s is none', async (_, headersOf) => {
+    ['in a proxy header', (token) => ({ 'x-forwarded-authorization': `Bearer ${token}` })],
+  ])('a token %s is not accepted', async (_, headersOf) => {
     const headers = headersOf(await bank.tokenOf('acme'));
     const response = await ask(
       { url: bank.url },
@@ -230,7 +230,7 @@ describe('token substitution', () => {
     expect(bank.ran).toEqual([]);
   });
 
-  test('a key that is not in the set, of any type, signs nothing', async () => {
+  test('a key that is not in the set is not accepted, whatever its type', async () => {
     const { privateKey } = generateKeyPairSync('ed25519');
     const { SignJWT } = await import('jose');
     const claims = claimsOf(await bank.tokenOf('acme'));
@@ -244,7 +244,7 @@ describe('token substitution', () => {
 });
 
 describe('confused deputy', () => {
-  test('the caller is who the token says, whatever the rest of the request says', async () => {
+  test('the caller is taken from the token only, whatever else the request contains', async () => {
     const sender = { url: bank.url, token: await bank.tokenOf('acme') };
     const claim = {
       tenant: 'globex',
@@ -273,7 +273,7 @@ describe('confused deputy', () => {
     expect(bank.paid).toHaveLength(1);
   });
 
-  test('the token of a caller is in no response and no line of the log', async () => {
+  test('the token of a caller is in no response and in no log line', async () => {
     const token = await bank.tokenOf('acme');
     const sender = { url: bank.url, token };
     const session = await beginSession(sender);
@@ -295,10 +295,10 @@ describe('confused deputy', () => {
   });
 });
 
-describe('headers and bodies that disagree', () => {
+describe('contradicting headers and bodies', () => {
   const REFUSED = [400, 401, 403, 404];
 
-  test('the body decides about the scopes that are needed, not Mcp-Method and Mcp-Name', async () => {
+  test('the required scopes depend on the body, not on Mcp-Method and Mcp-Name', async () => {
     const token = await bank.tokenOf('acme');
     const claims: readonly Record<string, string>[] = [
       { 'mcp-name': 'hours' },
@@ -317,7 +317,7 @@ describe('headers and bodies that disagree', () => {
     expect(bank.paid).toEqual([]);
   });
 
-  test('a call whose headers name another tool, or another method, does not run', async () => {
+  test('a call whose headers name another tool or method does not run', async () => {
     const sender = { url: bank.url, token: await bank.tokenOf('acme') };
     const claims: readonly Record<string, string>[] = [
       { 'mcp-name': 'who_am_i' },
@@ -336,23 +336,23 @@ describe('headers and bodies that disagree', () => {
     ['a batch in a batch', '[[PAY]]'],
     ['a batch that ends publicly', '[PAY,HOURS]'],
     [
-      'a key that is there twice',
+      'a duplicate key',
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hours","name":"pay_quietly","arguments":{"amount":1}}}',
     ],
     [
-      'a method that is there twice',
+      'a duplicate method',
       '{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"pay_quietly","arguments":{"amount":1}}}',
     ],
     [
-      'a name in a list',
+      'a name in an array',
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["pay_quietly"],"arguments":{"amount":1}}}',
     ],
     [
-      'a method in a list',
+      'a method in an array',
       '{"jsonrpc":"2.0","id":1,"method":["tools/call"],"params":{"name":"pay_quietly","arguments":{"amount":1}}}',
     ],
     [
-      'a method in other letters',
+      'a method in another case',
       '{"jsonrpc":"2.0","id":1,"method":"Tools/Call","params":{"name":"pay_quietly","arguments":{"amount":1}}}',
     ],
     [
@@ -364,7 +364,7 @@ describe('headers and bodies that disagree', () => {
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","__proto__":{"params":{"name":"pay_quietly"}}}',
     ],
     ['a message as a text', '"{\\"method\\":\\"tools/call\\"}"'],
-    ['nothing', 'null'],
+    ['null', 'null'],
   ])('%s calls no tool that the caller may not call', async (_, template) => {
     const call = (name: string) =>
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":{"amount":1}}}`;

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** A tool that shows all that it knows of its caller on every way out: progress, log, question and result. */
+/** A tool that exposes everything about its caller: in progress, log, question and result. */
 const everything = (running: { now: number; most: number }) =>
   defineTool({
     name: 'everything',
@@ -39,7 +39,7 @@ const everything = (running: { now: number; most: number }) =>
       try {
         context.progress({ progress: 1, message: `asking ${seen}` });
         logger.info('asking', { seen });
-        // Other tenants get their turn between all steps.
+        // Other tenants run between all steps.
         await new Promise(setImmediate);
         const answer = await context.ask({ message: `Who are you, ${String(data.tenant)}?` });
         await new Promise(setImmediate);
@@ -68,7 +68,7 @@ async function openCrowd() {
       return { owner: { tenant }, data: { tenant } };
     },
   });
-  // All connect at the same time, and a busy machine may need longer for that than Node gives each.
+  // All connect at the same time, which may exceed the default timeouts on a busy machine.
   const http = keepConnections(createServer({ headersTimeout: 0, requestTimeout: 0 }, mcp.node));
   http.listen({ port: 0, host: '127.0.0.1', backlog: 4 * TENANTS });
   await once(http, 'listening');
@@ -89,10 +89,10 @@ async function openCrowd() {
   return { url, running, log, tokenOf };
 }
 
-/** All that a tenant has received. */
+/** Everything that a tenant has received. */
 type Received = unknown[];
 
-/** Equal for all tenants: a server that went by ids alone would mix them up. */
+/** Equal for all tenants: a server that only uses ids would mix them up. */
 const SAME_ID = 1;
 const _meta = { progressToken: 'same' };
 
@@ -134,7 +134,7 @@ async function playSession(given: Sender, canary: string, received: Received): P
   return last;
 }
 
-test(`of ${TENANTS} tenants at once, each receives what is its own and nothing else, and so does the log`, async () => {
+test(`each of ${TENANTS} concurrent tenants receives only its own data, and log lines never mix tenants`, async () => {
   const { url, running, log, tokenOf } = await openCrowd();
   const tokens = await Promise.all(Array.from({ length: TENANTS }, (_, tenant) => tokenOf(tenant)));
   const leaks: string[] = [];
@@ -149,7 +149,7 @@ test(`of ${TENANTS} tenants at once, each receives what is its own and nothing e
       const whole = JSON.stringify({ ...seen, tenant: canary, sub: `${canary}sub` });
       if (result?.content?.[0]?.text === `${canary}answer ${whole}`) answered += 1;
       const text = JSON.stringify(received);
-      // Progress, the question and the result have arrived, and name this tenant alone.
+      // Progress, question and result have arrived, with the data of this tenant only.
       if (!text.includes('asking {') || !text.includes('Who are you'))
         leaks.push(`${canary} misses something: ${text.slice(0, 500)}`);
       for (const [other] of text.matchAll(CANARY))

@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A project whose copy of the declarations is checked as its own source, and those of packages are not. */
+/** A project in which our declarations are checked as source, and those of packages are not. */
 function install(): void {
   for (const file of readdirSync(BUILT, { recursive: true, encoding: 'utf8' })) {
     if (!/^(src|decorators)\b.*\.d\.ts$/.test(file)) continue;
@@ -55,7 +55,7 @@ function install(): void {
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['server.ts'] }));
 }
 
-test('who only serves tools compiles without the SDK’s client', () => {
+test('a project that only serves tools compiles without the client SDK', () => {
   install();
   expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
   const file = join(folder, 'declared/src/surfaces/mcp/server/options.ts');

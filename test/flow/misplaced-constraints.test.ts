@@ -18,7 +18,7 @@ import {
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** What is thrown of the toolset; nothing where it is discovered. */
+/** The message that discovery throws, or an empty string. */
 function told(toolset: new () => object): string {
   try {
     discoverTools({ toolsets: [toolset], logger: quiet });
@@ -29,7 +29,7 @@ function told(toolset: new () => object): string {
   }
 }
 
-/** A toolset with one method of one parameter, as a compiler would leave it. */
+/** A toolset with one method of one parameter, with the metadata of a compiler. */
 function toolsetWith(designType: unknown, options: ParamOptions): new () => object {
   class Shop {
     take(value: unknown) {
@@ -43,13 +43,13 @@ function toolsetWith(designType: unknown, options: ParamOptions): new () => obje
 }
 
 describe('discoverTools', () => {
-  test('reports an empty enum itself, not the constraints beside it', () => {
+  test('reports an empty enum, and not the constraints next to it', () => {
     const message = told(toolsetWith(Object, { enum: [], maxLength: 3 }));
     expect(message).toContain('`enum` is []');
     expect(message).not.toContain('does not apply');
   });
 
-  test('tells of every constraint that does not apply to its parameter, all at once and with the rest', () => {
+  test('reports every constraint that does not apply to its parameter, together with other faults', () => {
     @Toolset()
     class Shop {
       @Tool('Finds')
@@ -81,7 +81,7 @@ describe('discoverTools', () => {
     expect(message).toContain('other (#1): its type is not known');
   });
 
-  test('tells of them in properties of a DTO, also where a rule of class-validator knows the type', () => {
+  test('reports them in properties of a DTO, even if a class-validator rule gives the type', () => {
     class Order {
       @Param({ minimum: 2 }) @IsString() sku!: string;
       @Param({ uniqueItems: true }) count!: number;
@@ -98,7 +98,7 @@ describe('discoverTools', () => {
     expect(message).toContain('property Order.count: its `uniqueItems` does not apply to a number');
   });
 
-  test('takes a constraint of a rest parameter for that of the array', () => {
+  test('applies a constraint of a rest parameter to the array', () => {
     @Toolset()
     class Shop {
       @Tool('Finds')
@@ -109,7 +109,7 @@ describe('discoverTools', () => {
     expect(told(Shop)).toBe('');
   });
 
-  test('takes a constraint that some branch of a generated type can use, and refuses one that none can', () => {
+  test('accepts a constraint that applies to a branch of a generated type, and rejects others', () => {
     const described = (options: ParamOptions) => {
       const shop = toolsetWith(Object, options);
       describeClass(shop, {
@@ -124,11 +124,11 @@ describe('discoverTools', () => {
   });
 
   test.each<[string, unknown, ParamOptions]>([
-    ['text of a date', Date, { pattern: '^2030' }],
+    ['the text of a date', Date, { pattern: '^2030' }],
     ['OpenAPI’s formats of numbers', Number, { format: 'int32' }],
-    ['anything of what is not known', Object, { schema: {}, minLength: 2, minimum: 3 }],
+    ['any constraint of an unknown type', Object, { schema: {}, minLength: 2, minimum: 3 }],
     [
-      'what a reference may lead to',
+      'a constraint beside a reference',
       Object,
       { schema: { $ref: '#/$defs/a', $defs: { a: {} } }, minItems: 2 },
     ],
@@ -138,12 +138,12 @@ describe('discoverTools', () => {
       Object,
       { type: () => Object, minProperties: 1, additionalProperties: false },
     ],
-    ['what says nothing of any value', Boolean, { title: 'New', deprecated: true, examples: [true] }],
-  ])('takes constraints that say something: %s', (_, designType, options) => {
+    ['annotations without a constraint', Boolean, { title: 'New', deprecated: true, examples: [true] }],
+  ])('accepts useful constraints: %s', (_, designType, options) => {
     expect(told(toolsetWith(designType, options))).toBe('');
   });
 
-  test('refuses just the constraints that refuse no value of their type', async () => {
+  test('rejects exactly the constraints that reject no value of their type', async () => {
     await fc.assert(
       fc.asyncProperty(TYPE, CONSTRAINT, async ({ designType, options, schema }, constraint) => {
         const isRefused = told(toolsetWith(designType, { ...options, ...constraint })) !== '';
@@ -158,7 +158,7 @@ describe('discoverTools', () => {
   });
 });
 
-describe('of options of @Param that say twice what the value is', () => {
+describe('contradicting options of @Param', () => {
   test.each<[ParamOptions, string, string]>([
     [{ schema: { type: 'string' }, enum: ['a'] }, 'enum', 'schema'],
     [{ schema: { type: 'string' }, type: () => Number }, 'type', 'schema'],
@@ -169,7 +169,7 @@ describe('of options of @Param that say twice what the value is', () => {
     [{ items: () => String, additionalProperties: true }, 'additionalProperties', 'items'],
     [{ type: () => Map, items: () => String, additionalProperties: {} }, 'additionalProperties', 'items'],
     [{ type: () => String, additionalProperties: () => Number }, 'additionalProperties', 'type'],
-  ])('%j: what would not be heard is refused', (options, unheard, beside) => {
+  ])('%j: an option that would be ignored is rejected', (options, unheard, beside) => {
     const message = `its \`${unheard}\` is ignored beside its \`${beside}\``;
     expect(told(toolsetWith(Object, options))).toContain(message);
     class Order {
@@ -195,24 +195,24 @@ describe('of options of @Param that say twice what the value is', () => {
       { type: () => String, enum: ['a'] },
       { type: 'string', enum: ['a'] },
     ],
-  ])('%j: what both say is offered', (options, schema) => {
+  ])('%j: both options are in the schema', (options, schema) => {
     const tools = discoverTools({ toolsets: [toolsetWith(Object, options)], logger: quiet });
     expect(tools[0]?.parameters.properties).toEqual({ value: schema });
   });
 });
 
-describe('of schemas within @Param', () => {
+describe('schemas in @Param', () => {
   test.each<[ParamOptions, string]>([
     [{ items: { type: 'number', min: 1 } }, '`min` in its `items` is not a keyword of JSON Schema'],
     [{ additionalProperties: { max: 1 } }, '`max` in its `additionalProperties` is not a keyword'],
     [{ schema: { properties: { a: { isArray: true } } } }, '`isArray` in its `schema` is not a keyword'],
     [{ items: { type: () => Number } as unknown as JsonSchema }, 'its schema is a function at `type`'],
     [{ items: { properties: { a: String } } as unknown as JsonSchema }, 'a function at `properties.a`'],
-  ])('%j: what JSON Schema does not have, and would do nothing, is refused', (options, problem) => {
+  ])('%j: a keyword that JSON Schema does not have is rejected', (options, problem) => {
     expect(told(toolsetWith(Object, options))).toContain(problem);
   });
 
-  test('constraints of items are in the schema, and hold', async () => {
+  test('constraints of items are in the schema, and are validated', async () => {
     const toolset = toolsetWith(Array, { items: { type: 'number', minimum: 1 } });
     const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], logger: quiet }));
     expect(tools.getDefinitions()[0]?.function.parameters.properties?.value).toEqual({
@@ -224,7 +224,7 @@ describe('of schemas within @Param', () => {
   });
 });
 
-describe('of a keyword that @Param and the type say differently', () => {
+describe('a keyword in both @Param and the type', () => {
   const toolWith = (designType: unknown, options: ParamOptions) => {
     const toolset = toolsetWith(designType, options);
     return new ToolRegistry().register(...discoverTools({ toolsets: [toolset], logger: quiet }));
@@ -240,7 +240,7 @@ describe('of a keyword that @Param and the type say differently', () => {
       { fits: ['az'], misfits: ['ab', 'bz'] },
     ],
     [
-      'the same, where it may be null',
+      'patterns of a nullable schema',
       String,
       { schema: { type: 'string', pattern: 'z$' }, pattern: '^a', nullable: true },
       { fits: ['az', null], misfits: ['ab', 'bz'] },
@@ -252,7 +252,7 @@ describe('of a keyword that @Param and the type say differently', () => {
       { fits: ['abz'], misfits: ['az', 'abb', 'bbz'] },
     ],
     [
-      'an allOf of each',
+      'allOf in both',
       String,
       {
         schema: { type: 'string', allOf: [{ pattern: 'z$' }], pattern: 'y' },
@@ -261,7 +261,7 @@ describe('of a keyword that @Param and the type say differently', () => {
       { fits: ['axyz'], misfits: ['xyz', 'axy', 'axz', 'ayz'] },
     ],
     [
-      'an anyOf and a not of each',
+      'anyOf and not in both',
       Number,
       {
         schema: { type: 'number', anyOf: [{ maximum: 3 }, { minimum: 7 }], not: { const: 1 } },
@@ -282,13 +282,13 @@ describe('of a keyword that @Param and the type say differently', () => {
       { fits: [], misfits: ['a', 'b'] },
     ],
     ['formats', String, { schema: { format: 'email' }, format: 'uri' }, { fits: [], misfits: ['a@b.co'] }],
-  ])('both hold: %s', async (_, designType, options, { fits, misfits }) => {
+  ])('both apply: %s', async (_, designType, options, { fits, misfits }) => {
     const tools = toolWith(designType, options);
     expect(await taken(tools, fits)).toEqual(fits.map(() => true));
     expect(await taken(tools, misfits)).toEqual(misfits.map(() => false));
   });
 
-  test('both hold: the digits of a bigint', async () => {
+  test('both apply: the digits of a bigint', async () => {
     const shop = toolsetWith(Object, { pattern: '^1' });
     const schema = { type: 'string', pattern: '^-?[0-9]+$', instanceOf: BigInt };
     describeClass(shop, { tools: { take: { parameters: [{ name: 'value', schema }] } } });
@@ -301,14 +301,14 @@ describe('of a keyword that @Param and the type say differently', () => {
     });
   });
 
-  test('an explicit schema of an object is closed by @Param', async () => {
+  test('@Param closes an explicit schema of an object', async () => {
     const schema = { type: 'object', properties: { a: {} }, additionalProperties: true };
     const tools = toolWith(Object, { schema, additionalProperties: false });
     const { forLLM } = await tools.execute('take', { value: { a: 1, b: 2 } });
     expect(forLLM).toContain('{"a":1}');
   });
 
-  test('the form of a date is that of @Param, and so are texts', async () => {
+  test('the format of a date and the title of @Param win', async () => {
     const schema = (designType: unknown, options: ParamOptions) =>
       toolWith(designType, options).getDefinitions()[0]?.function.parameters.properties?.value;
     expect(schema(Date, { format: 'date' })).toEqual({ type: 'string', format: 'date' });
@@ -319,7 +319,7 @@ describe('of a keyword that @Param and the type say differently', () => {
   });
 });
 
-/** As the compiler and the author say a type, and as JSON Schema does. */
+/** A type as metadata, as options, and as JSON Schema. */
 const TYPE = fc.constantFrom<{
   readonly designType: unknown;
   readonly options: ParamOptions;
@@ -341,7 +341,7 @@ const TYPE = fc.constantFrom<{
   ].map((schema) => ({ designType: Object, options: { schema }, schema })),
 );
 
-/** Each so narrow that some of the values below are beyond it. */
+/** Constraints so narrow that each rejects some of the values below. */
 const CONSTRAINT = fc.constantFrom<ParamOptions>(
   { minLength: 3 },
   { maxLength: 1 },

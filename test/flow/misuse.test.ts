@@ -27,7 +27,7 @@ class ShopTools {
 const ping = defineTool({ name: 'ping', description: 'x', execute: () => 'pong' });
 const hello = [{ role: 'user' as const, content: 'hi' }];
 
-/** What a mistake is told as; whatever TypeScript would have said is cast away. */
+/** The message of the thrown error. */
 function told(mistake: () => unknown): string {
   try {
     mistake();
@@ -37,7 +37,7 @@ function told(mistake: () => unknown): string {
   throw new Error('nothing was thrown');
 }
 
-describe('what is given instead of the right thing is told with the right thing', () => {
+describe('a wrong argument is reported with the right one', () => {
   test.each<[string, () => unknown, string]>([
     ['a list to register', () => new ToolRegistry().register([ping] as never), 'register(...tools)'],
     [
@@ -68,12 +68,12 @@ describe('what is given instead of the right thing is told with the right thing'
       'an instance of ShopTools is not a class',
     ],
     [
-      'a hole to discover',
+      'undefined to discover',
       () => discoverTools({ toolsets: [undefined] as never }),
       'undefined is not a class',
     ],
     [
-      'a view of a list that was never loaded',
+      'a view with an undefined list',
       () => new ToolRegistry().view({ allow: undefined }),
       'allow is there, but undefined',
     ],
@@ -121,11 +121,11 @@ describe('what is given instead of the right thing is told with the right thing'
     ['options in place of a queue', { tasks: { maxRunning: 2 } }, 'tasks is { maxRunning: 2 }'],
     ['tools as an object', { tools: { ping } }, 'tools: a ToolRegistry, or [tool, …]'],
     ['an iteration limit that is not a number', { maxIterations: Number.NaN }, 'maxIterations is NaN'],
-    ['half a retry', { maxRetries: 0.5 }, 'maxRetries is 0.5'],
-    ['a timeout of nothing', { toolTimeoutMs: 0 }, 'toolTimeoutMs is 0'],
+    ['a fractional number of retries', { maxRetries: 0.5 }, 'maxRetries is 0.5'],
+    ['a timeout of zero', { toolTimeoutMs: 0 }, 'toolTimeoutMs is 0'],
     ['a negative concurrency', { maxConcurrency: -1 }, 'maxConcurrency is -1'],
-    ['a concurrency of no call at all', { maxConcurrency: 0 }, 'maxConcurrency is 0'],
-    ['a lease of steps that are not kept', { leaseMs: 5000 }, "checkpoint: 'step'; or no leaseMs"],
+    ['a concurrency of zero', { maxConcurrency: 0 }, 'maxConcurrency is 0'],
+    ['a lease without checkpoints', { leaseMs: 5000 }, "checkpoint: 'step'; or no leaseMs"],
   ])('a run with %s', async (_what, wrong, hint) => {
     const config = {
       provider: new ScriptedProvider([{ content: 'x' }]),
@@ -136,14 +136,14 @@ describe('what is given instead of the right thing is told with the right thing'
     await expect(runToolLoop(config as never, hello)).rejects.toThrow(hint);
   });
 
-  test('a run with messages that are none', async () => {
+  test('a run with messages that are not an array', async () => {
     const config = { provider: new ScriptedProvider([]), model: 'm' };
     await expect(runToolLoop(config, undefined as never)).rejects.toThrow('messages is not an array');
     await expect(runToolLoop(config, 'hi' as never)).rejects.toThrow('messages is not an array');
   });
 });
 
-test('a tool that never ends is answered for after two minutes where nobody says how long', async () => {
+test('a call without a timeout times out after two minutes', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
     const stuck = defineTool({ name: 'stuck', description: 'x', execute: () => new Promise(() => {}) });
@@ -162,7 +162,7 @@ test('a tool that never ends is answered for after two minutes where nobody says
   }
 });
 
-test('the registry’s timeout holds in the loop, and the run’s own wins', async () => {
+test('the timeout of the registry applies in the loop, and that of the run wins', async () => {
   const never = defineTool({ name: 'never', description: 'x', execute: () => new Promise(() => {}) });
   const call = { toolCalls: [{ id: 'c', name: 'never', arguments: {} }] };
   const tools = new ToolRegistry({ toolTimeoutMs: 15 }).register(never);
@@ -175,7 +175,7 @@ test('the registry’s timeout holds in the loop, and the run’s own wins', asy
   expect((await run({ toolTimeoutMs: 10 })).toolCalls[0]?.result.forLLM).toContain('timed out after 10 ms');
 });
 
-test('what was sent is never in the log of a rejected call', async () => {
+test('argument values are never in the log of a rejected call', async () => {
   const lines: string[] = [];
   const write = (message: string, fields?: object) => lines.push(`${message} ${JSON.stringify(fields)}`);
   const logger = { debug: write, info: write, warn: write, error: write };
@@ -193,7 +193,7 @@ test('what was sent is never in the log of a rejected call', async () => {
   expect(lines.join('\n')).not.toContain('hunter2');
 });
 
-test('stand-ins hold also for a toolset that was discovered before', async () => {
+test('overrides of a harness work for a toolset that was discovered before', async () => {
   @singleton()
   class Orders {
     find() {
@@ -214,7 +214,7 @@ test('stand-ins hold also for a toolset that was discovered before', async () =>
   expect((await real.execute('find')).forLLM).toBe('real');
 });
 
-test('@inject on every parameter is enough where no metadata is emitted', async () => {
+test('@inject on every parameter is enough without metadata', async () => {
   @injectable()
   class Service {
     readonly name = 'service';
@@ -236,12 +236,12 @@ test('@inject on every parameter is enough where no metadata is emitted', async 
   expect((await tools.execute('tell')).forLLM).toBe('service');
 });
 
-test('plain text instead of arguments is called that', async () => {
+test('plain text instead of arguments is reported as plain text', async () => {
   const { forLLM } = await new ToolRegistry().register(ping).execute('ping', 'hello');
   expect(forLLM).toContain('the arguments must be a JSON object, not plain text');
 });
 
-test('all mistakes of one call are one error with faults as data', () => {
+test('all faults of one call are one error with faults as data', () => {
   try {
     new ToolRegistry().register({ name: 'a b' } as never, { description: 'x' } as never);
   } catch (error) {
@@ -256,7 +256,7 @@ test('all mistakes of one call are one error with faults as data', () => {
   throw new Error('nothing was thrown');
 });
 
-test('a zod date is told with a form that the model can send and the tool receives as a Date', async () => {
+test('a zod date is rejected with a schema that can be sent and becomes a Date', async () => {
   const define = (at: z.ZodType<Date>) =>
     defineTool({
       name: 'plan',
@@ -273,7 +273,7 @@ test('a zod date is told with a form that the model can send and the tool receiv
   expect((await tools.execute('plan', { at: '2030-01-02T03:04:05Z' })).forLLM).toBe('2030');
 });
 
-test('an uncaught mistake is printed once, below the line that throws it', () => {
+test('an uncaught declaration error is printed once, below the line that throws it', () => {
   const code = "import { discoverTools } from 'toolwright'; discoverTools({ toolsets: [class Empty {}] });";
   const { exitCode, stderr } = runNode(['--input-type=module', '-e', code], { folder: ROOT });
   const [, line] = stderr.split('\n');
@@ -281,7 +281,7 @@ test('an uncaught mistake is printed once, below the line that throws it', () =>
   expect(stderr.match(/it has no @Tool method/g)).toHaveLength(1);
 });
 
-test('mistakes with the same causes and the same fix print them once', () => {
+test('faults with the same causes and the same fix print them once', () => {
   class Untyped {
     first(a: string) {
       return a;
@@ -302,7 +302,7 @@ test.each([
   ['null', null, 'what defineTool takes is null'],
   ['no name', {}, 'it has no name'],
   ['a name that is a number', { name: 7, description: 'Seven' }, 'it has no name'],
-])('defineTool refuses %s as a mistake of the author', (_, options, problem) => {
+])('defineTool rejects %s with a declaration error', (_, options, problem) => {
   const define = () => defineTool(options as never);
   expect(define).toThrow(ToolDeclarationError);
   expect(define).toThrow(problem);
