@@ -152,14 +152,14 @@ describe('toolwright agent', () => {
   }
 
   test.each([
-    ['yes, with what it gave', ['what?', 'y 3 files'], /It says: 3 files/, 1],
+    ['done, with its result', ['what?', 'y 3 files'], /It says: 3 files/, 1],
     [
-      'yes, and not more',
+      'done, without a result',
       ['y', ''],
       /It says: The user says that it was done\. What it gave is not known\./,
       1,
     ],
-    ['no, and it is run again', ['n'], /It says: begun/, 2],
+    ['not done, so that it runs again', ['n'], /It says: begun/, 2],
     ['a refusal', ['r'], /was refused: its process ended while it ran: it may have been done/, 1],
   ])(
     'continues a turn whose process was killed, and asks for the outcome of its call: %s',

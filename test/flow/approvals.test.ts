@@ -37,7 +37,7 @@ function setup(args: string | Record<string, unknown>, more: Partial<ToolDefinit
 describe('resumeToolLoop', () => {
   test.each<[string, unknown]>([
     ['a text', 'true'],
-    ['a no in words', 'false'],
+    ['the text false', 'false'],
     ['a number', 1],
     ['zero', 0],
     ['nothing', undefined],
@@ -115,7 +115,7 @@ describe('defineTool with an approval function', () => {
     ['zero', () => 0],
     ['an empty text', () => ''],
     ['NaN', () => Number.NaN],
-    ['a no in words', () => 'false'],
+    ['the text false', () => 'false'],
     ['an object', () => ({})],
     ['a boxed false', () => new Boolean(false)],
     ['a promise of undefined', async () => undefined],

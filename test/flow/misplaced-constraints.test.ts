@@ -128,7 +128,7 @@ describe('discoverTools', () => {
     ['OpenAPI’s formats of numbers', Number, { format: 'int32' }],
     ['any constraint of an unknown type', Object, { schema: {}, minLength: 2, minimum: 3 }],
     [
-      'a constraint beside a reference',
+      'a constraint together with a reference',
       Object,
       { schema: { $ref: '#/$defs/a', $defs: { a: {} } }, minItems: 2 },
     ],
@@ -246,7 +246,7 @@ describe('a keyword in both @Param and the type', () => {
       { fits: ['az', null], misfits: ['ab', 'bz'] },
     ],
     [
-      'patterns beside an allOf',
+      'patterns together with allOf',
       String,
       { schema: { type: 'string', pattern: 'z$', allOf: [{ minLength: 3 }] }, pattern: '^a' },
       { fits: ['abz'], misfits: ['az', 'abb', 'bbz'] },
