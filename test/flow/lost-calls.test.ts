@@ -236,16 +236,13 @@ describe('recoverRuns of an interrupted call', () => {
     ['done', { status: 'done', result: 'found' }, told('found')],
     ['not done', { status: 'not-done' }, told('reference')],
     ['unknown', { status: 'unknown' }, waits],
-  ])(
-    'passes the original arguments to reconcile if they are now invalid: %s',
-    async (_what, known, end) => {
-      const lost = new LostCall();
-      await lost.die();
-      expect(await lost.recover({ ...UNFIT, ...lost.reconcile(known) })).toMatchObject(end);
-      expect(lost.asked).toEqual([{ callId: 'c1', idempotencyKey: lost.paid[0], arguments: { to: 'ann' } }]);
-      expect(lost.paid).toHaveLength(1);
-    },
-  );
+  ])('passes the original arguments to reconcile if they are now invalid: %s', async (_what, known, end) => {
+    const lost = new LostCall();
+    await lost.die();
+    expect(await lost.recover({ ...UNFIT, ...lost.reconcile(known) })).toMatchObject(end);
+    expect(lost.asked).toEqual([{ callId: 'c1', idempotencyKey: lost.paid[0], arguments: { to: 'ann' } }]);
+    expect(lost.paid).toHaveLength(1);
+  });
 });
 
 const DEFAULTED: Version = { urgent: { type: 'boolean', default: false } };

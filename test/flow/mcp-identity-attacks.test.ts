@@ -139,8 +139,7 @@ describe('token substitution', () => {
     'with an extension that must be understood': () =>
       bank.tokenOf('acme', { header: { crit: ['tenant'], tenant: 'globex' } }).catch(() => 'a.b.c'),
     'without a signature': (real) => `${encoded({ alg: 'none' })}.${real.split('.')[1]}.`,
-    'whose algorithm is none in another case': (real) =>
-      `${encoded({ alg: 'NoNe' })}.${real.split('.')[1]}.`,
+    'whose algorithm is none in another case': (real) => `${encoded({ alg: 'NoNe' })}.${real.split('.')[1]}.`,
     'whose signature is cut off': (real) => real.slice(0, real.lastIndexOf('.') + 1),
     'whose claims were changed': (real) => {
       const [header, , signature] = real.split('.');
