@@ -79,7 +79,7 @@ export function isNobody(owner: unknown): boolean {
 }
 
 function saysNothing(value: unknown): boolean {
-  if (typeof value === 'object' && value !== null) return Object.values(value).every(saysNothing);
+  if (isObject(value)) return Object.values(value).every(saysNothing);
   return value === null || value === false || (typeof value === 'string' && value.trim() === '');
 }
 

@@ -1,5 +1,5 @@
 import { causesOf } from '../kernel/error-message.js';
-import { isRecord } from '../kernel/json.js';
+import { isObject, isRecord } from '../kernel/json.js';
 
 const BRAND = Symbol.for('toolwright.ProviderError');
 
@@ -46,7 +46,7 @@ export class ProviderError extends Error {
 
   /** Whether a value is such an error, including errors of another copy of this package. */
   static is(value: unknown): value is ProviderError {
-    return typeof value === 'object' && value !== null && BRAND in value;
+    return isObject(value) && BRAND in value;
   }
 }
 

@@ -8,7 +8,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
  * that contains the other (`path` for `file_path`), then other typos. Empty if there is no similar name.
  */
 export function nearestNames(name: string, known: readonly string[]): readonly string[] {
-  const rated = ratedNames(name, known);
+  const rated = byRating(name, known, rate);
   return rated.filter(({ rating }) => rating === rated[0]?.rating).map(({ candidate }) => candidate);
 }
 
@@ -16,37 +16,30 @@ export function nearestNames(name: string, known: readonly string[]): readonly s
 export function namesByNearness(name: string, known: readonly string[]): readonly string[] {
   // Names of one letter all differ by one typo.
   const most = plain(name).length / 2;
-  return ratedNames(name, known).flatMap(({ candidate, rating }) => (rating <= most ? candidate : []));
+  return byRating(name, known, rate).flatMap(({ candidate, rating }) => (rating <= most ? candidate : []));
 }
 
-function ratedNames(name: string, known: readonly string[]) {
+/** The known names that are not far from a name, nearest first. */
+function byRating(name: string, known: readonly string[], rate: (wanted: string, other: string) => number) {
   const wanted = plain(name);
-  const rated: { readonly candidate: string; readonly rating: number }[] = [];
-  for (const candidate of known) {
-    const rating = rate(wanted, plain(candidate));
-    if (rating < Number.POSITIVE_INFINITY) rated.push({ candidate, rating });
-  }
-  return rated.sort((a, b) => a.rating - b.rating);
+  return known
+    .map((candidate) => ({ candidate, rating: rate(wanted, plain(candidate)) }))
+    .filter(({ rating }) => rating < FAR)
+    .sort((a, b) => a.rating - b.rating);
 }
+
+const FAR = Number.POSITIVE_INFINITY;
 
 /**
  * The known name of which this is almost certainly a typo: at most a quarter of the longer name's letters differ, as
  * in `tag` for `tags`. Case and separators are ignored.
  */
 export function misspeltName(name: string, known: readonly string[]): string | undefined {
-  const wanted = plain(name);
-  let best = Number.POSITIVE_INFINITY;
-  let nearest: string | undefined;
-  for (const candidate of known) {
-    const other = plain(candidate);
-    const slips = Math.floor(Math.max(wanted.length, other.length) / LETTERS_PER_SLIP);
-    if (Math.abs(other.length - wanted.length) > slips) continue;
-    const needed = distance(wanted, other);
-    if (needed > slips || needed >= best) continue;
-    nearest = candidate;
-    best = needed;
-  }
-  return nearest;
+  return byRating(name, known, (wanted, other) => {
+    const most = Math.floor(Math.max(wanted.length, other.length) / LETTERS_PER_SLIP);
+    const slips = Math.abs(other.length - wanted.length) > most ? FAR : distance(wanted, other);
+    return slips > most ? FAR : slips;
+  })[0]?.candidate;
 }
 
 const LETTERS_PER_SLIP = 4;
@@ -63,16 +56,16 @@ function plain(name: string): string {
     .replace(/[_\s-]/g, '');
 }
 
-/** Lower is nearer; `Infinity` if not similar. */
+/** Lower is nearer; `FAR` if not similar. */
 function rate(wanted: string, candidate: string): number {
   const isHeld = holds(wanted, candidate) || holds(candidate, wanted);
   const most = Math.max(1, wanted.length / 3);
   // Most names differ too much in length to compare their letters.
-  if (!isHeld && Math.abs(wanted.length - candidate.length) > most) return Number.POSITIVE_INFINITY;
+  if (!isHeld && Math.abs(wanted.length - candidate.length) > most) return FAR;
   const slips = distance(wanted, candidate);
   if (slips <= 1) return slips;
   if (isHeld) return 1 + slips / (2 * LONGEST);
-  return slips <= most ? slips : Number.POSITIVE_INFINITY;
+  return slips <= most ? slips : FAR;
 }
 
 function holds(longer: string, shorter: string): boolean {
@@ -92,7 +85,7 @@ function distance(wanted: string, candidate: string): number {
         at(before, j - 1) + (isSame ? 0 : 1),
         at(before, j) + 1,
         at(row, j - 1) + 1,
-        i > 1 && j > 1 && isSwapped ? at(twoBefore, j - 2) + 1 : Number.POSITIVE_INFINITY,
+        i > 1 && j > 1 && isSwapped ? at(twoBefore, j - 2) + 1 : FAR,
       );
     }
     twoBefore = before;

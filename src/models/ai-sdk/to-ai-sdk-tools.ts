@@ -1,7 +1,6 @@
 import type { JSONValue, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import { type CallScope, type CallStatus, SCOPE, type ToolPolicy } from '../../core/contract/call.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
-import type { Logger } from '../../core/contract/ports.js';
 import type { Content } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { anySignal } from '../../core/kernel/async.js';
@@ -14,7 +13,9 @@ import {
   optionTable,
   protecting,
 } from '../../core/kernel/options.js';
+import { decisionIn } from '../../run/call/allow.js';
 import type { Invocation, InvokeOptions } from '../../run/call/invocation.js';
+import { SILENT_LOGGER } from '../../run/call/log.js';
 import { refuseUnknownScopes } from '../../run/call/required-scopes.js';
 import { answerText } from '../../run/call/result-text.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
@@ -233,17 +234,14 @@ class AiSdkCalls {
     };
   }
 
-  /** Runs the call up to the approval: a call that cannot run anyway needs no approval. */
+  /** Runs the call up to the approval, without logging it: a call that cannot run anyway needs no approval. */
   async #needsApproval(call: Calling): Promise<boolean> {
     let isNeeded = false;
     const given = this.#invoking.policy;
     const asking: ToolPolicy = async (request) => {
-      const decision = given === undefined ? true : await given(request);
-      const asks = isRecord(decision) && 'ask' in decision && decision.ask === true;
-      const allows =
-        decision === true || (isRecord(decision) && 'allow' in decision && decision.allow === true);
-      isNeeded = asks;
-      if (asks || !allows) return false;
+      const decided = decisionIn(given === undefined ? true : await given(request));
+      isNeeded = typeof decided === 'object';
+      if (decided !== undefined) return false;
       const need = approvalNeed(request.tool.approval);
       try {
         isNeeded =
@@ -257,7 +255,7 @@ class AiSdkCalls {
     await this.registry.invoke(requestOf(call), await this.#scopeOf(call), {
       ...this.#invoking,
       policy: asking,
-      logger: SILENT,
+      logger: SILENT_LOGGER,
     });
     return isNeeded;
   }
@@ -316,9 +314,6 @@ class AiSdkCalls {
 function requestOf({ toolCallId, tool, input }: Calling) {
   return { id: toolCallId, name: tool, arguments: copyOfJson(input) };
 }
-
-/** Checking whether an approval is needed is not logged as a call. */
-const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {}, isLevelEnabled: () => false };
 
 /** Whether a user approved a call in the last message. */
 function hasApproval(messages: AiSdkExecution['messages'], toolCallId: string): boolean {

@@ -19,7 +19,8 @@ import type {
 } from '../../core/contract/llm-provider.js';
 import type { Content } from '../../core/contract/tool-result.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
-import { argumentsAsObject } from '../wire/wire-json.js';
+import { unsupportedPart } from '../wire/user-parts.js';
+import { argumentsAsObject, jsonRecord, type WireRecord } from '../wire/wire-json.js';
 
 /** A part of an assistant message of the AI SDK. */
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
@@ -227,16 +228,9 @@ async function userParts({ content }: UserMessage, model: LanguageModelV4): Prom
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   const parts: UserPart[] = [];
   for (const part of content as readonly unknown[]) {
-    const given = isRecord(part) ? part : {};
+    const given = jsonRecord(part);
     const read = readPart(given, model);
-    if (read === undefined) {
-      const problem = isRecord(part)
-        ? `a part of the type '${String(given.type)}'`
-        : `a part that is ${typeof part}`;
-      throw new TypeError(
-        `A user message has ${problem}, which cannot be sent to ${nameOf(model)}; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }`,
-      );
-    }
+    if (read === undefined) throw unsupportedPart(part, nameOf(model));
     if (read.type === 'text' && read.text === '') continue;
     const options = given.providerOptions as SharedV4ProviderOptions;
     parts.push(isRecord(options) ? { ...read, providerOptions: options } : read);
@@ -245,15 +239,13 @@ async function userParts({ content }: UserMessage, model: LanguageModelV4): Prom
   return parts;
 }
 
-type Given = Readonly<Record<string, unknown>>;
-
 const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([
   ['mp3', 'audio/mpeg'],
   ['wav', 'audio/wav'],
 ]);
 
 /** `undefined` for a part that cannot be sent to a model. */
-function readPart(part: Given, { provider }: LanguageModelV4): UserPart | undefined {
+function readPart(part: WireRecord, { provider }: LanguageModelV4): UserPart | undefined {
   const { image_url: image, input_audio: audio } = part;
   switch (part.type) {
     case 'text': {
@@ -274,7 +266,7 @@ function readPart(part: Given, { provider }: LanguageModelV4): UserPart | undefi
       return filePart(source, { mediaType: 'application', ...described({ filename }) });
     }
     case 'input_audio': {
-      const { data, format } = isRecord(audio) ? audio : ({} as Given);
+      const { data, format } = jsonRecord(audio);
       return filePart(data, { mediaType: AUDIO_TYPES.get(format) ?? 'audio' });
     }
     default:
@@ -288,7 +280,7 @@ interface FileDescription {
   readonly filename?: string;
 }
 
-function described({ mimeType, mediaType = mimeType, filename }: Given): FileDescription {
+function described({ mimeType, mediaType = mimeType, filename }: WireRecord): FileDescription {
   return {
     ...(typeof mediaType === 'string' && { mediaType }),
     ...(typeof filename === 'string' && { filename }),

@@ -1,5 +1,6 @@
 import type { UserMessage } from '../../core/contract/llm-provider.js';
 import type { Content } from '../../core/contract/tool-result.js';
+import { isRecord } from '../../core/kernel/json.js';
 import { jsonRecord, type WireRecord } from './wire-json.js';
 
 /**
@@ -13,15 +14,18 @@ export function userParts(
 ): string | readonly WireRecord[] {
   if (typeof content === 'string') return content;
   return content.map((part) => {
-    const record = jsonRecord(part);
-    const wire = toWire(record);
+    const wire = toWire(jsonRecord(part));
     if (wire !== undefined) return wire;
-    const found =
-      typeof record.type === 'string' ? `a part of the type '${record.type}'` : 'a part without a type';
-    throw new TypeError(
-      `A user message has ${found} that cannot be sent to this API; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }, with data in base64`,
-    );
+    throw unsupportedPart(part, 'this API');
   });
+}
+
+/** The error for a part of a user message that cannot be sent. */
+export function unsupportedPart(part: unknown, receiver: string): TypeError {
+  const found = isRecord(part) ? `a part of the type '${part.type}'` : `a part that is ${typeof part}`;
+  return new TypeError(
+    `A user message has ${found}, which cannot be sent to ${receiver}; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }, with data in base64`,
+  );
 }
 
 /** The images and files of a tool's result, in the form of an API; the text is already in the answer. */

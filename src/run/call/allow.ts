@@ -7,7 +7,7 @@ import type {
 } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { isObject, withoutUndefined } from '../../core/kernel/json.js';
 import { logThrown } from './call-log.js';
 import { type Call, contextOf, limitsOf, newCall, type ReceivedCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome, MaybeLater } from './invocation.js';
@@ -106,9 +106,10 @@ function decide(policy: ToolPolicy, call: Call): MaybeLater<Decided> {
   }
 }
 
-function decisionIn(decision: PolicyDecision | undefined): Decided {
+/** Reads a decision. */
+export function decisionIn(decision: PolicyDecision | undefined): Decided {
   if (decision === true) return undefined;
-  if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
+  if (!isObject(decision)) return 'it is not allowed';
   const isAsking = 'ask' in decision;
   if (!isAsking && decision.allow === true) return undefined;
   if (!isAsking || decision.ask !== true) return decision.reason ?? 'it is not allowed';

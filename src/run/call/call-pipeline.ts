@@ -5,7 +5,7 @@ import { errorResult, type SerializedToolResult, ToolResult } from '../../core/c
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
+import { copyOfJson, isObject, isRecord, plainJson } from '../../core/kernel/json.js';
 import { namesByNearness } from '../../core/kernel/nearest-name.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
 import { allow, approvalQuestion, blockOf, mayHaveApproved } from './allow.js';
@@ -441,7 +441,7 @@ function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): B
 
 /** A result may be in the form in which `JSON.stringify` writes a `ToolResult`. */
 function givenResult(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   const { for_llm, for_user = '', silent, is_error, async } = value as Partial<Record<string, unknown>>;
   const flags = [silent, is_error, async];
   const isSerialized =

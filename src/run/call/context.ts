@@ -24,7 +24,7 @@ import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
 import type { CallHooks } from './hooked-call.js';
 import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
-import { loggerTo } from './log.js';
+import { loggerTo, SILENT_LOGGER } from './log.js';
 import type { CallPlan } from './plan.js';
 import { settleWork, type WorkOf } from './result-form.js';
 import { expiryIn } from './waits.js';
@@ -258,7 +258,7 @@ export class CallContext extends ToolContext {
   }
 
   get logger(): Logger {
-    const logger = this.#call.environment.logger ?? silentLogger;
+    const logger = this.#call.environment.logger ?? SILENT_LOGGER;
     const { onLog } = this.#scope;
     if (onLog === undefined) return logger;
     // Independent of the logger's levels. Errors of the listener have no effect.
@@ -393,9 +393,6 @@ export class CallContext extends ToolContext {
     }
   }
 }
-
-/** Used if there is no logger. */
-const silentLogger: Logger = { ...loggerTo(() => {}), isLevelEnabled: () => false };
 
 /**
  * `context.ask` and `context.once` of one call. Entries of the journal from earlier runs of the method replay; new

@@ -1,4 +1,5 @@
 import type { LogFields, Logger, LogLevel } from '../../core/contract/ports.js';
+import { isObject } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 import { firstItems, KNOWN_SECRETS, type Redaction } from './redact.js';
 
@@ -71,7 +72,7 @@ class LoggedField {
       return this.#error(value, causes);
     }
     if (typeof value === 'string') return visibleText(this.#text(value));
-    return typeof value === 'object' && value !== null ? this.of(value) : value;
+    return isObject(value) ? this.of(value) : value;
   }
 }
 
@@ -98,3 +99,6 @@ export function loggerTo(write: (level: LogLevel, message: string, fields?: LogF
   const at = (level: LogLevel) => (message: string, fields?: LogFields) => write(level, message, fields);
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
+
+/** Used if there is no logger. */
+export const SILENT_LOGGER: Logger = { ...loggerTo(() => {}), isLevelEnabled: () => false };

@@ -1,6 +1,6 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { readExactJson } from '../../core/kernel/exact-json.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isObject, isRecord } from '../../core/kernel/json.js';
 import { headOf, withoutFiles, withoutHalf } from './result-text.js';
 
 /** Selects a part of a stored result. */
@@ -140,7 +140,7 @@ function shownJson(value: unknown): string {
 function valueAt(value: unknown, path: string): unknown {
   let current = value;
   for (const [step] of path.replace(/^\$\.?/, '').matchAll(/[^.[\]"']+/g)) {
-    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, step)) return undefined;
+    if (!isObject(current) || !Object.hasOwn(current, step)) return undefined;
     current = (current as Readonly<Record<string, unknown>>)[step];
   }
   return current;

@@ -1,3 +1,4 @@
+import { isObject } from '../../core/kernel/json.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
 
 /** Keeps secrets out of the log. */
@@ -90,7 +91,7 @@ class RedactedCopy {
     this.#left -= 1;
     if (typeof value === 'string') return this.#text(value);
     if (typeof value === 'bigint') return this.#text(value.toString());
-    if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+    if (!isObject(value) || value instanceof Date) return value;
     if (value instanceof Error) return this.#text(`${value.name}: ${value.message}`);
     if (depth >= MAX_DEPTH || this.#left <= 0) return '…';
     return Array.isArray(value)

@@ -10,7 +10,7 @@ import {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { isAsyncIterable, isThenable } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isPlainData, textOfJson } from '../../core/kernel/json.js';
+import { isObject, isPlainData, textOfJson } from '../../core/kernel/json.js';
 import type { CallEnvironment } from './invocation.js';
 import { type DescribeError, describeThrown, failedResult, writeFailure } from './result-text.js';
 
@@ -44,7 +44,7 @@ export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown>
  * not represent. Most values need no preparation.
  */
 export function settled(value: unknown, of: WorkOf): unknown {
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   const { tool, environment } = of;
   try {
     if (isPlainData(value) || isToolResultLike(value, tool)) return value;
@@ -62,7 +62,7 @@ export function settled(value: unknown, of: WorkOf): unknown {
 
 /** Whether a value can be written without preparation. For an unreadable value, `false`: the later attempt may fail. */
 export function isReady(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  if (!isObject(value) || value instanceof ToolResult) return true;
   try {
     return isPlainData(value);
   } catch {
@@ -538,8 +538,7 @@ const RESULT_FIELDS: ReadonlySet<string> = new Set([
 /** An object with further fields is data, because they would be lost. */
 function isResultFields(value: unknown): value is ToolResultFields {
   return (
-    typeof value === 'object' &&
-    value !== null &&
+    isObject(value) &&
     'forLLM' in value &&
     typeof value.forLLM === 'string' &&
     Object.keys(value).every((key) => RESULT_FIELDS.has(key))
@@ -552,8 +551,7 @@ function hasContent(
   tool: WritingTool | undefined,
 ): value is { readonly content: Content; readonly details?: unknown } {
   return (
-    typeof value === 'object' &&
-    value !== null &&
+    isObject(value) &&
     'content' in value &&
     Array.isArray(value.content) &&
     value.content.every(isPart) &&
@@ -573,7 +571,7 @@ function lackOf(part: ContentPart): string | undefined {
 
 /** Whether a value is a content part. */
 export function isPart(part: unknown): part is ContentPart {
-  if (typeof part !== 'object' || part === null || !('type' in part)) return false;
+  if (!isObject(part) || !('type' in part)) return false;
   if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
   return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
 }

@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { type Content, errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { type ErrorName, ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { canonicalJson, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { canonicalJson, isObject, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 
 /** The parts of a cut result that are stored for the application. */
 export interface CutDetails {
@@ -18,7 +18,7 @@ const BRAND = Symbol.for('toolwright.CutDetails');
 
 /** Whether a result's details are those of a cut result, including results of another copy of this package. */
 export function isCutDetails(details: unknown): details is CutDetails {
-  return typeof details === 'object' && details !== null && BRAND in details;
+  return isObject(details) && BRAND in details;
 }
 
 /** The stored parts of a result whose text is replaced: its first whole text, and the tool's details. */

@@ -24,7 +24,7 @@ import { withinLimits } from '../../core/kernel/async.js';
 import { cached } from '../../core/kernel/cached.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isObject, isRecord } from '../../core/kernel/json.js';
 import { Listeners } from '../../core/kernel/listeners.js';
 import {
   areRight,
@@ -820,7 +820,7 @@ function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): read
 /** Frequent mistakes instead of a tool. */
 function mistakenFor(tool: unknown): AuthorFault | undefined {
   if (Array.isArray(tool)) return registerFault('[…]', 'it is a list of tools', 'register(...tools)');
-  if (typeof tool !== 'object' || tool === null)
+  if (!isObject(tool))
     return registerFault(
       String(tool),
       'it is not a tool',

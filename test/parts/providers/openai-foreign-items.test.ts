@@ -123,7 +123,7 @@ describe('OpenAIProvider', () => {
       ]);
       for (const part of [{ type: 'hologram', data: '' }, { type: 'image', data: 'a' }, 'text']) {
         const wrong = model.chat({ ...ASKED, messages: [{ role: 'user', content: [part] }] });
-        await expect(wrong).rejects.toThrow(/A user message has .* that cannot be sent/);
+        await expect(wrong).rejects.toThrow(/A user message has .*, which cannot be sent/);
       }
       expect(server.requests).toHaveLength(1);
     },
