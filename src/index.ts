@@ -380,21 +380,26 @@ export type { LoopGuardOptions } from './run/loop/guard.js';
 export { type KeepRecentOptions, keepRecent } from './run/loop/keep-recent.js';
 export type {
   Checkpoint,
+  CompactHistory,
+  PrepareStep,
   ProviderTarget,
   ResumeConfig,
   ResumeOptions,
+  StepContext,
+  StepSettings,
   ToolLoopConfig,
 } from './run/loop/options.js';
 export { PRICES } from './run/loop/prices.js';
-export { type RecoveredRun, type RecoverOptions, recoverRuns } from './run/loop/recover-runs.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './run/loop/run.js';
-export type { CompactHistory, PrepareStep, StepContext, StepSettings } from './run/loop/step-settings.js';
 export {
   type AnsweredRun,
   type AnswerStoredRunOptions,
   answerStoredRun,
   type CancelledRun,
   cancelRun,
+  type RecoveredRun,
+  type RecoverOptions,
+  recoverRuns,
   resumeStoredRun,
   type StoredRun,
 } from './run/loop/stored-run.js';

@@ -226,6 +226,34 @@ test('Conversations take the result of a run that ends just before the takeover,
   await next.conversations.close();
 });
 
+test('Conversations report the rest of a text, even if a part of it in the log has no text', async () => {
+  const fleet = new Fleet();
+  const { front, store } = fleet;
+  await front.prompt('c1', 'Pay');
+  const hanging = fleet.start(() => NEVER, { config: { provider: { chat: () => NEVER }, model: 'm' } });
+  await insist(() => store.read('c1.1'));
+  hanging.die();
+  const hold = { conversationId: 'c1', claim: 'the one before' };
+  const { conversations: log } = store;
+  await insist(async () =>
+    (await log.hold({ ...hold, leaseMs: LEASE })).status === 'held' ? true : undefined,
+  );
+  const parts = [{ type: 'text-delta', text: 'heard' }, { type: 'text-delta' }];
+  await log.tell(hold, [{ type: 'step-start', iteration: 1 }, ...parts]);
+  const run = { runId: 'c1.1', claim: 'the one before' };
+  store.seize({ ...run, leaseMs: LEASE, from: 'anybody' });
+  const said = { content: 'heard: Pay', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } };
+  const messages = [{ role: 'assistant' as const, content: said.content }];
+  store.end(run, [{ type: 'end', messages, status: 'completed', iterations: 1, ...said }]);
+  await log.letGo(hold, -1);
+  const next = fleet.start(() => 'paid');
+  await front.idle('c1');
+  const events = await log.events({ conversationId: 'c1', after: 0, limit: 1000 });
+  const texts = events.flatMap(({ event }) => (event.type === 'text-delta' ? [event.text ?? ''] : []));
+  expect(texts.join('')).toBe('heard: Pay');
+  await next.conversations.close();
+});
+
 test('Conversations deliver work once, even if two processes complete it', async () => {
   const fleet = new Fleet();
   const { front, store, payments } = fleet;

@@ -16,7 +16,7 @@ import { TEXT, withMethods } from '../../core/kernel/options.js';
 import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import type { RecoverOptions } from '../../run/loop/recover-runs.js';
+import type { RecoverOptions } from '../../run/loop/stored-run.js';
 import type { InspectorOptions } from '../../surfaces/inspector/index.js';
 import type { NestModule } from '../../surfaces/nestjs/application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';

@@ -13,8 +13,7 @@ import { visibleLine } from '../../core/kernel/visible-text.js';
 import { formOf, needsApprover } from '../../run/call/waits.js';
 import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
 import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
-import { recoverRuns } from '../../run/loop/recover-runs.js';
-import { answerStoredRun, cancelRun } from '../../run/loop/stored-run.js';
+import { answerStoredRun, cancelRun, recoverRuns } from '../../run/loop/stored-run.js';
 import {
   alignedRows,
   type Command,

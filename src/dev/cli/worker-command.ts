@@ -24,9 +24,9 @@ import {
   keepsConversations,
   turnConfigOf,
 } from '../../run/conversation/conversations-options.js';
-import { recoverPeriodically } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
+import { recoverPeriodically } from '../../run/loop/stored-run.js';
 import { type Command, type CommandEnvironment, onEnd, readLine, STRING, UserFault } from './command.js';
 import { configOfModule, type ModuleExports, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';

@@ -74,8 +74,8 @@ function textOf(
   const whole = { 'reasoning-delta': reasoning, 'text-delta': content };
   const rest: LoopEvent[] = [];
   for (const type of ['reasoning-delta', 'text-delta'] as const) {
-    let said = '';
-    for (const event of events.slice(restart + 1)) if (event.type === type) said += event.text;
+    const pieces = events.slice(restart + 1).filter((event) => event.type === type);
+    const said = pieces.map((event) => event.text).join('');
     const text = whole[type].startsWith(said) ? whole[type].slice(said.length) : '';
     if (text !== '') rest.push({ type, text });
   }

@@ -5,10 +5,10 @@ import type { UserMessage } from '../../core/contract/llm-provider.js';
 import type { StoredResult } from '../../core/contract/run-state.js';
 import type { TaskEvent, ToolContext } from '../../core/contract/tool-context.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import type { CompletedCall } from '../call/job-dispatch.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
+import { errorJson, type StoredError } from '../loop/run-errors.js';
 
 /** The reason for a turn; plain JSON. */
 export type TurnOrigin =
@@ -92,14 +92,6 @@ export function userMessage(
   { tool, callId, taskId }: CompletedCall,
 ): Extract<ConversationEvent, { readonly type: 'user-message' }> {
   return withoutUndefined({ type: 'user-message', text, tool, callId, taskId });
-}
-
-/** An error for readers in other processes. */
-interface StoredError {
-  readonly name: string;
-  readonly message: string;
-  /** For errors of this package. */
-  readonly code?: number;
 }
 
 /** The outcome of a run, without its history, which is in the conversation. */
@@ -206,10 +198,4 @@ export function outcomeJson(result: RunOutcome): StoredOutcome {
   const { status, content, output, iterations, usage, spent, pending, error: given } = result;
   const error = given === undefined ? undefined : errorJson(given);
   return plainJson({ status, content, output, iterations, usage, spent, pending, error }) as StoredOutcome;
-}
-
-/** An error for readers in other processes. */
-export function errorJson(error: unknown): StoredError {
-  const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
-  return { name: String(name), message: errorMessage(error), ...(typeof code === 'number' ? { code } : {}) };
 }

@@ -25,11 +25,11 @@ import { isExpired, needsApprover } from '../call/waits.js';
 import { abortedBefore, askingStep } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
-import { driveLostRun } from '../loop/recover-runs.js';
 import { resumeWith } from '../loop/resume.js';
 import { driveRun } from '../loop/run.js';
+import { errorJson } from '../loop/run-errors.js';
 import { isSameOwner } from '../loop/run-owner.js';
-import { driveStoredRun, endStoredRun, saveAskedAnew } from '../loop/stored-run.js';
+import { driveLostRun, driveStoredRun, endStoredRun, saveAskedAnew } from '../loop/stored-run.js';
 import { openWaits } from '../loop/suspend.js';
 import type { ConversationClaim } from './conversation-lease.js';
 import {
@@ -41,7 +41,6 @@ import {
 } from './conversations-options.js';
 import {
   callOfContext,
-  errorJson,
   eventJson,
   type KeptEvent,
   nothingAsked,
@@ -561,9 +560,8 @@ export async function checkAnswers({
 }
 
 /**
- * Enters answers of an operator to a turn that waits. The key is that of the (first) question: of several answers, only the first enters,
- * from any user. After an answer was refused in the conversation, another can be given. `check` throws if the run no
- * longer waits for them.
+ * Enters an operator's answers to a turn that waits. Their key names the first question, so that of several users only
+ * the first one answers it; after a refused answer, another can be given. `check` throws if the run no longer waits.
  *
  * @throws ToolwrightError `InvalidAnswer` (514) if another answer was faster.
  */

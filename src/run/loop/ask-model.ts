@@ -60,29 +60,25 @@ export interface ModelQuestion {
 export async function askModel({ provider, request, onPart }: ModelQuestion): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
-  // Counted apart, because a closure would make every request slower.
-  const streamed = onPart && { text: '', hasParts: false };
+  let streamed = '';
+  let hasStreamed = false;
+  const counted: PartListener | undefined =
+    onPart &&
+    ((part) => {
+      hasStreamed = true;
+      if (part.type === 'text-delta') streamed += part.text;
+      return onPart(part);
+    });
   try {
-    const asked =
-      onPart === undefined || streamed === undefined
-        ? provider.chat(request)
-        : streamReply(provider, request, countedParts(onPart, streamed));
+    const asked = counted ? streamReply(provider, request, counted) : provider.chat(request);
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: normalizeResponse(response) };
   } catch (cause) {
-    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed: streamed?.text ?? '' };
+    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    return { ok: false, reason: 'failed', error, hasStreamed: streamed?.hasParts === true };
+    return { ok: false, reason: 'failed', error, hasStreamed };
   }
-}
-
-function countedParts(onPart: PartListener, streamed: { text: string; hasParts: boolean }): PartListener {
-  return (part) => {
-    streamed.hasParts = true;
-    if (part.type === 'text-delta') streamed.text += part.text;
-    return onPart(part);
-  };
 }
 
 /** Milliseconds after which a stream pauses for other work of the process: its parts may all have arrived at once. */
@@ -207,23 +203,10 @@ function normalizeUsage(usage: Partial<Usage>): Usage {
     outputTokens: normalizeCount(usage.outputTokens),
     totalTokens: normalizeCount(usage.totalTokens),
   };
-  if (hasUsageParts(usage))
-    for (const part of USAGE_PARTS)
-      if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
+  for (const part of USAGE_PARTS)
+    if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
   if (usage.raw !== undefined) counts.raw = usage.raw;
   return counts as unknown as Usage;
-}
-
-/**
- * Whether it has counts that only some providers report. Checked by name, because a loop costs more than the
- * addition.
- */
-export function hasUsageParts({
-  cacheReadTokens,
-  cacheWriteTokens,
-  reasoningTokens,
-}: Pick<Partial<Usage>, (typeof USAGE_PARTS)[number]>): boolean {
-  return cacheReadTokens !== undefined || cacheWriteTokens !== undefined || reasoningTokens !== undefined;
 }
 
 function normalizeCount(count: unknown): number {
@@ -303,8 +286,6 @@ export function detectCalls(
   }
 }
 
-const FEW_CALLS = 16;
-
 /** A history, and the last number that a call of it received. */
 interface NumberedCalls {
   readonly messages: readonly Message[];
@@ -316,11 +297,8 @@ interface NumberedCalls {
  * same reply, gets `call_1`, `call_2`, …, continuing from the history.
  */
 export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls): readonly ToolCall[] {
-  // A missing id is an empty string here.
-  const isNumbered = (call: ToolCall, index: number): boolean =>
-    call.id !== '' && (index === 0 || calls.findIndex(({ id }) => id === call.id) === index);
-  // Comparing few ids takes half as long as creating a set.
-  if (calls.length <= FEW_CALLS && calls.every(isNumbered)) return calls;
+  // A missing id is an empty string here. Most replies have one call.
+  if (calls.length === 1 && calls[0]?.id !== '') return calls;
   const seen = new Set<string>();
   return calls.map((call) => {
     if (call.id !== '' && !seen.has(call.id)) {

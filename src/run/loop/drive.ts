@@ -52,7 +52,6 @@ import {
   toolMessage,
 } from './messages.js';
 import type { ResumeConfig, ToolLoopConfig } from './options.js';
-import { inBillionths } from './prices.js';
 import { RequestHooks, requestReply } from './request.js';
 import { standingLookup } from './resume.js';
 import { budgetOf } from './run-budget.js';
@@ -135,10 +134,18 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
 /** Sends requests until the run ends. A run without a sink and with synchronous tools awaits only the model. */
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
-  const { detector } = config;
-  while (run.iterations < maxIterations) {
-    const asked = await requestReply(run);
-    const reply = detector === undefined ? asked : detectCalls(asked, { detector, tools });
+  const { detector, onLimit } = config;
+  for (;;) {
+    let limit: LoopEnd | undefined;
+    if (run.iterations >= maxIterations) {
+      if (signal?.aborted) return abortedRun(signal);
+      limit = limitReached(run);
+      if (onLimit === 'throw') throw limit.error;
+      if (onLimit !== 'answer' || maxIterations === 0) return limit;
+    }
+    const asked = await requestReply(run, limit === undefined);
+    const isText = detector === undefined || limit !== undefined;
+    const reply = isText ? asked : detectCalls(asked, { detector, tools });
     if (!reply.ok) return endWithoutReply(run, reply);
     const { response } = reply;
     addUsage(run, response.usage);
@@ -146,7 +153,12 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     const taken = sink?.(endedReply(run, response));
     if (taken !== undefined) await taken;
     let ending: MaybeLater<LoopEnd | undefined>;
-    if (response.toolCalls.length === 0) ending = answeredInText(run, response);
+    if (limit !== undefined) {
+      // Calls that arrive although none were offered are dropped, with the provider's items of them.
+      const { providerItems: _, ...spoken } = response;
+      run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
+      ending = { ...limit, content: response.content };
+    } else if (response.toolCalls.length === 0) ending = answeredInText(run, response);
     else {
       run.isAskedAgain = false;
       const { toolCalls, finishReason } = response;
@@ -167,7 +179,6 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     if (stepTaken !== undefined) await stepTaken;
     if (end !== undefined) return end;
   }
-  return signal?.aborted ? abortedRun(signal) : atLimit(run);
 }
 
 /** Continues at the message at which the run was suspended: makes its calls, unless some still wait. */
@@ -236,29 +247,13 @@ async function endWithoutReply(run: LoopRun, reply: Extract<Reply, { ok: false }
   return { status: 'suspended', state };
 }
 
-async function atLimit(run: LoopRun): Promise<LoopEnd> {
-  const { config, iterations, maxIterations, sink } = run;
+/** The end of a run at its limit, without an answer. */
+function limitReached({ iterations, maxIterations }: LoopRun): LoopEnd {
   const message =
     maxIterations === 0
       ? 'The run made no request: maxIterations is 0.'
       : `The run made ${iterations} requests and the model still wanted tools (maxIterations: ${maxIterations}).`;
-  const error = new ToolwrightError('ToolLoopLimitReached', message);
-  if (config.onLimit === 'throw') throw error;
-  if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
-  const reply = await requestReply(run, false);
-  if (!reply.ok) return endWithoutReply(run, reply);
-  const { response } = reply;
-  const { content } = response;
-  addUsage(run, response.usage);
-  await sink?.(endedReply(run, response));
-  // Calls that arrive although none were offered are dropped, with the provider's items of them, because they are not
-  // answered.
-  const { providerItems: _, ...spoken } = response;
-  run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
-  const end = { status: 'limit', content, error } as const;
-  run.onStep?.(run, end);
-  await sink?.(endedStep(run, response));
-  return end;
+  return { status: 'limit', error: new ToolwrightError('ToolLoopLimitReached', message) };
 }
 
 function endedStep(run: LoopRun, response: LLMResponse): LoopEvent {
@@ -350,7 +345,7 @@ async function makeInGroups(run: LoopRun, scope: CallScope, calls: readonly Pars
   for (let from = 0, to = 0; from < calls.length; from = to) {
     const next = calls.findIndex((call, index) => index >= from && isSequential(run, call));
     to = next === from ? from + 1 : next < 0 ? calls.length : next;
-    if (calls.slice(0, from).some(isUnanswered)) return;
+    if (calls.slice(0, from).some(({ record }) => record === undefined)) return;
     await makeParallel(run, scope, calls.slice(from, to));
   }
 }
@@ -372,10 +367,6 @@ function makeParallel(run: LoopRun, scope: CallScope, calls: readonly ParsedCall
 function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
   if (call.record !== undefined || call.suspension !== undefined) return undefined;
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
-}
-
-function isUnanswered({ record }: ParsedCall): boolean {
-  return record === undefined;
 }
 
 function isTruncated({ finishReason }: CallingMessage): boolean {
@@ -706,10 +697,9 @@ async function takeGrant(
   const { asks, journal, id: callId, name: tool } = asked;
   const value = journal.answers[0]?.value;
   const granted = typeof value === 'number' && journal.refused === undefined ? value : undefined;
-  const amount = granted !== undefined && asks.part === 'cost' ? inBillionths(granted) : granted;
   const reason = journal.refused?.reason;
   const id = `grant ${runId} ${callId}`;
-  await budget?.answer({ ...asks, id }, amount ?? (reason === undefined ? '' : `: ${reason}`));
+  await budget?.answer({ ...asks, id }, granted ?? (reason === undefined ? '' : `: ${reason}`));
   const isRefused = granted === undefined;
   const result = isRefused
     ? failedResult('BudgetSpent', 'Nobody grants more.')

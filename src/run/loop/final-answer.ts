@@ -12,9 +12,9 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { LoopEnd } from './events.js';
-import { type OwnTool, ownTool } from './own-tool.js';
 
 /** The tool that the model calls to answer, if its provider does not support response schemas. */
 const NAME = 'final_answer';
@@ -39,7 +39,7 @@ interface OfferedAnswer {
  */
 export class FinalAnswer {
   readonly #tool: ToolDefinition;
-  readonly #call: OwnTool;
+  readonly #registry: ToolRegistry;
   /** The form in which the last request asked for a text; `undefined` if it asked for a call. */
   #form: ResponseForm | undefined;
 
@@ -51,7 +51,7 @@ export class FinalAnswer {
       { name: NAME, description, parameters: source, execute: () => 'Noted.' },
       { by: 'output of the loop’s config', wrong: [] },
     );
-    this.#call = ownTool(this.#tool);
+    this.#registry = new ToolRegistry().register(this.#tool);
   }
 
   offer(provider: LLMProvider, model: string): OfferedAnswer {
@@ -66,7 +66,7 @@ export class FinalAnswer {
   async answered<Call extends ToolCall>(calls: readonly Call[]): Promise<readonly Call[]> {
     return Promise.all(
       calls.map(async (call) =>
-        call.name === NAME ? { ...call, record: await this.#call(call, {}) } : call,
+        call.name === NAME ? { ...call, record: await this.#call(call.id, call.arguments) } : call,
       ),
     );
   }
@@ -78,7 +78,7 @@ export class FinalAnswer {
     let args: ToolCall['arguments'] = text;
     const read = readArguments(text);
     if (this.#form !== undefined && read.ok) args = this.#form.restore(read.value) as JsonObject;
-    const record = await this.#call({ id: NAME, name: NAME, arguments: args }, {});
+    const record = await this.#call(NAME, args);
     const [end] = endOf(record);
     if (end !== undefined) return { ...end, content: text };
     const { forLLM } = record.result;
@@ -90,6 +90,10 @@ export class FinalAnswer {
     const content = this.#form ? `${forLLM}\nSend the whole answer again, as JSON only.` : REQUEST;
     run.messages.push({ role: 'user', content });
     return undefined;
+  }
+
+  async #call(id: string, args: ToolCall['arguments']): Promise<CallRecord> {
+    return (await this.#registry.invoke({ id, name: NAME, arguments: args })).record;
   }
 
   /** The end of a run whose last calls gave the answer. */

@@ -23,76 +23,39 @@ const KEYS: ReadonlySet<string> = new Set(MESSAGE_KEYS);
 
 type Problem = readonly [problem: string, fix: string];
 
-/** `unclear`: its meaning is unknown; `odd`: answers and calls that do not match; `open`: something is missing. */
-type FaultKind = 'unclear' | 'odd' | 'open';
-
-/** Which faults count: those that cannot be repaired, those that runs of this framework never produce, or all. */
-const COUNTED = {
-  repair: ['unclear'],
-  state: ['unclear', 'odd'],
-  refuse: ['unclear', 'odd', 'open'],
-} as const satisfies Record<HistoryCare | 'state', readonly FaultKind[]>;
-
-const SAME_ID: Problem = ['has two calls of the same id', 'an id of its own for each call of a message'];
-
-interface OpenCalls {
-  readonly index: number;
-  readonly ids: ReadonlySet<unknown>;
-  readonly answered: Set<unknown>;
-}
-
-/** Most messages have none. */
-const NO_CALLS: OpenCalls = { index: -1, ids: new Set(), answered: new Set() };
-const NO_MESSAGE_CALLS: readonly unknown[] = [];
-
 /** The faults for which providers would refuse a history, and ambiguous parts of it. */
-export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 'state'): InvalidOption[] {
+export function historyFaults(messages: unknown, care: HistoryCare | 'state' = 'state'): InvalidOption[] {
   const where = 'the history';
   if (!Array.isArray(messages)) {
     const fix = "messages: [{ role: 'user', content: '…' }]";
     return [{ where, option: 'messages', problem: 'messages is not an array', fix }];
   }
-  const counted: readonly FaultKind[] = COUNTED[care];
-  const faults: InvalidOption[] = [];
-  const add = (index: number, kind: FaultKind, [problem, fix]: Problem): void => {
-    const option = `messages[${index}]`;
-    if (counted.includes(kind)) faults.push({ where, option, problem: `${option} ${problem}`, fix });
-  };
-  const close = ({ index, ids, answered }: OpenCalls): void => {
-    for (const id of ids)
-      if (!answered.has(id))
-        add(index, 'open', [
-          `calls '${id}', which no message right after it answers`,
-          `{ role: 'tool', tool_call_id: '${id}', content: '…' } after it, or the message without the call`,
-        ]);
-    const given = [...answered];
-    const inOrder = [...ids].filter((id) => answered.has(id));
-    if (inOrder.some((id, position) => id !== given[position]))
-      add(index, 'open', ['has its answers in another order than its calls', 'the answers in call order']);
-  };
-  let open = NO_CALLS;
-  for (const [index, message] of messages.entries()) {
-    const isAnswer = isRecord(message) && message.role === 'tool';
-    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NO_MESSAGE_CALLS;
-    if (!isAnswer) {
-      if (open.ids.size > 0) close(open);
-      const ids = calls.map((call) => (isRecord(call) ? call.id : undefined));
-      open = calls.length > 0 ? { index, ids: new Set(ids), answered: new Set() } : NO_CALLS;
-    }
-    const unclear = unclearProblem(message);
-    if (unclear !== undefined) add(index, 'unclear', unclear);
-    else if (!isAnswer && open.ids.size < calls.length) add(index, 'odd', SAME_ID);
-    if (!isAnswer) continue;
-    const { tool_call_id: id } = message;
-    if (open.ids.has(id) && !open.answered.has(id)) open.answered.add(id);
-    else if (unclear === undefined)
-      add(index, 'odd', [
-        `answers '${id}', which no assistant message right before it calls, or which is answered already`,
-        'the history from the assistant message with that call on, or without its answers',
-      ]);
+  const faults: { readonly index: number; readonly fault: Problem }[] = [];
+  const clear = messages.map((message, index): Message | undefined => {
+    const fault = unclearProblem(message);
+    if (fault === undefined) return message;
+    faults.push({ index, fault });
+    return undefined;
+  });
+  if (care !== 'repair') {
+    const { entries, findings } = pairAnswers(clear);
+    faults.push(...findings.filter(({ isOdd }) => isOdd || care === 'refuse'));
+    if (care === 'refuse') faults.push(...entries.flatMap(unansweredCalls));
   }
-  if (open.ids.size > 0) close(open);
-  return faults;
+  return faults
+    .sort((one, other) => one.index - other.index)
+    .map(({ index, fault: [problem, fix] }) => {
+      const option = `messages[${index}]`;
+      return { where, option, problem: `${option} ${problem}`, fix };
+    });
+}
+
+function unansweredCalls({ index, slots }: Entry) {
+  return slots.flatMap(({ call: { id }, answer }) => {
+    if (answer !== undefined) return [];
+    const fix = `{ role: 'tool', tool_call_id: '${id}', content: '…' } after it, or the message without the call`;
+    return { index, fault: [`calls '${id}', which no message right after it answers`, fix] as const };
+  });
 }
 
 function unclearProblem(message: unknown): Problem | undefined {
@@ -120,12 +83,12 @@ function unclearProblem(message: unknown): Problem | undefined {
       ? undefined
       : ['does not say which call it answers', "tool_call_id: 'call_1'"];
   }
-  const hasCalls = role === 'assistant' && callsOf(message).length > 0;
+  const { tool_calls: calls } = message;
+  const hasCalls = role === 'assistant' && Array.isArray(calls) && calls.length > 0;
   const isText = typeof content === 'string' || (Array.isArray(content) && content.length > 0);
   const isMissing = content === undefined || content === null;
   if (!isText && !(isMissing && hasCalls))
     return ['has a content that is not text', 'content: a text, or parts as the provider takes them'];
-  const { tool_calls: calls } = message;
   if (role !== 'assistant' || calls === undefined || calls === null) return undefined;
   const fix = "tool_calls: [{ id: 'call_1', type: 'function', function: { name, arguments: '{}' } }]";
   if (!Array.isArray(calls)) return ['has calls that are not an array', fix];
@@ -136,10 +99,6 @@ function isCall(call: unknown): call is MessageToolCall {
   if (!isRecord(call) || typeof call.id !== 'string' || call.id === '') return false;
   const named = call.function;
   return isRecord(named) && typeof named.name === 'string' && typeof named.arguments === 'string';
-}
-
-function callsOf({ tool_calls: calls }: Readonly<Record<string, unknown>>): readonly unknown[] {
-  return Array.isArray(calls) ? calls : NO_MESSAGE_CALLS;
 }
 
 /** A history without faults, and the repairs: one line each, with its place. */
@@ -165,6 +124,93 @@ interface Entry {
   answered: number;
 }
 
+/** A message that strict servers refuse: the fault, and its repair. */
+interface Finding {
+  readonly index: number;
+  /** Runs of this framework never produce it. */
+  readonly isOdd: boolean;
+  readonly fault: Problem;
+  readonly repair: string;
+}
+
+/** Assigns each answer to the first call before it with its id and without an answer; skips `undefined`. */
+function pairAnswers(history: readonly (Message | undefined)[]) {
+  const findings: Finding[] = [];
+  const entries: Entry[] = [];
+  /** By the ids in the history; ids of a later message replace equal ones. */
+  const slotsOf = new Map<string, CallSlot[]>();
+  for (const [index, message] of history.entries()) {
+    if (message?.role === 'tool') {
+      const { tool_call_id: id } = message;
+      const finding = placeAnswer(message, slotsOf.get(id), { index, last: entries.at(-1) });
+      if (finding !== undefined) findings.push(finding);
+    } else if (message !== undefined) {
+      const entry: Entry = { message, index, slots: [], answered: -1 };
+      entries.push(entry);
+      const calls = (message.role === 'assistant' && message.tool_calls) || [];
+      findings.push(...addSlots(entry, calls));
+      for (const [id, slots] of Map.groupBy(entry.slots, ({ position }) => calls[position]?.id ?? ''))
+        slotsOf.set(id, slots);
+    }
+  }
+  return { entries, findings };
+}
+
+/** Adds the calls of a message; a repeated id is replaced. */
+function addSlots(entry: Entry, calls: readonly MessageToolCall[]): readonly Finding[] {
+  const findings: Finding[] = [];
+  const ids = new Set(calls.map(({ id }) => id));
+  const seen = new Set<string>();
+  const { index, slots } = entry;
+  for (const [position, given] of calls.entries()) {
+    let call = given;
+    if (seen.has(given.id)) {
+      let number = 2;
+      while (ids.has(`${given.id}_${number}`)) number += 1;
+      call = { ...given, id: `${given.id}_${number}` };
+      ids.add(call.id);
+      const repair = `messages[${index}]: the second call '${given.id}' was named '${call.id}'`;
+      const fault = ['has two calls of the same id', 'an id of its own for each call of a message'] as const;
+      findings.push({ index, isOdd: true, fault, repair });
+    }
+    seen.add(given.id);
+    slots.push({ call, entry, position });
+  }
+  return findings;
+}
+
+function placeAnswer(
+  message: ToolMessage,
+  slots: readonly CallSlot[] | undefined,
+  { index, last }: { readonly index: number; readonly last: Entry | undefined },
+): Finding | undefined {
+  const { tool_call_id: id } = message;
+  const slot = slots?.find(({ answer }) => answer === undefined);
+  const fault = [
+    `answers '${id}', which no assistant message right before it calls, or which is answered already`,
+    'the history from the assistant message with that call on, or without its answers',
+  ] as const;
+  if (slot === undefined) {
+    const what = slots === undefined ? 'which no message before it calls' : 'which is answered already';
+    return {
+      index,
+      isOdd: true,
+      fault,
+      repair: `messages[${index}]: an answer to '${id}' was left out, ${what}`,
+    };
+  }
+  const { entry, call, position } = slot;
+  slot.answer = call.id === id ? message : { ...message, tool_call_id: call.id };
+  const isLate = entry !== last;
+  const isInOrder = position > entry.answered;
+  entry.answered = Math.max(entry.answered, position);
+  if (!isLate && isInOrder) return undefined;
+  const repair = `messages[${index}]: the answer to '${id}' was moved to its place after messages[${entry.index}]`;
+  if (isLate) return { index, isOdd: true, fault, repair };
+  const order = ['has its answers in another order than its calls', 'the answers in call order'] as const;
+  return { index: entry.index, isOdd: false, fault: order, repair };
+}
+
 /** The answer of a call without an answer; `undefined` removes the call. */
 type FindAnswer = (call: MessageToolCall, message: AssistantMessage) => ToolMessage | undefined;
 
@@ -178,22 +224,8 @@ export function repairHistory(
   history: readonly Message[],
   findAnswer: FindAnswer = interrupted,
 ): RepairedHistory {
-  const repairs: string[] = [];
-  const entries: Entry[] = [];
-  /** By the ids in the history; ids of a later message replace equal ones. */
-  const slotsOf = new Map<string, CallSlot[]>();
-  for (const [index, message] of history.entries()) {
-    if (message.role === 'tool') {
-      placeAnswer(message, slotsOf.get(message.tool_call_id), { index, last: entries.at(-1), repairs });
-      continue;
-    }
-    const entry: Entry = { message, index, slots: [], answered: -1 };
-    entries.push(entry);
-    if (message.role !== 'assistant' || !message.tool_calls?.length) continue;
-    const calls = message.tool_calls;
-    const here = Map.groupBy(slotsIn(calls, entry, repairs), ({ position }) => calls[position]?.id ?? '');
-    for (const [id, slots] of here) slotsOf.set(id, slots);
-  }
+  const { entries, findings } = pairAnswers(history);
+  const repairs = findings.map(({ repair }) => repair);
   const messages: Message[] = [];
   for (const { message, index, slots } of entries) {
     if (message.role !== 'assistant') {
@@ -216,50 +248,6 @@ export function repairHistory(
     if (spoken !== undefined) messages.push(spoken, ...answered.map(({ answer }) => answer as ToolMessage));
   }
   return { messages, repairs };
-}
-
-/** The calls of a message; a repeated id is replaced. */
-function slotsIn(calls: readonly MessageToolCall[], entry: Entry, repairs: string[]): readonly CallSlot[] {
-  const ids = new Set(calls.map(({ id }) => id));
-  const seen = new Set<string>();
-  for (const [position, given] of calls.entries()) {
-    let call = given;
-    if (seen.has(given.id)) {
-      let number = 2;
-      while (ids.has(`${given.id}_${number}`)) number += 1;
-      call = { ...given, id: `${given.id}_${number}` };
-      ids.add(call.id);
-      repairs.push(`messages[${entry.index}]: the second call '${given.id}' was named '${call.id}'`);
-    }
-    seen.add(given.id);
-    entry.slots.push({ call, entry, position });
-  }
-  return entry.slots;
-}
-
-/** Assigns an answer to the first call with its id and without an answer. */
-function placeAnswer(
-  message: ToolMessage,
-  slots: readonly CallSlot[] | undefined,
-  {
-    index,
-    last,
-    repairs,
-  }: { readonly index: number; readonly last: Entry | undefined; readonly repairs: string[] },
-): void {
-  const { tool_call_id: id } = message;
-  const slot = slots?.find(({ answer }) => answer === undefined);
-  const place = `messages[${index}]`;
-  if (slot === undefined) {
-    const what = slots === undefined ? 'which no message before it calls' : 'which is answered already';
-    repairs.push(`${place}: an answer to '${id}' was left out, ${what}`);
-    return;
-  }
-  const { entry, call, position } = slot;
-  slot.answer = call.id === id ? message : { ...message, tool_call_id: call.id };
-  if (entry !== last || position < entry.answered)
-    repairs.push(`${place}: the answer to '${id}' was moved to its place after messages[${entry.index}]`);
-  entry.answered = Math.max(entry.answered, position);
 }
 
 /** The history at the start of a run. */

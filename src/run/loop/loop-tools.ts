@@ -1,8 +1,9 @@
-import type { CallRecord } from '../../core/contract/call.js';
+import type { CallRecord, CallScope } from '../../core/contract/call.js';
 import type { Hooks } from '../../core/contract/hooks.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message, ToolMessage, ToolSchema } from '../../core/contract/llm-provider.js';
 import { keepsResults, type ResultKey } from '../../core/contract/result-store.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
 import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
 import { cached } from '../../core/kernel/cached.js';
 import { canonicalJson, isRecord, ownerText, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
@@ -13,12 +14,11 @@ import { logFailure } from '../call/failure-log.js';
 import { readStored, type StoredPart, shapeOf } from '../call/read-stored.js';
 import { isCutDetails, withText } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
-import type { ToolRegistry } from '../call/tool-registry.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { LoopRun } from './loop-run.js';
 import { type ParsedCall, parseCall } from './messages.js';
 import type { ProviderTarget, ResumeConfig } from './options.js';
-import { ownTool } from './own-tool.js';
 import { wrongConfig } from './run-errors.js';
 
 /** The tools through which a model finds and calls deferred tools. */
@@ -42,8 +42,6 @@ interface Division {
 }
 
 const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
-/** Lists of definitions without deferred tools, as most lists are. */
-const plainLists = new WeakSet<readonly ToolSchema[]>();
 
 /** The approximate characters of JSON per token, in all tokenizers. */
 const CHARS_PER_TOKEN = 4;
@@ -77,9 +75,7 @@ function dividedAbove(above: number, definitions: readonly ToolSchema[], tools: 
     const fix = 'another `name` for that tool';
     throw wrongConfig({ option: 'tools', problem, fix });
   }
-  if (!isPlain) return { direct, deferred };
-  plainLists.add(definitions);
-  return { direct: definitions, deferred };
+  return { direct: isPlain ? definitions : direct, deferred };
 }
 
 interface LastOffer {
@@ -98,10 +94,8 @@ export class OfferedTools {
   /** The last request offered one of our tools. */
   hasOurs = false;
   readonly #run: OfferingRun;
-  /** The definitions of all requests so far, as long as all tools are offered and nothing has changed. */
-  #unchanged: readonly ToolSchema[] | undefined;
-  /** By name, in the order in which definitions were sent. */
-  #places: Map<string, number> | undefined;
+  /** Names in the order in which their definitions were sent. */
+  #order: readonly string[];
   #found: Set<string> | undefined;
   #looked = 0;
   #hasKept = false;
@@ -110,41 +104,22 @@ export class OfferedTools {
 
   constructor(run: OfferingRun) {
     this.#run = run;
-  }
-
-  get #before(): readonly string[] {
-    return this.#run.record?.tools ?? [];
+    this.#order = run.record?.tools ?? [];
   }
 
   /** Names in the order in which their definitions were sent. */
   get order(): readonly string[] {
-    if (this.#places !== undefined) return [...this.#places.keys()];
-    return this.#unchanged?.map((definition) => definition.function.name) ?? this.#before;
+    return this.#order;
   }
 
   /** The definitions of the next request; the same array as long as nothing changes. */
   definitions(tools: ToolRegistry, { provider, model = '' }: ProviderTarget): readonly ToolSchema[] {
-    const { results, config } = this.#run;
-    if (this.#places === undefined && results === undefined && config.deferAbove === undefined) {
-      const before = this.#before;
-      const all = tools.toProviderDefs();
-      const isSent =
-        before.length === 0 ||
-        (before.length === all.length &&
-          all.every((definition, place) => definition.function.name === before[place]));
-      this.#unchanged ??= isSent && plainLists.has(all) ? all : undefined;
-      if (this.#unchanged === all) return all;
-    }
-    this.#places ??= new Map(this.order.map((name, place) => [name, place]));
-    // The model accepts definitions of found tools after its prompt.
-    return this.#changing(this.#places, tools, provider.takesFoundTools?.(model) ?? false);
-  }
-
-  #changing(places: Map<string, number>, tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
     const { config, messages, results } = this.#run;
     const division = divide(tools, config.deferAbove);
-    const keepsResults = results !== undefined;
-    if (keepsResults || (takesFound && division.deferred.size > 0))
+    const hasDeferred = division.deferred.size > 0;
+    // The model accepts definitions of found tools after its prompt.
+    const takesFound = hasDeferred && (provider.takesFoundTools?.(model) ?? false);
+    if (results !== undefined || takesFound)
       // The new messages of the history: for found tools, and stored results.
       for (; this.#looked < messages.length; this.#looked += 1) {
         const message = messages[this.#looked];
@@ -154,26 +129,32 @@ export class OfferedTools {
         if (message.kept !== undefined) this.#hasKept = true;
       }
     const found = takesFound ? (this.#found?.size ?? 0) : 0;
-    const reads = keepsResults && this.#hasKept;
+    const reads = results !== undefined && this.#hasKept;
     const last = this.#last;
     const isSame = last?.division === division && last.takesFound === takesFound;
     if (isSame && last.found === found && last.reads === reads) return last.definitions;
-    // In the order in which they were first sent.
-    const placed = division.direct.map((definition) => {
-      const { name } = definition.function;
-      const place = places.get(name) ?? places.size;
-      places.set(name, place);
-      return { definition, place };
-    });
-    const direct = placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
+    const direct = this.#inOrder(division.direct);
     const others = [
-      ...(division.deferred.size === 0 ? [] : this.#deferred(division, takesFound)),
+      ...(hasDeferred ? this.#deferred(division, takesFound) : []),
       ...(reads ? [READ_SCHEMA] : []),
     ];
-    const definitions = [...direct, ...others];
+    const definitions = others.length > 0 ? [...direct, ...others] : direct;
     this.hasOurs = others.length > 0;
     this.#last = { division, takesFound, found, reads, definitions };
     return definitions;
+  }
+
+  /** The definitions in the order in which they were first sent. */
+  #inOrder(direct: readonly ToolSchema[]): readonly ToolSchema[] {
+    const names = direct.map((definition) => definition.function.name);
+    const before = this.#order;
+    const isSent = names.length === before.length && names.every((name, place) => name === before[place]);
+    if (isSent) return direct;
+    this.#order = [...new Set([...before, ...names])];
+    if (before.length === 0) return direct;
+    const places = new Map(this.#order.map((name, place) => [name, place]));
+    const placeOf = ({ function: { name } }: ToolSchema) => places.get(name) ?? 0;
+    return direct.toSorted((one, other) => placeOf(one) - placeOf(other));
   }
 
   #deferred({ deferred }: Division, takesFound: boolean): readonly ToolSchema[] {
@@ -294,9 +275,19 @@ export function callLoopTools(run: LoopRun, calls: readonly ParsedCall[]): Promi
         execute: (args: JsonObject) => findTools(run, args as unknown as SearchArguments),
       };
       const tool = toDefinition(search, { by: 'deferred tools', wrong: [] });
-      return { ...call, record: await ownTool(tool)(call, run.scope) };
+      return { ...call, record: await callOwn(tool, call, { scope: run.scope }) };
     }),
   );
+}
+
+/** Calls a tool of the loop itself, which is not among those of the run. Such a call never waits. */
+async function callOwn(
+  tool: ToolDefinition,
+  { id, name, arguments: args }: ParsedCall,
+  { scope, hooks = [] }: { readonly scope: CallScope; readonly hooks?: readonly Hooks[] },
+): Promise<CallRecord> {
+  const registry = new ToolRegistry({ hooks }).register(tool);
+  return (await registry.invoke({ id, name, arguments: args }, scope)).record;
 }
 
 /** The call of the tool that a call names; all later steps concern that tool. */
@@ -475,5 +466,5 @@ function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
     if (hook.afterCall === undefined) return [];
     return [withoutUndefined({ name: hook.name, afterCall: (ended) => hook.afterCall?.(ended) })];
   });
-  return ownTool(tool, hooks)(call, scope);
+  return callOwn(tool, call, { scope, hooks });
 }

@@ -4,7 +4,6 @@ import type { HookedRequest, Hooks } from '../../core/contract/hooks.js';
 import type {
   LLMRequest,
   LLMResponse,
-  Message,
   RequestMetadata,
   ToolChoice,
   ToolSchema,
@@ -35,8 +34,13 @@ import {
 } from './ask-model.js';
 import { keptOf } from './keep-recent.js';
 import { addUsage, HistoryScope, type LoopRun, type Writable } from './loop-run.js';
-import type { ProviderTarget, ToolLoopConfig } from './options.js';
-import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
+import {
+  compactedHistory,
+  type ProviderTarget,
+  type StepSettings,
+  settingsOf,
+  type ToolLoopConfig,
+} from './options.js';
 
 /** The return value of a hook, or the reply that ends the request instead. */
 type Asked = { readonly said: HookAnswer } | { readonly said?: undefined; readonly reply: Reply };
@@ -364,10 +368,8 @@ function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMReq
   const definitions = answer?.tool ? [...offered, answer.tool] : offered;
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
-  const history = sent.for(key, settings.messages);
-  const isLong = history.length >= LONG_HISTORY;
   // A copy, because providers and tests may store the array, and the history continues to grow.
-  const messages = isLong ? [] : history.slice();
+  const messages = sent.for(key, settings.messages).slice();
   const { scope, runId, iterations: step } = run;
   const { conversationId } = scope;
   const metadata: RequestMetadata =
@@ -376,7 +378,6 @@ function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMReq
   const request: Writable<LLMRequest> = hasTools
     ? { model, messages, options, tools: definitions, metadata }
     : { model, messages, options: withoutToolOptions(options), metadata };
-  if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(history));
   if (hasTools) {
     const isChosen = run.isAnswerAsked || (settings.toolChoice ?? config.toolChoice) !== undefined;
     const toolChoice = isChosen ? choiceFor(run, settings, answer?.tool) : undefined;
@@ -400,26 +401,6 @@ function choiceFor(
   // A choice that forces a call applies to the first call; otherwise the run would never end.
   if (typeof toolChoice === 'string') return toolChoice === 'required' ? 'auto' : toolChoice;
   return 'tool' in toolChoice ? 'auto' : { ...toolChoice, mode: 'auto' };
-}
-
-/** From this length on, copying is slower than a property that copies when it is read. */
-const LONG_HISTORY = 2_000;
-
-/** `history` is append-only, so that its length identifies its state. */
-function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {
-  const { length } = history;
-  let messages: readonly Message[] | undefined;
-  return {
-    enumerable: true,
-    configurable: true,
-    get: () => {
-      messages ??= history.slice(0, length);
-      return messages;
-    },
-    set: (replaced: readonly Message[]) => {
-      messages = replaced;
-    },
-  };
 }
 
 /** Servers refuse tool options in a request without tools. */

@@ -5,7 +5,6 @@ import {
   type BudgetLimits,
   type KeyedBudget,
   keepsBudgets,
-  type PriceTable,
   type Spending,
 } from '../../core/contract/budget.js';
 import {
@@ -74,7 +73,7 @@ interface ReservedRequest {
 
 const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
 
-type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallback'>;
+type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'model' | 'fallback'> & { readonly store?: unknown };
 
 interface BudgetStart {
   readonly scope: CallScope;
@@ -85,6 +84,8 @@ interface BudgetStart {
 
 /** The limits of a run, and the amounts that it has spent. */
 export class RunBudget {
+  readonly ledger: BudgetLedger | undefined;
+  readonly isPriced: boolean;
   readonly #budget: Budget;
   readonly #parent: RunBudget | undefined;
   readonly #own: RunAccount;
@@ -93,8 +94,6 @@ export class RunBudget {
   readonly #shared: readonly SharedAccount[];
   /** The accounts whose grants the state of this run contains. */
   readonly #granting: readonly Account[];
-  readonly #ledger: BudgetLedger | undefined;
-  readonly #isPriced: boolean;
   /** Calls and their costs in billionths. */
   readonly #tools = new Map<string, { calls: number; cost: number }>();
   readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
@@ -108,34 +107,29 @@ export class RunBudget {
   #end: ToolwrightError | undefined;
   #question: BudgetQuestion | undefined;
 
-  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing, or whose question has no amounts. */
-  constructor(
-    given: Budget | undefined,
-    { scope, store, parent, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
-  ) {
-    const budget = given ?? parent?.forChildren ?? {};
-    const [fault] = askingFaults(budget);
+  /** @throws InvalidOptionsError (521) for a budget that cannot be enforced. */
+  constructor(config: BudgetedConfig, { scope, parent, before }: BudgetStart) {
+    const { budget = parent?.forChildren ?? {}, store } = config;
+    const [fault] = budgetFaults({ ...config, budget }, parent);
     if (fault !== undefined) throw wrongConfig(fault);
     this.#budget = budget;
     this.#parent = parent;
     this.#isFresh = before === undefined;
-    const option = given === undefined ? 'budget.children' : 'budget';
-    const around = parent === undefined ? [] : parent.#accounts;
+    const option = config.budget === undefined ? 'budget.children' : 'budget';
+    const around = parent ? parent.#accounts : [];
     this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: around.length, option });
     this.#accounts = [this.#own, ...around];
-    this.#isPriced = countsCost(budget) || (parent === undefined ? false : parent.#isPriced);
+    this.isPriced = countsCost(budget) || parent?.isPriced === true;
     for (const [name, { calls, cost }] of Object.entries(before?.spent?.tools ?? {}))
       this.#tools.set(name, { calls, cost: inBillionths(cost) });
     const own = sharedAccounts(budget, scope);
     const keys = new Set(own.map(({ place }) => place));
-    const inherited = parent === undefined ? [] : parent.#shared;
+    const inherited = parent ? parent.#shared : [];
     this.#shared = [...own, ...inherited.filter(({ place }) => !keys.has(place))];
     this.#granting = [this.#own, ...own];
     for (const { account, part, amount } of before?.granted ?? [])
       this.#granting.find(({ place }) => place === account)?.grant(part, amount);
-    const storing = budget.store ?? (keepsBudgets(store) ? store : undefined);
-    this.#ledger = storing?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
-    if (own.length > 0 && this.#ledger === undefined) throw wrongConfig(MISSING_LEDGER);
+    this.ledger = ledgerOf(budget, store, parent);
   }
 
   /** The budget of runs inside its calls. */
@@ -186,7 +180,7 @@ export class RunBudget {
   }
 
   /**
-   * Applies the answer to its question: a further amount; or a refusal with a reason (possibly empty), and the run
+   * Applies the answer to its question: a further amount, in units; or a refusal with a reason (possibly empty), and the run
    * ends.
    */
   async answer(
@@ -206,14 +200,15 @@ export class RunBudget {
       return;
     }
     const { id, part } = asked;
-    const ledger = this.#ledger;
-    if (shared === undefined || ledger === undefined) return account?.grant(part, given);
+    const { ledger } = this;
+    const amount = part === 'cost' ? inBillionths(given) : given;
+    if (shared === undefined || ledger === undefined) return account?.grant(part, amount);
     // Stored as a reservation that is never settled, whose id is derived from the answer, so that it is granted once.
     const { grantedAccount } = shared;
     const leaseMs = grantedAccount.windowMs ?? YEAR_MS;
-    const reserve = (amount: number) =>
-      ledger.reserve({ id, accounts: [grantedAccount], amounts: { ...NO_AMOUNTS, [part]: amount }, leaseMs });
-    const outcome = await reserve(given);
+    const reserve = (most: number) =>
+      ledger.reserve({ id, accounts: [grantedAccount], amounts: { ...NO_AMOUNTS, [part]: most }, leaseMs });
+    const outcome = await reserve(amount);
     if (outcome.status === 'spent' && outcome.left > 0) await reserve(outcome.left);
   }
 
@@ -226,7 +221,7 @@ export class RunBudget {
   get spending(): Spending {
     this.#lap();
     const { tokens, cost, calls, steps, timeMs } = this.#own.spent;
-    const priced = this.#isPriced || cost > 0 ? { cost: inUnits(cost) } : {};
+    const priced = this.isPriced || cost > 0 ? { cost: inUnits(cost) } : {};
     const tools = Object.fromEntries(
       Array.from(this.#tools, ([name, tool]) => [name, { calls: tool.calls, cost: inUnits(tool.cost) }]),
     );
@@ -325,7 +320,7 @@ export class RunBudget {
     const given = [max_completion_tokens, max_output_tokens, camel, max_tokens];
     const said = given.find(Number.isFinite) as number | undefined;
     const { prices = PRICES, maxOutputTokens } = this.#budget;
-    const { maxOutputTokens: known = Infinity } = this.#isPriced ? priceOf(prices, model) : {};
+    const { maxOutputTokens: known = Infinity } = this.isPriced ? priceOf(prices, model) : {};
     const unasked = Math.min(said ?? Infinity, known);
     // For an unknown model, a limit is assumed but not sent, because the model may not support it.
     if (unasked === Infinity && maxOutputTokens === undefined)
@@ -448,14 +443,8 @@ export class RunBudget {
     if (this.#parent !== undefined) this.#parent.#countCall(name, cost);
   }
 
-  /** @throws InvalidOptionsError (521) for a model without a price, if it needs one. */
-  checkPrice(model: string): void {
-    const missing = this.#isPriced ? missingPrice(this.#budget.prices, model) : undefined;
-    if (missing !== undefined) throw wrongConfig(missing);
-  }
-
   #costOf(model: string, usage: Partial<Usage>): number {
-    return this.#isPriced ? costOf(priceOf(this.#budget.prices ?? PRICES, model), usage) : 0;
+    return this.isPriced ? costOf(priceOf(this.#budget.prices ?? PRICES, model), usage) : 0;
   }
 
   /** Reserves, or returns the limit that prevents it; as a promise only if the budget is shared with other runs. */
@@ -478,8 +467,8 @@ export class RunBudget {
     const settle = (spent: BudgetAmounts): void => {
       for (const account of accounts) account.settle(amounts, spent);
     };
-    if (this.#ledger === undefined || this.#shared.length === 0) return { settle };
-    return this.#reserveShared(this.#ledger, { amounts, settle });
+    if (this.ledger === undefined || this.#shared.length === 0) return { settle };
+    return this.#reserveShared(this.ledger, { amounts, settle });
   }
 
   async #reserveShared(
@@ -561,14 +550,8 @@ export class RunBudget {
  *
  * @throws InvalidOptionsError (521) for a budget that cannot be enforced, and for a model without a price.
  */
-export function budgetOf(
-  { budget, store, model, fallback = [] }: BudgetedConfig,
-  start: BudgetStart,
-): RunBudget | undefined {
-  if (budget === undefined && start.parent === undefined) return undefined;
-  const made = new RunBudget(budget, { ...start, store });
-  for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
-  return made;
+export function budgetOf(config: BudgetedConfig, start: BudgetStart): RunBudget | undefined {
+  return (config.budget ?? start.parent) ? new RunBudget(config, start) : undefined;
 }
 
 function ofRequest(tokens: number, cost: number): BudgetAmounts {
@@ -623,26 +606,48 @@ function countsCost({ prices, cost, conversation, by = [], children }: Budget): 
   return prices !== undefined || limits.some((limit) => limit !== undefined);
 }
 
-/** The fault of a model without a price: its cost is unknown, and not zero. */
-function missingPrice(prices: PriceTable = PRICES, model: string): ConfigFault | undefined {
-  if (findPrice(prices, model) !== undefined) return undefined;
-  return {
-    option: 'budget.prices',
-    problem: `there is no price for the model '${model}'`,
-    fix: `budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }, in dollars for a million tokens`,
-  };
+function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly ConfigFault[] {
+  const { whenSpent = 'end' } = limits;
+  if (whenSpent === 'end') return [];
+  const asked = whenSpent === 'ask' ? limits : whenSpent.ask;
+  const parts = BUDGET_PARTS.filter((part) => asked[part] !== undefined);
+  const unlimited = parts.find((part) => limits[part] === undefined);
+  if (parts.length > 0 && unlimited === undefined) return [];
+  let option = `${of}.whenSpent`;
+  if (BUDGET_PARTS.some((part) => limits[part] !== undefined))
+    option += unlimited === undefined ? '.ask' : `.ask.${unlimited}`;
+  const problem = `${option} grants more of nothing that ${of} limits`;
+  const fix = "a limit for each part that may be extended: { cost: 0.5, whenSpent: 'ask' }";
+  return [{ option, problem, fix }];
 }
 
-/** The fault of a shared budget without a store. */
-const MISSING_LEDGER: ConfigFault = {
-  option: 'budget.store',
-  problem: 'a budget of a conversation or a key is stored, and no store is set',
-  fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
-};
-
-/** The faults of limits that ask for more although nothing can be granted. */
-function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly ConfigFault[] {
+/**
+ * The faults of a budget for any run: models without a price, whose cost is unknown and not zero, a shared budget
+ * without a store, and limits that ask for more although nothing can be granted.
+ */
+export function budgetFaults(
+  { budget = {}, store, model, fallback = [] }: BudgetedConfig,
+  parent?: RunBudget,
+): readonly ConfigFault[] {
+  const { conversation, by = [], children, prices = PRICES, ...own } = budget;
+  const faults: ConfigFault[] = [];
+  if (countsCost(budget) || parent?.isPriced)
+    for (const next of [{ model }, ...fallback])
+      if ('model' in next && next.model && findPrice(prices, next.model) === undefined)
+        faults.push({
+          option: 'budget.prices',
+          problem: `there is no price for the model '${next.model}'`,
+          fix: `budget: { prices: { ...PRICES, '${next.model}': { input: …, output: … } } }, in dollars for a million tokens`,
+        });
+  const isShared = conversation !== undefined || by.length > 0;
+  if (isShared && ledgerOf(budget, store, parent) === undefined)
+    faults.push({
+      option: 'budget.store',
+      problem: 'a budget of a conversation or a key is stored, and no store is set',
+      fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
+    });
   return [
+    ...faults,
     ...faultsOfAsking('budget', own),
     ...faultsOfAsking('budget.conversation', conversation),
     ...by.flatMap((limits, index) => faultsOfAsking(`budget.by[${index}]`, limits)),
@@ -650,45 +655,9 @@ function askingFaults({ conversation, by = [], children, ...own }: Budget): read
   ];
 }
 
-function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly ConfigFault[] {
-  const { whenSpent = 'end' } = limits;
-  if (whenSpent === 'end') return [];
-  const limited = BUDGET_PARTS.filter((part) => limits[part] !== undefined);
-  if (limited.length === 0) {
-    const problem = `${of}.whenSpent asks for more, and nothing beside it is limited`;
-    const fix = "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }";
-    return [{ option: `${of}.whenSpent`, problem, fix }];
-  }
-  if (whenSpent === 'ask') return [];
-  const asked = BUDGET_PARTS.filter((part) => whenSpent.ask[part] !== undefined);
-  const option = `${of}.whenSpent.ask`;
-  if (asked.length === 0) {
-    const fix = `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`;
-    return [{ option, problem: `${option} grants nothing`, fix }];
-  }
-  return asked
-    .filter((part) => !limited.includes(part))
-    .map((part) => ({
-      option: `${option}.${part}`,
-      problem: `${option}.${part} grants more of what ${of} does not limit`,
-      fix: `${of}.${part}: … beside whenSpent, or no ${part} in it`,
-    }));
-}
-
-/** The faults of a budget for any run: models without a price, a missing store, questions without amounts. */
-export function budgetFaults(
-  budget: Budget,
-  { models, store }: { readonly models: readonly string[]; readonly store: unknown },
-): readonly ConfigFault[] {
-  const { conversation, by = [], prices } = budget;
-  const isShared = conversation !== undefined || by.length > 0;
-  const hasLedger = budget.store !== undefined || keepsBudgets(store);
-  const unpriced = countsCost(budget) ? models.map((model) => missingPrice(prices, model)) : [];
-  return [
-    ...unpriced.filter((fault) => fault !== undefined),
-    ...(isShared && !hasLedger ? [MISSING_LEDGER] : []),
-    ...askingFaults(budget),
-  ];
+function ledgerOf(budget: Budget, store: unknown, parent: RunBudget | undefined): BudgetLedger | undefined {
+  const storing = budget.store ?? (keepsBudgets(store) ? store : undefined);
+  return storing?.budgets ?? parent?.ledger;
 }
 
 /** The question of a run that reached a limit; amounts in the units of ledgers. */

@@ -37,7 +37,7 @@ import {
   type ToolLoopConfig,
 } from './options.js';
 import { askedAnew, resumeWith } from './resume.js';
-import { storeFailed, wrongConfig } from './run-errors.js';
+import { errorJson, type StoredError, storeFailed, wrongConfig } from './run-errors.js';
 import { jsonPart, progressOf, restoredRecord, stateVersion, storedCall } from './suspend.js';
 
 /** A run starts, or continues from its suspended state or from the entries of a crashed process. */
@@ -278,14 +278,11 @@ function plainFields<Fields extends object>(fields: Fields): Fields {
   return withoutUndefined(Object.fromEntries(plain) as Fields);
 }
 
-/** For an abort, the given reason, which is in the cause of the error. */
-function storedError(error: unknown): NonNullable<StoredEnd['error']> {
-  const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
-  const isAbort = ToolwrightError.is(error) && error.name === 'RunAborted' && error.cause !== undefined;
-  const message = isAbort
-    ? `${errorMessage(error).replace(/\.$/, '')}: ${errorMessage(error.cause)}`
-    : errorMessage(error);
-  return withoutUndefined({ name: String(name), message, code: typeof code === 'number' ? code : undefined });
+/** For an abort, with the given reason, which is the cause of the error. */
+function storedError(error: unknown): StoredError {
+  const stored = errorJson(error);
+  if (!ToolwrightError.is(error) || error.name !== 'RunAborted' || error.cause === undefined) return stored;
+  return { ...stored, message: `${stored.message.replace(/\.$/, '')}: ${errorMessage(error.cause)}` };
 }
 
 /**

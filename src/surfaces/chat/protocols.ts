@@ -10,8 +10,9 @@ import {
   RECORD,
   required,
 } from '../../core/kernel/options.js';
-import { errorJson, eventJson } from '../../run/conversation/events.js';
+import { eventJson } from '../../run/conversation/events.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
+import { errorJson } from '../../run/loop/run-errors.js';
 import {
   type ChatProtocol,
   type HttpFault,

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
-import type { DynamicModule, Type } from '@nestjs/common';
-import { Inject } from '@nestjs/common';
+import { type DynamicModule, Inject, type Type } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, ModuleRef, ModulesContainer, NestFactory } from '@nestjs/core';
 import type { PolicyDecision, PolicyRequest } from '../../core/contract/call.js';
 import type { ClassType } from '../../core/contract/declaration.js';
@@ -54,8 +53,8 @@ import {
   type TurnOwner,
   turnConfigOf,
 } from '../../run/conversation/conversations-options.js';
-import { type RunRecoveryOptions, recoverPeriodically } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs, jobWork } from '../../run/jobs/run-jobs.js';
+import { type RunRecoveryOptions, recoverPeriodically } from '../../run/loop/stored-run.js';
 import { boundMethodOf, methodPlace } from '../../tools/discovery/bound-method.js';
 import { toolOfMethod } from '../../tools/discovery/discover-tools.js';
 import { NAMING } from '../../tools/discovery/plan-toolset.js';

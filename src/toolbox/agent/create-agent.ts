@@ -621,10 +621,7 @@ function addBudgetFaults({ options, faults }: ReadOptions, store: ConversationsS
   const { budget, model, fallback = [] } = options;
   if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
     return;
-  const models = [{ model }, ...fallback].flatMap((next) =>
-    'model' in next && next.model ? [next.model] : [],
-  );
-  for (const { option, problem, fix } of budgetFaults(budget, { models, store }))
+  for (const { option, problem, fix } of budgetFaults({ budget, model, fallback, store }))
     faults.add(option, { problem, fix: option === 'budget.store' ? STORE_FIX : fix });
 }
 
