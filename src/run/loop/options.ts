@@ -18,7 +18,6 @@ import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
 import type { AsyncCallback } from '../../core/contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
-import { misspeltName } from '../../core/kernel/nearest-name.js';
 import {
   areRight,
   BOOLEAN,
@@ -372,16 +371,6 @@ const RESUME_CONFIG = optionTable<ResumeConfig>(
   LOOP_ALIASES,
 );
 
-/** Options with a misspelled name are not read as a scope. */
-function isOfResume(name: string): boolean {
-  return (
-    RESUME_OPTIONS.rules.has(name) ||
-    (!SCOPE.rules.has(name) && misspeltName(name, RESUME_NAMES) !== undefined)
-  );
-}
-
-const RESUME_NAMES = Array.from(RESUME_OPTIONS.rules.keys());
-
 /** The arguments of a resume, other than the run and its answers. */
 interface GivenResume {
   readonly config: ResumeConfig;
@@ -396,7 +385,7 @@ interface GivenResume {
  * @throws InvalidOptionsError (521) for invalid options, for options inside a scope, and for an invalid config.
  */
 export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
-  const isScope = !(isRecord(options) && Object.keys(options).some(isOfResume));
+  const isScope = !isRecord(options) || Object.keys(options).every((name) => SCOPE.rules.has(name));
   const read = (isScope ? { scope: options } : options) as ResumeOptions;
   refuseOptions([
     ...invalidOptions(config, RESUME_CONFIG),

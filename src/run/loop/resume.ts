@@ -520,7 +520,9 @@ function standingFor(
   if (by === 'policy') return undefined;
   const standing = standingsFor(call, conversationId).find((one) => one.scope === scope);
   if (standing === undefined) {
-    faults.push(`the yes to '${name}' (${id}): it cannot stand for ${scope} here: ${WHY[scope]}`);
+    faults.push(
+      `the yes to '${name}' (${id}): it cannot stand for ${scope} here: its tool is not given or does not allow that, \`scope\` has no conversationId, or the run has no owner`,
+    );
     return undefined;
   }
   const tool = call.run.tools?.offered(name);
@@ -534,12 +536,6 @@ function standingFor(
     expiresAt: Number.isFinite(end) ? end : undefined,
   });
 }
-
-const WHY: Readonly<Record<RememberScope, string>> = {
-  run: 'its tool is not given, or allows that no more',
-  conversation: 'its tool is not given, or allows that no more, or `scope` has no conversationId',
-  user: 'its tool is not given, or allows that no more, or the run has no owner',
-};
 
 function standingsFor(
   { now: { name, journal }, run }: OpenCall,

@@ -181,14 +181,10 @@ function read(time: number | undefined, text: string): ReadTimes {
 }
 
 /** Whether the day and the hour exist: `Date` converts February 30 to a day in March. */
-function isOnCalendar([, ...parts]: readonly (string | undefined)[]): boolean {
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map((part) =>
-    Number(part ?? 0),
-  );
-  const date = new Date(Date.UTC(year, month - 1, day));
-  return (
-    date.getUTCMonth() === month - 1 && date.getUTCDate() === day && hour < 24 && minute < 60 && second < 60
-  );
+function isOnCalendar([, year, month, day, hour, minute, second = '00']: readonly string[]): boolean {
+  const text = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
+  const time = Date.parse(`${text}Z`);
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
 /** Whether the time zone exists. */
