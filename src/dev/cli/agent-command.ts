@@ -23,7 +23,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { withFileLock } from '../../core/kernel/file-lock.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { type Fields, isRecord } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { isBudgetQuestion } from '../../run/loop/drive.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
@@ -40,6 +40,7 @@ import {
   FLAG,
   type LineValues,
   parseLine,
+  report,
   STRING,
   UserFault,
 } from './command.js';
@@ -107,10 +108,6 @@ async function undo(word: string | undefined, { files, id, folder, sessions, env
   out(`undone: ${visibleLine(about)}\n`);
 }
 
-function report({ error }: CommandEnvironment, text: string): void {
-  error(`toolwright: ${visibleLine(text)}\n`);
-}
-
 const OPTIONS = {
   model: STRING,
   url: STRING,
@@ -130,9 +127,7 @@ type AgentArguments = LineValues<typeof OPTIONS>;
 export const command: Command = async (args, environment) => {
   const { values, positionals } = parseLine(args, OPTIONS);
   if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
-  const sessions = new AgentSessions((sentence) =>
-    environment.error(`toolwright: ${visibleLine(sentence)}\n`),
-  );
+  const sessions = new AgentSessions((sentence) => report(environment, sentence));
   if (values.sessions) {
     for (const { id, folder, used, title } of sessions.list()) {
       const time = used.slice(0, 16).replace('T', ' ');
@@ -375,7 +370,7 @@ function openToolboxes(
   let root = folder;
   const others: Toolbox[] = [];
   for (const toolbox of given) {
-    const { files } = Object(toolbox) as { readonly files?: unknown };
+    const { files } = Object(toolbox) as Fields;
     if (toolbox !== 'files' && !isRecord(files)) others.push(toolbox as Toolbox);
     else if (isRecord(files) && typeof files.root === 'string') root = resolve(base, files.root);
   }

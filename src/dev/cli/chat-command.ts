@@ -1,11 +1,11 @@
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
-import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import { visibleText } from '../../core/kernel/visible-text.js';
 import { MemoryRunStore } from '../../durable/stores/index.js';
 import { notesOf, storedResult } from '../../run/call/result-text.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import { Conversations } from '../../run/conversation/conversations.js';
-import { type Command, FLAG, parseLine, readLine, STRING, UserFault } from './command.js';
+import { type Command, FLAG, parseLine, readLine, report, STRING, UserFault } from './command.js';
 import { jsonObject, requiredRegistry, scopeOfModule, settingsOfModule, withModule } from './open-module.js';
 import { canAnswer, Terminal, TerminalTalk } from './terminal.js';
 
@@ -92,7 +92,7 @@ export const callCommand: Command = async (args, environment) => {
       if (record === undefined)
         throw new UserFault(`the call was not made: ${run.error?.message ?? run.status}`, 1);
       const { result, status } = record;
-      for (const note of notesOf(record)) environment.error(`toolwright: ${visibleLine(note)}\n`);
+      for (const note of notesOf(record)) report(environment, note);
       environment.out(
         values.json
           ? `${JSON.stringify({ status, ...storedResult(result) })}\n`

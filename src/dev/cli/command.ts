@@ -123,6 +123,11 @@ export function advice(text: string): Diagnosis {
   return { state: 'advice', text };
 }
 
+/** Writes one line about the work of a command to standard error. */
+export function report({ error }: Pick<CommandEnvironment, 'error'>, text: string): void {
+  error(`toolwright: ${visibleLine(text)}\n`);
+}
+
 /** Prints findings, a line for each or as JSON; returns the exit code. */
 export function printFindings(
   findings: readonly Diagnosis[],

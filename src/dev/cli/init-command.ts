@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import type { Fields } from '../../core/kernel/json.js';
 import { loadCompiler } from '../typegen/load-compiler.js';
 import { type Command, parseOptions, UserFault } from './command.js';
 import { type FileEdit, unifiedDiff } from './generate-command.js';
@@ -408,7 +409,7 @@ async function readProject(folder: string): Promise<FoundProject> {
   // In a solution with only references, the first one with sources.
   if (Array.isArray(references) && Array.isArray(files) && files.length === 0) {
     const paths = references.flatMap((item: unknown) => {
-      const { path } = Object(item) as { readonly path?: unknown };
+      const { path } = Object(item) as Fields;
       if (typeof path !== 'string') return [];
       return resolve(folder, path, path.endsWith('.json') ? '' : 'tsconfig.json');
     });

@@ -10,7 +10,7 @@ import { RUN_STORE, type RunStore } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { type Fields, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { TEXT, withMethods } from '../../core/kernel/options.js';
 import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
@@ -23,7 +23,7 @@ import { discoverTools } from '../../tools/discovery/discover-tools.js';
 import { type CommandEnvironment, closing, installAdvice, UserFault } from './command.js';
 
 /** What a module exports, by name. */
-export type ModuleExports = Readonly<Record<string, unknown>>;
+export type ModuleExports = Fields;
 
 /** A module with tools. */
 export interface OpenModule extends AsyncDisposable {
@@ -53,7 +53,7 @@ export async function openModule(
   const { emitWarning } = process;
   // Advice about declarations is for the module's author, and an operator cannot use it.
   process.emitWarning = (...given: readonly unknown[]) => {
-    const { type } = Object(given[1]) as { readonly type?: unknown };
+    const { type } = Object(given[1]) as Fields;
     if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
   };
   try {
@@ -110,7 +110,7 @@ async function loadModule(name: string, folder: string): Promise<ModuleExports> 
   } catch (error) {
     if (error instanceof UserFault) throw error;
     // Node strips types, but cannot run decorators, enums, parameter properties, or `.js` that stands for `.ts`.
-    const { code } = Object(error) as { readonly code?: unknown };
+    const { code } = Object(error) as Fields;
     const isSyntax =
       error instanceof SyntaxError || /TYPESCRIPT|MODULE_NOT_FOUND|UNKNOWN_FILE/.test(String(code));
     const advice = TYPESCRIPT.test(path) && isSyntax ? TYPESCRIPT_ADVICE : '';
@@ -214,8 +214,8 @@ export function scopeOfModule(
 /** Parses an option that is a JSON object. */
 export function jsonObject(option: string, text: string): JsonObject {
   const value = parsedJson(text);
-  if (isRecord(value)) return value as JsonObject;
-  throw new UserFault(`${option} is a JSON object: ${option} '{"userId":"u1"}'`);
+  if (isRecord(value)) return value;
+  throw new UserFault(`${option} is a JSON object: ${option} '{"userId":"u1"}', not '${text}'`);
 }
 
 /** The `config` that the module exports; its user validates it. */

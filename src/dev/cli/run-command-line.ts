@@ -1,3 +1,4 @@
+import type { Fields } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
 import {
@@ -195,7 +196,7 @@ function userFault(error: unknown, command: ListedCommand | undefined): UserFaul
   if (error instanceof UserFault) return error;
   const advice = installAdvice(error);
   if (advice !== undefined) return new UserFault(advice, 1);
-  const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
+  const { code, message } = Object(error) as Fields;
   if (!String(code).startsWith('ERR_PARSE_ARGS')) return undefined;
   const { usage = '--help | --version', options = {} } = command ?? {};
   const [, unknown = ''] = /^Unknown option '(--[^']+)'/.exec(String(message)) ?? [];

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer, CallStatus, PendingKind } from '../../core/contract/call.js';
-import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../../core/contract/run-checkpoint.js';
 import type { StoredCallRecord } from '../../core/contract/run-state.js';
 import type { ScheduleTiming } from '../../core/contract/schedule-store.js';
@@ -8,7 +7,7 @@ import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
+import { parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { formOf, needsApprover } from '../../run/call/waits.js';
 import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
@@ -22,10 +21,11 @@ import {
   type LineValues,
   oneOfValues,
   parseLine,
+  report,
   STRING,
   UserFault,
 } from './command.js';
-import { configOfModule, openModule, registryOfModule } from './open-module.js';
+import { configOfModule, jsonObject, openModule, registryOfModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
 /** Flags of an answer. */
@@ -103,7 +103,7 @@ const PAUSE_MS = 50;
 
 /** The value of `--by`: a name, or JSON with which the application identifies a user. */
 export function personOf(text: string): unknown {
-  return text.startsWith('{') ? objectOf('--by', text) : text;
+  return text.startsWith('{') ? jsonObject('--by', text) : text;
 }
 
 /** If a tool restricts who may approve it, `--by` is required to approve a call or to report its outcome. */
@@ -201,7 +201,6 @@ async function checkingModule({ options, environment }: RunsCall) {
 
 function answerOf(id: string, options: AnswerOptions): Answer {
   const { approve, refuse, value, result, done, reason, arguments: edited, remember: scope, until } = options;
-  const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
   if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
   if (reason !== undefined && !refuse) throw new UserFault('--reason goes with --refuse');
   if (scope === undefined && until !== undefined) throw new UserFault('--until goes with --remember');
@@ -209,33 +208,27 @@ function answerOf(id: string, options: AnswerOptions): Answer {
   const remembered = oneOfValues<RememberScope>('--remember', scope, ['run', 'conversation', 'user']);
   if (until !== undefined && Number.isNaN(Date.parse(until)))
     throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
-  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
-  const remember = remembered === undefined ? {} : { remember: { scope: remembered, ...expires } };
-  const given: Answer[] = [
-    ...(approve ? [{ id, approved: true, ...edits, ...remember }] : []),
-    ...(refuse ? [withoutUndefined({ id, approved: false, reason })] : []),
-    ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
-    ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
-    ...(done === undefined ? [] : [{ id, outcome: 'done' as const, result: json('--done', done) }]),
-    ...(options['not-done'] ? [{ id, outcome: 'not-done' as const }] : []),
-  ];
+  const expires = until === undefined ? undefined : new Date(until).toISOString();
+  const remember = remembered && withoutUndefined({ scope: remembered, expires });
+  const given: Answer[] = [];
+  if (approve) {
+    const args = edited === undefined ? undefined : jsonObject('--arguments', edited);
+    given.push(withoutUndefined({ id, approved: true, arguments: args, remember }));
+  }
+  if (refuse) given.push(withoutUndefined({ id, approved: false, reason }));
+  if (value !== undefined) given.push({ id, value: json('--value', value) });
+  if (result !== undefined) given.push({ id, result: json('--result', result) });
+  if (done !== undefined) given.push({ id, outcome: 'done', result: json('--done', done) });
+  if (options['not-done']) given.push({ id, outcome: 'not-done' });
   const [answer, second] = given;
   if (answer !== undefined && second === undefined) return answer;
   throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
 }
 
-function objectOf(option: string, text: string): JsonObject {
-  const value = json(option, text);
-  if (isRecord(value)) return value;
-  throw new UserFault(`${option} is a JSON object: ${option} '{"amount":40}', not '${text}'`);
-}
-
 function json(option: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
+  return value;
 }
 
 /** Arguments of every part of the command. */
@@ -361,7 +354,7 @@ async function listRuns(call: RunsCall): Promise<number> {
       state !== 'running' ? '' : (leaseEnd ?? 0) > Date.now() ? 'held' : 'lost',
     ],
   });
-  if (next !== undefined) environment.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
+  if (next !== undefined) report(environment, `more with --after '${next}'`);
   return 0;
 }
 

@@ -4,13 +4,13 @@ import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { type Fields, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 import { failedResult } from '../../run/call/result-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
-import type { CommandEnvironment } from './command.js';
+import { type CommandEnvironment, report } from './command.js';
 
 const WIDTH = 20;
 const LONGEST_LINE = 200;
@@ -26,46 +26,65 @@ const TASK_MARKS = new Map<unknown, string>([
 /** Without a terminal, progress is printed at every multiple of this percentage. */
 const STEP = 25;
 
-/** Events that are shown. */
-type ShownEvent =
-  | { readonly type: 'text-delta'; readonly text: string }
-  | { readonly type: 'call-start'; readonly tool: string; readonly arguments?: unknown }
-  | {
-      readonly type: 'call-progress';
-      readonly callId: string;
-      readonly tool: string;
-      readonly update?: unknown;
-    }
-  | {
-      readonly type: 'call-end';
-      readonly callId: string;
-      readonly status: string;
-      readonly result: { readonly forLLM: string };
-    }
-  | { readonly type: 'user-message'; readonly text: string };
+/** The fields of events that are shown; which of them an event has depends on its type. */
+interface ShownEvent {
+  readonly type: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly text: string;
+  readonly arguments: unknown;
+  readonly update: unknown;
+  readonly status: string;
+  readonly result: { readonly forLLM: string };
+}
+
+const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
+
+/** The key that remembers an approval for a scope. */
+const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
+const SCOPE_NAMES: Readonly<Record<RememberScope, string>> = {
+  run: 'always in this [r]un',
+  conversation: '[a]lways in this conversation',
+  user: 'always for this [u]ser',
+};
 
 /**
- * Prints the events of a chat for a user: the model's text to standard output, everything else to standard error. Text
- * from models and tools cannot move the cursor or hide.
+ * A chat on the terminal: prints its events, reads lines, and asks the user for answers. The text of the model goes to
+ * standard output, everything else to standard error. Text from models and tools cannot move the cursor or hide.
  */
-class ChatPrinter {
-  protected readonly environment: CommandEnvironment;
+export class Terminal {
+  readonly #environment: CommandEnvironment;
+  /** Questions are repeated, and input is echoed. */
+  readonly #isInteractive: boolean;
+  readonly #scopeNames: Readonly<Record<RememberScope, string>>;
   /** The current line of the reply has not ended. */
   #isInText = false;
   #hasBar = false;
   readonly #shownPercent = new Map<string, number>();
+  /** Opened on first use: a command that only prints does not read its input. */
+  #opened: { readonly lines: Interface; readonly next: AsyncIterator<string> } | undefined;
+  #reading: Promise<IteratorResult<string>> | undefined;
+  /** The current question. */
+  #prompt: string | undefined;
+  /** Set on Ctrl-D or at the end of the input; earlier lines are still read. */
+  #isClosed = false;
 
-  constructor(environment: CommandEnvironment) {
-    this.environment = environment;
+  /** `scopeNames`: how the scopes of standing approvals are called. */
+  constructor(environment: CommandEnvironment, scopeNames: Partial<Record<RememberScope, string>> = {}) {
+    this.#environment = environment;
+    const { input = process.stdin } = environment;
+    // Piped input is not echoed, even on a terminal.
+    this.#isInteractive = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
+    this.#scopeNames = { ...SCOPE_NAMES, ...scopeNames };
   }
 
   /** Shows an event; other events are ignored. */
-  show(given: ShownEvent | JsonObject | { readonly type: string }): void {
+  show(given: object): void {
     const event = given as ShownEvent;
     switch (event.type) {
       case 'text-delta':
         this.#clearBar();
-        this.environment.out(visibleText(event.text));
+        this.#environment.out(visibleText(event.text));
         this.#isInText = !event.text.endsWith('\n');
         return;
       case 'call-start':
@@ -80,7 +99,7 @@ class ChatPrinter {
         return;
       case 'user-message':
         this.settle();
-        this.environment.out(`${visibleText(event.text)}\n`);
+        this.#environment.out(`${visibleText(event.text)}\n`);
         return;
       default:
     }
@@ -103,13 +122,14 @@ class ChatPrinter {
   describe(text: string): void {
     this.settle();
     const lines = text.replace(/\n$/, '').split('\n').map(visibleLine);
-    const shown = hasColours(this.environment) ? colouredDifference(lines) : lines;
-    this.environment.error(shown.map((line) => `  ${line}\n`).join(''));
+    const shown = hasColours(this.#environment) ? colouredDifference(lines) : lines;
+    this.#environment.error(shown.map((line) => `  ${line}\n`).join(''));
   }
 
-  end({ status, error }: { readonly status: string; readonly error?: { readonly message: string } }): void {
+  end(status: string, error: unknown): void {
     this.settle();
-    if (status !== 'completed') this.#line(`[${status}${error === undefined ? '' : `: ${error.message}`}]`);
+    const why = isRecord(error) ? `: ${error.message}` : '';
+    if (status !== 'completed') this.#line(`[${status}${why}]`);
   }
 
   fault(error: unknown): void {
@@ -119,14 +139,14 @@ class ChatPrinter {
   /** Ends the current line. */
   settle(): void {
     this.#clearBar();
-    if (this.#isInText) this.environment.out('\n');
+    if (this.#isInText) this.#environment.out('\n');
     this.#isInText = false;
   }
 
   #line(text: string, longest = LONGEST_LINE): void {
     this.settle();
     const line = visibleLine(text);
-    this.environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
+    this.#environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
   }
 
   #progress(callId: string, tool: string, update: unknown): void {
@@ -136,7 +156,7 @@ class ChatPrinter {
       for (const line of lines) this.#line(`  | ${line}`);
     } else if (Array.isArray(tasks)) {
       for (const task of tasks) {
-        const { text, status } = Object(task) as { readonly text?: unknown; readonly status?: unknown };
+        const { text, status } = Object(task) as Fields;
         this.#line(`  | [${TASK_MARKS.get(status) ?? ' '}] ${text}`);
       }
     } else if (typeof done === 'number' && typeof total === 'number' && total > 0)
@@ -149,9 +169,9 @@ class ChatPrinter {
     const percent = Math.round(part * 100);
     const full = Math.round(part * WIDTH);
     const bar = `  ${visibleLine(tool)} [${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${percent} %`;
-    if (this.environment.isTerminal) {
+    if (this.#environment.isTerminal) {
       if (this.#isInText) this.settle();
-      this.environment.error(`\r\u001b[K${bar}`);
+      this.#environment.error(`\r\u001b[K${bar}`);
       this.#hasBar = true;
       return;
     }
@@ -162,8 +182,143 @@ class ChatPrinter {
   }
 
   #clearBar(): void {
-    if (this.#hasBar) this.environment.error('\r\u001b[K');
+    if (this.#hasBar) this.#environment.error('\r\u001b[K');
     this.#hasBar = false;
+  }
+
+  get #input() {
+    if (this.#opened === undefined) {
+      const { input = process.stdin } = this.#environment;
+      const terminal = this.#isInteractive;
+      const lines = createInterface({ input, terminal, ...(terminal ? { output: process.stderr } : {}) });
+      lines.once('close', () => {
+        this.#isClosed = true;
+      });
+      this.#opened = { lines, next: lines[Symbol.asyncIterator]() };
+    }
+    return this.#opened;
+  }
+
+  /** Calls back on Ctrl-C; returns a function that stops this. */
+  onInterrupt(interrupt: () => void): () => void {
+    const { lines } = this.#input;
+    lines.on('SIGINT', interrupt);
+    process.on('SIGINT', interrupt);
+    return () => {
+      lines.off('SIGINT', interrupt);
+      process.off('SIGINT', interrupt);
+    };
+  }
+
+  /** The next line; `undefined` at the end of the input, or if `unless` settles first. */
+  async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
+    this.settle();
+    this.#prompt = question;
+    if (!this.#isInteractive) this.#environment.error(question);
+    else if (!this.#isClosed) {
+      this.#input.lines.setPrompt(question);
+      this.#input.lines.prompt();
+    }
+    // A read that was started but not awaited returns the next line.
+    this.#reading ??= this.#input.next.next();
+    const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
+    this.#prompt = undefined;
+    if (read === undefined) return undefined;
+    this.#reading = undefined;
+    if (!this.#isInteractive) this.#environment.error('\n');
+    return read.done ? undefined : visibleText(read.value);
+  }
+
+  /** Answers to all pending calls in order; `undefined` as soon as one is not answered. */
+  async askAll(
+    waiting: readonly PendingCall[],
+    unless?: Promise<undefined>,
+  ): Promise<readonly Answer[] | undefined> {
+    const ask = (question: string) => this.ask(question, unless);
+    const answers: Answer[] = [];
+    for (const pending of waiting) {
+      const { id, kind, tool, message } = pending;
+      this.wait(pending);
+      let answer: Answer | undefined;
+      if (kind === 'approval') answer = await this.#askApproval(pending, ask);
+      else if (kind === 'outcome') answer = await this.#askOutcome(pending, ask);
+      else {
+        const isQuestion = kind === 'question';
+        const question = isQuestion
+          ? `${visibleLine(message ?? 'Answer')} `
+          : `What did ${tool} give, as JSON? `;
+        const line = await ask(question);
+        if (line !== undefined)
+          answer = isQuestion ? { id, value: valueIn(line) } : { id, result: valueIn(line) };
+      }
+      if (answer === undefined) return undefined;
+      answers.push(answer);
+    }
+    return answers;
+  }
+
+  /** Asks again if the input is not a clear answer. */
+  async #askOutcome(
+    pending: PendingCall,
+    ask: (question: string) => Promise<string | undefined>,
+  ): Promise<Answer | undefined> {
+    const { id, tool, arguments: args } = pending;
+    const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
+    const line = await ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
+    const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
+    if (line === undefined) return undefined;
+    const isNo = /^n/i.test(key ?? '');
+    // "no idea" must not run the call again.
+    if (key === undefined || (isNo && words !== '')) {
+      report(this.#environment, 'answer y, n or r');
+      return this.#askOutcome(pending, ask);
+    }
+    if (isNo) return { id, outcome: 'not-done' };
+    if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? NOT_REPEATED : words };
+    const given = words || (await ask('What did it give? Enter where you do not know: '))?.trim();
+    if (given === undefined) return undefined;
+    const result =
+      given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
+    return { id, outcome: 'done', result };
+  }
+
+  /** Every input except an approval is a refusal. */
+  async #askApproval(
+    pending: PendingCall,
+    ask: (question: string) => Promise<string | undefined>,
+  ): Promise<Answer | undefined> {
+    const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
+    const scopes = mayRemember?.scopes ?? [];
+    const choices = [
+      ...(decisions.includes('approve') ? ['[y]es'] : []),
+      ...scopes.map((scope) => this.#scopeNames[scope]),
+      '[n]o',
+      ...(decisions.includes('edit') ? ['[e]dit'] : []),
+    ];
+    const line = (await ask(`Run ${tool}? ${choices.join(', ')}: `))?.trim();
+    if (line === undefined) return undefined;
+    if (/^y(es)?$/i.test(line)) return { id, approved: true };
+    const scope = scopes.find((one) => KEYS[one] === line.toLowerCase());
+    if (scope !== undefined) return { id, approved: true, remember: { scope } };
+    if (!/^e(dit)?$/i.test(line)) {
+      const reason = line.replace(/^no?\b\s*/i, '');
+      return { id, approved: false, ...(reason === '' ? {} : { reason }) };
+    }
+    const written = await ask('Arguments, as JSON on one line: ');
+    if (written === undefined) return undefined;
+    const args = valueIn(written);
+    if (isRecord(args)) return { id, approved: true, arguments: args };
+    report(this.#environment, 'that is not a JSON object');
+    return this.#askApproval(pending, ask);
+  }
+
+  /** Repeats the question after other output. */
+  askAgain(): void {
+    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#input.lines.prompt(true);
+  }
+
+  close(): void {
+    this.#opened?.lines.close();
   }
 }
 
@@ -211,181 +366,10 @@ function styled(style: Parameters<typeof styleText>[0], text: string): string {
   return styleText(style, text, { validateStream: false });
 }
 
-const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
-
-/** The key that remembers an approval for a scope. */
-const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
-const SCOPE_NAMES: Readonly<Record<RememberScope, string>> = {
-  run: 'always in this [r]un',
-  conversation: '[a]lways in this conversation',
-  user: 'always for this [u]ser',
-};
-
-/** Reads lines from the terminal, and asks its user about what it prints. */
-export class Terminal extends ChatPrinter {
-  /** Questions are repeated, and input is echoed. */
-  readonly #isInteractive: boolean;
-  readonly #scopeNames: Readonly<Record<RememberScope, string>>;
-  /** Opened on first use: a command that only prints does not read its input. */
-  #opened: { readonly lines: Interface; readonly next: AsyncIterator<string> } | undefined;
-  #reading: Promise<IteratorResult<string>> | undefined;
-  /** The current question. */
-  #prompt: string | undefined;
-  /** Set on Ctrl-D or at the end of the input; earlier lines are still read. */
-  #isClosed = false;
-
-  /** `scopeNames`: how the scopes of standing approvals are called. */
-  constructor(environment: CommandEnvironment, scopeNames: Partial<Record<RememberScope, string>> = {}) {
-    super(environment);
-    const { input = process.stdin } = environment;
-    // Piped input is not echoed, even on a terminal.
-    this.#isInteractive = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
-    this.#scopeNames = { ...SCOPE_NAMES, ...scopeNames };
-  }
-
-  get #input() {
-    if (this.#opened === undefined) {
-      const { input = process.stdin } = this.environment;
-      const terminal = this.#isInteractive;
-      const lines = createInterface({ input, terminal, ...(terminal ? { output: process.stderr } : {}) });
-      lines.once('close', () => {
-        this.#isClosed = true;
-      });
-      this.#opened = { lines, next: lines[Symbol.asyncIterator]() };
-    }
-    return this.#opened;
-  }
-
-  /** Calls back on Ctrl-C; returns a function that stops this. */
-  onInterrupt(interrupt: () => void): () => void {
-    const { lines } = this.#input;
-    lines.on('SIGINT', interrupt);
-    process.on('SIGINT', interrupt);
-    return () => {
-      lines.off('SIGINT', interrupt);
-      process.off('SIGINT', interrupt);
-    };
-  }
-
-  /** The next line; `undefined` at the end of the input, or if `unless` settles first. */
-  async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
-    this.settle();
-    this.#prompt = question;
-    if (!this.#isInteractive) this.environment.error(question);
-    else if (!this.#isClosed) {
-      this.#input.lines.setPrompt(question);
-      this.#input.lines.prompt();
-    }
-    // A read that was started but not awaited returns the next line.
-    this.#reading ??= this.#input.next.next();
-    const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
-    this.#prompt = undefined;
-    if (read === undefined) return undefined;
-    this.#reading = undefined;
-    if (!this.#isInteractive) this.environment.error('\n');
-    return read.done ? undefined : visibleText(read.value);
-  }
-
-  /** Answers to all pending calls in order; `undefined` as soon as one is not answered. */
-  async askAll(
-    waiting: readonly PendingCall[],
-    unless?: Promise<undefined>,
-  ): Promise<readonly Answer[] | undefined> {
-    const ask = (question: string) => this.ask(question, unless);
-    const answers: Answer[] = [];
-    for (const pending of waiting) {
-      const { id, kind, tool, message } = pending;
-      this.wait(pending);
-      let answer: Answer | undefined;
-      if (kind === 'approval') answer = await this.#askApproval(pending, ask);
-      else if (kind === 'outcome') answer = await this.#askOutcome(pending, ask);
-      else {
-        const isQuestion = kind === 'question';
-        const question = isQuestion
-          ? `${visibleLine(message ?? 'Answer')} `
-          : `What did ${tool} give, as JSON? `;
-        const line = await ask(question);
-        if (line !== undefined)
-          answer = isQuestion ? { id, value: valueIn(line) } : { id, result: valueIn(line) };
-      }
-      if (answer === undefined) return undefined;
-      answers.push(answer);
-    }
-    return answers;
-  }
-
-  /** Asks again if the input is not a clear answer. */
-  async #askOutcome(
-    pending: PendingCall,
-    ask: (question: string) => Promise<string | undefined>,
-  ): Promise<Answer | undefined> {
-    const { id, tool, arguments: args } = pending;
-    const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
-    const line = await ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
-    const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
-    if (line === undefined) return undefined;
-    const isNo = /^n/i.test(key ?? '');
-    // "no idea" must not run the call again.
-    if (key === undefined || (isNo && words !== '')) {
-      this.environment.error('toolwright: answer y, n or r\n');
-      return this.#askOutcome(pending, ask);
-    }
-    if (isNo) return { id, outcome: 'not-done' };
-    if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? NOT_REPEATED : words };
-    const given = words || (await ask('What did it give? Enter where you do not know: '))?.trim();
-    if (given === undefined) return undefined;
-    const result =
-      given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
-    return { id, outcome: 'done', result };
-  }
-
-  /** Every input except an approval is a refusal. */
-  async #askApproval(
-    pending: PendingCall,
-    ask: (question: string) => Promise<string | undefined>,
-  ): Promise<Answer | undefined> {
-    const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
-    const scopes = mayRemember?.scopes ?? [];
-    const choices = [
-      ...(decisions.includes('approve') ? ['[y]es'] : []),
-      ...scopes.map((scope) => this.#scopeNames[scope]),
-      '[n]o',
-      ...(decisions.includes('edit') ? ['[e]dit'] : []),
-    ];
-    const line = (await ask(`Run ${tool}? ${choices.join(', ')}: `))?.trim();
-    if (line === undefined) return undefined;
-    if (/^y(es)?$/i.test(line)) return { id, approved: true };
-    const scope = scopes.find((one) => KEYS[one] === line.toLowerCase());
-    if (scope !== undefined) return { id, approved: true, remember: { scope } };
-    if (!/^e(dit)?$/i.test(line)) {
-      const reason = line.replace(/^no?\b\s*/i, '');
-      return { id, approved: false, ...(reason === '' ? {} : { reason }) };
-    }
-    const written = await ask('Arguments, as JSON on one line: ');
-    if (written === undefined) return undefined;
-    const args = valueIn(written);
-    if (isRecord(args)) return { id, approved: true, arguments: args };
-    this.environment.error('toolwright: that is not a JSON object\n');
-    return this.#askApproval(pending, ask);
-  }
-
-  /** Repeats the question after other output. */
-  askAgain(): void {
-    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#input.lines.prompt(true);
-  }
-
-  close(): void {
-    this.#opened?.lines.close();
-  }
-}
-
 /** Parses JSON; other input is text. */
 function valueIn(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return line;
-  }
+  const value = parsedJson(line);
+  return value === undefined ? line : value;
 }
 
 /** A command of a talk; it gets the words after its name. */
@@ -460,12 +444,15 @@ export class TerminalTalk {
         conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
       else this.#terminal.close();
     });
-    this.#report(greeting);
+    report(this.#parts.environment, greeting);
     const showing = this.#showAll();
     try {
       const view = await conversations.snapshot(id);
       if (view !== undefined) {
-        this.#report(`${view.messages.filter(({ role }) => role === 'user').length} turns so far`);
+        report(
+          this.#parts.environment,
+          `${view.messages.filter(({ role }) => role === 'user').length} turns so far`,
+        );
         // A turn of an earlier process is suspended or was interrupted.
         if (view.status !== 'idle') await this.#turn(async () => {});
       }
@@ -515,7 +502,7 @@ export class TerminalTalk {
     const wasAsked = this.#asked.has(callId);
     // The call was shown with its question, and starts again after the answer.
     if (type !== 'call-start' || !wasAsked) this.#terminal.show(event);
-    const { forUser, silent } = Object(result) as { readonly forUser?: unknown; readonly silent?: unknown };
+    const { forUser, silent } = Object(result) as Fields;
     if (type === 'call-end' && typeof forUser === 'string' && forUser !== '' && silent !== true) {
       if (!/^@@ /m.test(forUser)) this.#terminal.show({ type: 'user-message', text: forUser });
       // A diff that was shown with the question is not repeated.
@@ -538,8 +525,7 @@ export class TerminalTalk {
       // TypeScript does not see that events have set the end meanwhile.
       const { status = 'completed', error } = (this.#end as JsonObject | undefined) ?? {};
       this.#lastStatus = String(status);
-      const message = isRecord(error) ? { error: { message: String(error.message) } } : {};
-      this.#terminal.end({ status: this.#lastStatus, ...message });
+      this.#terminal.end(this.#lastStatus, error);
     } catch (error) {
       this.#lastStatus = 'failed';
       this.#terminal.fault(error);
@@ -585,16 +571,13 @@ export class TerminalTalk {
     const command = Object.hasOwn(this.#commands, name) ? this.#commands[name] : undefined;
     if (!line.startsWith('/') || (command === undefined && this.#parts.commands === undefined)) return false;
     try {
-      if (command === undefined) this.#report(`there is no /${name}; /help lists the commands`);
+      if (command === undefined)
+        report(this.#parts.environment, `there is no /${name}; /help lists the commands`);
       else await command.run(...words);
     } catch (error) {
-      this.#report(errorMessage(error));
+      report(this.#parts.environment, errorMessage(error));
     }
     return true;
-  }
-
-  #report(text: string): void {
-    this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
   }
 }
 
