@@ -1,4 +1,5 @@
 import type {
+  ConversationCommit,
   ConversationHold,
   ConversationLease,
   ConversationLog,
@@ -44,8 +45,16 @@ function hold(claim: string): ConversationHold {
   return { conversationId: ID, claim };
 }
 
-function enter(log: ConversationLog, key: string, content = PROMPT) {
+async function enter(log: ConversationLog, key: string, content = PROMPT) {
   return log.enter({ conversationId: ID, key, content });
+}
+
+const BY_X = hold('x');
+
+/** Enters a first prompt, and holds the conversation by the claim `x`. */
+async function enterAndHold(log: ConversationLog) {
+  await enter(log, 'a');
+  await log.hold(lease('x'));
 }
 
 /** Reads a conversation that must exist. */
@@ -126,9 +135,8 @@ const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
     log,
     advance,
   }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
-    await log.commit(hold('x'), { done: [1] });
+    await enterAndHold(log);
+    await log.commit(BY_X, { done: [1] });
     expectSame('the key again', await enter(log, 'a'), { position: 1, isNew: false });
     expectSame('the inbox', keysOf(await readConversation(log)), []);
     await advance(LEASE_MS);
@@ -217,24 +225,22 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     other = log,
     advance,
   }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
+    await enterAndHold(log);
     await advance(LEASE_MS);
     await other.hold(lease('y'));
     const before = await readConversation(log);
     expectSame('renew', await log.renew(lease('x')), { holds: false });
     const change = { done: [1], events: [{ type: 'odd' }], history: { keep: 0, messages: [] } };
-    expectSame('commit', await log.commit(hold('x'), change), false);
-    expectSame('tell', await log.tell(hold('x'), [{ type: 'odd' }]), undefined);
-    expectSame('letGo', await log.letGo(hold('x'), before.revision), false);
+    expectSame('commit', await log.commit(BY_X, change), false);
+    expectSame('tell', await log.tell(BY_X, [{ type: 'odd' }]), undefined);
+    expectSame('letGo', await log.letGo(BY_X, before.revision), false);
     expectSame('read', await readConversation(log), before);
     expectSame('tell by the new holder', await other.tell(hold('y'), [{ type: 'right' }]), 1);
   },
   'commit lets a holder who is late, but whom nobody has replaced, go on': async ({ log, advance }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
+    await enterAndHold(log);
     await advance(5 * LEASE_MS);
-    expectSame('commit', await log.commit(hold('x'), { done: [1] }), true);
+    expectSame('commit', await log.commit(BY_X, { done: [1] }), true);
   },
   'commit changes turn, history, inbox and events at once, and leaves what it does not name': async ({
     log,
@@ -243,10 +249,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     await enter(log, 'a');
     await enter(log, 'b');
     await log.hold(lease('x'));
-    const [entry] = (await readConversation(log)).inbox;
-    const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
-    const begun = await log.commit(hold('x'), { turn, done: [1], events: [{ type: 'turn-start' }] });
-    expectSame('commit', begun, true);
+    const turn = await beginTurn(log, { done: [1], events: [{ type: 'turn-start' }] });
     const open = await readConversation(other);
     const said = [
       { role: 'user', content: ODD_TEXT },
@@ -254,22 +257,21 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     ] as const;
     expectSame('the turn', [open.turn, open.turns, open.lastEvent], [turn, 1, 1]);
     expectSame('the inbox', [keysOf(open), open.messages], [['b'], []]);
-    await log.commit(hold('x'), { turn: null, history: { keep: 0, messages: said } });
+    await log.commit(BY_X, { turn: null, history: { keep: 0, messages: said } });
     const ended = await readConversation(other);
     expectSame('when it has ended', [ended.turn, ended.turns, ended.messages], [undefined, 1, said]);
     const another = { role: 'assistant', content: 'Good day' } as const;
-    await log.commit(hold('x'), { history: { keep: 1, messages: [another] } });
+    await log.commit(BY_X, { history: { keep: 1, messages: [another] } });
     expectSame('the history', (await readConversation(other)).messages, [said[0], another]);
-    await log.commit(hold('x'), { history: { keep: 1, messages: [] } });
+    await log.commit(BY_X, { history: { keep: 1, messages: [] } });
     const left = await readConversation(other);
     expectSame('what is left', [left.messages, keysOf(left), left.lastEvent], [[said[0]], ['b'], 1]);
   },
   'tell numbers events without gaps, and events gives them in pages': async ({ log, other = log }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
-    const last = await log.tell(hold('x'), [{ type: 'one', text: ODD_TEXT }, { type: 'two' }]);
+    await enterAndHold(log);
+    const last = await log.tell(BY_X, [{ type: 'one', text: ODD_TEXT }, { type: 'two' }]);
     expectSame('tell', last, 2);
-    await log.commit(hold('x'), { events: [{ type: 'three' }] });
+    await log.commit(BY_X, { events: [{ type: 'three' }] });
     const first = [
       { number: 1, event: { type: 'one', text: ODD_TEXT } },
       { number: 2, event: { type: 'two' } },
@@ -280,13 +282,12 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('lastEvent', (await readConversation(other)).lastEvent, 3);
   },
   'removeEventsOlderThan forgets events by age, and numbers go on': async ({ log, advance }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
-    await log.tell(hold('x'), [{ type: 'one' }, { type: 'two' }]);
+    await enterAndHold(log);
+    await log.tell(BY_X, [{ type: 'one' }, { type: 'two' }]);
     await advance(LEASE_MS);
-    await log.tell(hold('x'), [{ type: 'three' }]);
+    await log.tell(BY_X, [{ type: 'three' }]);
     expectSame('forgotten', await log.removeEventsOlderThan(LEASE_MS), 2);
-    expectSame('the next', await log.tell(hold('x'), [{ type: 'four' }]), 4);
+    expectSame('the next', await log.tell(BY_X, [{ type: 'four' }]), 4);
     const left = (await page(log, 0)).map(({ number, event }) => `${number} ${String(event.type)}`);
     expectSame('what is left', left, ['3 three', '4 four']);
   },
@@ -305,10 +306,10 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('while one is held', await other.due(10), ['c2']);
     const seen = held.status === 'held' ? held.conversation.revision : Number.NaN;
     await enter(other, 'b');
-    expectSame('letGo', await log.letGo(hold('x'), seen), true);
+    expectSame('letGo', await log.letGo(BY_X, seen), true);
     expectSame('with more than was seen', [...(await other.due(10))].sort(), [ID, 'c2']);
     await log.hold(lease('x'));
-    await log.letGo(hold('x'), (await readConversation(log)).revision);
+    await log.letGo(BY_X, (await readConversation(log)).revision);
     expectSame('when all was seen', await other.due(10), ['c2']);
     await log.hold(lease('z', 'c2'));
     expectSame('while it is held', await other.due(10), []);
@@ -320,9 +321,8 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     other = log,
     advance,
   }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
-    await log.letGo(hold('x'), (await readConversation(log)).revision);
+    await enterAndHold(log);
+    await log.letGo(BY_X, (await readConversation(log)).revision);
     expectSame('when all was seen', await other.due(10), []);
     await log.hold(lease('y'));
     await advance(LEASE_MS);
@@ -336,11 +336,11 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('before a turn', await other.askAbort(ID), false);
     expectSame('of no conversation', await other.askAbort('none'), false);
     await log.hold(lease('x'));
-    await beginTurn(log, 'x');
+    await beginTurn(log);
     expectSame('askAbort', await other.askAbort(ID), true);
     expectSame('renew', await log.renew(lease('x')), { holds: true, isAbortAsked: true });
     expectSame('isAbortAsked', (await readConversation(other)).isAbortAsked, true);
-    await log.commit(hold('x'), { turn: null });
+    await log.commit(BY_X, { turn: null });
     expectSame('renew after it', await log.renew(lease('x')), { holds: true, isAbortAsked: false });
     expectSame('after the turn', await other.askAbort(ID), false);
   },
@@ -348,10 +348,9 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     log,
     other = log,
   }) => {
-    await enter(log, 'a');
-    await log.hold(lease('x'));
-    await beginTurn(log, 'x');
-    await log.letGo(hold('x'), (await readConversation(log)).revision);
+    await enterAndHold(log);
+    await beginTurn(log);
+    await log.letGo(BY_X, (await readConversation(log)).revision);
     expectSame('before', await other.due(10), []);
     await other.askAbort(ID);
     expectSame('due', await log.due(10), [ID]);
@@ -363,7 +362,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
       received.some((news) => news.about === about);
     await repeatUntil(hasHeard('inbox'), (round) => enter(log, `a${round}`));
     await log.hold(lease('x'));
-    await repeatUntil(hasHeard('events'), () => log.tell(hold('x'), [{ type: 'one' }]));
+    await repeatUntil(hasHeard('events'), () => log.tell(BY_X, [{ type: 'one' }]));
     const strangers = received.filter(
       ({ conversationId }) => conversationId !== ID && conversationId !== undefined,
     );
@@ -405,9 +404,9 @@ export function conversationLogConformance(
 }
 
 /** Starts the first turn with the first entry. */
-async function beginTurn(log: ConversationLog, claim: string): Promise<OpenTurn> {
+async function beginTurn(log: ConversationLog, change: ConversationCommit = {}): Promise<OpenTurn> {
   const [entry] = (await readConversation(log)).inbox;
   const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
-  expectSame('commit of a turn', await log.commit(hold(claim), { turn }), true);
+  expectSame('commit of a turn', await log.commit(BY_X, { turn, ...change }), true);
   return turn;
 }

@@ -208,7 +208,8 @@ export const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }>
   },
 };
 
-const RESULT_OWNER = '{"user":"u1"}';
+const KEY = { handle: 'h', runId: 'r' };
+const OWNED = { ...KEY, owner: '{"user":"u1"}' };
 const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
 
 /** Cases about large results. */
@@ -217,73 +218,59 @@ export const RESULT_CASES: OpenedCases<OpenedStore<RunStore & StoreWithResults>>
     store,
     other = store,
   }) => {
-    await store.results.keepResult({
-      handle: 'h',
-      runId: 'r',
-      owner: RESULT_OWNER,
-      text: ODD,
-      lifeMs: MINUTE,
-    });
-    await store.results.keepResult({ handle: 'e', runId: 'r', text: '', lifeMs: MINUTE });
-    expectSame(
-      'the text',
-      await other.results.readResult({ handle: 'h', runId: 'r', owner: RESULT_OWNER }),
-      ODD,
-    );
-    expectSame('an empty text', await other.results.readResult({ handle: 'e', runId: 'r' }), '');
+    await store.results.keepResult({ ...OWNED, text: ODD, lifeMs: MINUTE });
+    await store.results.keepResult({ ...KEY, handle: 'e', text: '', lifeMs: MINUTE });
+    expectSame('the text', await other.results.readResult(OWNED), ODD);
+    expectSame('an empty text', await other.results.readResult({ ...KEY, handle: 'e' }), '');
   },
   'results.readResult finds nothing under another run, another owner or another handle': async ({
     store: { results },
   }) => {
-    await results.keepResult({ handle: 'h', runId: 'r', owner: RESULT_OWNER, text: 'owned', lifeMs: MINUTE });
-    await results.keepResult({ handle: 'f', runId: 'r', text: 'free', lifeMs: MINUTE });
+    await results.keepResult({ ...OWNED, text: 'owned', lifeMs: MINUTE });
+    await results.keepResult({ ...KEY, handle: 'f', text: 'free', lifeMs: MINUTE });
     const foreign = [
-      { handle: 'h', runId: 'other', owner: RESULT_OWNER },
-      { handle: 'h', runId: 'r', owner: '{"user":"u2"}' },
-      { handle: 'h', runId: 'r' },
-      { handle: 'f', runId: 'r', owner: RESULT_OWNER },
-      { handle: 'H', runId: 'r', owner: RESULT_OWNER },
+      { ...OWNED, runId: 'other' },
+      { ...KEY, owner: '{"user":"u2"}' },
+      KEY,
+      { ...OWNED, handle: 'f' },
+      { ...OWNED, handle: 'H' },
     ];
     for (const key of foreign) expectSame(JSON.stringify(key), await results.readResult(key), undefined);
-    await results.keepResult({ handle: 'h', runId: 'other', text: 'theirs', lifeMs: MINUTE });
-    expectSame(
-      'the first',
-      await results.readResult({ handle: 'h', runId: 'r', owner: RESULT_OWNER }),
-      'owned',
-    );
+    await results.keepResult({ ...KEY, runId: 'other', text: 'theirs', lifeMs: MINUTE });
+    expectSame('the first', await results.readResult(OWNED), 'owned');
   },
   'results.keepResult replaces what the same run kept under the same handle': async ({
     store: { results },
   }) => {
-    await results.keepResult({ handle: 'h', runId: 'r', text: 'one', lifeMs: MINUTE });
-    await results.keepResult({ handle: 'h', runId: 'r', text: 'two', lifeMs: MINUTE });
-    expectSame('the text', await results.readResult({ handle: 'h', runId: 'r' }), 'two');
+    await results.keepResult({ ...KEY, text: 'one', lifeMs: MINUTE });
+    await results.keepResult({ ...KEY, text: 'two', lifeMs: MINUTE });
+    expectSame('the text', await results.readResult(KEY), 'two');
   },
   'results.keepResult with `replaces` replaces only that text, for one of simultaneous callers': async ({
     store,
     other = store,
   }) => {
     const keep = ({ results }: StoreWithResults, text: string, replaces: string | null) =>
-      results.keepResult({ handle: 'h', runId: 'r', text, replaces, lifeMs: MINUTE });
+      results.keepResult({ ...KEY, text, replaces, lifeMs: MINUTE });
     expectSame('the first text', await keep(store, 'one', null), true);
     expectSame('a second first text', await keep(store, 'other', null), false);
     expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
     const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
     expectSame('how many replaced it', both.filter(Boolean).length, 1);
-    const text = await store.results.readResult({ handle: 'h', runId: 'r' });
+    const text = await store.results.readResult(KEY);
     expectSame('the text', text, both[0] ? 'left' : 'right');
   },
   'results.removeExpiredResults forgets those whose time is over, which are not found before either': async ({
     store: { results },
     advance,
   }) => {
-    await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });
-    await results.keepResult({ handle: 'short', runId: 'r', text: 'short', lifeMs: MINUTE });
+    await results.keepResult({ ...KEY, handle: 'long', text: 'long', lifeMs: 60 * MINUTE });
+    await results.keepResult({ ...KEY, handle: 'short', text: 'short', lifeMs: MINUTE });
     await advance(10 * MINUTE);
-    expectSame('the one that is over', await results.readResult({ handle: 'short', runId: 'r' }), undefined);
-    expectSame('the other one', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
+    expectSame('the one that is over', await results.readResult({ ...KEY, handle: 'short' }), undefined);
+    expectSame('the other one', await results.readResult({ ...KEY, handle: 'long' }), 'long');
     expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
     expectSame('how many were left', await results.removeExpiredResults(), 0);
-    expectSame('the other one afterwards', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
+    expectSame('the other one afterwards', await results.readResult({ ...KEY, handle: 'long' }), 'long');
   },
 };
