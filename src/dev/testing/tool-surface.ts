@@ -17,8 +17,7 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
-import { findReference } from '../../tools/schema/find-reference.js';
-import { isSchemaNode, schemaPlaces } from '../../tools/schema/keywords.js';
+import { findReference, isSchemaNode, schemaPlaces } from '../../tools/schema/keywords.js';
 import { writeText } from './write-text.js';
 
 /**

@@ -13,9 +13,9 @@ import {
   setOwn,
 } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
-import { findReference } from '../schema/find-reference.js';
 import {
   allSchemas,
+  findReference,
   isSchemaNode,
   keywordNames,
   mapSubschemas,
@@ -269,11 +269,7 @@ const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 function readNumber(text: string): number | undefined {
   if (text.length > MAX_DIGITS || !DECIMAL.test(text)) return undefined;
   const number = Number(text);
-  const digits = text
-    .replace(/[eE].*$/, '')
-    .replace(/[^\d]/g, '')
-    .replace(/^0+/, '')
-    .replace(/0+$/, '');
+  const digits = text.replace(/[eE].*$|\D/g, '').replace(/^0+|0+$/g, '');
   return Number.isFinite(number) && digits.length <= 15 ? number : undefined;
 }
 

@@ -3,11 +3,11 @@ import { cached } from '../../core/kernel/cached.js';
 import { childPath, filterFields, isRecord } from '../../core/kernel/json.js';
 import { misspeltName, nearestName, nearestNames } from '../../core/kernel/nearest-name.js';
 import { nodeUtil } from '../../core/kernel/node-module.js';
-import { findReference } from '../schema/find-reference.js';
 import {
   allSchemas,
   type Draft,
   draftOf,
+  findReference,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,
@@ -369,7 +369,7 @@ function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): read
   return [
     {
       path: childPath(path, 'default'),
-      problem: `is ${nodeUtil().inspect(fallback, { depth: 1, maxStringLength: 80 })}, which its own schema does not take`,
+      problem: `is ${shown(fallback)}, which its own schema does not take`,
       fix:
         fallback === null && type !== undefined
           ? 'no default, or a type that takes null'

@@ -1,8 +1,7 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { cached } from '../../core/kernel/cached.js';
 import { isObject, isRecord } from '../../core/kernel/json.js';
-import { findReference } from '../schema/find-reference.js';
-import { isSchemaNode, reachableSchemas, schemaPlaces } from '../schema/keywords.js';
+import { findReference, isSchemaNode, reachableSchemas, schemaPlaces } from '../schema/keywords.js';
 import { patternOf } from './formats.js';
 
 /**

@@ -2,9 +2,8 @@ import type { Expression, Pattern } from 'acorn';
 import type { DescribedParameter, DescribedTool } from '../../core/contract/declaration.js';
 import { ToolContext } from '../../core/contract/tool-context.js';
 import type { InheritedMethod, ParameterRecord } from '../../core/metadata/class-record.js';
-import { fromGenerated } from '../schema/from-generated.js';
-import { designToken } from '../schema/type-reference.js';
 import type { ValueModel } from '../schema/value-type.js';
+import { designToken, fromGenerated } from '../schema/value-type.js';
 import { loadAcorn } from './load-acorn.cjs';
 
 /** A parameter in the method's source. */

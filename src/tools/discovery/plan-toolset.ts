@@ -34,8 +34,8 @@ import {
 } from '../../core/metadata/tool-option-faults.js';
 import { apiDescription } from '../schema/class-model.js';
 import { fromParameter } from '../schema/from-declaration.js';
-import { NO_METADATA, resolveDesignType } from '../schema/type-reference.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
+import { NO_METADATA, resolveDesignType } from '../schema/value-type.js';
 import { illegalName, TOOL_NAME } from './define-tool.js';
 import { isInjectedType, type MethodFacts, methodFacts, type ParameterFacts } from './method-facts.js';
 import { buildToolSchemas, fromSignature, type ToolSchemas } from './tool-schemas.js';

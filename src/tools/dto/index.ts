@@ -1,5 +1,5 @@
 import { isBundled, provide } from '../../core/kernel/optional-package.cjs';
-import { TRANSFORM_STORES } from '../validators/transform-rules.js';
+import { TRANSFORM_STORES } from '../validators/dto-rules.js';
 import { loadClassValidator, loadTransformStores } from './load-dto-packages.cjs';
 
 // Without a bundler, the copies that the application loaded are found.

@@ -10,20 +10,25 @@ import {
   readDescription,
   readRecord,
 } from '../../core/metadata/class-record.js';
-import { classTransforms } from '../validators/transform-rules.js';
 import {
+  classTransforms,
   copiedProperties,
   isOutOfReach,
   type ValidationRule,
   validatedProperties,
   validationRules,
-} from '../validators/validation-rules.js';
+} from '../validators/dto-rules.js';
 import { isJsonScalar, type TypeHint, type ValueRules } from './class-validator-rules.js';
 import { type ApiProperty, type DecoratedProperty, fromProperty } from './from-declaration.js';
-import { fromGenerated } from './from-generated.js';
 import { BOUNDS, regularExpression } from './keywords.js';
-import { enumValues, isEnumObject, type PropertyFault, resolveTypeReference } from './type-reference.js';
 import type { ClassModel, PropertyModel, ValueType } from './value-type.js';
+import {
+  enumValues,
+  fromGenerated,
+  isEnumObject,
+  type PropertyFault,
+  resolveTypeReference,
+} from './value-type.js';
 
 /** The model of a class, or all properties that cannot be described. */
 type ClassModelResult = OrFaults<{ readonly model: ClassModel }, PropertyFault>;
@@ -101,7 +106,6 @@ function buildModel(target: ClassType, groups: readonly string[]): ClassModelRes
   const single = remaining.flatMap((ofProperty) => (typeof ofProperty === 'string' ? [] : ofProperty));
   const rest = single.length === 0 ? 'none' : single;
   const model: ClassModel = {
-    class: target,
     properties: [...properties.values()],
     remaining: remaining.includes('all') ? 'all' : rest,
   };

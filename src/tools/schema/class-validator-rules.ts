@@ -1,9 +1,9 @@
 import type { EnumSource } from '../../core/contract/declaration.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { type Fields, isObject, mapFields } from '../../core/kernel/json.js';
-import type { ValidationRule } from '../validators/validation-rules.js';
+import type { ValidationRule } from '../validators/dto-rules.js';
 import { mergeKeywords, regularExpression } from './keywords.js';
-import { enumValues } from './type-reference.js';
+import { enumValues } from './value-type.js';
 
 /** The only type of value that a rule accepts, if there is one. */
 export type TypeHint = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object' | 'date';

@@ -13,8 +13,7 @@ import {
   WHOLE,
   wrongValues,
 } from '../../core/kernel/options.js';
-import type { TransformRule, TypeRule } from '../validators/transform-rules.js';
-import type { ValidationRule } from '../validators/validation-rules.js';
+import type { TransformRule, TypeRule, ValidationRule } from '../validators/dto-rules.js';
 import {
   isStandardRule,
   type PropertyRules,
@@ -25,23 +24,21 @@ import {
 import { allSchemas, isSchemaNode, KEYWORDS, mergeKeywords } from './keywords.js';
 import { readSchemaSource } from './schema-source.js';
 import {
+  type ClassModel,
   designToken,
   emptyReference,
   enumValues,
   isEnumObject,
   knownType,
   mapType,
+  type PropertyModel,
   resolveDesignType,
   resolveTypeReference,
+  type ScalarName,
+  TEXTUAL_TYPES,
   type TypeFault,
   type TypeResult,
   unknownType,
-} from './type-reference.js';
-import {
-  type ClassModel,
-  type PropertyModel,
-  type ScalarName,
-  TEXTUAL_TYPES,
   type ValueModel,
   type ValueType,
 } from './value-type.js';

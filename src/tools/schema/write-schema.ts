@@ -6,15 +6,21 @@ import { freeName } from '../../core/kernel/free-name.js';
 import { childPath, filterFields, pointerStep, setOwn, withoutUndefined } from '../../core/kernel/json.js';
 import { readDescription } from '../../core/metadata/class-record.js';
 import { classModel } from './class-model.js';
-import { findReference } from './find-reference.js';
-import { referredDefinition } from './from-generated.js';
-import { allSchemas, KEYWORDS, mapSubschemas, mergeKeywords, nullableSchema } from './keywords.js';
-import type { PropertyFault } from './type-reference.js';
+import {
+  allSchemas,
+  findReference,
+  KEYWORDS,
+  mapSubschemas,
+  mergeKeywords,
+  nullableSchema,
+} from './keywords.js';
+import type { PropertyFault } from './value-type.js';
 import {
   type ArgumentsModel,
   type ClassModel,
   type DescribedType,
   type PropertyModel,
+  referredDefinition,
   TEXTUAL_TYPES,
   type ValueType,
 } from './value-type.js';

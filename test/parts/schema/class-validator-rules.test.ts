@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { classModel } from '../../../src/tools/schema/class-model.js';
 import { RUN_AT_CALL_TIME, ruleMeaning } from '../../../src/tools/schema/class-validator-rules.js';
 import { writeParameters } from '../../../src/tools/schema/write-schema.js';
-import { validatedProperties, validationRules } from '../../../src/tools/validators/validation-rules.js';
+import { validatedProperties, validationRules } from '../../../src/tools/validators/dto-rules.js';
 import { runs } from '../../setup/runs.js';
 import { compileSchema } from './compile-schema.js';
 import { DECORATOR_ROWS, type DecoratorRow } from './decorator-rows.js';

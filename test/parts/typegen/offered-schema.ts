@@ -1,7 +1,7 @@
 import type { DescribedSchema, JsonSchema } from 'toolwright';
 import type { DescribedTool } from '../../../src/core/contract/declaration.js';
 import { CodeReference } from '../../../src/dev/typegen/written-schema.js';
-import { fromGenerated } from '../../../src/tools/schema/from-generated.js';
+import { fromGenerated } from '../../../src/tools/schema/value-type.js';
 import { writeParameters } from '../../../src/tools/schema/write-schema.js';
 
 /** The arguments' schema of a described method with one parameter, `value`, as discovery would offer it. */

@@ -2,9 +2,12 @@ import 'reflect-metadata';
 import { expect, test } from '@jest/globals';
 import { Exclude, Expose, Transform, Type } from 'class-transformer';
 import * as cv from 'class-validator';
-import { loadedCopies } from '../../../src/tools/validators/loaded-copies.js';
-import { classTransforms } from '../../../src/tools/validators/transform-rules.js';
-import { validateInstance, validationRules } from '../../../src/tools/validators/validation-rules.js';
+import {
+  classTransforms,
+  loadedCopies,
+  validateInstance,
+  validationRules,
+} from '../../../src/tools/validators/dto-rules.js';
 
 class Base {
   @cv.IsInt() @cv.Min(1) n!: number;

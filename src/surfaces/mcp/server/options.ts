@@ -45,7 +45,7 @@ import {
 import { NAME_FILTER_RULES, type NameFilter, type ToolRegistry } from '../../../run/call/tool-registry.js';
 import { LEASE } from '../../../run/loop/claimed-run.js';
 import { toolPlace } from '../../../tools/discovery/bound-method.js';
-import { findReference } from '../../../tools/schema/find-reference.js';
+import { findReference } from '../../../tools/schema/keywords.js';
 import { allAppFaults } from './apps.js';
 import { servedAs, servedCompletion } from './lists.js';
 import { readName } from './protected-resource.js';

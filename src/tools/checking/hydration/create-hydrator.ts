@@ -12,7 +12,6 @@ import { cached } from '../../../core/kernel/cached.js';
 import { childPath, isRecord, mapFields, plainJson, setOwn } from '../../../core/kernel/json.js';
 import { nodeUtil } from '../../../core/kernel/node-module.js';
 import { classModel } from '../../schema/class-model.js';
-import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type {
   ArgumentsModel,
@@ -23,9 +22,10 @@ import type {
   TaggedType,
   ValueType,
 } from '../../schema/value-type.js';
+import { fromGenerated, referredDefinition } from '../../schema/value-type.js';
 import { typeSchema, writeParameters } from '../../schema/write-schema.js';
-import type { PropertyTransform } from '../../validators/transform-rules.js';
-import { validateInstance } from '../../validators/validation-rules.js';
+import type { PropertyTransform } from '../../validators/dto-rules.js';
+import { validateInstance } from '../../validators/dto-rules.js';
 import { describeErrors } from '../faults.js';
 import { generatedLater, interpretSchema, schemaTest } from '../interpreter/interpret-schema.js';
 import { levelOf } from '../schema-level.js';

@@ -1,9 +1,9 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { cached } from '../../../core/kernel/cached.js';
-import { findReference } from '../../schema/find-reference.js';
 import {
   type Draft,
   draftOf,
+  findReference,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,

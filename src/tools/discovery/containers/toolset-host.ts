@@ -7,7 +7,7 @@ import { errorMessage } from '../../../core/kernel/error-message.js';
 import { isObject } from '../../../core/kernel/json.js';
 import { loadPackage } from '../../../core/kernel/optional-package.cjs';
 import { readDescription } from '../../../core/metadata/class-record.js';
-import { NO_METADATA } from '../../schema/type-reference.js';
+import { NO_METADATA } from '../../schema/value-type.js';
 
 /** A class and the lifetime of its instances. */
 interface ProvidedClass {

@@ -1,8 +1,7 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { cached } from '../../../core/kernel/cached.js';
 import { canonicalJson, filterFields, isRecord, jsonType } from '../../../core/kernel/json.js';
-import { findReference } from '../find-reference.js';
-import { isSchemaNode, KEYWORDS, mergeKeywords, regularExpression } from '../keywords.js';
+import { findReference, isSchemaNode, KEYWORDS, mergeKeywords, regularExpression } from '../keywords.js';
 
 /**
  * How a part of a schema was rewritten. `said`: the description states a keyword, which the check of the call
