@@ -5,7 +5,7 @@ import { losesDigits } from '../../core/kernel/exact-json.js';
 import { keyOfStep } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { formatTest, patternOf } from './formats.js';
-import { MAX_ERRORS, type SchemaError } from './interpreter/interpret-schema.js';
+import type { SchemaError } from './interpreter/interpret-schema.js';
 import { branchTypes, isOfType, levelOf, resolveReference, unionChooser } from './schema-level.js';
 
 /** A fault with the data for hints. */
@@ -26,7 +26,8 @@ interface PlacedFault extends ValueFault {
  * hundred they are only counted.
  */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
-  const reported = errors.slice(0, MAX_ERRORS);
+  // Beyond the limit, the validator repeats its last error.
+  const reported = new Set(errors);
   const messages = new Map<string, Set<string>>();
   const root = levelOf(schema);
   const distinct: { readonly fault: PlacedFault; readonly ranks: readonly number[] }[] = [];
@@ -50,7 +51,7 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
     if (differing < 0 || differing >= other.length) return one.length - other.length;
     return (one[differing] ?? 0) - (other[differing] ?? 0);
   });
-  const unreported = Array<ValueFault>(errors.length - reported.length).fill(UNREPORTED);
+  const unreported = Array<ValueFault>(errors.length - reported.size).fill(UNREPORTED);
   return [...distinct.map(({ fault }) => fault), ...unreported];
 }
 

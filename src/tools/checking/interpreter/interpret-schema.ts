@@ -613,8 +613,8 @@ export interface SchemaError {
   readonly data: unknown;
 }
 
-/** The most errors that are reported; more are only counted. */
-export const MAX_ERRORS = 200;
+/** The most errors that are reported; for more, the last is repeated. */
+const MAX_ERRORS = 200;
 
 type Items = readonly unknown[];
 
