@@ -449,7 +449,7 @@ const copiesOf = new Map<string, { readonly modules: number; readonly copies: re
  * `class-transformer/cjs/storage.js`. The function loads nothing: metadata exists only if the application has loaded
  * the package, and with linked or nested installations that may be another copy than this package would resolve.
  */
-export function loadedCopies(file: string): readonly unknown[] {
+function loadedCopies(file: string): readonly unknown[] {
   const loaded = loadedModules();
   const paths = Object.keys(loaded);
   const before = copiesOf.get(file);

@@ -4,7 +4,6 @@ import { Exclude, Expose, Transform, Type } from 'class-transformer';
 import * as cv from 'class-validator';
 import {
   classTransforms,
-  loadedCopies,
   validateInstance,
   validationRules,
 } from '../../../src/tools/validators/dto-rules.js';
@@ -99,10 +98,4 @@ test('faults carry the path and the message without the property’s name', asyn
     },
     { path: 'order.count', message: 'please count', isAuthored: true },
   ]);
-});
-
-test('loaded copies of a package are found by file; what nobody loaded is not', () => {
-  expect(loadedCopies('class-validator/cjs/index.js')).toHaveLength(1);
-  expect(loadedCopies('no-such-package/index.js')).toEqual([]);
-  expect(loadedCopies('no-such-package/index.js')).toEqual([]);
 });
