@@ -4,12 +4,12 @@ import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import type { BackgroundTask } from '../../core/contract/tool-context.js';
-import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
 import { historyFaults } from '../loop/given-history.js';
 import type { RunProgress } from '../loop/loop-run.js';
 import {
   COUNT_SCHEMA,
+  checkForm,
+  invalidState,
   isSignedWith,
   list,
   MESSAGES,
@@ -79,8 +79,6 @@ export interface ConversationSnapshot {
   readonly signature?: string;
 }
 
-let checker: ResultChecker | undefined;
-
 /**
  * Validates the snapshot of a conversation, which may come from outside, and returns a copy. `isCertain`: its owners
  * can be trusted, because it cannot have been changed elsewhere.
@@ -92,29 +90,22 @@ export function validateSnapshot(
   snapshot: unknown,
   secret: string | undefined,
 ): { readonly snapshot: ConversationSnapshot; readonly isCertain: boolean } {
-  checker ??= createResultChecker(SNAPSHOT_SCHEMA);
-  const faults = checker(snapshot);
-  if (faults.length > 0) {
-    const problems = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
-    throw invalid(`This is not a snapshot of a conversation of this version: ${problems.join('; ')}.`);
-  }
+  checkForm(snapshot, SNAPSHOT_SCHEMA, 'a snapshot of a conversation');
   const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
   const [fault] = historyFaults(read.messages);
-  if (fault !== undefined) throw invalid(`The history of the snapshot is invalid: ${fault.problem}.`);
+  if (fault !== undefined) throw invalidState(`The history of the snapshot is invalid: ${fault.problem}.`);
   const isCertain = isSignedWith(read, secret);
   if (secret !== undefined && !isCertain)
-    throw invalid('The snapshot of the conversation was changed, or signed with another secret.');
+    throw invalidState('The snapshot of the conversation was changed, or signed with another secret.');
   const status = read.turn?.standing;
   if (status !== undefined && status.status !== 'running') {
     const { messages } = validateState(status.state, secret).state;
     if (messages.length < read.messages.length)
-      throw invalid('The snapshot of the conversation was changed: its suspended run has another history.');
+      throw invalidState(
+        'The snapshot of the conversation was changed: its suspended run has another history.',
+      );
   }
   return { snapshot: read, isCertain };
-}
-
-function invalid(message: string): ToolwrightError {
-  return new ToolwrightError('InvalidState', message);
 }
 
 const ORIGIN: JsonSchema = {

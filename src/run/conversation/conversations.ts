@@ -20,7 +20,6 @@ import {
   BOOLEAN,
   either,
   FUNCTION,
-  instanceOf,
   JSON_VALUE,
   LIST,
   LOGGER,
@@ -34,8 +33,9 @@ import {
 } from '../../core/kernel/options.js';
 import { logFailure } from '../call/failure-log.js';
 import { jobsOf } from '../call/job-dispatch.js';
-import { ToolRegistry } from '../call/tool-registry.js';
 import { BackgroundJobs, type RunJobsOptions } from '../jobs/run-jobs.js';
+import { DEFAULT_LEASE_MS } from '../loop/claimed-run.js';
+import { LOOP_RULES } from '../loop/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { runSchedules } from '../schedules/schedule-runner.js';
 import { ConversationClaim } from './conversation-lease.js';
@@ -63,7 +63,6 @@ import {
   viewOf,
 } from './stored-turns.js';
 
-const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 100;
 
 /**
@@ -490,7 +489,7 @@ const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations',
   store: required({ accepts: keepsConversations, fix: FIX }),
   config: required(either(FUNCTION, RECORD)),
   engine: JOB_ENGINE,
-  jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
+  jobTools: LOOP_RULES.tools,
   ...TAKING_RULES,
   logger: LOGGER,
 });

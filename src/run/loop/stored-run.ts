@@ -592,7 +592,7 @@ export interface RunRecoveryOptions
 export function recoverPeriodically({
   logger,
   left,
-  leaseMs = 30_000,
+  leaseMs = DEFAULT_LEASE_MS,
   ...others
 }: RunRecoveryOptions): () => Promise<void> {
   const onResult: RecoverOptions['onResult'] = (run) => {

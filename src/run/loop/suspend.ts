@@ -9,6 +9,7 @@ import {
 } from '../../core/contract/run-state.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { cached } from '../../core/kernel/cached.js';
 import { canonicalJson, isPlainData, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
@@ -18,11 +19,18 @@ import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
 import { type ParsedCall, parseCall } from './messages.js';
 
-let checker: ResultChecker | undefined;
+const checkers = new WeakMap<JsonSchema, ResultChecker>();
 
-function stateFaults(state: unknown): ReturnType<ResultChecker> {
-  checker ??= createResultChecker(RUN_STATE_SCHEMA);
-  return checker(state);
+function formFaults(value: unknown, schema: JsonSchema): ReturnType<ResultChecker> {
+  return cached(checkers, schema, createResultChecker)(value);
+}
+
+/** @throws ToolwrightError `InvalidState` (515) for a value that comes from outside and has another form. */
+export function checkForm(value: unknown, schema: JsonSchema, what: string): void {
+  const faults = formFaults(value, schema);
+  if (faults.length === 0) return;
+  const shown = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+  throw invalidState(`This is not ${what} of this version: ${shown.join('; ')}.`);
 }
 
 /**
@@ -50,7 +58,7 @@ export function suspendRun(
     const key = { secret: config.stateSecret, isOwned: owner !== undefined };
     const state = signState(plainJson(written) as RunState, key);
     // A state that could not be resumed is not returned: the calls are answered instead.
-    return stateFaults(state).length === 0 ? state : undefined;
+    return formFaults(state, RUN_STATE_SCHEMA).length === 0 ? state : undefined;
   } catch {
     return undefined;
   }
@@ -209,24 +217,22 @@ export interface ValidState {
  * without a secret as far as `pending` shows it.
  */
 export function validateState(given: unknown, secret: string | undefined): ValidState {
-  if (given === undefined) throw invalid('There is no state: the run was not suspended.');
-  const faults = stateFaults(given);
-  if (faults.length > 0) {
-    const shown = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
-    throw invalid(`This is not the state of a suspended run of this version: ${shown.join('; ')}.`);
-  }
+  if (given === undefined) throw invalidState('There is no state: the run was not suspended.');
+  checkForm(given, RUN_STATE_SCHEMA, 'the state of a suspended run');
   const state = plainJson(given) as RunState;
   if (secret !== undefined && !isSignedWith(state, secret))
-    throw invalid('The state of the run was changed, or signed with another secret.');
+    throw invalidState('The state of the run was changed, or signed with another secret.');
   const [fault] = historyFaults(state.messages);
-  if (fault !== undefined) throw invalid(`The history of the state is invalid: ${fault.problem}.`);
+  if (fault !== undefined) throw invalidState(`The history of the state is invalid: ${fault.problem}.`);
   const waits = openWaits(state);
   if (canonicalJson(waits.map(({ pending }) => pending)) !== canonicalJson(state.pending))
-    throw invalid('The state of the run was changed: its pending calls are not those of its open message.');
+    throw invalidState(
+      'The state of the run was changed: its pending calls are not those of its open message.',
+    );
   return { state, waits };
 }
 
-function invalid(message: string): ToolwrightError {
+export function invalidState(message: string): ToolwrightError {
   return new ToolwrightError('InvalidState', message);
 }
 
