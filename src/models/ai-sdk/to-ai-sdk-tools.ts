@@ -193,6 +193,8 @@ interface Calling extends AiSdkExecution {
 class AiSdkCalls {
   readonly #invoking: InvokeOptions;
   readonly #approvals: AiSdkToolsOptions['approvals'];
+  /** All of them decide about each call. */
+  readonly #policies: readonly ToolPolicy[];
 
   constructor(
     private readonly registry: ToolRegistry,
@@ -201,11 +203,13 @@ class AiSdkCalls {
   ) {
     this.#invoking = invoking;
     this.#approvals = approvals;
+    const { policy } = invoking;
+    this.#policies = [...registry.policies, ...(policy ? [policy] : [])];
   }
 
   behaviourOf(tool: string): Omit<AiSdkTool, 'description' | 'inputSchema'> {
     const { approval, execution, ignoresContext, strict, output } = this.registry.offered(tool) ?? {};
-    const mayNeedYes = approvalNeed(approval) !== false || this.#invoking.policy !== undefined;
+    const mayNeedYes = approvalNeed(approval) !== false || this.#policies.length > 0;
     return {
       ...(strict !== undefined && { strict }),
       ...(mayNeedYes && {
@@ -237,11 +241,16 @@ class AiSdkCalls {
   /** Runs the call up to the approval, without logging it: a call that cannot run anyway needs no approval. */
   async #needsApproval(call: Calling): Promise<boolean> {
     let isNeeded = false;
-    const given = this.#invoking.policy;
     const asking: ToolPolicy = async (request) => {
-      const decided = decisionIn(given === undefined ? true : await given(request));
-      isNeeded = typeof decided === 'object';
-      if (decided !== undefined) return false;
+      for (const policy of this.#policies) {
+        const decided = decisionIn(await policy(request));
+        isNeeded ||= typeof decided === 'object';
+        if (typeof decided === 'string') {
+          isNeeded = false;
+          return false;
+        }
+      }
+      if (isNeeded) return false;
       const need = approvalNeed(request.tool.approval);
       try {
         isNeeded =

@@ -370,6 +370,20 @@ describe('toAiSdkTools and approvals', () => {
     expect([refunds, calls]).toEqual([[], []]);
   });
 
+  test('toAiSdkTools asks for an approval that a policy of the registry requires', async () => {
+    const registry = new ToolRegistry({
+      policy: ({ tool }) => (tool.name === 'send' ? { ask: true } : true),
+    });
+    for (const name of ['send', 'find'])
+      registry.register(defineTool({ name, description: 'Works.', execute: () => 'done' }));
+    const toolset = toAiSdkTools(registry);
+    const needs = async (name: string) => {
+      const { needsApproval } = toolset[name] ?? {};
+      return needsApproval?.({}, { toolCallId: 'c0', messages: [] });
+    };
+    expect([await needs('send'), await needs('find')]).toEqual([true, false]);
+  });
+
   test('toAiSdkTools asks where the tool itself cannot say', async () => {
     const broken = defineTool({
       name: 'broken',
