@@ -73,9 +73,7 @@ export class LiveClient {
     else {
       const client = source as Client;
       this.#client = Promise.resolve(client);
-      this.#current = client;
-      this.#learn(client);
-      onConnect(client);
+      this.#adopt(client);
     }
   }
 
@@ -182,18 +180,18 @@ export class LiveClient {
       onclose?.();
       this.#drop(client);
     };
-    this.#current = client;
-    this.problem = undefined;
-    this.#learn(client);
-    this.#onConnect(client);
+    this.#adopt(client);
     // The client was closed while connecting.
     if (this.isClosed) void this.#forget(client);
     return client;
   }
 
-  #learn(client: Client): void {
+  #adopt(client: Client): void {
+    this.#current = client;
+    this.problem = undefined;
     this.#name = client.getServerVersion()?.name.slice(0, MOST_NAME_CHARACTERS) ?? this.#name;
     this.hasTasks = client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
+    this.#onConnect(client);
   }
 
   #unreachable(error: unknown): UnreachableError {
