@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
+import { canonicalJson, type Fields, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../../core/kernel/options.js';
 import { isBodiless } from './faulty-fetch.js';
@@ -45,7 +45,7 @@ function recordedBytes(bytes: Uint8Array): RecordedBytes {
 }
 
 /** The parts of a request that must be equal: path and content, not the server. */
-function comparedPart({ method, url, body }: RecordedRequest): Readonly<Record<string, unknown>> {
+function comparedPart({ method, url, body }: RecordedRequest): Fields {
   const { pathname, search } = new URL(url);
   const content = isRecord(body) && 'json' in body ? body.json : body;
   return { method, url: pathname + search, ...(content === undefined ? {} : { body: content }) };
@@ -85,7 +85,7 @@ function firstDifference(
   return { path, recorded: excerpt(one), sent: excerpt(other) };
 }
 
-function isHolder(value: unknown): value is Readonly<Record<string, unknown>> {
+function isHolder(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null;
 }
 
@@ -250,8 +250,8 @@ function recorder(file: string, fetch: Fetch, redact: Redact): Fetch {
       const response = await fetch(url, sent);
       return recorded(response, hide, (copy) => keep(index, { request, response: copy }));
     } catch (error) {
-      const { message, cause } = Object(error) as { readonly message?: unknown; readonly cause?: unknown };
-      const { code } = Object(cause) as { readonly code?: unknown };
+      const { message, cause } = Object(error) as Fields;
+      const { code } = Object(cause) as Fields;
       const failure = { message: String(message), ...(typeof code === 'string' ? { code } : {}) };
       keep(index, { request, failure });
       throw error;

@@ -5,7 +5,14 @@ import {
   invalidOptions,
   refuseOptions,
 } from '../../core/errors/author-fault.js';
-import { canonicalJson, isRecord, jsonType, parsedJson } from '../../core/kernel/json.js';
+import {
+  canonicalJson,
+  type Fields,
+  filterFields,
+  isRecord,
+  jsonType,
+  parsedJson,
+} from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import {
   BOOLEAN,
@@ -193,7 +200,7 @@ function entriesOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+function recordOf(value: unknown): Fields {
   return isRecord(value) ? value : {};
 }
 
@@ -397,7 +404,9 @@ const OPAQUE: readonly (readonly string[])[] = [
 
 function opaqueChanges({ before, after, path }: Place, within: CompareWithin): readonly SchemaChange[] {
   return OPAQUE.flatMap((group) => {
-    const [old, now] = [pick(before, group), pick(after, group)];
+    const [old = {}, now = {}] = [before, after].map(
+      (schema): JsonSchema => filterFields(schema, (name) => group.includes(name)),
+    );
     const [first = ''] = group;
     if (!isSame(old, now)) {
       // Properties that matched a removed pattern may be refused as additional properties.
@@ -414,10 +423,6 @@ function opaqueChanges({ before, after, path }: Place, within: CompareWithin): r
       change.kind === 'wording' ? change : breaking(change.path, `${first}: ${change.what}`),
     );
   });
-}
-
-function pick(schema: JsonSchema, names: readonly string[]): JsonSchema {
-  return Object.fromEntries(Object.entries(schema).filter(([name]) => names.includes(name)));
 }
 
 /** A tool as models receive it. */
