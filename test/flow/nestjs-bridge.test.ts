@@ -13,7 +13,7 @@ const mediaOf = (parts: readonly ContentPart[] = []) =>
 
 const dataOf = (userId: string | undefined) => (userId === undefined ? {} : { data: { userId } });
 
-/** Enhancers that let everything pass: with them, calls must be what they are without. */
+/** Enhancers that let everything pass, so results must be the same as without them. */
 const PASSING = [
   { provide: APP_GUARD, useValue: { canActivate: () => true } },
   {
@@ -81,7 +81,7 @@ describeBridge('MCP in NestJS', async (): Promise<Bridge> => {
       await client.connect(near);
       try {
         const { content, isError = false } = await client.callTool({ name: tool, arguments: args as never });
-        // Blocks for the user alone are none of the model's.
+        // Blocks whose audience is only the user are not sent to the model.
         const texts = content.flatMap((block) =>
           block.type === 'text' && block.annotations === undefined ? [block.text] : [],
         );

@@ -8,7 +8,7 @@ import type { PendingCall } from 'toolwright';
 import { delta, events, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { openShopProcess } from './nestjs-process.js';
 
-// Runs examples/nestjs as the process that it is.
+// Runs the built examples/nestjs in a process.
 
 let folder: string;
 
@@ -22,7 +22,7 @@ function post(url: string, body: object): Promise<Response> {
   return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-/** What the chat told last: where the conversation stands. */
+/** The data of the chat's last event: id, status and pending calls of the conversation. */
 async function outcome(chat: Promise<Response>) {
   const [, data = ''] = /event: done\ndata: (.*)\n/.exec(await (await chat).text()) ?? [];
   return JSON.parse(data) as {
@@ -33,7 +33,7 @@ async function outcome(chat: Promise<Response>) {
   };
 }
 
-/** What is ordered of an item, as the database has it. */
+/** The quantities ordered of an item, read from the database. */
 function ordered(item: string): readonly unknown[] {
   const database = new DatabaseSync(join(folder, 'shop.sqlite'));
   try {
@@ -44,7 +44,7 @@ function ordered(item: string): readonly unknown[] {
   }
 }
 
-test('an approval is given to another process than the one that was killed while it waited, and the call runs once', async () => {
+test('an approval sent to a new process after the first was killed runs the call once', async () => {
   await using first = await openShopProcess(folder);
   const { conversationId, status, pending } = await outcome(
     post(`${first.url}/chat`, { text: 'Order 50 jam' }),
@@ -63,7 +63,7 @@ test('an approval is given to another process than the one that was killed while
   expect(ordered('jam')).toEqual([50]);
 });
 
-test('a chat that is under way when the process is told to end is finished first', async () => {
+test('a chat that is running when the process receives SIGTERM completes first', async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const order = { name: 'place_order', arguments: '{"item":"jam","quantity":2}' };
   const call = { tool_calls: [{ index: 0, id: 'a', type: 'function', function: order }] };
@@ -75,7 +75,7 @@ test('a chat that is under way when the process is told to end is finished first
   const chat = outcome(post(`${shop.url}/chat`, { text: 'Two jars of jam' }));
   const response = await asked.promise;
   shop.process.send('SIGTERM');
-  // An answer that comes after the signal: by then the process has heard of it.
+  // This response arrives after the signal was sent, so the process has received it by then.
   expect((await fetch(`${shop.url}/measurements`)).status).toBe(401);
   expect(ordered('jam')).toEqual([]);
   events([delta(call, 'tool_calls')])(response, model.requests[0]!);

@@ -18,7 +18,7 @@ const CUSTOMER = 'token-one';
 const OTHER = 'token-two';
 const CLERK = 'token-clerk';
 
-/** The shop of the example, listening. */
+/** The example's shop application, listening. */
 interface Shop {
   readonly app: INestApplication;
   readonly url: string;
@@ -72,7 +72,7 @@ const call = (id: string, name: string, args: JsonObject) => ({
   toolCalls: [{ id, name, arguments: args }],
 });
 
-test('a chat streams its calls and its answer, on behalf of its user', async () => {
+test('a chat streams its calls and its answer with the data of its user', async () => {
   const shop = await openShop(
     new ScriptedProvider([
       call('a', 'list_orders', {}),
@@ -92,7 +92,7 @@ test('a chat streams its calls and its answer, on behalf of its user', async () 
   expect(mine.at(-1)?.data).toMatchObject({ status: 'completed', content: 'Two orders.', pending: [] });
 });
 
-test('the guard of the routes is the guard of the tools', async () => {
+test('one guard protects both the routes and the tools', async () => {
   const shop = await openShop(
     new ScriptedProvider([
       call('a', 'report_sales', {}),
@@ -115,7 +115,7 @@ test('the guard of the routes is the guard of the tools', async () => {
   expect(measured).toMatchObject({ 'tool report_sales': { count: 1 } });
 });
 
-test('an approval is given over HTTP, after a restart, by whoever began', async () => {
+test('after a restart, the owner of a conversation can approve its pending call over HTTP', async () => {
   const dataFolder = mkdtempSync(join(tmpdir(), 'nestjs-example-'));
   try {
     const first = await openShop(
@@ -153,7 +153,7 @@ test('an approval is given over HTTP, after a restart, by whoever began', async 
   }
 });
 
-test('a clerk answers for a customer, and the run goes on as the customer’s', async () => {
+test('a clerk approves a customer’s call, and the run continues as the customer', async () => {
   const shop = await openShop(
     new ScriptedProvider([
       call('a', 'place_order', { item: 'tea', quantity: 50 }),
@@ -196,7 +196,7 @@ test('a clerk answers for a customer, and the run goes on as the customer’s', 
   expect((await post(answersUrl, CLERK, { answers })).status).toBe(409);
 });
 
-test('two requests at the same time do not see each other', async () => {
+test('concurrent requests see only the data of their own user', async () => {
   const reply = (asked: string) =>
     asked === 'tool' ? { content: 'done', toolCalls: [], finishReason: 'stop' as const } : undefined;
   const provider: LLMProvider = {
@@ -218,7 +218,7 @@ test('two requests at the same time do not see each other', async () => {
   expect(owners).toEqual(tokens.map((token) => (token === CUSTOMER ? 'u1' : 'u2')));
 });
 
-test('the same tools are served over MCP, behind the same guard', async () => {
+test('the same tools are served over MCP behind the same guard', async () => {
   const shop = await openShop(new ScriptedProvider([]));
   const connect = async (token: string): Promise<Client> => {
     const client = new Client({ name: 'test', version: '1' });
@@ -251,7 +251,7 @@ test('the same tools are served over MCP, behind the same guard', async () => {
   await clerk.close();
 });
 
-test('the offline stand-in serves the shop without a network', async () => {
+test('the offline provider serves the shop without a network', async () => {
   const shop = await openShop(new OfflineProvider());
   const events = await chat(shop, CUSTOMER, { text: 'List my orders' });
   expect(events.find(({ event }) => event === 'call-end')?.data.tool).toBe('list_orders');

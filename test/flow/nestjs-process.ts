@@ -1,7 +1,7 @@
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 
-/** The shop of examples/nestjs as a process. Its end is the end of the block that uses it, at the latest. */
+/** The shop of examples/nestjs as a process. It is killed at the end of its `await using` block at the latest. */
 export interface ShopProcess extends AsyncDisposable {
   readonly url: string;
   readonly process: NodeProcess;

@@ -5,7 +5,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 
 const USER = [{ role: 'user', content: 'Go' }] as const;
 
-/** A store with a suspended run, and what asks its model. */
+/** A store with a suspended run, its config, and answers to its pending calls. */
 async function suspended() {
   const store = new MemoryRunStore();
   const order = defineTool({
@@ -25,7 +25,7 @@ async function suspended() {
   return { store, config, state, answers };
 }
 
-test('a suspended run of a newer version is refused, and stays as it is', async () => {
+test('a suspended run stored by a newer version is refused and stays unchanged', async () => {
   const { store, config, state, answers } = await suspended();
   const newer = { ...state, version: 8 as never, revision: state.revision + 1 };
   store.save(newer);
@@ -42,7 +42,7 @@ test('a suspended run of a newer version is refused, and stays as it is', async 
   expect(() => foldRun({ state: newer, entries: [] })).toThrow('is kept in version 8');
 });
 
-test('a run under way of a newer version is not recovered, and keeps its entries', async () => {
+test('a running run stored by a newer version is not recovered and stays unchanged', async () => {
   let now = 1_700_000_000_000;
   const { config, state } = await suspended();
   const store = new MemoryRunStore({ now: () => now });

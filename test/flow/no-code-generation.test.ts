@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { runNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
 
-/** Calls of tools of every kind, good ones and bad ones, more often than code waits to be generated. */
+/** Valid and invalid calls of all kinds of tools, often enough that validators would be compiled. */
 const PROGRAM = `
 const { Args, defineTool, describeClass, discoverTools, runToolLoop, Tool, Toolset, ToolRegistry } = await import('toolwright');
 const { ScriptedProvider } = await import('toolwright/testing');
@@ -80,7 +80,7 @@ function run(flags: readonly string[], rounds: number): Told {
 
 const FORBIDDEN = ['--disallow-code-generation-from-strings'];
 
-test('tools of every kind work where no code may be generated, with the same words; it is said once', () => {
+test('without code generation, tools give the same results, with one warning', () => {
   const plain = run([], 1_000);
   expect(plain.told).toContainEqual([false, '[true,2]']);
   expect(plain.told).toContainEqual(['completed', [expect.stringMatching('day: must match'), '4']]);
@@ -88,6 +88,6 @@ test('tools of every kind work where no code may be generated, with the same wor
   expect(run(FORBIDDEN, 1_000)).toEqual({ told: plain.told, warnings: 1 });
 });
 
-test('where no code may be generated, nothing is said as long as none is wanted', () => {
+test('without code generation, no warning is logged until a validator would be compiled', () => {
   expect(run(FORBIDDEN, 1).warnings).toBe(0);
 });

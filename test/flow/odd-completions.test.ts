@@ -19,7 +19,7 @@ const oddResult = fc.oneof(
     .map((fields) => Object.assign(new ToolResult({ forLLM: 'ok' }), fields)),
 );
 
-test('Conversation takes whatever started work completes with, and its snapshots can be restored', async () => {
+test('Conversation accepts any completion of started work, and its snapshots can be restored', async () => {
   await fc.assert(
     fc.asyncProperty(oddResult, fc.boolean(), async (completion, isCallback) => {
       let complete: AsyncCallback = () => {};

@@ -20,7 +20,7 @@ import { historyFaults } from './strict-history.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
-/** What other people's code may say where a number, a text, a flag or an object is wanted. */
+/** Values that untyped code may return instead of a number, text, boolean or object. */
 const odd: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     ...[10.5, -1, -0, 1e308, Number.NaN, Number.POSITIVE_INFINITY, 1, 0, '', '7', true, null, undefined],
@@ -74,7 +74,7 @@ const oddity: fc.Arbitrary<Oddity> = fc.record({
   key: odd,
 });
 
-/** A model that says odd things, then asks for everything, then is done. */
+/** A model that returns the given odd replies, then calls all tools, then ends. */
 function configOf({ replies, results, key }: Oddity): ToolLoopConfig {
   const anything = { type: 'object', additionalProperties: true } as const;
   let told = 0;
@@ -125,7 +125,7 @@ function answersTo({ pending }: RunState) {
   );
 }
 
-test('resumeToolLoop takes every state that runToolLoop gives, whatever provider and tools say', async () => {
+test('resumeToolLoop accepts every state that runToolLoop returns, whatever provider and tools return', async () => {
   await fc.assert(
     fc.asyncProperty(oddity, async (given) => {
       const config = configOf(given);
@@ -148,7 +148,7 @@ test('resumeToolLoop takes every state that runToolLoop gives, whatever provider
   );
 });
 
-test('Conversation can be aborted and restored at every suspension, whatever provider and tools say', async () => {
+test('Conversation can be aborted and restored at every suspension, whatever provider and tools return', async () => {
   await fc.assert(
     fc.asyncProperty(oddity, async (given) => {
       const config = configOf(given);
@@ -188,7 +188,7 @@ describe('runToolLoop', () => {
     expect(run).toMatchObject({ status: 'suspended', usage: { inputTokens: counted, outputTokens: 1 } });
   });
 
-  test('rejects a Date as arguments, and can still be suspended', async () => {
+  test('rejects a Date as arguments, and the run can still be suspended and resumed', async () => {
     const calls = [
       { id: 'c1', name: 'pay', arguments: new Date(0) },
       { id: 'c2', name: 'pay', arguments: {} },
@@ -200,7 +200,7 @@ describe('runToolLoop', () => {
     await expect(resumeToolLoop(config, run.state, [])).resolves.toMatchObject({ status: 'suspended' });
   });
 
-  test('refuses the keys of `once` that are neither text nor number', async () => {
+  test('refuses keys of `once` that are neither text nor a number', async () => {
     const odd = defineTool({
       name: 'pay',
       description: 'Pay',
@@ -217,12 +217,12 @@ describe('runToolLoop', () => {
   });
 });
 
-test('Conversation.abort ends a suspended turn whose state cannot be read any more', async () => {
+test('Conversation.abort ends a suspended turn whose state can no longer be resumed', async () => {
   const config = configOf({ replies: [], results: ['x'], key: 'k' });
   const conversation = new Conversation({ ...config, scope: { owner: 'alice' } });
   await conversation.prompt('Hello');
   const snapshot = JSON.parse(JSON.stringify(conversation));
-  // Restored for somebody else, it can neither be answered nor gone on with.
+  // Restored with another owner, so it can be neither answered nor continued.
   const restored = Conversation.restore({ ...config, scope: { owner: 'bob' } }, snapshot);
   restored.abort('enough');
   await restored.idle();

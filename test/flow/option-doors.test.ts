@@ -23,7 +23,7 @@ const CASES: readonly (readonly [string, Door, number])[] = [
   ...NEST_DOORS.map((door) => [door.name, door, 10] as const),
 ];
 
-/** Slips of one letter. */
+/** All misspellings of a name by one letter. */
 function slips(name: string): readonly string[] {
   const at = (index: number) => [name.slice(0, index), name.slice(index)] as const;
   return Array.from({ length: name.length }, (_, index) => {
@@ -39,7 +39,7 @@ function slips(name: string): readonly string[] {
   }).flat();
 }
 
-/** The faults that are told; nothing else may be thrown, and nothing may have happened. */
+/** The reported faults. Fails if there are faults and anything was called all the same. */
 async function faultsOf(door: Door, options: unknown): Promise<InvalidOptionsError['faults']> {
   try {
     await door.enter(options);
@@ -54,7 +54,7 @@ async function faultsOf(door: Door, options: unknown): Promise<InvalidOptionsErr
   return [];
 }
 
-/** The options of a door with one of them under another name. */
+/** The options of an entry point with one of them renamed. */
 function renamed({ options }: Door, name: string, slip: string): Readonly<Record<string, unknown>> {
   const { [name]: value, ...others } = options;
   return { ...others, [slip]: value };
@@ -68,11 +68,11 @@ describe.each(CASES)('%s', (_name, door, numRuns) => {
       .map((slip) => [name, slip] as const),
   );
 
-  test('takes all its options', async () => {
+  test('accepts all its options', async () => {
     expect(await faultsOf(door, door.options)).toEqual([]);
   });
 
-  test('refuses any name with a slip, and names the right one', async () => {
+  test('refuses a misspelt option and suggests the right name', async () => {
     const { path } = door;
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...misspelt), async ([name, slip]) => {
@@ -84,12 +84,12 @@ describe.each(CASES)('%s', (_name, door, numRuns) => {
     );
   });
 
-  test('refuses names that are nothing like its own', async () => {
+  test('refuses an unknown option and lists the valid names', async () => {
     const [fault] = await faultsOf(door, { ...door.options, zzzzzzzz: 1 });
     expect(fault).toMatchObject({ option: `${door.path}zzzzzzzz`, fix: expect.stringMatching(/^one of /) });
   });
 
-  test('refuses any value that cannot be meant, all of them together', async () => {
+  test('refuses invalid values and reports all of them together', async () => {
     const closed = names.filter((name) => !door.open.includes(name));
     await fc.assert(
       fc.asyncProperty(
@@ -105,20 +105,20 @@ describe.each(CASES)('%s', (_name, door, numRuns) => {
     );
   });
 
-  test('refuses what is not an object of options', async () => {
+  test('refuses options that are not an object', async () => {
     for (const given of [null, 5, 'options', [door.options]])
       expect((await faultsOf(door, given)).length).toBeGreaterThan(0);
   });
 
-  test('refuses undefined for what is required and for what protects, and nowhere else', async () => {
+  test('refuses undefined for exactly the required and the protective options', async () => {
     const refused: string[] = [];
     for (const name of names)
       if ((await faultsOf(door, { ...door.options, [name]: undefined })).length > 0) refused.push(name);
     expect(refused.sort()).toEqual([...door.protecting, ...door.required].sort());
   });
 
-  test('refuses an empty text for what protects', async () => {
-    // Any JSON may be an owner.
+  test('refuses an empty string for protective options', async () => {
+    // An owner may be any JSON value.
     for (const name of door.protecting.filter((name) => name !== 'owner')) {
       const told = (await faultsOf(door, { ...door.options, [name]: '' })).map(({ option }) => option);
       expect(told).toEqual([door.path + name]);
@@ -126,7 +126,7 @@ describe.each(CASES)('%s', (_name, door, numRuns) => {
   });
 });
 
-test('InvalidOptions tells of everything at once, and of no key', async () => {
+test('InvalidOptions reports all faults at once and contains no secret', async () => {
   const [run] = LOOP_DOORS;
   if (run === undefined) throw new Error('there is no door');
   const wrong = { ...renamed(run, 'policy', 'polcy'), onLimit: 'explode', stateSecret: 7, logger: 'no' };
@@ -138,7 +138,7 @@ test('InvalidOptions tells of everything at once, and of no key', async () => {
   expect(message).not.toContain('7');
 });
 
-test('ReadonlyVisitor takes what the Nest CLI adds to the options of each plugin', () => {
+test('ReadonlyVisitor accepts the options that the Nest CLI adds for each plugin', () => {
   const added = { pathToSource: '/src', readonly: true };
   expect(() => new ReadonlyVisitor({ strict: true, ...added })).not.toThrow();
 });

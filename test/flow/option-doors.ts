@@ -145,22 +145,22 @@ import {
 import { type NewSchedule, Schedules, type SchedulesOptions } from 'toolwright/toolbox/schedule';
 import { createLogger, type LoggerOptions } from 'toolwright/winston';
 
-/** Something that takes options. */
+/** An entry point that takes options. */
 export interface Door {
   readonly name: string;
-  /** All options that it has, each with a value that it takes. */
+  /** All its options, each with a valid value. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** Those that refuse `undefined` where their name is given. */
+  /** Options that refuse an explicit `undefined`. */
   readonly protecting: readonly string[];
   readonly required: readonly string[];
-  /** Those that take anything. */
+  /** Options that accept any value. */
   readonly open: readonly string[];
-  /** Put before a name in what is told. */
+  /** The prefix of option names in faults. */
   readonly path: string;
   enter(options: unknown): unknown;
 }
 
-/** What happened in spite of wrong options. */
+/** Calls that were made in spite of invalid options. */
 export const happened: string[] = [];
 
 const provider: LLMProvider = {
@@ -405,7 +405,7 @@ const mcpToolsOptions: Required<McpToolsOptions> = {
   onError: () => {},
 };
 
-/** A client that must not be asked anything. */
+/** A client that must not be connected. */
 function connect(): never {
   happened.push('a connection');
   throw new Error('nobody is there');
@@ -418,7 +418,7 @@ interface Facts {
   readonly path?: string;
 }
 
-/** `options` is to have every option of the type, so that none goes untested. */
+/** `Required<Options>` makes sure that every option is tested. */
 function door<Options extends object>(
   name: string,
   options: Required<Options>,
@@ -437,7 +437,7 @@ function door<Options extends object>(
 }
 
 const ofRun = { protecting: ['policy', 'hooks', 'budget', 'stateSecret'], required: ['provider', 'model'] };
-/** An engine needs a store, and a lease steps that are kept. */
+/** An engine needs a store, and a lease needs checkpoints. */
 const withEngine = { ...ofRun, protecting: [...ofRun.protecting, 'store'] };
 const ofBeginning = { ...withEngine, protecting: [...withEngine.protecting, 'checkpoint'] };
 const ofConversation = { ...ofRun, protecting: [...ofRun.protecting, 'scope'] };
@@ -455,7 +455,7 @@ const ofModule = [
   'mayAnswer',
   'scopeOf',
   'jobScope',
-  // There is an engine, which needs it.
+  // Required, because an engine is configured.
   'store',
 ];
 const suspended = { version: 2 } as never;
@@ -470,7 +470,7 @@ async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoo
 export const LOOP_DOORS: readonly Door[] = [
   door<ToolLoopConfig>('runToolLoop', config, { ...ofBeginning, enter: (given) => runToolLoop(given, []) }),
   door<ConversationsOptions>('Conversations', conversationsOptions, {
-    // Without an engine, what is said of jobs means nothing.
+    // `scope` and `engine` protect: without an engine, the job options have no effect.
     protecting: ['scope', 'engine'],
     required: ['store', 'config'],
     enter: (given) => new Conversations(given).close(),
@@ -1082,7 +1082,7 @@ export const OUTER_DOORS: readonly Door[] = [
   ),
   door<McpAuth>('auth of connectMcp', mcpAuth, {
     path: 'auth.',
-    // A secret needs its client id.
+    // A client secret needs its client id.
     protecting: ['issuer', 'account', 'clientId'],
     enter: (auth) => connectMcp({ url: 'https://shop.example.com/mcp', auth }),
   }),

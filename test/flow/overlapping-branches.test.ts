@@ -7,10 +7,10 @@ import { mcpTools } from 'toolwright/mcp';
 const node = { $ref: '#/$defs/node' };
 const object = (properties: object, others: object = {}) => ({ type: 'object', properties, ...others });
 
-/** Schemas by which each level of a value could be judged in two ways or more. */
+/** Schemas in which each level of a value matches two or more branches. */
 const SCHEMAS: Readonly<Record<string, object>> = {
   anyOf: { anyOf: [object({ a: node }), object({ a: node, b: { type: 'integer' } })] },
-  'oneOf of what is closed': {
+  'oneOf with a closed branch': {
     oneOf: [
       object({ a: node }, { additionalProperties: false }),
       object({ a: node, b: { type: 'integer' } }, { required: ['b'] }),
@@ -25,18 +25,18 @@ const SCHEMAS: Readonly<Record<string, object>> = {
     ]),
     type: 'object',
   },
-  'a pattern beside properties': { ...object({ a: node }), patternProperties: { '^a$': node } },
-  'not twice': { ...object({ a: node }), not: { not: object({ a: node }) } },
-  'what is left over': {
+  'patternProperties beside properties': { ...object({ a: node }), patternProperties: { '^a$': node } },
+  'double not': { ...object({ a: node }), not: { not: object({ a: node }) } },
+  unevaluatedProperties: {
     anyOf: [object({ a: node }), object({ a: node, b: true })],
     unevaluatedProperties: false,
   },
-  'a tag that may be missing': {
+  'an optional discriminator': {
     anyOf: ['x', 'y'].map((kind) => object({ kind: { const: kind }, a: node })),
   },
 };
 
-/** How often a value of so many levels is looked into while it is checked. */
+/** How many property reads the validation of a value with this many levels takes. */
 async function reads(tools: ToolRegistry, { levels, leaf }: { levels: number; leaf: unknown }) {
   let count = 0;
   let value = leaf;
@@ -78,19 +78,19 @@ function own(parameters: object): ToolRegistry {
 }
 
 const CASES = Object.entries(SCHEMAS).flatMap(([name, schema]) =>
-  (['an own', 'a foreign'] as const).flatMap((whose) =>
+  (['a local', 'an MCP'] as const).flatMap((whose) =>
     (['fits', 'does not fit'] as const).map((how) => [name, whose, how, schema] as const),
   ),
 );
 
-test.each(CASES)('%s in %s schema is judged once a level where the value %s', async (...row) => {
+test.each(CASES)('%s in %s schema: validation takes linear time if the value %s', async (...row) => {
   const [, whose, how, definition] = row;
   const parameters = { ...object({ one: node }), $defs: { node: definition } };
-  const tools = whose === 'an own' ? own(parameters) : await foreign(parameters);
+  const tools = whose === 'a local' ? own(parameters) : await foreign(parameters);
   const leaf = how === 'fits' ? {} : 3;
   const few = await reads(tools, { levels: 5, leaf });
   expect(few.isError).toBe(how === 'does not fit');
-  // What doubles with each level would not end with the last of these.
+  // Work that doubles with each level would never finish 400 levels.
   for (const levels of [15, 50, 400]) {
     const many = await reads(tools, { levels, leaf });
     expect(many.isError).toBe(few.isError);

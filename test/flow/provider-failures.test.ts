@@ -20,7 +20,7 @@ function script(...steps: readonly ScriptedStep[]) {
 }
 
 describe('providerRetries', () => {
-  test('a request that failed for a passing reason is made again, as it was, and counted', async () => {
+  test('a request that failed with a retryable error is repeated unchanged and counted', async () => {
     const provider = script(busy(), busy(), { toolCalls: [{ name: 'look' }] }, busy(), { content: 'Done.' });
     const run = await runToolLoop({ provider, model: 'm', tools: [look] }, hello);
     expect(run).toMatchObject({ status: 'completed', content: 'Done.', iterations: 2, providerRetries: 3 });
@@ -28,7 +28,7 @@ describe('providerRetries', () => {
     expect(provider.requests[4]).toEqual(provider.requests[3]);
   });
 
-  test('after so many tries the run fails with a valid history', async () => {
+  test('the run fails with a valid history after the last retry', async () => {
     const provider = script(busy(), busy(), busy());
     const run = await runToolLoop({ provider, model: 'm' }, hello);
     expect(run).toMatchObject({ status: 'failed', providerRetries: 2, error: { name: 'ProviderFailed' } });
@@ -36,7 +36,7 @@ describe('providerRetries', () => {
     provider.assertUsedUp();
   });
 
-  test('0, a failure that lasts, and any other error: nothing is tried again', async () => {
+  test('nothing is retried with providerRetries 0 or after an error that is not retryable', async () => {
     for (const [error, config] of [
       [busy(), { providerRetries: 0 }],
       [refused, {}],
@@ -50,7 +50,7 @@ describe('providerRetries', () => {
     }
   });
 
-  test('tries of the provider itself count', async () => {
+  test('tries that the provider made itself count as retries', async () => {
     const tired = new ProviderError('busy', { retryable: true, retryAfterMs: 0, tries: 3 });
     const provider = script(tired, tired, { content: 'Done.' });
     expect((await runToolLoop({ provider, model: 'm' }, hello)).status).toBe('failed');
@@ -59,7 +59,7 @@ describe('providerRetries', () => {
     expect((await runToolLoop(config, hello)).status).toBe('completed');
   });
 
-  test('the pause is at least what the server asked for, and an abort ends it', async () => {
+  test('the delay is at least the retryAfterMs of the error, and an abort ends it', async () => {
     const started = performance.now();
     await runToolLoop({ provider: script(busy(60), { content: 'Done.' }), model: 'm' }, hello);
     expect(performance.now() - started).toBeGreaterThanOrEqual(55);
@@ -72,7 +72,7 @@ describe('providerRetries', () => {
     expect(provider.requests).toHaveLength(1);
   });
 
-  test('a reply of which a part was told is not asked for again', async () => {
+  test('a request is not retried after a part of its reply was streamed', async () => {
     let asked = 0;
     const provider: LLMProvider = {
       chat: async () => ({ content: '', toolCalls: [], finishReason: 'stop' }),
@@ -92,7 +92,7 @@ describe('providerRetries', () => {
 });
 
 describe('fallback', () => {
-  test('the next provider is asked where the one before still fails, with its own model, from then on', async () => {
+  test('a provider that still fails is replaced by the next one with its own model for the rest of the run', async () => {
     const first = script(busy(), busy(), busy());
     const second = script(refused);
     const third = script({ toolCalls: [{ name: 'look' }] }, { content: 'Done.' });
@@ -133,7 +133,7 @@ describe('fallback', () => {
     expect(JSON.stringify(run.messages)).toContain('signature');
   });
 
-  test('where all of them fail the run fails with the last failure', async () => {
+  test('if all providers fail, the run fails with the last error', async () => {
     const run = await runToolLoop(
       { provider: script(refused), model: 'm', fallback: [script(new Error('the last one'))] },
       hello,
@@ -141,7 +141,7 @@ describe('fallback', () => {
     expect(run).toMatchObject({ status: 'failed', error: { message: 'LLM call failed: the last one' } });
   });
 
-  test('streamToolLoop tells of each request that is made again', async () => {
+  test('streamToolLoop reports each retried request', async () => {
     const stream = streamToolLoop(
       {
         provider: script(busy(), refused),

@@ -27,7 +27,7 @@ const drop = defineTool({
 
 const SIGNATURE = { signature: 'abc==', blocks: [{ type: 'thinking', n: 1.5, text: 'ä\u2028' }] };
 
-/** A reply that calls, with items on the message and on its call. */
+/** A reply that calls a tool, with items on the message and on its call. */
 function thinking(tool: string, key = 'maker/m'): LLMResponse {
   return {
     content: 'Let me see.',
@@ -39,7 +39,7 @@ function thinking(tool: string, key = 'maker/m'): LLMResponse {
   };
 }
 
-/** A provider that keeps items, says one reply after the other, and remembers what it was asked. */
+/** A provider with an item key, scripted replies, and its recorded requests. */
 function maker(replies: readonly LLMResponse[], name = 'maker') {
   const requests: LLMRequest[] = [];
   const provider: LLMProvider = {
@@ -71,14 +71,14 @@ const CARRIED = {
 };
 
 describe('provider items', () => {
-  test('runToolLoop sends them back with the message and the call they came with, and keeps the reasoning to itself', async () => {
+  test('runToolLoop sends items back with their message and call, and does not send reasoning', async () => {
     const { provider, requests } = maker([thinking('look')]);
     const run = await runToolLoop({ provider, model: 'm', tools: [look] }, hello);
     expect(assistantOf(requests[1])).toEqual(CARRIED);
     expect(run.messages[1]).toEqual({ ...CARRIED, reasoning: 'I should look.' });
   });
 
-  test('runToolLoop copies them, so that a provider that changes its object changes nothing', async () => {
+  test('runToolLoop copies items, so later changes to the provider’s object have no effect', async () => {
     const reply = thinking('look');
     const { provider, requests } = maker([reply]);
     const run = runToolLoop(
@@ -95,7 +95,7 @@ describe('provider items', () => {
     expect(assistantOf(requests[1])).toEqual(CARRIED);
   });
 
-  test('runToolLoop sends a provider without itemKey nothing that it does not know', async () => {
+  test('runToolLoop sends neither items nor reasoning to a provider without itemKey', async () => {
     const { provider, requests } = maker([thinking('look')]);
     const { chat } = provider;
     await runToolLoop({ provider: { chat }, model: 'm', tools: [look] }, hello);
@@ -103,7 +103,7 @@ describe('provider items', () => {
     expect(JSON.stringify(requests[1])).not.toContain('providerItems');
   });
 
-  test('another provider or model gets none of them, says so in the log once, and they stay in the history', async () => {
+  test('items stay in the history, but are not sent to another provider or model, with one warning', async () => {
     const first = await runToolLoop(
       { provider: maker([thinking('look')]).provider, model: 'm', tools: [look] },
       hello,
@@ -127,7 +127,7 @@ describe('provider items', () => {
     }
   });
 
-  test('prepareStep that asks another model for one step leaves them out of that step only', async () => {
+  test('a model that prepareStep sets for one step does not get the items of other models', async () => {
     const { provider, requests } = maker([thinking('look'), thinking('look', 'maker/n')]);
     const prepareStep = ({ step }: { step: number }) => (step === 2 ? { model: 'n' } : undefined);
     await runToolLoop({ provider, model: 'm', tools: [look], prepareStep }, hello);
@@ -136,7 +136,7 @@ describe('provider items', () => {
     expect(JSON.stringify(requests[2]?.messages)).not.toContain('maker/n');
   });
 
-  test('resumeToolLoop finds them in a state that went through JSON', async () => {
+  test('resumeToolLoop restores items from a state that went through JSON', async () => {
     const config = { model: 'm', tools: [drop, look] };
     const suspended = await runToolLoop({ ...config, provider: maker([thinking('drop')]).provider }, hello);
     const state = JSON.parse(JSON.stringify(suspended.state)) as RunState;
@@ -149,7 +149,7 @@ describe('provider items', () => {
     expect(run.messages[1]).toEqual({ ...carried, reasoning: 'I should look.' });
   });
 
-  test('a call that was settled before the run was suspended keeps its own', async () => {
+  test('a call that was settled before the run was suspended keeps its items', async () => {
     const reply = thinking('drop');
     const settled = { id: 'c0', name: 'look', arguments: {}, providerItems: { 'maker/m': 7 } };
     const both = { ...reply, toolCalls: [settled, ...reply.toolCalls] };
@@ -166,7 +166,7 @@ describe('provider items', () => {
     ]);
   });
 
-  test('Conversation keeps them from turn to turn, and through a snapshot', async () => {
+  test('Conversation carries items across turns and snapshots', async () => {
     const { provider, requests } = maker([thinking('look')]);
     const config = { provider, model: 'm', tools: [look] };
     const conversation = new Conversation(config);
@@ -180,7 +180,7 @@ describe('provider items', () => {
 });
 
 describe('requests outside the steps of a run', () => {
-  test('complete sends what its provider keeps, and nothing else', async () => {
+  test('complete sends only the items of its provider', async () => {
     const { provider, requests } = maker([]);
     const message = {
       ...CARRIED,
@@ -192,7 +192,7 @@ describe('requests outside the steps of a run', () => {
     expect(assistantOf(requests[0])).toEqual(CARRIED);
   });
 
-  test('the answer at the limit keeps no items of calls that nobody answers', async () => {
+  test('the answer at the limit has no items and no calls', async () => {
     const { provider } = maker([thinking('look'), thinking('look')]);
     const config = { provider, model: 'm', tools: [look], maxIterations: 1, onLimit: 'answer' } as const;
     const { messages } = await runToolLoop(config, hello);
@@ -205,7 +205,7 @@ describe('requests outside the steps of a run', () => {
 });
 
 describe('a streamed reply', () => {
-  test('streamToolLoop tells of reasoning and of calls as they are written, then of the whole reply', async () => {
+  test('streamToolLoop reports reasoning and calls as they are written, then the end of the reply', async () => {
     const parts: readonly LLMStreamPart[] = [
       { type: 'reasoning-delta', text: 'I should ' },
       { type: 'reasoning-delta', text: '' },
@@ -243,7 +243,7 @@ describe('a streamed reply', () => {
     expect(events.filter(({ type }) => type === 'step-end')[0]).toEqual({ type: 'step-end', ...ended });
   });
 
-  test('call-suspended carries what the suspended run will wait for', async () => {
+  test('call-suspended carries the pending calls of the suspended run', async () => {
     const { provider } = maker([thinking('drop')]);
     const run = streamToolLoop({ provider, model: 'm', tools: [drop] }, hello);
     const told: unknown[] = [];
@@ -264,7 +264,7 @@ const USAGE = {
 };
 
 describe('usage', () => {
-  test('runToolLoop sums what is told of caches and reasoning, and leaves out what nobody told', async () => {
+  test('runToolLoop sums cache and reasoning tokens, and omits counts that were never reported', async () => {
     const known = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
     const { provider } = maker([
       { ...thinking('look'), usage: USAGE },
@@ -284,7 +284,7 @@ describe('usage', () => {
 });
 
 describe('requests', () => {
-  test('toolChoice goes with each request, and one that forces a call only until there was one', async () => {
+  test('toolChoice is sent with each request, and a forced call becomes auto after the first call', async () => {
     for (const [toolChoice, then] of [
       ['none', 'none'],
       ['required', 'auto'],
@@ -301,7 +301,7 @@ describe('requests', () => {
     }
   });
 
-  test('metadata says which request of which run and conversation it is', async () => {
+  test('metadata has the conversation, the run and the step of a request', async () => {
     const { provider, requests } = maker([thinking('look')]);
     await runToolLoop({ provider, model: 'm', tools: [look] }, hello, { conversationId: 'k' });
     const [first, second] = requests.map(({ metadata }) => metadata);
@@ -309,7 +309,7 @@ describe('requests', () => {
     expect(second).toEqual({ ...first, step: 2 });
   });
 
-  test('prepareStep chooses model, tools, tool choice, messages and options of one request', async () => {
+  test('prepareStep sets model, tools, tool choice, messages and options of one request', async () => {
     const { provider, requests } = maker([thinking('look')]);
     const seen: unknown[] = [];
     await runToolLoop(
@@ -343,7 +343,7 @@ describe('requests', () => {
     expect(requests[1]?.tools?.map((tool) => tool.function.name)).toEqual(['look']);
   });
 
-  test('prepareStep cannot separate a call from its answer', async () => {
+  test('prepareStep cannot remove the result of a call that it sends', async () => {
     const { provider, requests } = maker([thinking('look')]);
     const prepareStep = ({ step, messages }: { step: number; messages: readonly Message[] }) =>
       step === 2 ? { messages: messages.slice(0, 2) } : undefined;
@@ -351,7 +351,7 @@ describe('requests', () => {
     expect(requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
   });
 
-  test('prepareStep that returns what is none rejects the run', async () => {
+  test('prepareStep that returns an unknown option rejects the run', async () => {
     const { provider } = maker([]);
     const prepareStep = () => ({ tool: 'look' }) as never;
     await expect(runToolLoop({ provider, model: 'm', prepareStep }, hello)).rejects.toMatchObject({

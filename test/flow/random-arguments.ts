@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { isDto, type RandomDto, type RandomProperty } from './random-dto.js';
 
-/** Values that fit nearly nothing, in the forms that JSON has. */
+/** JSON values that fit almost no property. */
 const WRONG: readonly unknown[] = [
   null,
   true,
@@ -24,7 +24,7 @@ const WRONG: readonly unknown[] = [
 
 const EXTRA = fc.constantFrom('extra', 'constructor', 'toString', '__proto__', 'hasOwnProperty');
 
-/** Arguments for a class: half of them as its rules want them, as far as possible, the others with mistakes. */
+/** Arguments for a class: half of them fit its rules if possible, the others contain mistakes. */
 export function randomArguments(dto: RandomDto): fc.Arbitrary<Readonly<Record<string, unknown>>> {
   return fc.oneof(objectOf(dto, false), objectOf(dto, true));
 }
@@ -35,7 +35,7 @@ function objectOf(dto: RandomDto, isCareless: boolean): fc.Arbitrary<Readonly<Re
     EXTRA.map((key) => [key, 'more'] as const),
     { nil: undefined, freq: 2 },
   );
-  // Built from entries, so that `__proto__` is a key as it is after JSON.parse.
+  // Built from entries, so that `__proto__` is an own key, as after JSON.parse.
   return fc
     .tuple(...entries, extra)
     .map((all) => Object.fromEntries(all.filter((entry) => entry !== undefined)));

@@ -14,19 +14,19 @@ import {
 import { MemoryRunStore } from 'toolwright/stores';
 import { historyFaults } from './strict-history.js';
 
-/** What somebody does to a conversation. */
+/** What a user or a process does to a conversation. */
 export type Action =
   | { readonly do: 'prompt' | 'abort' | 'let' | 'release' | 'cancel' | 'kill' | 'close' }
-  /** Answers those of the pending calls whose bit is set. */
+  /** Answers the pending calls whose bit is set. */
   | { readonly do: 'answer'; readonly which: number; readonly approved: boolean }
-  /** Withdraws the oldest prompt that came with a signal. */
+  /** Aborts the signal of the oldest waiting prompt. */
   | { readonly do: 'withdraw' }
-  /** The process dies while a listener hears of the so manieth event from now. */
+  /** The process dies during the delivery of the nth event from now. */
   | { readonly do: 'kill-at'; readonly event: number };
 
 const NAMES = ['plain', 'slow', 'background', 'pay', 'locate', 'ask', 'sequential', 'unknown'] as const;
 
-/** What the model says, reply by reply, and what is done meanwhile. */
+/** The tools that each reply of the model calls, and the actions meanwhile. */
 export interface RandomConversation {
   readonly replies: readonly (readonly (typeof NAMES)[number][])[];
   readonly actions: readonly Action[];
@@ -55,14 +55,14 @@ export const arbitraryConversation: fc.Arbitrary<RandomConversation> = fc.record
   ),
 });
 
-/** A conversation with all that its user, its model and its tools do, through several processes. */
+/** A conversation with its user, model and tools, across several processes. */
 export class ConversationWorld {
   readonly faults: string[] = [];
   readonly prompts: string[] = [];
   readonly withdrawn = new Set<string>();
-  /** How often each call ran, by its number. */
+  /** How often each call ran, by number. */
   readonly runs = new Map<number, number>();
-  /** Calls that had their result when their run was suspended, and how often they had run by then. */
+  /** Calls that were settled when their run was suspended, with the number of times they had run by then. */
   readonly settled = new Map<number, number>();
   readonly denied = new Set<number>();
   readonly begun: string[] = [];
@@ -74,7 +74,7 @@ export class ConversationWorld {
   #calls = 0;
   #gates: (() => void)[] = [];
   #signals: { text: string; controller: AbortController }[] = [];
-  /** Which process lives. */
+  /** The number of the process that is alive. */
   #life = 0;
   readonly #hasStore: boolean;
   #now = 0;
@@ -102,7 +102,7 @@ export class ConversationWorld {
     if (action.do === 'let') await new Promise(setImmediate);
   }
 
-  /** Lets everything come to its end: all is released, and all is approved. */
+  /** Lets everything end: opens all gates and approves all calls. */
   async drain(): Promise<void> {
     this.#killIn = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 500; round += 1) {
@@ -158,16 +158,16 @@ export class ConversationWorld {
     });
   }
 
-  /** The process dies, and another goes on from the snapshot. */
+  /** The process dies, and another continues from the snapshot. */
   #restart(snapshot: ConversationSnapshot): void {
     this.#life += 1;
-    // Longer than what the old process had claimed stays claimed.
+    // Longer than the lease of the old process.
     this.#now += 60_000;
     this.#killIn = Number.POSITIVE_INFINITY;
     this.#gates = [];
     this.#signals = [];
     this.#noteSettled(snapshot);
-    // What still happens in the old process is nobody's concern any more; its timers are.
+    // Events of the old process no longer matter, but its timers must be stopped.
     this.conversation.close();
     const kept = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
     this.conversation = Conversation.restore(this.#config(), kept);
@@ -226,7 +226,7 @@ export class ConversationWorld {
     };
   }
 
-  /** A process that has died does nothing to the store any more. */
+  /** A process that has died no longer reaches the store. */
   #storeOfThisLife(): RunStore {
     const store = this.#store;
     const life = this.#life;

@@ -11,12 +11,12 @@ import {
 import fc from 'fast-check';
 import { type RandomLeaf, randomLeaf } from './random-leaf.js';
 
-/** A DTO class as plain data, so that a counterexample can be read and shrunk. */
+/** A DTO class as plain data, so that a counterexample is readable and can be shrunk. */
 export interface RandomDto {
   readonly properties: readonly RandomProperty[];
 }
 
-/** One property: what it holds, whether it holds a list of it, and whether it may be left out. */
+/** One property: its type, whether it is a list, and whether it is optional. */
 export interface RandomProperty {
   readonly name: string;
   readonly of: RandomLeaf | RandomDto;
@@ -24,7 +24,7 @@ export interface RandomProperty {
   readonly isOptional: boolean;
 }
 
-/** The rules of a list as a whole. The first of them always refuses what is not a list. */
+/** The rules of a list as a whole. The first rule always refuses a value that is not a list. */
 export interface RandomList {
   readonly first: 'IsArray' | 'ArrayNotEmpty' | 'ArrayMinSize';
   readonly least: number;
@@ -49,7 +49,7 @@ const list: fc.Arbitrary<RandomList> = fc
     ...(most === undefined ? {} : { most: Math.max(most, others.least) }),
   }));
 
-/** DTOs of two to six properties, with classes in them down to the given depth. */
+/** DTOs of two to six properties, with nested classes down to the given depth. */
 export function randomDto(depth = 2): fc.Arbitrary<RandomDto> {
   const leaf = { weight: 4, arbitrary: randomLeaf as fc.Arbitrary<RandomLeaf | RandomDto> };
   const of = depth === 0 ? fc.oneof(leaf) : fc.oneof(leaf, { weight: 1, arbitrary: randomDto(depth - 1) });
@@ -63,12 +63,12 @@ export function randomDto(depth = 2): fc.Arbitrary<RandomDto> {
   }));
 }
 
-/** Whether a property holds a class. */
+/** Whether the type of a property is a class. */
 export function isDto(of: RandomLeaf | RandomDto): of is RandomDto {
   return 'properties' in of;
 }
 
-/** The class, decorated as a compiler would decorate it. */
+/** The class, decorated as a compiler would do it. */
 export function buildDto(dto: RandomDto): new () => object {
   class Input {}
   for (const { name, of, list: rules, isOptional } of dto.properties) {

@@ -16,7 +16,7 @@ import {
 import fc from 'fast-check';
 import { ANY_RULE, NUMBER_RULE, type RandomRule, rule, TEXT_RULE } from './random-rule.js';
 
-/** A property's value that is not a class: its rules, and values to try, in JSON's form. */
+/** A property whose type is not a class: its rules, and JSON values to try. */
 export interface RandomLeaf {
   readonly kind: 'text' | 'number' | 'boolean' | 'date' | 'choice';
   readonly designType: unknown;
@@ -24,7 +24,7 @@ export interface RandomLeaf {
   readonly values: readonly unknown[];
 }
 
-/** A numeric one as TypeScript compiles it, with the way back from the number to the name. */
+/** A numeric enum as TypeScript compiles it, with the reverse mapping. */
 const LEVEL = { Low: 1, High: 2, 1: 'Low', 2: 'High' };
 const MODE = { Fast: 'fast', Slow: 'slow' };
 const MIXED = { Text: 'text', Seven: 7 };
@@ -76,7 +76,7 @@ function ruled(
     .filter(({ rules }) => isPossible(rules));
 }
 
-/** Bounds that nothing is within are a fault of the class. */
+/** Bounds that no value satisfies would be a mistake of the class. */
 function isPossible(rules: readonly RandomRule[]): boolean {
   const bounds = rules.flatMap(({ text }): { readonly least?: number; readonly most?: number }[] => {
     const [, name = '', first = '', second = first] =
@@ -101,7 +101,7 @@ const always = (...rules: readonly RandomRule[]) => fc.constant(rules);
 const text = { kind: 'text', designType: String, values: TEXTS } as const;
 const number = { kind: 'number', designType: Number, values: NUMBERS } as const;
 
-/** A list of values or an enum; the metadata of an enum depends on the compiler. */
+/** A list of values or an enum. The metadata of an enum depends on the compiler. */
 const choice: fc.Arbitrary<RandomLeaf> = fc.oneof(
   fc.constantFrom(LEVEL, MODE, MIXED).chain((entity) =>
     fc.constantFrom<unknown>(entity, Object).map((designType) => ({
@@ -133,7 +133,7 @@ const choice: fc.Arbitrary<RandomLeaf> = fc.oneof(
     })),
 );
 
-/** Text, numbers, booleans, dates, enums and lists of values, with the rules that go with them. */
+/** Text, numbers, booleans, dates, enums and lists of values with matching rules. */
 export const randomLeaf: fc.Arbitrary<RandomLeaf> = fc.oneof(
   ruled(text, always(isText), some(TEXT_RULE), some(ANY_RULE)),
   ruled(text, some(TEXT_RULE, 1)),

@@ -19,13 +19,13 @@ import { MemoryRunStore, type SqliteRunStore } from 'toolwright/stores';
 const KINDS = ['read', 'same', 'effect', 'later', 'alone', 'approved', 'parts', 'asks'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** A run, and where the processes die that are at it. */
+/** A run, and the writes at which its processes die. */
 export interface Story {
-  /** What each reply of the model calls. */
+  /** The tools that each reply of the model calls. */
   readonly replies: readonly (readonly Kind[])[];
   readonly checkpoint: 'step' | 'call';
   readonly maxConcurrency: number;
-  /** One process after the other dies at its so-manieth write, before that is done or after. */
+  /** Each process dies before or after its nth write. */
   readonly deaths: readonly { readonly write: number; readonly when: 'before' | 'after' }[];
 }
 
@@ -45,7 +45,7 @@ export const stories: fc.Arbitrary<Story> = fc.record({
   ),
 });
 
-/** Stories with a death for sure, and not many: each process of its own takes a while. */
+/** Few stories, each with at least one death: starting real processes takes a while. */
 export const killedStories = stories.map(
   (story): Story => ({
     ...story,
@@ -57,7 +57,7 @@ const LEASE = 60_000;
 const NEVER = new Promise<never>(() => {});
 const messages = [{ role: 'user', content: 'Go.' }] as const;
 
-/** One process: once it is dead, nothing that it does is heard of any more. */
+/** One process. After its death, nothing that it does has an effect. */
 export class Life {
   readonly death: Promise<'died'>;
   isDead = false;
@@ -66,7 +66,7 @@ export class Life {
   readonly #kill: () => void;
   readonly #end: Story['deaths'][number] | undefined;
 
-  /** `kill` ends the process for good, where it is one of its own. */
+  /** `kill` ends the process if it is a real one. */
   constructor(end: Story['deaths'][number] | undefined, kill: () => void = () => {}) {
     this.#end = end;
     this.#kill = kill;
@@ -75,9 +75,9 @@ export class Life {
     });
   }
 
-  /** A write of this process, unless it dies at it. */
+  /** A write of this process, unless it dies first. */
   async write<Told>(write: () => Told): Promise<Awaited<Told>> {
-    // What does not wait for the write gets ahead of it.
+    // Code that does not await the write runs before it.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.isDead) return NEVER;
     this.#writes += 1;
@@ -95,7 +95,7 @@ export class Life {
   }
 }
 
-/** The store as one process sees it. */
+/** The store as seen by one process. */
 function storeOf(life: Life, store: CheckpointStore): CheckpointStore {
   return new Proxy(store, {
     get: (target, name) => {
@@ -105,7 +105,7 @@ function storeOf(life: Life, store: CheckpointStore): CheckpointStore {
   });
 }
 
-/** What happened outside: effects by the number of their call, with the keys under which they were asked for. */
+/** External effects by the number of their call, each with the idempotency keys of its executions. */
 export class World {
   readonly effects = new Map<string, string[]>();
   readonly faults: string[] = [];
@@ -121,7 +121,7 @@ export class World {
   }
 }
 
-/** Lives the story to its end; gives the run as it is kept then. */
+/** Runs the story to its end and returns the stored run. */
 export async function live(story: Story, world: World): Promise<KeptRun> {
   const deaths = [...story.deaths];
   for (let lives = 0; lives < 200; lives += 1) {
@@ -140,7 +140,7 @@ interface Surroundings {
   readonly life: Life;
 }
 
-/** One process goes on with the run from where it stands. */
+/** One process continues the run from its stored state. */
 export async function proceed(run: KeptRun | undefined, surroundings: Surroundings): Promise<unknown> {
   const { story, world, life } = surroundings;
   const store = storeOf(life, world.store);
@@ -161,7 +161,7 @@ export async function proceed(run: KeptRun | undefined, surroundings: Surroundin
   return resumeStoredRun(config, { store, runId: 'r', leaseMs: LEASE }, answers);
 }
 
-/** A person who looks what has happened before saying so. */
+/** A person who checks which effects happened before answering. */
 function answerOf({ effects }: World, { id, kind, tool, arguments: { n } }: PendingCall): Answer {
   if (kind === 'approval') return { id, approved: true };
   if (kind === 'question') return { id, value: 'yes' };
@@ -169,7 +169,7 @@ function answerOf({ effects }: World, { id, kind, tool, arguments: { n } }: Pend
   return isDone ? { id, outcome: 'done', result: `did ${n}` } : { id, outcome: 'not-done' };
 }
 
-/** The model says the same whenever it is asked the same. */
+/** The model is deterministic: the same history gives the same reply. */
 function providerOf({ story, world, life }: Surroundings): LLMProvider {
   return {
     chat: async ({ messages: history, metadata }) => {

@@ -39,7 +39,7 @@ import {
 } from 'class-validator';
 import fc from 'fast-check';
 
-/** One decorator of class-validator with its arguments, and class-validator's own test behind it. */
+/** A decorator of class-validator with its arguments, and the validator behind it. */
 export interface RandomRule {
   readonly text: string;
   decorate(options: ValidationOptions): PropertyDecorator;
@@ -55,7 +55,7 @@ export function rule(text: string, decorate: Decorate, holds: Holds): RandomRule
 
 const PATTERNS = [/^[a-z]+$/, /^[a-z0-9]{2,6}$/i, /\d/, /^.{2}$/u, /[a-z]/g, /^a.b$/s, /^\w+$/m, /^\p{L}+$/u];
 
-/** Rules for text; each of them refuses whatever is not text. */
+/** Rules for text. Each of them refuses other types. */
 export const TEXT_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   fc.nat(4).map((least) =>
     rule(
@@ -106,7 +106,7 @@ export const TEXT_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   ),
 );
 
-/** Rules for numbers; each of them refuses whatever is not a number. */
+/** Rules for numbers. Each of them refuses other types. */
 export const NUMBER_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   fc.integer({ min: -3, max: 5 }).map((least) =>
     rule(
@@ -122,7 +122,7 @@ export const NUMBER_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
       (value) => max(value, most),
     ),
   ),
-  // Powers of two divide large numbers without a remainder that is rounded away: see `dto-differences.ts`.
+  // Dividing large numbers by powers of two has no rounding error: see `dto-differences.ts`.
   fc.constantFrom(1, 2, 4).map((divisor) =>
     rule(
       `IsDivisibleBy(${divisor})`,
@@ -143,7 +143,7 @@ export const NUMBER_RULE: fc.Arbitrary<RandomRule> = fc.oneof(
   ),
 );
 
-/** Rules that say nothing of the type and stand beside one that does. */
+/** Rules that do not restrict the type, used beside one that does. */
 export const ANY_RULE: fc.Arbitrary<RandomRule> = fc.constantFrom(
   rule('IsNotEmpty', (options) => IsNotEmpty(options), isNotEmpty),
   rule(

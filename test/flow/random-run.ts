@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 
-/** One random run: what the model says, what is limited, who throws, and when it is aborted. */
+/** One random run: replies, limits, throwing listeners, and when it is aborted. */
 export interface RandomRun {
   readonly replies: readonly unknown[];
   readonly limits: Readonly<Record<string, unknown>>;
   readonly throwingLogger: boolean;
   readonly listener: 'none' | 'silent' | 'throws';
-  /** The number of the event (a request, a tool's beginning) at which the run is aborted. */
+  /** The number of the event (a request or the start of a tool) at which the run is aborted. */
   readonly abortAt: number;
 }
 
@@ -64,7 +64,7 @@ const reply = fc.record(
   { requiredKeys: [] },
 );
 
-/** Random runs; most replies call tools, some are broken, some never come. */
+/** Random runs. Most replies call tools, some are invalid, some requests fail. */
 export const arbitraryRun: fc.Arbitrary<RandomRun> = fc.record({
   replies: fc.array(
     fc.oneof(

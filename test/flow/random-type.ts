@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 
-/** A TypeScript type with what the test itself knows of it, apart from any compiler or schema. */
+/** A TypeScript type with its own check, independent of any compiler or schema. */
 export interface RandomType {
   readonly source: string;
-  /** Values of the type as JSON carries them. */
+  /** Values of the type in JSON form. */
   readonly values: fc.Arbitrary<unknown>;
   accepts(value: unknown): boolean;
 }
@@ -11,7 +11,7 @@ export interface RandomType {
 const DATE = '2030-01-02T03:04:05.000Z';
 const LINK = 'https://example.org/a';
 
-/** Texts that mean something to one of the types, so that a wrong value is often nearly right. */
+/** Texts that are valid for at least one of the types, so that wrong values are often almost right. */
 const TEXTS = ['', 'a', 'b', 'open', 'id_7', 'id_x', '12', DATE, LINK];
 
 const leaf = (
@@ -26,7 +26,7 @@ const leaf = (
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** The types without parts; those in the second line are text in JSON. */
+/** The types without parts. Date, URL, bigint and Uint8Array are text in JSON. */
 const LEAVES: readonly RandomType[] = [
   leaf('string', fc.constantFrom(...TEXTS), isText),
   leaf('number', fc.constantFrom(0, 1, -2.5), (value) => typeof value === 'number'),
@@ -51,7 +51,7 @@ const LEAVES: readonly RandomType[] = [
   leaf('unknown', fc.constantFrom(1, 'a', null), () => true),
 ];
 
-/** Declarations that the sources above take for granted. */
+/** Declarations that the sources above use. */
 export const PRELUDE = `enum State { Open = 'open', Other = 'b' }
 enum Level { Low, High }
 `;
@@ -123,7 +123,7 @@ function propertiesOf(
   );
 }
 
-/** Random types, a few levels deep. */
+/** Random types, up to three levels deep. */
 export const randomType: fc.Arbitrary<RandomType> = fc.letrec<{ type: RandomType }>((tie) => ({
   type: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
@@ -148,13 +148,13 @@ export const randomType: fc.Arbitrary<RandomType> = fc.letrec<{ type: RandomType
   ),
 })).type;
 
-/** Values that fit nothing in particular. */
+/** Values unrelated to the type. */
 const STRAY: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(...TEXTS, 0, 1, -2.5, true, false, null),
   fc.constantFrom<unknown>([], ['a'], [1, 'a'], {}, { kind: 'a' }, { a: 1, b: null }, { x: true }),
 );
 
-/** A value with one part of it replaced, added or taken away. */
+/** A value with one part replaced, added or removed. */
 export function spoilt(value: unknown): fc.Arbitrary<unknown> {
   const whole = STRAY;
   if (Array.isArray(value)) {

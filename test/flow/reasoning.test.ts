@@ -31,7 +31,7 @@ function registry(called: string[]): ToolRegistry {
   return tools;
 }
 
-/** A provider that streams what it says in pieces of a size. */
+/** A provider that streams the content in pieces of the given size. */
 function streaming(content: string, size: number): LLMProvider {
   const response = { content, toolCalls: [], finishReason: 'stop' } as const;
   return {
@@ -44,7 +44,7 @@ function streaming(content: string, size: number): LLMProvider {
   };
 }
 
-/** What calls a text holds: by the parser, by text tools whole and streamed, each as name and arguments. */
+/** The calls found in a text as name and arguments: by the parser, by text tools, and by streamed text tools. */
 async function callsIn(content: string, size: number): Promise<unknown[][]> {
   const plain = (calls: readonly { readonly name: string; readonly arguments: unknown }[]) =>
     calls.map(({ name, arguments: args }) => [name, args]);
@@ -73,7 +73,7 @@ async function callsIn(content: string, size: number): Promise<unknown[][]> {
 const format = fc.constantFrom(...Object.values(CALL_FORMATS));
 const words = fc.constantFrom('', 'Could I ', 'no. ', 'So: {"a": 1}. ', '[x] ', '\n\n', 'it is 5 < 6, ');
 
-test('ToolCallParser and withTextTools find no call inside reasoning, in any format between any marks, whole or streamed', async () => {
+test('ToolCallParser and withTextTools ignore calls inside reasoning, whole or streamed', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -87,7 +87,7 @@ test('ToolCallParser and withTextTools find no call inside reasoning, in any for
       }),
       async ({ marks: [open, close], thoughts, between, call, isOpenedInPrompt, isAgain, size }) => {
         const thought = thoughts.map(([before, write]) => before + write('rm', { path: '/' })).join('');
-        // What a model writes in plain words is not in the prompt, and not said twice.
+        // Plain-word marks do not occur in prompts and are not repeated.
         const isWords = open.startsWith('Here');
         const first = `${isOpenedInPrompt && !isWords ? '' : open}${thought}${between}${close}`;
         const second = isAgain && !isWords ? `Well. ${open}${thought}${close}` : '';
@@ -100,7 +100,7 @@ test('ToolCallParser and withTextTools find no call inside reasoning, in any for
   );
 });
 
-test('ToolCallParser and withTextTools find no call in reasoning that never ends', async () => {
+test('ToolCallParser and withTextTools find no call in reasoning that is never closed', async () => {
   for (const [open] of REASONING)
     for (const write of Object.values(CALL_FORMATS))
       expect(await callsIn(`${open}Could ${write('rm', { path: '/' })}, or not`, 7)).toEqual([[], [], []]);
@@ -113,14 +113,14 @@ test.each([
   ['ends within a key', 'I: <tool_call>rm<arg_key>pa</think>'],
   ['ends within an argument', 'I: <tool_call>rm<arg_key>path</arg_key><arg_value>/x</think>'],
   [
-    'names its own mark',
+    'mentions its own mark',
     '<think>I end with </think>, then rm <tool_call>{"name":"rm","arguments":{}}</tool_call></think>',
   ],
   [
-    'is closed by another mark first',
+    'contains another closing mark first',
     '<think>a</thinking><tool_call>{"name":"rm","arguments":{}}</tool_call></think>',
   ],
-])('ToolCallParser finds nothing but what comes after reasoning that %s', async (_, reasoning) => {
+])('ToolCallParser finds at most the call after reasoning that %s', async (_, reasoning) => {
   for (const write of Object.values(CALL_FORMATS)) {
     const calls = await callsIn(`${reasoning} Well.\n${write('ls', { path: '.' })}`, 7);
     for (const found of calls) expect([[], [['ls', { path: '.' }]]]).toContainEqual(found);
@@ -132,13 +132,13 @@ test.each([
   ['Qwen3 Coder', 'I: <tool_call><function=rm><parameter=path>/x, no.</think>'],
   ['MiniMax M2', 'I: <minimax:tool_call><invoke name="rm"><parameter name="path">/x</think>'],
   ['GLM', 'I: <tool_call>rm<arg_key>path</arg_key><arg_value>/x</think>'],
-])('ToolCallParser finds the call after reasoning that broke off within one: %s', async (name, reasoning) => {
+])('ToolCallParser finds the call after reasoning that ends inside an unfinished call: %s', async (name, reasoning) => {
   const ls = [['ls', { path: '.' }]];
   const text = `${reasoning} Well.\n${CALL_FORMATS[name]!('ls', { path: '.' })}`;
   expect(await callsIn(text, 7)).toEqual([ls, ls, ls]);
 });
 
-test('ToolCallParser takes a closing mark within a text value for what it is', async () => {
+test('ToolCallParser ignores a closing mark inside an argument', async () => {
   for (const [name, write] of Object.entries(CALL_FORMATS)) {
     const calls = [['ls', { path: 'a</think>b' }]];
     expect([name, ...(await callsIn(write('ls', { path: 'a</think>b' }), 7))]).toEqual([
@@ -150,7 +150,7 @@ test('ToolCallParser takes a closing mark within a text value for what it is', a
   }
 });
 
-test('ToolCallParser gives reasoning as it stood there, as text before the call', () => {
+test('ToolCallParser returns reasoning unchanged in textBefore', () => {
   const thought = 'Could <tool_call>{"name":"rm","arguments":{}}</tool_call>, no.</think>\n';
   const { textBefore, toolCalls } = new ToolCallParser({ tools: TOOLS }).parse(
     `${thought}<tool_call>{"name":"ls","arguments":{}}</tool_call>`,
@@ -159,7 +159,7 @@ test('ToolCallParser gives reasoning as it stood there, as text before the call'
   expect(toolCalls.map(({ name }) => name)).toEqual(['ls']);
 });
 
-test('ToolCallParser finds what gpt-oss says to a function in its analysis channel, as that is a call', () => {
+test('ToolCallParser finds a call to a function in the analysis channel of gpt-oss', () => {
   const text = '<|channel|>analysis to=functions.ls<|message|>{"path":"."}<|call|>';
   expect(new ToolCallParser({ tools: TOOLS }).parse(text).toolCalls).toHaveLength(1);
 });
@@ -173,7 +173,7 @@ test('parseToolRequest finds no request beside or inside reasoning', () => {
 });
 
 test.each(['text tools', 'scan'])(
-  'runToolLoop with %s runs nothing that the model only thought about',
+  'runToolLoop with %s does not run calls that are part of the reasoning',
   async (way) => {
     const called: string[] = [];
     const content =

@@ -18,7 +18,7 @@ const object = (
 });
 const text = { type: 'string' };
 
-/** Tools that behave in every way that a loop knows of. */
+/** Tools with all kinds of results. */
 export function answeredTools(): ToolDefinition[] {
   const notes: string[] = [];
   return [
@@ -106,7 +106,7 @@ export function answeredTools(): ToolDefinition[] {
   ];
 }
 
-/** Tools whose calls wait for somebody. */
+/** Tools whose calls wait for an answer. */
 export function waitingTools(): ToolDefinition[] {
   return [
     defineTool({
