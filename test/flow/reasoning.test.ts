@@ -132,11 +132,14 @@ test.each([
   ['Qwen3 Coder', 'I: <tool_call><function=rm><parameter=path>/x, no.</think>'],
   ['MiniMax M2', 'I: <minimax:tool_call><invoke name="rm"><parameter name="path">/x</think>'],
   ['GLM', 'I: <tool_call>rm<arg_key>path</arg_key><arg_value>/x</think>'],
-])('ToolCallParser finds the call after reasoning that ends inside an unfinished call: %s', async (name, reasoning) => {
-  const ls = [['ls', { path: '.' }]];
-  const text = `${reasoning} Well.\n${CALL_FORMATS[name]!('ls', { path: '.' })}`;
-  expect(await callsIn(text, 7)).toEqual([ls, ls, ls]);
-});
+])(
+  'ToolCallParser finds the call after reasoning that ends inside an unfinished call: %s',
+  async (name, reasoning) => {
+    const ls = [['ls', { path: '.' }]];
+    const text = `${reasoning} Well.\n${CALL_FORMATS[name]!('ls', { path: '.' })}`;
+    expect(await callsIn(text, 7)).toEqual([ls, ls, ls]);
+  },
+);
 
 test('ToolCallParser ignores a closing mark inside an argument', async () => {
   for (const [name, write] of Object.entries(CALL_FORMATS)) {
