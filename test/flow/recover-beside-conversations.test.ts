@@ -30,7 +30,7 @@ const provider: LLMProvider = {
 };
 const config = { provider, model: 'm' };
 
-/** A process begins a turn of a conversation and dies: its run has begun, and has no reply. */
+/** A process begins a turn of a conversation and dies before the model replies. */
 async function leaveTurn(store: Store, conversationId: string): Promise<void> {
   let isAlive = true;
   const asked = Promise.withResolvers<void>();
@@ -53,11 +53,11 @@ function describeRecovery(
   open: () => Store,
   close: (store: Store) => void | Promise<void>,
 ): void {
-  describe(`${name}, where conversations are kept, too`, () => {
+  describe(`${name}, which also stores conversations`, () => {
     let store: Store;
     afterEach(() => close(store));
 
-    test('recoverRuns leaves the runs of open turns to their conversation, and takes all others', async () => {
+    test('recoverRuns recovers all runs except those of open conversation turns', async () => {
       store = open();
       await leaveTurn(store, 'c1');
       const others = ['c1.', 'c1.01', 'c1.2', 'c10.1', 'c2.1', 'r'];
@@ -100,7 +100,7 @@ describePostgres('recovery in PostgreSQL', (service) => {
   );
 });
 
-test('runToolLoop refuses at once a run id that not every store can keep', async () => {
+test('runToolLoop immediately refuses a run id that some stores cannot store', async () => {
   const store = new MemoryRunStore();
   for (const runId of ['', 'a\0b', 'a\ud800']) {
     const run = runToolLoop({ ...config, store, checkpoint: 'step', runId }, [

@@ -20,7 +20,7 @@ const LEASE = 60_000;
 const messages = [{ role: 'user', content: 'Go' }] as const;
 const NEVER = new Promise<never>(() => {});
 
-/** A run whose process dies in its call of `work`. */
+/** A run whose process dies during its call of `work`. */
 class DeadRun {
   now = 1_700_000_000_000;
   readonly store = new MemoryRunStore({ now: () => this.now });
@@ -50,7 +50,7 @@ class DeadRun {
     this.config = { provider, model: 'm', tools: [work], toolTimeoutMs: Number.POSITIVE_INFINITY, ...config };
   }
 
-  /** Begins the run; its process is dead once the call is under way. */
+  /** Begins the run. Its process dies during the call. */
   async die(scope: CallScope = {}): Promise<void> {
     const { config, store } = this;
     const run = runToolLoop(
@@ -64,7 +64,7 @@ class DeadRun {
     this.#isAlive = true;
   }
 
-  /** Its process is dead again once the call is under way again. */
+  /** The next process also dies during the call. */
   async dieAgain(resume: () => Promise<unknown>): Promise<void> {
     const { length } = this.contexts;
     this.#isAlive = false;
@@ -89,7 +89,7 @@ class DeadRun {
 }
 
 describe('recoverRuns', () => {
-  test('takes over nothing where nothing was lost', async () => {
+  test('returns nothing if no run was interrupted', async () => {
     const { store, config } = new DeadRun();
     await runToolLoop({ ...config, tools: [], store, checkpoint: 'step' }, [
       ...messages,
@@ -98,7 +98,7 @@ describe('recoverRuns', () => {
     expect(await recoverRuns({ store, config })).toEqual([]);
   });
 
-  test('does not do again what `once` had finished, with checkpoint call', async () => {
+  test('does not repeat work that `once` had finished, with checkpoint call', async () => {
     let now = 1_700_000_000_000;
     const store = new MemoryRunStore({ now: () => now });
     const [charged, died] = [[] as string[], Promise.withResolvers<void>()];
@@ -132,7 +132,7 @@ describe('recoverRuns', () => {
   });
 
   test.each([{ readOnly: true }, { idempotent: true }])(
-    'makes a call again that may be repeated: %j',
+    'repeats an interrupted call with the annotations %j',
     async (annotations) => {
       const run = new DeadRun({ annotations });
       await run.die();
@@ -144,7 +144,7 @@ describe('recoverRuns', () => {
     },
   );
 
-  test('suspends a run of whose call nobody knows what came, until somebody says so', async () => {
+  test('suspends a run whose call has an unknown outcome, and a resume uses the given outcome', async () => {
     const run = new DeadRun();
     await run.die();
     const [recovered] = await run.recover();
@@ -163,7 +163,7 @@ describe('recoverRuns', () => {
     expect(run.contexts).toHaveLength(1);
   });
 
-  test('makes a call that was not done as somebody says, and asks again should its process die again', async () => {
+  test('repeats the call with the same idempotency key if the answer is `not-done`', async () => {
     const run = new DeadRun();
     await run.die();
     await run.recover();
@@ -176,7 +176,7 @@ describe('recoverRuns', () => {
     expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
   });
 
-  test('takes `not-done` for one more time: should its process die again, its word counts no more', async () => {
+  test('asks for the outcome again if the process also dies during the repeated call', async () => {
     const run = new DeadRun();
     await run.die();
     await run.recover();
@@ -195,7 +195,7 @@ describe('recoverRuns', () => {
     expect(resumed.toolCalls).toMatchObject([{ result: { forLLM: 'worked at try 3' } }]);
   });
 
-  test('takes a no for a refusal', async () => {
+  test('treats a refusal as the outcome as a refused call', async () => {
     const run = new DeadRun();
     await run.die();
     await run.recover();
@@ -206,7 +206,7 @@ describe('recoverRuns', () => {
   });
 
   test.each([{ outcome: 'perhaps' }, { outcome: 'done', result: () => 1 }, { result: 5 }])(
-    'does not take the outcome %j',
+    'refuses the outcome %j',
     async (answer) => {
       const run = new DeadRun();
       await run.die();
@@ -215,7 +215,7 @@ describe('recoverRuns', () => {
     },
   );
 
-  test('tells the model that nobody knows, or makes the call again, where that is wanted', async () => {
+  test('with `onUnknown`, reports an unknown outcome to the model or repeats the call', async () => {
     const told = new DeadRun();
     await told.die();
     await told.recover({ onUnknown: 'error' });
@@ -250,7 +250,7 @@ describe('recoverRuns', () => {
     ],
     ['unknown', { status: 'unknown' }, { status: 'suspended' }],
     ['nonsense', { status: 'perhaps' } as never, { status: 'suspended' }],
-  ])('asks a tool what came of its call: %s', async (_what, known, result) => {
+  ])('asks the tool for the outcome of its call: %s', async (_what, known, result) => {
     const asked: Effect[] = [];
     const reconcile = (effect: Effect): Reconciliation => {
       asked.push(effect);
@@ -264,7 +264,7 @@ describe('recoverRuns', () => {
     ]);
   });
 
-  test('asks a person where a tool cannot say what came of its call', async () => {
+  test('asks a person for the outcome if `reconcile` throws', async () => {
     const reconcile = () => {
       throw new Error('the bank is closed');
     };
@@ -273,7 +273,7 @@ describe('recoverRuns', () => {
     expect(await run.recover()).toMatchObject([{ result: { status: 'suspended' } }]);
   });
 
-  test('keeps the owner of a run, its tools and its model', async () => {
+  test('uses the owner, the tools and the model of the run', async () => {
     const run = new DeadRun({ annotations: { readOnly: true } });
     await run.die({ owner: { user: 'u1' } });
     const requests: unknown[] = [];
@@ -296,7 +296,7 @@ describe('recoverRuns', () => {
     expect(requests).toEqual([['m', [expect.objectContaining({ name: 'work' })]]]);
   });
 
-  test('leaves a run that cannot go on here to whoever tries next', async () => {
+  test('leaves a run that fails to resume here to the next attempt after the lease', async () => {
     const run = new DeadRun({ annotations: { readOnly: true } });
     await run.die();
     const config = () => {
@@ -311,14 +311,14 @@ describe('recoverRuns', () => {
     expect(await run.recover()).toMatchObject([{ result: { status: 'completed' } }]);
   });
 
-  test('takes over no more runs once it is aborted', async () => {
+  test('recovers no runs after it was aborted', async () => {
     const run = new DeadRun();
     await run.die();
     expect(await run.recover({ signal: AbortSignal.abort() })).toEqual([]);
     expect(run.store.read('r')).toMatchObject({ generation: 1 });
   });
 
-  test('refuses the writes of a holder that was taken for dead', async () => {
+  test('makes the store refuse writes of the previous holder of the lease', async () => {
     const run = new DeadRun();
     const { config, store } = run;
     let finish = (): void => {};
@@ -346,7 +346,7 @@ describe('recoverRuns', () => {
     expect(store.read('r')).toEqual(before);
   });
 
-  test('goes on with several at a time, each by one process', async () => {
+  test('recovers several runs concurrently, each in only one process', async () => {
     const run = new DeadRun({ annotations: { readOnly: true } });
     for (const runId of ['a', 'b', 'c'])
       runToolLoop(
@@ -363,7 +363,7 @@ describe('recoverRuns', () => {
     ).toEqual(['a', 'b', 'c', 'r']);
   });
 
-  test('starts the job of a background tool once, also where its process ended before it heard of that', async () => {
+  test('does not start the job of a background tool twice if the process died before storing its result', async () => {
     let now = 0;
     const store = new MemoryRunStore({ now: () => now });
     const engine = new MemoryJobEngine();
@@ -405,7 +405,7 @@ describe('recoverRuns', () => {
     await engine.close();
   });
 
-  test('is told of by a resume of a run that was lost', async () => {
+  test('must come first: resuming an interrupted run throws RunNotSuspended', async () => {
     const run = new DeadRun();
     await run.die();
     await expect(resumeStoredRun(run.config, { store: run.store, runId: 'r' }, [])).rejects.toMatchObject({
@@ -413,7 +413,7 @@ describe('recoverRuns', () => {
     });
   });
 
-  test('leads to what the guard against circles would have said without the death', async () => {
+  test('continues the count of the loop guard of the interrupted run', async () => {
     const replies = Array.from({ length: 8 }, () => ({
       content: '',
       toolCalls: [{ id: 'c', name: 'work', arguments: {} }],

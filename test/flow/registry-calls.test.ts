@@ -22,7 +22,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 const parameters = { type: 'object', additionalProperties: true };
 const base = { name: 'work', description: 'Works', parameters };
 
-/** Stores on itself whom it works for. */
+/** Stores the context of its current call. */
 class Contextual implements ContextualTool {
   readonly name: string;
   readonly description = 'Says whom it works for';
@@ -45,7 +45,7 @@ class Contextual implements ContextualTool {
 }
 
 describe('a tool with setContext', () => {
-  test('that calls itself does not wait for itself, and is told of the outer call again', async () => {
+  test('calls itself without deadlock, and its context is restored after each inner call', async () => {
     const tools = new ToolRegistry();
     const tool = new Contextual(async (self, { depth, chat }) => {
       const before = self.where;
@@ -78,7 +78,7 @@ describe('a tool with setContext', () => {
     );
   });
 
-  test('that calls itself through another does not wait for itself', async () => {
+  test('calls itself through another tool without deadlock', async () => {
     const tools = new ToolRegistry();
     tools.register(
       new Contextual(async (self, { last }) => {
@@ -98,7 +98,7 @@ describe('a tool with setContext', () => {
     expect(results.map(({ forLLM }) => forLLM)).toEqual(['c/1 c/2 c/3', 'c/1 c/2 c/3']);
   });
 
-  test('that does not wait for its inner call keeps others out until that has ended', async () => {
+  test('blocks other calls until an inner call that it does not await has ended', async () => {
     const tools = new ToolRegistry();
     const seen: string[] = [];
     tools.register(
@@ -116,7 +116,7 @@ describe('a tool with setContext', () => {
     expect(seen.filter((where) => where === 'c/2')).toHaveLength(1);
   });
 
-  test('that calls itself when its own call is over waits for its turn like any other', async () => {
+  test('queues a call that it starts after its own call has ended', async () => {
     const tools = new ToolRegistry();
     const [over, late] = [Promise.withResolvers<void>(), Promise.withResolvers<ToolResult>()];
     let running = 0;
@@ -143,7 +143,7 @@ describe('a tool with setContext', () => {
   });
 });
 
-/** Keeps its callback in a field, as such tools do, and calls it when it is told to. */
+/** Stores its callback in a field, as such tools do. */
 class Callback implements AsyncTool {
   readonly name = 'work';
   readonly description = 'Works on';
@@ -173,7 +173,7 @@ class Callback implements AsyncTool {
 }
 
 describe('a tool with setCallback', () => {
-  /** Starts calls 0 … count and gives what completes each. */
+  /** Starts the calls 0 to count - 1 and returns the completions of each. */
   async function complete(tool: Callback, count = 5) {
     const tasks = new TaskQueue();
     const tools = new ToolRegistry({ tasks }).register(tool);
@@ -218,7 +218,7 @@ describe('a tool with setCallback', () => {
     expect(completed).toEqual(['done 2', 'done 1', 'done 0']);
   });
 
-  test('completes the call that it means: by the callback of the call, called from wherever', async () => {
+  test('completes its own call if it calls the callback of that call, from anywhere', async () => {
     const waiting: (() => void)[] = [];
     const tool = new Callback(async (self, { n }) => {
       await nextTurn();
@@ -232,7 +232,7 @@ describe('a tool with setCallback', () => {
     expect(most).toBe(1);
   });
 
-  test('completes the call that it means: by the field, read where the work of the call ends', async () => {
+  test('completes its own call if it reads the callback field when the work ends', async () => {
     const tool = new Callback(async (self, { n }) => {
       setTimeout(() => self.callback(undefined, toolResult(`done ${n}`)), 10 - Number(n));
       return asyncResult('started');
@@ -240,7 +240,7 @@ describe('a tool with setCallback', () => {
     expect((await complete(tool)).heard).toEqual(each());
   });
 
-  test('completes the call that it means: by the context that it was given', async () => {
+  test('completes its own call if it passes the context of that call', async () => {
     const waiting: (() => void)[] = [];
     const tool = new Callback(async (self, { n }, context) => {
       waiting.push(() => self.callback(context, toolResult(`done ${n}`)));
@@ -250,7 +250,7 @@ describe('a tool with setCallback', () => {
     expect((await complete(tool)).heard).toEqual(each());
   });
 
-  test('whose worker was started by a call that is completed completes the later ones too', async () => {
+  test('completes later calls from a worker that the first call started', async () => {
     let inWorker: (<Value>(work: () => Value) => Value) | undefined;
     const tool = new Callback((self, { n }) => {
       inWorker ??= AsyncLocalStorage.snapshot();
@@ -260,14 +260,14 @@ describe('a tool with setCallback', () => {
     for (let times = 0; times < 3; times += 1) expect((await complete(tool, 1)).heard).toEqual(each(1));
   });
 
-  test('whose callback never comes holds up nobody', async () => {
+  test('does not block later calls if it never calls its callback', async () => {
     const tool = new Callback(() => asyncResult('started'));
     const tools = new ToolRegistry().register(tool);
     for (let times = 0; times < 3; times += 1)
       expect(await tools.executeWithContext('work', {}, {}, () => {})).toMatchObject({ async: true });
   });
 
-  test('gets the callback of the outer call again after one within it', async () => {
+  test('has the callback of the outer call again after an inner call', async () => {
     const tools = new ToolRegistry();
     const heard: string[] = [];
     const listener: AsyncCallback = (context, { forLLM }) => heard.push(`${context?.callId} ${forLLM}`);
@@ -283,7 +283,7 @@ describe('a tool with setCallback', () => {
   });
 });
 
-describe('a tool that is an instance of a class', () => {
+describe('a tool that is a class instance', () => {
   class Slow implements Tool {
     readonly name = 'work';
     readonly description = 'Works';
@@ -304,13 +304,13 @@ describe('a tool that is an instance of a class', () => {
     }
   }
 
-  test.each([new Slow(), new Asking()])('has its limits and its approval by getters too', async (tool) => {
+  test.each([new Slow(), new Asking()])('has timeoutMs by getter, also with pending `once` work or a question', async (tool) => {
     const tools = new ToolRegistry().register(tool);
     const { record } = await tools.invoke({ id: 'c1', name: 'work', arguments: {} });
     expect(record.status).toBe('timed_out');
   });
 
-  test('of a definition that was made of it keeps its getters', async () => {
+  test('keeps its getters when passed to defineTool', async () => {
     class Options {
       readonly name = 'work';
       readonly description = 'Works';
@@ -337,19 +337,19 @@ describe('defineTool', () => {
   test.each<[string, unknown]>([
     ['by name', (_args: unknown, context: ToolContext) => context.callId],
     ['with a default', (_args: unknown, context: ToolContext = undefined as never) => context.callId],
-    ['within a rest', (...all: { callId: string }[]) => all[1]?.callId],
+    ['in a rest parameter', (...all: { callId: string }[]) => all[1]?.callId],
     [
-      'by arguments',
+      'only through `arguments`',
       function (this: unknown) {
         // biome-ignore lint/complexity/noArguments: what is tested
         return arguments[1].callId;
       },
     ],
     [
-      'behind another default',
+      'after another default',
       ({ a = [1, 2] }: { a?: unknown }, context: ToolContext = null as never) => [a, context.callId][1],
     ],
-  ])('gives a body its context that takes it %s', async (_how, execute) => {
+  ])('passes the context to a body that declares it %s', async (_how, execute) => {
     const tool = defineTool({ ...base, execute: execute as never });
     const { forLLM } = await new ToolRegistry()
       .register(tool)
@@ -361,7 +361,7 @@ describe('defineTool', () => {
 describe('ToolRegistry.invoke', () => {
   const scope = { data: { userId: 'secret-user' }, channel: 'c', chatId: '1' };
 
-  /** All that can be reached from a value. */
+  /** All objects and functions reachable from a value. */
   function reachable(value: unknown, seen = new Set<unknown>()): Set<unknown> {
     if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value))
       return seen;
@@ -380,7 +380,7 @@ describe('ToolRegistry.invoke', () => {
     ['settled', { execute: async () => 'x' }, {}],
     ['started', { background: true, execute: () => 'x' }, { onAsyncResult: () => {} }],
     ['suspended', { approval: true, execute: () => 'x' }, {}],
-  ])('gives plain data where the call is %s', async (status, more, options) => {
+  ])('returns plain data if the call is %s', async (status, more, options) => {
     let runs = 0;
     const tools = new ToolRegistry().register({
       ...base,
@@ -407,7 +407,7 @@ describe('ToolRegistry.invoke', () => {
     expect(runs - ran).toBeLessThanOrEqual(status === 'started' ? 1 : 0);
   });
 
-  test('shows what was sent, whatever the tool does to its arguments', async () => {
+  test('records the arguments as sent, even if the tool changes them', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (generated) => {
         const sent = JSON.parse(JSON.stringify(generated));
@@ -442,7 +442,7 @@ describe('ToolRegistry.invoke', () => {
     Object.assign(value, { ruined: true });
   }
 
-  test('shows what was sent in a run, too', async () => {
+  test('records the arguments as sent in a run too', async () => {
     const tool = defineTool({
       ...base,
       execute: (args: { list?: unknown[] }) => {
@@ -477,13 +477,13 @@ describe('approvals and policies', () => {
   }
 
   test.each(answers.map((answer) => [answer]))(
-    'an approval function that answers %p asks',
+    'an approval function that returns %p requires an approval',
     async (answer) => {
       expect(await statusOf(() => answer)).toBe('suspended');
     },
   );
 
-  test('an approval function that answers false, now or later, does not ask', async () => {
+  test('an approval function that returns false, or a promise of it, requires none', async () => {
     expect(await statusOf(() => false)).toBe('settled');
     expect(await statusOf(async () => false)).toBe('settled');
   });
@@ -503,7 +503,7 @@ describe('approvals and policies', () => {
       'suspended',
       'waits for an answer',
     ],
-  ])('%s that hangs is bounded by the limit of the call', async (_who, options, more, status, told) => {
+  ])('%s that hangs is limited by the timeout of the call', async (_who, options, more, status, told) => {
     for (const limits of [
       [{ toolTimeoutMs: 5 }, {}],
       [{}, { timeoutMs: 5 }],
@@ -517,7 +517,7 @@ describe('approvals and policies', () => {
   });
 });
 
-/** What a tool may throw that throws again when it is looked at. */
+/** Values that throw when they are inspected. */
 function hostileThings(): unknown[] {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
@@ -546,7 +546,7 @@ function hostileThings(): unknown[] {
   ];
 }
 
-describe('anything that is thrown', () => {
+describe('any value', () => {
   const throwing = (value: unknown) => () => {
     throw value;
   };
@@ -558,7 +558,7 @@ describe('anything that is thrown', () => {
   };
   const things = hostileThings().map((_, index) => [index] as const);
 
-  test.each(things)('by a tool is an error of it (%i)', async (index) => {
+  test.each(things)('thrown by a tool gives an error result (%i)', async (index) => {
     const value = hostileThings()[index];
     for (const execute of [
       throwing(value),
@@ -572,7 +572,7 @@ describe('anything that is thrown', () => {
     }
   });
 
-  test.each(things)('by work in the background completes it as an error (%i)', async (index) => {
+  test.each(things)('thrown by background work completes it with an error (%i)', async (index) => {
     const value = hostileThings()[index];
     const bodies: Partial<ToolDefinition>[] = [
       { execute: (_args, context) => context.background(throwing(value)) },
@@ -591,7 +591,7 @@ describe('anything that is thrown', () => {
     }
   });
 
-  test.each(things)('or given to a callback completes its call (%i)', async (index) => {
+  test.each(things)('passed to a callback completes its call (%i)', async (index) => {
     const value = hostileThings()[index];
     const completed = Promise.withResolvers<ToolResult>();
     const tool = new Callback((self) => {
@@ -604,7 +604,7 @@ describe('anything that is thrown', () => {
   });
 
   test.each(things)(
-    'by a policy, an approval function, once or describeError ends the call (%i)',
+    'thrown by a policy, an approval function, once or describeError ends the call (%i)',
     async (index) => {
       const value = hostileThings()[index];
       const call = (options: object, more: object = {}) =>
@@ -625,7 +625,7 @@ describe('anything that is thrown', () => {
   );
 });
 
-describe('an agent tool that is given as it is', () => {
+describe('an unwrapped agent tool', () => {
   const greeting = () => ({
     name: 'greet',
     label: 'Greeting',
@@ -660,9 +660,9 @@ describe('an agent tool that is given as it is', () => {
   }
 
   test.each([
-    ['itself', greeting()],
-    ['made by a function', greeting],
-  ])('to register, %s, gets its own arguments', async (_how, tool) => {
+    ['an object', greeting()],
+    ['a function that returns it', greeting],
+  ])('registered as %s gets its own kind of arguments', async (_how, tool) => {
     const tools = new ToolRegistry().register(tool as never);
     const call = { id: 'call_7', name: 'greet', arguments: { name: 'Ann' } };
     const { result } = await tools.invoke(call);
@@ -670,13 +670,13 @@ describe('an agent tool that is given as it is', () => {
     expect(tools.get('greet')?.annotations?.title).toBe('Greeting');
   });
 
-  test('as an instance of a class keeps what it has by getters', async () => {
+  test('that is a class instance keeps its getters', async () => {
     const tools = new ToolRegistry().register(new Greeting() as never);
     expect((await tools.execute('greet', { name: 'Ann' })).forLLM).toBe('Hello Ann');
     expect((await tools.execute('greet', {})).forLLM).toContain('name: is required');
   });
 
-  test('to a run gets its own arguments', async () => {
+  test('passed to a run gets its own kind of arguments', async () => {
     const provider = new ScriptedProvider([
       { toolCalls: [{ id: 'call_1', name: 'greet', arguments: { name: 'Ann' } }] },
       { content: 'done' },
@@ -687,12 +687,12 @@ describe('an agent tool that is given as it is', () => {
     expect(run.toolCalls[0]?.result.forLLM).toBe('call_1 Ann true function');
   });
 
-  test('and is wrong is told with all its faults', () => {
+  test('with mistakes is refused with all of them', () => {
     const wrong = { ...greeting(), name: 'not a name', timeoutMs: 'soon' as never };
     expect(() => new ToolRegistry().register(wrong as never)).toThrow(/not a name[\s\S]*timeoutMs/);
   });
 
-  test('is told from a tool of the contract that has a label of its own', async () => {
+  test('is distinguished from a standard tool that has a label', async () => {
     const contract = {
       ...base,
       label: 'Mine',

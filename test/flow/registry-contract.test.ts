@@ -14,7 +14,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { readFile, Sender, toolNamed } from './contract-tools.js';
 
 describe('registry', () => {
-  test('a registry is empty on creation, and a later tool of the same name overwrites', () => {
+  test('is empty on creation, and a later tool with the same name replaces the earlier', () => {
     const registry = new ToolRegistry();
     expect([registry.count(), registry.list(), registry.get('a')]).toEqual([0, [], undefined]);
     const second = toolNamed('a');
@@ -23,7 +23,7 @@ describe('registry', () => {
     expect([registry.count(), registry.list(), registry.get('a')]).toEqual([1, ['a'], second]);
   });
 
-  test('two tools of one name in one call are a fault, told with all others, and nothing is registered', async () => {
+  test('refuses two tools with the same name in one call, with all other faults, and registers nothing', async () => {
     const registry = new ToolRegistry().register(toolNamed('a'));
     const first = registry.get('a');
     const [twice, wrong] = [toolNamed('a'), { ...toolNamed('c'), parameters: { type: 'array' } }];
@@ -41,7 +41,7 @@ describe('registry', () => {
     expect(provider.requests).toEqual([]);
   });
 
-  test('a tool that replaces one of another class warns with both, unless the class extends the other', () => {
+  test('warns if a tool replaces that of another class, unless one class extends the other', () => {
     class Shop {
       @Tool('Finds an order')
       find() {
@@ -84,7 +84,7 @@ describe('registry', () => {
     expect(one.told).toEqual(other.told);
   });
 
-  test('the order is resolve, setContext, setCallback, execute, and the result is the tool’s', async () => {
+  test('calls setContext, setCallback and execute in this order, and returns the tool’s result', async () => {
     const sender = new Sender();
     const result = await new ToolRegistry()
       .register(sender)
@@ -93,13 +93,13 @@ describe('registry', () => {
     expect(result).toEqual(toolResult('sent'));
   });
 
-  test('an unknown tool is an error result, never thrown', async () => {
+  test('an unknown tool gives an error result and does not throw', async () => {
     const result = await new ToolRegistry().execute('missing', {});
     expect(result).toMatchObject({ forLLM: 'tool not found: missing', isError: true });
     expect(result.error).toMatchObject({ name: 'ToolNotFound', code: 500 });
   });
 
-  test('registering, looking up and offering while calls run disturbs none of them', async () => {
+  test('registering and listing tools does not affect running calls', async () => {
     const registry = new ToolRegistry();
     registry.register(toolNamed('base', () => new Promise((resolve) => setImmediate(() => resolve('base')))));
     const calls = Array.from({ length: 100 }, (_, index) => {
@@ -112,7 +112,7 @@ describe('registry', () => {
     expect(registry.count()).toBe(101);
   });
 
-  test('start, completion, async start, errors and unknown tools are logged, with timing', async () => {
+  test('logs start, arguments, completion, async start, errors and unknown tools, with durations', async () => {
     const lines: [string, string, LogFields | undefined][] = [];
     const at = (level: string) => (message: string, fields?: LogFields) =>
       lines.push([level, message, fields]);
@@ -144,7 +144,7 @@ describe('registry', () => {
     ]);
   });
 
-  test('getDefinitions, toProviderDefs, list, count and getSummaries', () => {
+  test('getDefinitions, toProviderDefs, list, count and getSummaries return the registered tools', () => {
     const registry = new ToolRegistry().register(
       { ...readFile(), description: 'Read file contents' },
       toolNamed('message'),

@@ -15,7 +15,7 @@ import {
   userResult,
 } from 'toolwright';
 
-/** What comes of a tool with such a body. */
+/** Runs a tool with this body. */
 function run(
   execute: ToolDefinition['execute'],
   options: ToolRegistryOptions = {},
@@ -25,7 +25,7 @@ function run(
   return new ToolRegistry(options).register(tool).execute('work', {});
 }
 
-/** What comes of a value, returned at once and as the end of a promise. */
+/** Runs a tool that returns this value. */
 async function returning(value: unknown): Promise<ToolResult> {
   return run(() => value);
 }
@@ -73,7 +73,7 @@ describe('what a tool returns', () => {
     [{ price: new Money(5) }, '{"price":{"cents":5}}'],
     [{ a: undefined, b: null, at: new Date(0) }, '{"b":null,"at":"1970-01-01T00:00:00.000Z"}'],
     [{ a: 1, act: () => 1 }, '{"a":1}'],
-  ])('%p is %j', async (value, forLLM) => {
+  ])('%p is sent as %j', async (value, forLLM) => {
     expect(await returning(value)).toEqual(toolResult(forLLM));
     expect(await run(async () => value)).toEqual(toolResult(forLLM));
   });
@@ -95,56 +95,56 @@ describe('what a tool returns', () => {
     ['a Set', { tags: new Set(['a', 'b']) }, { tags: ['a', 'b'] }],
     ['a Set of a class with fields', Object.assign(new Set(['a', 'b']), { label: 'x' }), ['a', 'b']],
     [
-      'what is empty',
+      'an object with empty containers',
       { of: new Map(), a: {}, b: Object.create(null), c: new (class {})() },
       { of: {}, a: {}, b: {}, c: {} },
     ],
     [
-      'what has a size and is not a file',
+      'an object with a size that is not a file',
       { size: 3, type: 'box', of: new Set([1]) },
       { size: 3, type: 'box', of: [1] },
     ],
     [
-      'what has a status and is not a Response',
+      'an object with a status that is not a Response',
       { status: 1, headers: new Map() },
       { status: 1, headers: {} },
     ],
-    ['what can be piped and is not a stream', { pipe: () => 1, kind: 'x' }, { kind: 'x' }],
-    ['what gives a stream that is none', { getStream: () => 'text', kind: 'x' }, { kind: 'x' }],
-    ['a promise within', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],
+    ['an object with pipe that is not a stream', { pipe: () => 1, kind: 'x' }, { kind: 'x' }],
+    ['an object whose getStream returns text', { getStream: () => 'text', kind: 'x' }, { kind: 'x' }],
+    ['a nested promise', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],
     // biome-ignore lint/suspicious/noThenProperty: a thenable
-    ['a thenable within', { a: { then: (done: (value: number) => void) => done(1) } }, { a: 1 }],
-    ['numbers that JSON has not', [Number.NaN, Number.POSITIVE_INFINITY, -0.5], ['NaN', 'Infinity', -0.5]],
-    ['a date that is none', { at: new Date(Number.NaN) }, { at: 'Invalid Date' }],
+    ['a nested thenable', { a: { then: (done: (value: number) => void) => done(1) } }, { a: 1 }],
+    ['a list of numbers that JSON cannot represent', [Number.NaN, Number.POSITIVE_INFINITY, -0.5], ['NaN', 'Infinity', -0.5]],
+    ['an invalid date', { at: new Date(Number.NaN) }, { at: 'Invalid Date' }],
     ['an object of a class without fields', new (class Nothing {})(), {}],
     ['a list of numbers', new Float32Array([0.5, 2]), [0.5, 2]],
     ['an iterator', new Map([['a', 1]]).values(), [1]],
-    ['a generator within', { rows: [1, 2].values() }, { rows: [1, 2] }],
-    ['an async generator within', { rows: Readable.from([1, 2]).iterator() }, { rows: [1, 2] }],
-    ['headers', new Headers({ a: 'b' }), { a: 'b' }],
-    ['parameters of an address', { query: new URLSearchParams('a=1&b=2') }, { query: { a: '1', b: '2' } }],
+    ['a nested generator', { rows: [1, 2].values() }, { rows: [1, 2] }],
+    ['a nested async generator', { rows: Readable.from([1, 2]).iterator() }, { rows: [1, 2] }],
+    ['a Headers object', new Headers({ a: 'b' }), { a: 'b' }],
+    ['a URLSearchParams object', { query: new URLSearchParams('a=1&b=2') }, { query: { a: '1', b: '2' } }],
     ['a regular expression', { pattern: /a+/g }, { pattern: '/a+/g' }],
-    ['a symbol within', { kind: Symbol('x') }, { kind: 'Symbol(x)' }],
+    ['a nested symbol', { kind: Symbol('x') }, { kind: 'Symbol(x)' }],
     ['a boxed number', { n: Object(5) }, { n: 5 }],
-    ['an error within', [{ why: new TypeError('no') }], [{ why: { name: 'TypeError', message: 'no' } }]],
+    ['a nested error', [{ why: new TypeError('no') }], [{ why: { name: 'TypeError', message: 'no' } }]],
     [
-      'an error with data within',
+      'a nested error with data',
       { why: Object.assign(new Error('no'), { code: 7 }) },
       { why: { name: 'Error', message: 'no', code: 7 } },
     ],
-    ['an object of streams of objects', { rows: Readable.from([{ a: 1 }]) }, { rows: [{ a: 1 }] }],
-  ])('%s has the form that a parameter of its type takes', async (_what, value, json) => {
+    ['a nested stream of objects', { rows: Readable.from([{ a: 1 }]) }, { rows: [{ a: 1 }] }],
+  ])('%s is converted to JSON', async (_what, value, json) => {
     const result = await returning(value);
     expect(result).toMatchObject({ isError: false });
     expect(JSON.parse(result.forLLM)).toEqual(json);
   });
 
-  test('what still has to be formed ends a call that has a limit, too', async () => {
+  test('a result that needs conversion ends a call with a timeout too', async () => {
     const result = await run(async () => new Set(['a']), { toolTimeoutMs: 20_000 });
     expect(result.forLLM).toBe('["a"]');
   });
 
-  test('NaN is told as that', async () => {
+  test('NaN and infinity are sent by name', async () => {
     expect((await returning(Number.NaN)).forLLM).toBe('NaN');
     expect((await returning(Number.NEGATIVE_INFINITY)).forLLM).toBe('-Infinity');
   });
@@ -153,12 +153,12 @@ describe('what a tool returns', () => {
     ['a function', () => () => 1, 'it is a function. Return data'],
     ['a symbol', () => Symbol('x'), 'it is a symbol. Return data'],
     ['a class', () => Point, 'it is a function'],
-    ['functions', () => ({ act: () => 1 }), 'of an object JSON shows nothing'],
+    ['an object of functions', () => ({ act: () => 1 }), 'of an object JSON shows nothing'],
     ['a function in a list', () => [1, function act() {}], 'it has the function act in it'],
-    ['an object that hides all it has', () => ({ it: new Hidden() }), 'of an object of the class Hidden'],
+    ['an object with only private fields', () => ({ it: new Hidden() }), 'of an object of the class Hidden'],
     ['a WeakMap', () => new WeakMap(), 'of an object of the class WeakMap'],
-    ['fields that are symbols', () => ({ [Symbol('x')]: 1 }), 'of an object JSON shows nothing'],
-  ])('%s is an error that says that the tool ran and what to return', async (_what, execute, problem) => {
+    ['an object with only symbol keys', () => ({ [Symbol('x')]: 1 }), 'of an object JSON shows nothing'],
+  ])('%s is an error that states that the tool ran and what to return', async (_what, execute, problem) => {
     const result = await run(execute);
     expect(result).toMatchObject({ isError: true, error: { name: 'ToolExecutionFailed', code: 501 } });
     expect(result.forLLM).toMatch(/^The tool ran, but its result cannot be written as JSON: /);
@@ -167,10 +167,10 @@ describe('what a tool returns', () => {
   });
 
   test.each([
-    ['plainly', (ring: object) => ({ ring })],
-    ['within a Map', (ring: object) => new Map([['ring', ring]])],
+    ['directly', (ring: object) => ({ ring })],
+    ['inside a Map', (ring: object) => new Map([['ring', ring]])],
     ['behind a promise', (ring: object) => ({ ring: Promise.resolve(ring) })],
-  ])('an object that contains itself, %s, is an error that says so', async (_how, wrap) => {
+  ])('a circular object, %s, is an error that states the problem', async (_how, wrap) => {
     const ring: Record<string, unknown> = {};
     ring.self = ring;
     const result = await returning(wrap(ring));
@@ -181,17 +181,17 @@ describe('what a tool returns', () => {
     expect((await returning(wrap(later))).forLLM).toMatch(/contains itself/);
   });
 
-  test('a nested promise that fails is a failure of the tool, and the others do not end the process', async () => {
+  test('a rejected nested promise fails the call, and further rejections do not end the process', async () => {
     const value = { a: Promise.reject(new Error('first')), b: [Promise.reject(new Error('second'))] };
     expect(await returning(value)).toMatchObject({ forLLM: 'first', isError: true });
   });
 
-  test('a nested promise that never ends runs into the timeout of the call', async () => {
+  test('a nested promise that never settles times out with the call', async () => {
     const result = await run(() => ({ a: new Promise(() => {}) }), { toolTimeoutMs: 5 });
     expect(result.error).toMatchObject({ name: 'ToolTimedOut' });
   });
 
-  test('a generator is drained: its values are progress, and the result where it returns none', async () => {
+  test('a generator is drained: its values are progress, and the result unless it returns a value', async () => {
     const updates: unknown[] = [];
     const tools = new ToolRegistry().register(
       defineTool({
@@ -239,7 +239,7 @@ describe('what a tool returns', () => {
     });
   });
 
-  test('an iterator of 100,000 values is whole, and one of more is too much', async () => {
+  test('an iterator of 100,000 values is sent whole, and a longer one is an error', async () => {
     const values = function* (count: number) {
       for (let value = 0; value < count; value += 1) yield value;
     };
@@ -253,7 +253,7 @@ describe('what a tool returns', () => {
     }
   });
 
-  test('a ToolResult is taken as it is, and one that is not a result in all its fields is made one', async () => {
+  test('a valid ToolResult is returned unchanged, and invalid fields of another are converted', async () => {
     const result = userResult('x');
     expect(await returning(result)).toBe(result);
     const odd = new ToolResult({ forLLM: undefined as unknown as string, isError: 1 as never, details: 1 });
@@ -263,21 +263,21 @@ describe('what a tool returns', () => {
     });
   });
 
-  test('an object with the fields of a result and others is data', async () => {
+  test('an object with result fields and other fields is data', async () => {
     expect(await returning({ forLLM: 'x', isError: true })).toMatchObject({ forLLM: 'x', isError: true });
     expect((await returning({ forLLM: 'x', rows: 2 })).forLLM).toBe('{"forLLM":"x","rows":2}');
   });
 
   test.each([
-    ['here', new Error('gone')],
+    ['this realm', new Error('gone')],
     ['another realm', runInNewContext('new Error("gone")')],
-  ])('an Error of %s is a failure', async (_where, error) => {
+  ])('an Error from %s is a failure', async (_where, error) => {
     const result = await returning(error);
     expect(result).toMatchObject({ forLLM: 'gone', isError: true });
     expect(result.error).toMatchObject({ name: 'ToolExecutionFailed', code: 501, cause: error });
   });
 
-  test('objects that throw when they are looked at are failures', async () => {
+  test('objects that throw when they are read are failures', async () => {
     const throwing = (): never => {
       throw new Error('hands off');
     };
@@ -313,7 +313,7 @@ const file = (data: Uint8Array, mimeType: string, filename: string) => ({
 const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' };
 const unknown = file(BYTES, 'application/octet-stream', 'file-1.bin');
 
-/** What NestJS gives for files, by what it looks like. */
+/** Has the methods of a StreamableFile of NestJS. */
 class StreamableFile {
   readonly #stream: Readable;
   readonly options = {};
@@ -353,7 +353,7 @@ describe('bytes and files that a tool returns', () => {
     ],
     ['a stream', () => Readable.from([BYTES]), '[file-1.bin: application/octet-stream, 3 bytes]', unknown],
     [
-      'a stream of the web',
+      'a web stream',
       () => new Blob([BYTES]).stream(),
       '[file-1.bin: application/octet-stream, 3 bytes]',
       unknown,
@@ -370,20 +370,20 @@ describe('bytes and files that a tool returns', () => {
       '[image-1: image/png, 10 bytes]',
       image,
     ],
-  ])('%s is a part', async (_what, make, forLLM, part) => {
+  ])('%s becomes a content part', async (_what, make, forLLM, part) => {
     const content = [{ type: 'text', content: forLLM }, part];
     expect(await run(make)).toMatchObject({ forLLM, content, isError: false });
     expect(await run(async () => make())).toMatchObject({ forLLM, content, isError: false });
   });
 
-  test('stand by their names where they are a part of data', async () => {
+  test('are replaced by their names inside data, and become parts', async () => {
     const result = await returning({ title: 'Both', files: [BYTES, new Blob([PNG], { type: 'image/png' })] });
     const files = ['[file-1.bin: application/octet-stream, 3 bytes]', '[image-2: image/png, 10 bytes]'];
     expect(JSON.parse(result.forLLM)).toEqual({ title: 'Both', files });
     expect(result.content).toEqual([{ type: 'text', content: result.forLLM }, unknown, image]);
   });
 
-  test('of text are text, where a stream or a Response says so', async () => {
+  test('become text if a stream or Response contains text', async () => {
     expect(
       (await returning(new Response('{"a":1}', { headers: { 'content-type': 'application/json' } }))).forLLM,
     ).toBe('{"a":1}');
@@ -392,7 +392,7 @@ describe('bytes and files that a tool returns', () => {
     expect((await returning(Readable.from(['hel', 'lo']))).forLLM).toBe('hello');
   });
 
-  test('of a Response that failed, or was read before, are errors', async () => {
+  test('are errors if a Response failed or was already read', async () => {
     const failed = new Response('no such order', { status: 404, statusText: 'Not Found' });
     expect(await returning(failed)).toMatchObject({
       forLLM: 'HTTP 404 Not Found: no such order',
@@ -406,7 +406,7 @@ describe('bytes and files that a tool returns', () => {
     });
   });
 
-  test('beyond all bounds are errors', async () => {
+  test('are errors above the size limits', async () => {
     const chunk = Buffer.alloc(2 ** 20);
     let given = 0;
     const endless = new Readable({
@@ -436,7 +436,7 @@ describe('content parts that a tool returns', () => {
     { type: 'text', content: 'two' },
   ];
 
-  test('are its result, one text a line, beside nothing but details', async () => {
+  test('become the result, with one line per text, if there are no other keys than details', async () => {
     const worded = { forLLM: 'one\ntwo', content: parts, details: { ms: 1 } };
     expect(await returning({ content: parts, details: { ms: 1 } })).toMatchObject(worded);
     expect((await returning({ content: parts })).forLLM).toBe('one\ntwo');
@@ -446,8 +446,8 @@ describe('content parts that a tool returns', () => {
     ['an empty list', { content: [], totalElements: 0 }],
     ['an empty list and nothing else', { content: [] }],
     ['other keys', { title: 'Chapter', content: parts }],
-    ['what is not a part', { content: ['a'] }],
-    ['parts of a type that there is not', { content: [{ type: 'audio', data: 'AA==' }] }],
+    ['an item that is not a part', { content: ['a'] }],
+    ['a part of an unknown type', { content: [{ type: 'audio', data: 'AA==' }] }],
     ['a picture without its data', { content: [{ type: 'image', url: 'https://example.com/a.png' }] }],
   ])('are data with %s', async (_what, value) => {
     expect((await returning(value)).forLLM).toBe(JSON.stringify(value));
@@ -458,14 +458,14 @@ describe('content parts that a tool returns', () => {
     ['an image part needs `mimeType`', { type: 'image', data: 'AA==', mimeType: 5 }],
     ['a file part needs `mimeType`', { type: 'file', data: 'AA==', filename: 'a.pdf' }],
     ['a file part needs `filename`', { type: 'file', data: 'AA==', mimeType: 'application/pdf' }],
-  ])('are an error where %s', async (needed, part) => {
+  ])('are an error if %s', async (needed, part) => {
     const told = `The tool ran, but its result cannot be sent: ${needed}.`;
     const content = [...parts, part] as never;
     for (const value of [{ content }, { forLLM: 'x', content }, new ToolResult({ forLLM: 'x', content })])
       expect(await returning(value)).toMatchObject({ isError: true, forLLM: told, content: undefined });
   });
 
-  test('of an agentTool are its result, whatever stands beside them', async () => {
+  test('from an agentTool become the result, even beside other keys', async () => {
     const tools = (content: unknown[]) =>
       new ToolRegistry().register(
         agentTool({
@@ -522,7 +522,7 @@ describe('any value that a tool returns', () => {
     { maxLength: 4 },
   );
 
-  test('is never told as nothing: it has a form, or is an error that says what to return', async () => {
+  test('has a JSON form that is not empty, or is an error that states what to return', async () => {
     await fc.assert(
       fc.asyncProperty(inner, wraps, async (make, around) => {
         const value = around.reduce((inside, wrap) => wrap(inside), make());
@@ -535,7 +535,7 @@ describe('any value that a tool returns', () => {
     );
   });
 
-  test('that is JSON is its JSON', async () => {
+  test('that is JSON is sent as its JSON', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(fc.object(), fc.array(fc.jsonValue())), async (value) => {
         const json = JSON.stringify(value, (_key, part) =>
@@ -549,7 +549,7 @@ describe('any value that a tool returns', () => {
 });
 
 describe('a long result', () => {
-  test('is cut after 100,000 characters, tells how much is missing, and is whole in its details', async () => {
+  test('is cut after 100,000 characters, states how many are missing, and is complete in its details', async () => {
     const text = 'x'.repeat(5_000_000);
     const result = await returning(text);
     expect(result.forLLM).toBe(`${'x'.repeat(100_000)}\n[4900000 more characters were cut off]`);
@@ -567,7 +567,7 @@ describe('a long result', () => {
   });
 });
 
-describe('an output that was inferred from types', () => {
+describe('an output schema inferred from types', () => {
   const output = {
     type: 'object',
     properties: {
@@ -608,7 +608,7 @@ describe('an output that was inferred from types', () => {
     return { warnings, call };
   }
 
-  test('that a result does not fit is a warning, once for each place, and the result passes', async () => {
+  test('only warns about a result that does not fit, once per path', async () => {
     const { call, warnings } = logged(true);
     const order = { id: null, lines: [{ sku: 'a' }, { sku: 5 }, { sku: 6 }] };
     for (let times = 0; times < 3; times += 1)
@@ -619,7 +619,7 @@ describe('an output that was inferred from types', () => {
     ]);
   });
 
-  test('takes null for what may be missing', async () => {
+  test('accepts null for optional values', async () => {
     const { call, warnings } = logged(true);
     await call({
       id: 'a',
@@ -633,7 +633,7 @@ describe('an output that was inferred from types', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('is another than one that was declared, which is enforced, and whose failure says that the tool ran', async () => {
+  test('is not enforced, unlike a declared one, whose error states that the tool ran', async () => {
     const { call } = logged(false);
     const result = await call({ id: 'a', note: null, mode: 'c' });
     expect(result).toMatchObject({ isError: true, error: { name: 'InvalidResult', code: 513 } });
@@ -646,7 +646,7 @@ describe('an output that was inferred from types', () => {
 });
 
 describe('describeError', () => {
-  test('masks errors within a result too, and not what the framework says of it', async () => {
+  test('masks errors inside a result, but not the messages of the framework', async () => {
     const describeError = () => 'masked';
     const within = await run(() => ({ why: Object.assign(new Error('hunter2'), { code: 'x' }) }), {
       describeError,

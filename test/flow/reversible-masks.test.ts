@@ -21,7 +21,7 @@ import { anyCharacter } from '../setup/any-character.js';
 const ANN = 'ann@example.org';
 const BOB = 'bob@example.org';
 
-/** A tool that keeps what it gets, and answers with it. */
+/** A tool that stores its arguments and returns them. */
 function placing(options: Partial<ToolDefinition> = {}) {
   const got: unknown[] = [];
   const tool = defineTool({
@@ -64,7 +64,7 @@ function answersIn(messages: readonly Message[]): readonly string[] {
 }
 
 describe('masks are reversible within a run', () => {
-  test('an argument gets back what its mask stands for, before the check, at any depth', async () => {
+  test('a mask in an argument is replaced by its value before validation, at any depth', async () => {
     const { got, sent } = await run(
       [placed({ to: '[email 1]', note: { lines: ['From [email 2] to [email 1].', 3] } })],
       [user(`Order for ${ANN}; bill ${BOB}. Again: ${ANN}`)],
@@ -72,11 +72,11 @@ describe('masks are reversible within a run', () => {
     expect(sent[0]).toContain('Order for [email 1]; bill [email 2]. Again: [email 1]');
     expect(got).toEqual([{ to: ANN, note: { lines: [`From ${BOB} to ${ANN}.`, 3] } }]);
     expect(sent.join()).not.toMatch(/@example/);
-    // The result that repeats the address has the same mask.
+    // The address in the result gets the same mask again.
     expect(sent[1]).toContain('[email 2] to [email 1]');
   });
 
-  test('what a result has brought can be used in the next call', async () => {
+  test('a mask from a result can be used in the next call', async () => {
     const find = defineTool({ name: 'find', description: 'Finds', execute: () => `customer ${BOB}` });
     const { got, tool } = placing();
     const provider = new ScriptedProvider([
@@ -90,7 +90,7 @@ describe('masks are reversible within a run', () => {
     expect(JSON.stringify(provider.requests.map(({ messages }) => messages))).not.toMatch(/@example/);
   });
 
-  test('a mask that nobody issued is a rejected argument that names the hook, and nothing runs', async () => {
+  test('an unknown mask is rejected with the name of the hook, and nothing runs', async () => {
     const { got, answers, result } = await run(
       [placed({ to: '[email 7]', note: ['[phone 1]'] })],
       [user(`I am ${ANN}`)],
@@ -105,7 +105,7 @@ describe('masks are reversible within a run', () => {
     });
   });
 
-  test('neither the record of what was sent nor the history of the model has the value', async () => {
+  test('rawArguments and the history contain the mask instead of the value', async () => {
     const { result } = await run([placed({ to: '[email 1]' })], [user(`I am ${ANN}`)]);
     expect(result.toolCalls[0]?.rawArguments).toEqual({ to: '[email 1]' });
     const [call] = result.messages.flatMap((message) =>
@@ -115,9 +115,9 @@ describe('masks are reversible within a run', () => {
   });
 });
 
-describe('a mask that the model spelt in another way', () => {
+describe('a mask that the model spelled differently', () => {
   test.each(['[Email 1]', '[email1]', '[EMAIL 1]', '[email  1]', '[email-1]', '[email_1]'])(
-    '%s is restored',
+    'as %s is restored',
     async (mask) => {
       const { got } = await run([placed({ to: mask, note: [`to ${mask}`] })], [user(`I am ${ANN}`)]);
       expect(got).toEqual([{ to: ANN, note: [`to ${ANN}`] }]);
@@ -133,7 +133,7 @@ describe('a mask that the model spelt in another way', () => {
     expect(answers[0]).toContain("\n  - note.1: has [PHONE1], which the hook 'mask-patterns' cannot restore");
   });
 
-  test('stays as it is if somebody else wrote it first, and its number is not issued', async () => {
+  test('is not changed if it was in an earlier message, and its number is not issued', async () => {
     const { got, sent } = await run(
       [placed({ to: '[email 2]', note: '[EMAIL-1]' })],
       [user(`Order for ${ANN}, and write [Email_1] into the note`)],
@@ -142,7 +142,7 @@ describe('a mask that the model spelt in another way', () => {
     expect(got).toEqual([{ to: ANN, note: '[EMAIL-1]' }]);
   });
 
-  test('hides no value that looks like one', async () => {
+  test('does not hide a value that looks like a mask', async () => {
     const patterns = [{ name: 'cus', pattern: /CUS-\d{6}/g }];
     const { got, sent } = await run([placed({ note: 'see [cus 1] and [[cus 1]]' })], [user('[CUS-123456]')], {
       hooks: [maskPatterns({ patterns })],
@@ -169,7 +169,7 @@ describe('a mask in a key', () => {
     );
   });
 
-  test('is rejected if two keys would become the same', async () => {
+  test('is rejected if two keys would become equal', async () => {
     const notes = [{ '[email 1]': 1, '[Email 1]': 2 }, [{ '[email 1]': 1, [ANN]: 2 }]];
     for (const note of notes) {
       const { got, answers } = await run([placed({ note })], [user(`I am ${ANN}`)]);
@@ -180,7 +180,7 @@ describe('a mask in a key', () => {
     }
   });
 
-  test('hides what the arguments of an earlier call have as a key, whatever the key of a value is', async () => {
+  test('is issued for a key in the arguments of an earlier call', async () => {
     const call = (args: object): Message => ({
       role: 'assistant',
       content: '',
@@ -202,7 +202,7 @@ describe('a mask in a key', () => {
   });
 });
 
-test('any JSON that is sent masked is the original again in the call that repeats it', async () => {
+test('any JSON that was sent masked is restored in a call that repeats it', async () => {
   const piece = fc.oneof(
     fc.constantFrom(
       ANN,
@@ -250,7 +250,7 @@ test('any JSON that is sent masked is the original again in the call that repeat
   );
 });
 
-test('a value behind an escape of JSON is found without it', async () => {
+test('a value after a JSON escape is masked without the escape', async () => {
   const contact = defineTool({
     name: 'find',
     description: 'Finds',
@@ -268,8 +268,8 @@ test('a value behind an escape of JSON is found without it', async () => {
   expect(got).toEqual([{ to: ANN }]);
 });
 
-describe('a text that somebody wrote in the form of a mask', () => {
-  test('is never issued, and stays as it is', async () => {
+describe('text that already has the form of a mask', () => {
+  test('is never issued as a mask and is not changed', async () => {
     const { got, sent } = await run(
       [placed({ to: '[email 2]', note: 'use [email 1]' })],
       [user(`Write [email 1] into the note, and order for ${ANN}`)],
@@ -278,7 +278,7 @@ describe('a text that somebody wrote in the form of a mask', () => {
     expect(got).toEqual([{ to: ANN, note: 'use [email 1]' }]);
   });
 
-  test('is not made an address by what the model invents', async () => {
+  test('does not become known because the model invented it', async () => {
     const { got, answers } = await run(
       [placed({ note: '[email 1]' }), placed({ note: 'again [email 1]' }, 'c2')],
       [user('Order')],
@@ -287,7 +287,7 @@ describe('a text that somebody wrote in the form of a mask', () => {
     expect(answers).toHaveLength(2);
   });
 
-  test('without a number stays, unless results are hidden for good', async () => {
+  test('without a number is not changed, unless results are masked permanently', async () => {
     const template = [user('Save the template: Dear [name], [email]')];
     expect((await run([placed({ note: 'Dear [name], [email]' })], template)).got).toHaveLength(1);
     const { got, answers } = await run(
@@ -300,7 +300,7 @@ describe('a text that somebody wrote in the form of a mask', () => {
     expect(answers[1]).toContain("\n  - note: has [email], which the hook 'mask-patterns' cannot restore");
   });
 
-  test('may be what a pattern of digits would find', async () => {
+  test('may match a digit pattern', async () => {
     const patterns = [...PERSONAL_DATA, { name: 'number', pattern: /\d+/g }];
     const { sent, got } = await run([placed({ note: '[email 1] has [number 1]' })], [user(`${ANN} has 12`)], {
       hooks: [maskPatterns({ patterns })],
@@ -310,8 +310,8 @@ describe('a text that somebody wrote in the form of a mask', () => {
   });
 });
 
-describe('the masks follow from the history', () => {
-  test('of a run that was suspended, in another process', async () => {
+describe('masks follow from the history', () => {
+  test('of a suspended run, in another process', async () => {
     const { got, tool } = placing({ approval: true });
     const config = (steps: readonly ScriptedStep[]): ToolLoopConfig => ({
       provider: new ScriptedProvider(steps),
@@ -329,7 +329,7 @@ describe('the masks follow from the history', () => {
     expect(got).toEqual([{ to: BOB }]);
   });
 
-  test('also where requests carry only its end', async () => {
+  test('even if requests contain only its end', async () => {
     const history: Message[] = [
       user(`I am ${ANN}`),
       { role: 'assistant', content: 'Hello [email 1]' },
@@ -343,7 +343,7 @@ describe('the masks follow from the history', () => {
     expect(got).toEqual([{ to: BOB, note: `for ${ANN}` }]);
   });
 
-  test('over the turns of a conversation, and what has left it cannot be restored', async () => {
+  test('across the turns of a conversation, and masks of removed messages cannot be restored', async () => {
     const { got, tool } = placing();
     const provider = new ScriptedProvider([
       { content: 'Hello [email 1]' },
@@ -364,7 +364,7 @@ describe('the masks follow from the history', () => {
   });
 });
 
-test('outside of runs, results are hidden for good, and arguments stay as they are', async () => {
+test('outside of runs, results are masked permanently and arguments are not changed', async () => {
   const { got, tool } = placing();
   const tools = new ToolRegistry({ hooks: [maskPatterns()] }).register(tool);
   expect((await tools.execute('place_order', { to: ANN, note: '[email 7]' })).forLLM).toBe(
@@ -373,10 +373,10 @@ test('outside of runs, results are hidden for good, and arguments stay as they a
   expect(got).toEqual([{ to: ANN, note: '[email 7]' }]);
 });
 
-describe('a hook may reject arguments', () => {
+describe('a hook that rejects arguments', () => {
   const rejecting = (faults: unknown): Hooks => ({ name: 'strict', beforeCall: () => ({ faults }) as never });
 
-  test('as arguments that do not fit', async () => {
+  test('reports its faults as validation errors', async () => {
     const { answers, got } = await run([placed({ note: 1 })], [user('Go')], {
       hooks: [rejecting([{ path: 'note', message: 'must be polite' }])],
     });
@@ -384,7 +384,7 @@ describe('a hook may reject arguments', () => {
     expect(got).toEqual([]);
   });
 
-  test('and one that says no faults has failed', async () => {
+  test('with invalid faults has failed', async () => {
     const { answers } = await run([placed({ note: 1 })], [user('Go')], { hooks: [rejecting(['note'])] });
     expect(answers[0]).toContain("the hook 'strict' failed");
     expect(() => maskPatterns({ in: 'requests' as never })).toThrow(InvalidOptionsError);

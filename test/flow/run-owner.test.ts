@@ -27,7 +27,7 @@ const alice = { owner: { user: 'alice', tenant: 't1' } };
 const bob = { owner: { user: 'bob', tenant: 't1' } };
 const notAllowed = { name: 'RunNotAllowed', code: 523 };
 
-/** What another process would get. */
+/** A value as another process would receive it. */
 function wire<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
@@ -69,7 +69,7 @@ function offered(provider: ScriptedProvider, index = -1): readonly string[] {
   return (provider.requests.at(index)?.tools ?? []).map((tool) => tool.function.name);
 }
 
-/** A run of `scope` that waits for an approval, and the ways in which it can be resumed. */
+/** The functions that resume a run. */
 const doors: readonly [string, Resume][] = [
   ['resumeToolLoop', ({ config, state, answers, scope }) => resumeToolLoop(config, state, answers, scope)],
   [
@@ -86,7 +86,7 @@ const doors: readonly [string, Resume][] = [
   ],
 ];
 
-/** What an application makes of a request without a user. */
+/** Owners that an application may build from a request without a user. */
 const NOBODY = [
   null,
   '',
@@ -115,13 +115,13 @@ type Resume = (request: {
 
 describe.each(doors)('%s', (_door, resume) => {
   test.each<[string, CallScope, CallScope]>([
-    ['another', alice, bob],
-    ['one where the run has none', {}, alice],
-    ['none where the run has one', alice, {}],
-    ['one that has one thing more', alice, { owner: { ...alice.owner, admin: true } }],
-    ['a text that looks like it', { owner: ['1'] }, { owner: '1' }],
+    ['another owner', alice, bob],
+    ['an owner of a run that has none', {}, alice],
+    ['no owner of a run that has one', alice, {}],
+    ['an owner with an additional key', alice, { owner: { ...alice.owner, admin: true } }],
+    ['a text that looks like the owner', { owner: ['1'] }, { owner: '1' }],
   ])(
-    'refuses %s as the owner; nothing has run, and the owner can still resume',
+    'refuses to resume with %s as the owner, runs nothing, and still accepts the owner',
     async (_what, first, second) => {
       const { config, seen, provider } = setup({ content: 'Done.' });
       const run = await runToolLoop(config, hello, first);
@@ -133,7 +133,7 @@ describe.each(doors)('%s', (_door, resume) => {
     },
   );
 
-  test.each(NOBODY)('refuses %j as an owner, which would be that of every stranger', async (owner) => {
+  test.each(NOBODY)('refuses the owner %j, which all requests without a user would share', async (owner) => {
     const { config } = setup({ content: 'Done.' });
     const problem = `owner is ${JSON.stringify(owner)}, which is nobody`;
     const invalid = { name: 'InvalidOptions', faults: [{ option: 'owner', problem }] };
@@ -143,7 +143,7 @@ describe.each(doors)('%s', (_door, resume) => {
     await expect(resume({ ...request, scope: { owner } })).rejects.toMatchObject(invalid);
   });
 
-  test('takes an owner of whom one part alone says nothing', async () => {
+  test('accepts an owner with some empty parts', async () => {
     const { config } = setup({ content: 'Done.' });
     const scope = { owner: { user: 'u1', tenant: null, id: 0 } };
     const run = await runToolLoop(config, hello, scope);
@@ -151,7 +151,7 @@ describe.each(doors)('%s', (_door, resume) => {
     expect(await resume(request)).toMatchObject({ status: 'completed' });
   });
 
-  test('compares owners as canonical JSON, whatever JSON they are', async () => {
+  test('compares owners as canonical JSON, for any JSON value', async () => {
     const owners = fc.jsonValue().filter(saysSomething);
     await fc.assert(
       fc.asyncProperty(owners, owners, async (one, other) => {
@@ -169,7 +169,7 @@ describe.each(doors)('%s', (_door, resume) => {
     );
   });
 
-  test('goes on in the scope of the owner, and records apart who answered', async () => {
+  test('continues in the scope of the owner, and records separately who answered', async () => {
     const { config, seen } = setup(call('whoami'), { content: 'Done.' });
     const run = await runToolLoop(config, hello, { ...alice, data: { role: 'customer' } });
     const done = await resume({
@@ -190,7 +190,7 @@ describe.each(doors)('%s', (_door, resume) => {
     expect(done.toolCalls[1]).not.toHaveProperty('answeredBy');
   });
 
-  test('records no answers where nobody says who gave them', async () => {
+  test('records no answers without answeredBy', async () => {
     const { config } = setup({ content: 'Done.' });
     const run = await runToolLoop(config, hello, alice);
     const done = await resume({ config, state: wire(run.state!), answers: yes(run), scope: alice });
@@ -198,7 +198,7 @@ describe.each(doors)('%s', (_door, resume) => {
     expect(done.toolCalls[0]).not.toHaveProperty('answers');
   });
 
-  test('asks the model of the run, and another one only where the options of the resume say so', async () => {
+  test('uses the model of the run unless the resume options set another', async () => {
     const { config, provider } = setup({ content: 'One.' }, { content: 'Two.' });
     const run = await runToolLoop(config, hello);
     const request = { config: { ...config, model: 'big' }, state: run.state!, answers: yes(run) };
@@ -207,7 +207,7 @@ describe.each(doors)('%s', (_door, resume) => {
     expect(provider.requests.map(({ model }) => model)).toEqual(['small', 'small', 'huge']);
   });
 
-  test('offers what the run was offered, as far as it is given, and what is registered meanwhile', async () => {
+  test('offers the tools of the run that still exist, and tools registered later during the run', async () => {
     const { config, provider, registry } = setup(call('learn'), call('billing_refund'), { content: 'Done.' });
     const learn = defineTool({
       name: 'learn',
@@ -235,7 +235,7 @@ describe.each(doors)('%s', (_door, resume) => {
   });
 });
 
-test('resumeToolLoop refuses an owned state that nobody has signed, and names `stateSecret`', async () => {
+test('resumeToolLoop refuses a changed or unsigned owned state, and mentions `stateSecret`', async () => {
   const { config, seen } = setup({ content: 'Done.' });
   const run = await runToolLoop(config, hello, alice);
   const { signature: _, ...unsigned } = run.state!;
@@ -257,7 +257,7 @@ test('resumeToolLoop refuses an owned state that nobody has signed, and names `s
   expect(seen).toEqual([]);
 });
 
-test('resumeToolLoop takes owner and tool names of a signed state only as they were signed', async () => {
+test('resumeToolLoop refuses a signed state with another owner, other tools or another model', async () => {
   const { config, registry } = setup({ content: 'Done.' });
   const signing = { ...config, stateSecret: 'a long secret that has at least thirty-two characters' };
   const run = await runToolLoop({ ...signing, tools: registry.view({ deny: ['billing_*'] }) }, hello, alice);
@@ -272,7 +272,7 @@ test('resumeToolLoop takes owner and tool names of a signed state only as they w
   });
 });
 
-test('resumeToolLoop reads states of version 1, which know neither owner, tools nor model', async () => {
+test('resumeToolLoop accepts states of version 1, which have no owner, tools or model', async () => {
   const { config, provider } = setup({ content: 'Done.' });
   const run = await runToolLoop(config, hello);
   const { tools: _1, model: _2, ...rest } = run.state!;
@@ -287,14 +287,14 @@ test('resumeToolLoop reads states of version 1, which know neither owner, tools 
   expect(provider.requests.at(-1)?.model).toBe('small');
 });
 
-test('resumeToolLoop needs no model, because the run has one', async () => {
+test('resumeToolLoop needs no model in its config, because the run has one', async () => {
   const { config, provider } = setup({ content: 'Done.' });
   const run = await runToolLoop(config, hello);
   await resumeToolLoop({ provider, tools: config.tools }, run.state, yes(run));
   expect(provider.requests.at(-1)?.model).toBe('small');
 });
 
-test('resumeToolLoop refuses a scope and options in one', async () => {
+test('resumeToolLoop refuses an argument that mixes scope and options', async () => {
   const { config } = setup();
   const run = await runToolLoop(config, hello);
   const mixed = { ...alice, answeredBy: 'clerk' } as CallScope;
@@ -307,12 +307,12 @@ test.each<[unknown, RegExp]>([
   [{ of: new Map() }, /owner\.of is an instance of Map, which JSON would change/],
   [{ of: [Number.NaN] }, /owner\.of\.0 is NaN/],
   [() => 'u1', /owner is a function/],
-])('runToolLoop says what JSON does not show of an owner', async (owner, problem) => {
+])('runToolLoop reports the part of an owner that JSON would change', async (owner, problem) => {
   const { config } = setup();
   await expect(runToolLoop(config, hello, { owner })).rejects.toThrow(problem);
 });
 
-test('runToolLoop refuses an owner that JSON shows as something else', async () => {
+test('runToolLoop refuses an owner that has no faithful JSON form', async () => {
   const { config, provider } = setup();
   const ring: Record<string, unknown> = {};
   ring.self = ring;
@@ -346,7 +346,7 @@ test.each<[string, unknown]>([
   ['a Buffer', Buffer.from('u1')],
   ['a Map', new Map([['user', 'u1']])],
   ['an instance of a class', new User('u1')],
-  ['an object that writes other JSON', { user: 'u1', toJSON: () => 'u2' }],
+  ['an object whose toJSON returns another owner', { user: 'u1', toJSON: () => 'u2' }],
   ['an object with a Date', { user: 'u1', since: new Date(0) }],
 ])('every function that takes an owner refuses %s, because JSON changes it', async (_what, owner) => {
   const { config, registry, seen } = setup();
@@ -377,13 +377,13 @@ test.each<[string, unknown]>([
   await conversations.close();
 });
 
-test('an owner of another realm is taken', async () => {
+test('runToolLoop accepts an owner from another realm', async () => {
   const { config } = setup();
   const owner = runInNewContext("({ user: 'u1', teams: ['a'] })");
   expect(await runToolLoop(config, hello, { owner })).toMatchObject({ status: 'suspended' });
 });
 
-test('resumeToolLoop keeps in the state who gave which answer, until the call has run', async () => {
+test('resumeToolLoop stores in the state who gave which answer until the call has run', async () => {
   const ask = defineTool({
     name: 'ask',
     description: 'Ask',
@@ -412,7 +412,7 @@ test('resumeToolLoop keeps in the state who gave which answer, until the call ha
 });
 
 describe('Conversation', () => {
-  test('refuses answers in the scope of another owner, and takes those given for the owner', async () => {
+  test('refuses answers in the scope of another owner, and accepts answeredBy', async () => {
     const { config, seen } = setup({ content: 'Done.' });
     const scope = { ...alice, data: { role: 'customer' } };
     const conversation = new Conversation({ ...config, scope });
@@ -443,7 +443,7 @@ describe('Conversation', () => {
     await expect(ofForger.answer(yes(ofForger))).rejects.toMatchObject(notAllowed);
   });
 
-  test('takes no waiting prompt and no turn that was in the middle on behalf of another owner', async () => {
+  test('restored for one owner, does not run a waiting prompt of another', async () => {
     const { config, provider } = setup({ content: 'Done.' });
     const conversation = new Conversation({ ...config, scope: alice });
     await conversation.prompt('Pay');
@@ -462,7 +462,7 @@ describe('Conversation', () => {
     expect(JSON.stringify(restored.messages)).not.toContain('And mine');
   });
 
-  test('takes a turn that was in the middle only on behalf of its owner', async () => {
+  test('continues an interrupted turn only for its owner', async () => {
     for (const scope of [bob, alice, {}]) {
       const { config, provider } = setup({ content: 'Done.' });
       const conversation = new Conversation({
@@ -497,7 +497,7 @@ function stateOf({ turn }: ReturnType<Conversation['toJSON']>): RunState {
   return turn.standing.state;
 }
 
-/** JSON with its keys in order. */
+/** JSON with sorted keys. */
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)

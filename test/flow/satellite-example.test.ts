@@ -11,7 +11,7 @@ import { HeardOutput } from '../processes/heard-output.js';
 import { NodeProcess } from '../processes/node-process.js';
 import type { NodeRun } from '../processes/run-node.js';
 
-// Runs examples/satellite as the processes that it is, unless its command line is all that is asked for.
+// Runs the built examples/satellite in processes, except for tests of its command line.
 
 const QUESTION = 'What is the weather in Lisbon?';
 const ANSWER = /Lisbon is 17°C and clear\.\n$/;
@@ -44,7 +44,7 @@ async function startServer(port = '0', environment: Readonly<Record<string, stri
   return { server, url, port: new URL(url).port };
 }
 
-/** A weather station that answers when it is told to: as long as it does not, a tool runs and a request is pending. */
+/** A weather station that replies only when told to. Until then, a tool runs and a request is pending. */
 class SlowStation implements AsyncDisposable {
   readonly #waiting: ServerResponse[] = [];
   readonly #server: LoopbackServer;
@@ -72,7 +72,7 @@ class SlowStation implements AsyncDisposable {
     return this.#server.requests.length;
   }
 
-  /** When somebody waits for a reading. */
+  /** Resolves when a reading was requested. */
   async asked(): Promise<void> {
     await this.#asked.promise;
     this.#asked = Promise.withResolvers<void>();
@@ -89,7 +89,7 @@ class SlowStation implements AsyncDisposable {
 }
 
 describe('examples/satellite', () => {
-  test('without a server it starts one of its own for a question', async () => {
+  test('starts its own server if none is given', async () => {
     await using program = start([]);
     await program.ended();
     expect(program.stdout).toMatch(/Lisbon is 18°C and clear\.\n$/);
@@ -98,21 +98,21 @@ describe('examples/satellite', () => {
   });
 
   test.each([[['--help']], [['satellite', '-h']], [['server', '--help']]])(
-    '%j shows what can be said',
+    '%j shows the usage',
     async (args) => {
       const { exitCode, stdout } = await runHere(args);
       expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Usage: /)]);
     },
   );
 
-  test('what a tool refuses goes back to the model, and is not an end', async () => {
+  test('sends a refusal of a tool to the model and continues', async () => {
     await using program = start(['What is the weather in Atlantis?']);
     await program.ended();
     expect(program.stdout).toContain('no station in Atlantis');
     expect(program.exitCode).toBe(0);
   });
 
-  test('a server with a token refuses a satellite without it, in one line', async () => {
+  test('refuses a satellite without the token of the server, with one line on stderr', async () => {
     const { server, url } = await startServer('0', { SATELLITE_TOKEN: 'secret' });
     await using _server = server;
     await using stranger = start(['satellite', '--url', url, QUESTION]);
@@ -137,17 +137,17 @@ describe('examples/satellite', () => {
   });
 });
 
-describe('killed in the middle of a pending request', () => {
-  test('the program that started a server of its own leaves none behind', async () => {
+describe('examples/satellite, killed during a pending request', () => {
+  test('leaves no server behind if it started its own', async () => {
     await using station = await SlowStation.open();
     await using program = start([QUESTION], { STATION_URL: station.url });
     await station.asked();
-    // Waits for standard error to be closed, which the server has inherited.
+    // Waits until stderr is closed, which the server has inherited.
     await program.kill();
     expect(program.stdout).toBe('');
   });
 
-  test('the server goes on where it was, and the satellite does not notice more than a delay', async () => {
+  test('continues after a restart of the server; the satellite only retries', async () => {
     await using station = await SlowStation.open();
     const first = await startServer();
     await using satellite = start(['satellite', '--url', first.url, QUESTION], { STATION_URL: station.url });
@@ -162,7 +162,7 @@ describe('killed in the middle of a pending request', () => {
     expect([satellite.exitCode, station.readings]).toEqual([0, 1]);
   });
 
-  test('a new satellite runs the pending request and gets the answer', async () => {
+  test('runs the pending request in a new satellite, which gets the answer', async () => {
     await using station = await SlowStation.open();
     const { server, url } = await startServer();
     await using _server = server;
@@ -177,7 +177,7 @@ describe('killed in the middle of a pending request', () => {
     expect([second.exitCode, first.stdout]).toEqual([0, '']);
   });
 
-  test('both go on after both were killed', async () => {
+  test('continues after a restart of both', async () => {
     await using station = await SlowStation.open();
     const first = await startServer();
     await using killed = start(['satellite', '--url', first.url, QUESTION], { STATION_URL: station.url });

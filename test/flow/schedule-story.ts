@@ -6,7 +6,7 @@ import type { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 
 type Store = MemoryRunStore | SqliteRunStore | PostgresRunStore;
 
-/** A store, and the same through another connection. */
+/** A store, and optionally a second connection to it. */
 export interface Opened {
   readonly store: Store;
   readonly other?: Store;
@@ -17,7 +17,7 @@ export interface Clock {
   now: number;
 }
 
-/** Of a process that dies: before which of its writes, and whether that one is still carried out. */
+/** A process dies after this many writes; `isWritten` is whether the last write is still carried out. */
 interface Death {
   readonly writes: number;
   readonly isWritten: boolean;
@@ -34,7 +34,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const LEASE = 60;
 
-/** The clock stands at whole seconds, so that nothing comes due where it is put forward by less for a lease. */
+/** Whole seconds, so that advancing the clock by one lease makes nothing due. */
 function seconds(max: number): fc.Arbitrary<number> {
   return fc.integer({ min: 1, max: max / SECOND }).map((count) => count * SECOND);
 }
@@ -74,7 +74,7 @@ const provider: LLMProvider = {
 
 const NEVER = new Promise<never>(() => {});
 
-/** What enters, moves on, or tells of what is due: between any two of these a process may die. */
+/** The operations of due schedules; a process may die at each of them. */
 const WRITES: readonly PropertyKey[] = ['dueSchedules', 'enter', 'moveSchedule'];
 
 interface Life {
@@ -82,7 +82,7 @@ interface Life {
   left: number;
 }
 
-/** Schedules, and processes that enter their prompts; beside it, what has to come of them. */
+/** Schedules and processes that submit their prompts, with the expected turns. */
 export class ScheduleStory {
   readonly #opened: Opened;
   readonly #clock: Clock;
@@ -108,7 +108,7 @@ export class ScheduleStory {
     if (taken.kind === 'cancel') return this.#cancel(taken.which);
     this.#clock.now += taken.ms;
     this.#expectDue();
-    // Whatever is due by now has to enter at this time: whoever dies over it, somebody is left.
+    // All due prompts must be submitted now. If all processes are dead, a new one is started.
     await this.#settle();
   }
 
@@ -181,7 +181,7 @@ export class ScheduleStory {
     });
   }
 
-  /** Until nothing is due and nothing waits. */
+  /** Waits until nothing is due and all conversations are idle. */
   async #settle(): Promise<void> {
     const { store } = this.#opened;
     for (let looks = 0; looks < 5000; looks += 1) {
@@ -190,7 +190,7 @@ export class ScheduleStory {
       if (due.length === 0 && views.every((view) => view === undefined || view.status === 'idle')) return;
       if (this.#lives.every(({ isOver }) => isOver)) this.#start(undefined);
       await pause(2);
-      // What a dead process held is free again after its lease; no time that counts goes by.
+      // Lets the leases of dead processes expire, then resets the clock.
       if (looks % 50 === 49) await this.#outwaitLeases();
     }
     throw new Error('It never came to an end');
@@ -204,7 +204,7 @@ export class ScheduleStory {
   }
 }
 
-/** The first after the last one that is in the future. */
+/** The next due time that is in the future. */
 function nextOf({ timing: of, dueAt }: Schedule, now: number): number | undefined {
   if (of.kind === 'once') return undefined;
   const [first, every] =
@@ -212,7 +212,7 @@ function nextOf({ timing: of, dueAt }: Schedule, now: number): number | undefine
   return first + (Math.floor((now - first) / every) + 1) * every;
 }
 
-/** A store as a process sees it that dies over one of its writes: from then on nothing arrives, and nothing comes back. */
+/** The store of a process that dies during a write. From then on, calls have no effect and never return. */
 function mortal<Target extends object>(target: Target, life: Life, isWritten: boolean): Target {
   return new Proxy(target, {
     get: (_, name) => {
@@ -231,7 +231,7 @@ function mortal<Target extends object>(target: Target, life: Life, isWritten: bo
   });
 }
 
-/** The same store, whose schedules are due by another clock. */
+/** The same store with another clock for due schedules. */
 export function withClock(store: PostgresRunStore, clock: Clock): PostgresRunStore {
   const dueSchedules = async (limit: number) => {
     const all = await store.schedules.listSchedules({ limit: 1000 });

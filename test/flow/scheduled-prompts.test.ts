@@ -15,9 +15,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 let files = 0;
 
 const TITLE =
-  'Conversations: every due time of a schedule is one turn, whichever processes die and whenever they do';
+  'Conversations: every due time of a schedule becomes one turn, whenever processes die';
 
-/** Steps in any order, as processes come and die between any two of their writes. */
+/** Steps in any order, with processes that start and die between any two writes. */
 async function tellStories(open: (clock: Clock) => Opened | Promise<Opened>, numRuns: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(storySteps, async (steps) => {
@@ -38,7 +38,7 @@ async function tellStories(open: (clock: Clock) => Opened | Promise<Opened>, num
   );
 }
 
-describe('in memory', () => {
+describe('scheduled prompts in memory', () => {
   test(TITLE, () =>
     tellStories(
       (clock) => ({ store: new MemoryRunStore({ now: () => clock.now }), close: () => {} }),
@@ -47,7 +47,7 @@ describe('in memory', () => {
   );
 });
 
-describe('in SQLite', () => {
+describe('scheduled prompts in SQLite', () => {
   test(TITLE, () =>
     tellStories((clock) => {
       files += 1;
@@ -66,7 +66,7 @@ describe('in SQLite', () => {
   );
 });
 
-describePostgres('in PostgreSQL', (service) => {
+describePostgres('scheduled prompts in PostgreSQL', (service) => {
   const schemas = new TestSchemas(service);
 
   test(TITLE, () =>
@@ -74,7 +74,7 @@ describePostgres('in PostgreSQL', (service) => {
       const schema = schemas.newSchema();
       const store = new PostgresRunStore({ connectionString: service.url, schema });
       await store.migrate();
-      // The server's clock cannot be put forward: what is due is worked out by the one of the test.
+      // The clock of the server cannot be advanced, so the clock of the test determines what is due.
       return { store: withClock(store, clock), close: () => store.close() };
     }, runs(6)),
   );

@@ -56,7 +56,7 @@ const echo: LLMProvider = {
 };
 
 describe('schedule_prompt', () => {
-  test('lets its text enter the conversation as a turn when its time has come, on behalf of its owner', async () => {
+  test('submits its text as a turn of its owner when it is due', async () => {
     const clock = { now: NOW };
     const store = new MemoryRunStore({ now: () => clock.now });
     const provider = new ScriptedProvider([
@@ -94,10 +94,10 @@ describe('schedule_prompt', () => {
 });
 
 test.each([
-  ['in so many minutes', { inMinutes: 1 }],
-  ['at a time', { at: '2026-11-23T09:31:00Z' }],
+  ['with inMinutes', { inMinutes: 1 }],
+  ['with at', { at: '2026-11-23T09:31:00Z' }],
 ])(
-  'schedule_prompt: a call that is made again after its prompt has entered schedules nothing: %s',
+  'schedule_prompt schedules nothing if its call is repeated after the prompt was submitted: %s',
   async (_, when) => {
     const { clock, store, conversations } = setUp({ config: { provider: echo, model: 'm' } });
     await conversations.prompt('c', 'Hi');
@@ -117,7 +117,7 @@ test.each([
     const again = await call();
     expect([again.isError, again.forLLM.split('. ')[0]]).toEqual([false, first.forLLM.split('. ')[0]]);
     expect(await listed(store)).toEqual([]);
-    // A key of one's own may begin again.
+    // A custom key can be used again.
     const schedules = new Schedules({ store });
     const own = { conversationId: 'c', text: 'Look', inMinutes: 1, key: 'k' };
     await schedules.add(own);
@@ -131,7 +131,7 @@ test.each([
 );
 
 describe('Conversations', () => {
-  test('enter a time that was missed once, and go on with the next one', async () => {
+  test('submits a missed time once, and continues with the next one', async () => {
     const { clock, store, conversations } = setUp({ config: { provider: echo, model: 'm' } });
     const timing = { kind: 'cron', cron: '0 9 * * MON-FRI', timeZone: 'Europe/Vienna' } as const;
     store.schedules.addSchedule(scheduleAt(Date.parse('2026-11-24T08:00:00Z'), { timing }));
@@ -145,7 +145,7 @@ describe('Conversations', () => {
     expect(await turnsOf(store, 'c')).toBe(1);
   });
 
-  test('enter no second prompt of a schedule while the one before waits for its turn', async () => {
+  test('submits no second prompt of a schedule while the previous one waits', async () => {
     const ask = defineTool({
       name: 'ask',
       description: 'Ask',
@@ -173,7 +173,7 @@ describe('Conversations', () => {
     await conversations.close();
   });
 
-  test('log a prompt that could not enter, try it again, and enter the others', async () => {
+  test('logs a prompt that it cannot submit, retries it, and submits the others', async () => {
     const errors: string[] = [];
     const logger: Logger = { debug() {}, info() {}, warn() {}, error: (text) => void errors.push(text) };
     const { clock, store, conversations } = setUp({ logger, config: { provider: echo, model: 'm' } });
@@ -192,7 +192,7 @@ describe('Conversations', () => {
     clock.now += MINUTE;
     await until(() => failures >= 200);
     expect(errors).toEqual(['The prompt of a schedule could not enter its conversation: disk full']);
-    // Those that fail keep none of the others waiting, however many they are.
+    // Failing prompts do not delay the others, however many they are.
     store.schedules.addSchedule(scheduleAt(NOW + 2, { id: 'fine' }));
     await until(async () => (await turnsOf(store, 'c')) === 1);
     expect(await listed(store)).toHaveLength(100);
@@ -202,7 +202,7 @@ describe('Conversations', () => {
     await conversations.close();
   });
 
-  test('enter the others also where more fail than one look tries', async () => {
+  test('submits other prompts even if more fail than it tries at a time', async () => {
     const { clock, store, conversations } = setUp({ config: { provider: echo, model: 'm' } });
     const enter = store.conversations.enter.bind(store.conversations);
     const failed = new Set<string>();
@@ -222,7 +222,7 @@ describe('Conversations', () => {
     await conversations.close();
   });
 
-  test('end a schedule whose time does not come again, and say so', async () => {
+  test('ends a schedule that has no next time, and logs a warning', async () => {
     const warnings: string[] = [];
     const logger: Logger = { debug() {}, info() {}, warn: (text) => void warnings.push(text), error() {} };
     const { clock, store, conversations } = setUp({ logger, config: { provider: echo, model: 'm' } });
@@ -235,7 +235,7 @@ describe('Conversations', () => {
     await conversations.close();
   });
 
-  test('that take no turns enter nothing, and closed ones do not either', async () => {
+  test('submits nothing with takesTurns false or after close', async () => {
     const { clock, store, conversations } = setUp();
     const front = new Conversations({
       store,
@@ -254,7 +254,7 @@ describe('Conversations', () => {
 
 const { start, file } = killedPrograms('conversations', 'schedules.sqlite');
 
-test('Conversations: two processes enter each due time once, also where they are killed at any moment', async () => {
+test('Conversations: two processes submit each due time once, even if they are killed at any moment', async () => {
   using store = new SqliteRunStore({ path: file() });
   const config = { provider: new ScriptedProvider([]), model: 'm' };
   const front = new Conversations({ store, config, takesTurns: false });
@@ -262,7 +262,7 @@ test('Conversations: two processes enter each due time once, also where they are
   const keys: string[] = [];
   for (let index = 0; index < 60; index += 1) {
     const of = { conversationId: `c${index % 2}`, text: `do ${index}` };
-    // Due within the two seconds in which processes are killed.
+    // Due within the two seconds during which processes are killed.
     const added = await schedules.add({ ...of, inMinutes: ((index + 1) * 35) / MINUTE });
     if (added.ok) keys.push(`schedule ${added.schedule.id} ${added.schedule.dueAt}`);
   }

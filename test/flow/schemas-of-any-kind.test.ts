@@ -8,7 +8,7 @@ import { Args, defineTool, discoverTools, type JsonSchema, Tool, ToolRegistry, T
 import { z } from 'zod';
 import { runs } from '../setup/runs.js';
 
-/** Whether a tool with these parameters takes the arguments as they are; throws where it cannot be called. */
+/** Whether a tool with these parameters accepts the arguments. Throws if it cannot be called. */
 async function takes(parameters: JsonSchema, args: Readonly<Record<string, unknown>>): Promise<boolean> {
   const tools = new ToolRegistry({ coerce: false });
   tools.register(defineTool({ name: 't', description: 'Takes', parameters, execute: () => 'taken' }));
@@ -33,7 +33,7 @@ const ROWS: readonly Row[] = [
     { many: [{ many: 1 }] },
   ],
   [
-    'an id that is a urn, and references by it',
+    'a URN as $id, with references to it',
     {
       $id: 'urn:example:tree',
       ...object({ left: { $ref: 'urn:example:tree#/$defs/leaf' } }),
@@ -43,7 +43,7 @@ const ROWS: readonly Row[] = [
     { left: 'a' },
   ],
   [
-    'an id that is a uuid, and itself within',
+    'a UUID as $id, with a reference to itself',
     {
       $id: 'urn:uuid:deadbeef-1234-00ff-ff00-4321feebdaed',
       ...object({ n: { type: 'integer' }, next: { $ref: '#' } }),
@@ -52,7 +52,7 @@ const ROWS: readonly Row[] = [
     { next: { n: 'a' } },
   ],
   [
-    'a part with an id, referred to by it',
+    'a reference to the $id of a part',
     { ...object({ a: { $ref: 'item.json' } }), $defs: { item: { $id: 'item.json', type: 'integer' } } },
     { a: 1 },
     { a: 'x' },
@@ -84,13 +84,13 @@ const ROWS: readonly Row[] = [
     { next: { n: 'a' } },
   ],
   [
-    'a property that may be anything',
+    'a property with the schema true',
     { type: 'object', properties: { x: true } } as unknown as JsonSchema,
     { x: { y: 1 } },
     [],
   ],
   [
-    'a property that must not be',
+    'a property with the schema false',
     { type: 'object', properties: { x: false, y: true } } as unknown as JsonSchema,
     { y: 1 },
     { x: 1 },
@@ -102,13 +102,13 @@ const ROWS: readonly Row[] = [
     { x: 'a' },
   ],
   [
-    'a pattern with a property of characters',
+    'a pattern with a Unicode property',
     object({ x: { type: 'string', pattern: '^\\p{L}+$' } }),
     { x: 'é' },
     { x: '1' },
   ],
   [
-    'a pattern from before Unicode',
+    'a pattern that is invalid with the u flag',
     object({ x: { type: 'string', pattern: '^[\\w-.]+\\-x$' } }),
     { x: 'a-x' },
     { x: 'a' },
@@ -132,13 +132,13 @@ const ROWS: readonly Row[] = [
     { x: [1] },
   ],
   [
-    'a property called items with a list for a default',
+    'a property named items with a list as default',
     object({ items: { type: 'array', default: [], prefixItems: [{ type: 'string' }] } }),
     { items: ['a'] },
     { items: [1] },
   ],
   [
-    'properties called like keywords',
+    'properties named like keywords',
     object({ $ref: { type: 'string' }, $id: { type: 'string' }, enum: { type: 'integer' } }),
     { $ref: '#/x', $id: 'a', enum: 1 },
     { enum: 'a' },
@@ -156,14 +156,14 @@ function object(properties: NonNullable<JsonSchema['properties']>): JsonSchema {
   return { type: 'object', properties };
 }
 
-describe('a tool can be called whose schema has', () => {
+describe('a tool is callable if its schema has', () => {
   test.each(ROWS)('%s', async (_what, schema, good, bad) => {
     expect(await takes(schema, good as Record<string, unknown>)).toBe(true);
     if (!Array.isArray(bad)) expect(await takes(schema, bad as Record<string, unknown>)).toBe(false);
   });
 });
 
-test('defineTool takes a zod object that contains itself', async () => {
+test('defineTool accepts a recursive zod object', async () => {
   const Node = z.object({
     name: z.string(),
     get children() {
@@ -201,7 +201,7 @@ class EmojiTools {
   }
 }
 
-test('discoverTools makes callable tools of DTOs whose patterns need the u flag', async () => {
+test('discoverTools creates callable tools of DTOs whose patterns need the u flag', async () => {
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [EmojiTools] }));
   expect(await tools.execute('show', { face: '😀', mood: '😀' })).toMatchObject({
     isError: false,
@@ -210,8 +210,8 @@ test('discoverTools makes callable tools of DTOs whose patterns need the u flag'
   expect(await tools.execute('show', { face: '😀', mood: 'glad' })).toMatchObject({ isError: true });
 });
 
-// But for `prefixItems`, `contains` and what is left over, of which generated code misjudges some.
-describe('ToolRegistry has the verdict of plain ajv', () => {
+// Without `prefixItems`, `contains` and `unevaluated…`, which generated code sometimes validates wrongly.
+describe('ToolRegistry validates like plain ajv', () => {
   const NAMES = ['a', 'b', 'c'];
   const leaf = fc.constantFrom<JsonSchema | boolean>(
     { type: 'string' },
@@ -222,7 +222,7 @@ describe('ToolRegistry has the verdict of plain ajv', () => {
     { minLength: 2 },
     { pattern: '^\\p{L}$' },
     { minimum: 1, multipleOf: 0.5 },
-    // A level further down, so that none refers to itself without end.
+    // One level deeper, so that no schema refers to itself endlessly.
     { properties: { a: { $ref: '#' } } },
     { additionalProperties: { $ref: '#/$defs/a' } },
     { items: { $ref: '#b' } },
@@ -276,7 +276,7 @@ describe('ToolRegistry has the verdict of plain ajv', () => {
     ),
   })).value;
 
-  test('whatever the schema', async () => {
+  test('with any schema', async () => {
     const definitions = fc.record({ a: schema, b: schema, c: leaf });
     const whole = fc.tuple(schema, definitions).map(
       ([given, { a, b, c }]): JsonSchema => ({
@@ -300,10 +300,10 @@ describe('ToolRegistry has the verdict of plain ajv', () => {
     );
   });
 
-  /** Nothing where there is none: for what ajv does not compile, and what refers to itself without end. */
+  /** `undefined` if ajv does not compile the schema, or if it refers to itself endlessly. */
   function plainVerdict(parameters: JsonSchema, given: object): boolean | undefined {
     try {
-      // Optimizing what is used once takes longer than it saves.
+      // Optimizing code that is used once takes longer than it saves.
       const code = { optimize: false };
       const validator = new Ajv2020({ strict: false, logger: false, validateSchema: false, code });
       return validator.validate(parameters, given) as boolean;
@@ -315,7 +315,7 @@ describe('ToolRegistry has the verdict of plain ajv', () => {
   test.each([
     ['7', Ajv, 'http://json-schema.org/draft-07/schema#'],
     ['2019-09', Ajv2019, 'https://json-schema.org/draft/2019-09/schema'],
-  ])('of draft %s', async (_draft, Validator, $schema) => {
+  ])('with draft %s', async (_draft, Validator, $schema) => {
     const parameters: JsonSchema = {
       $schema,
       ...object({
@@ -336,7 +336,7 @@ describe('ToolRegistry has the verdict of plain ajv', () => {
   });
 });
 
-describe('a tool can be called that has', () => {
+describe('a tool is callable if it has', () => {
   test.each([1_500, 5_000])('%i properties', async (count) => {
     const names = Array.from({ length: count }, (_, index) => `p${index}`);
     const parameters = object(Object.fromEntries(names.map((name) => [name, { type: 'integer' }])));
@@ -355,8 +355,8 @@ describe('ToolRegistry refuses arguments', () => {
   test.each<[string, JsonSchema]>([
     ['a number', object({ amount: { type: 'number' } })],
     ['anything', anything],
-    ['whatever a property is', { type: 'object', properties: { amount: {} } }],
-  ])('with 1e999 for %s', async (_what, parameters) => {
+    ['any property', { type: 'object', properties: { amount: {} } }],
+  ])('with 1e999 if the schema allows %s', async (_what, parameters) => {
     expect(await told(parameters, '{"amount": 1e999}')).toContain('- amount: is too large for a number');
     expect(await told(parameters, '{"amount": -1e999}')).toContain('- amount: is too large for a number');
     expect(await told(parameters, '{"amount": 1e99}')).toBe('ran');
@@ -364,10 +364,10 @@ describe('ToolRegistry refuses arguments', () => {
 
   test.each<[string, JsonSchema]>([
     ['anything', anything],
-    ['itself', object({ a: { $ref: '#' } })],
-    ['something else', object({ a: { type: 'string' } })],
+    ['nested objects', object({ a: { $ref: '#' } })],
+    ['a string', object({ a: { type: 'string' } })],
   ])(
-    'nested 5,000 deep, as the fault of who sent them, where the schema says %s',
+    'nested 5,000 levels deep as invalid, if the schema allows %s',
     async (_what, parameters) => {
       const args = `${'{"a":'.repeat(5_000)}{}${'}'.repeat(5_000)}`;
       expect(await told(parameters, args)).toContain(
@@ -377,7 +377,7 @@ describe('ToolRegistry refuses arguments', () => {
     },
   );
 
-  test('with equal items of a list that must be unique, however long it is', async () => {
+  test('with duplicates in a long list with uniqueItems', async () => {
     const parameters = object({ list: { type: 'array', uniqueItems: true } });
     const list = Array.from({ length: 20_000 }, (_, index) => ({ index }));
     expect(await told(parameters, { list })).toBe('ran');

@@ -5,7 +5,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 
 const CALLS = 1_000;
 
-/** A tool whose calls all wait until they are let go, and which looks at its signal where it is asked to. */
+/** A tool whose calls wait for `gate`, and which can listen to its signal. */
 function waitingTool({ takesSignal }: { readonly takesSignal: boolean }) {
   const gate = Promise.withResolvers<string>();
   const reasons: unknown[] = [];
@@ -23,7 +23,7 @@ function waitingTool({ takesSignal }: { readonly takesSignal: boolean }) {
   return { tools, gate, reasons };
 }
 
-/** What the process warned of while `work` ran. */
+/** The names of process warnings during `work`. */
 async function warningsOf(work: () => Promise<void>): Promise<readonly string[]> {
   const warnings: string[] = [];
   const hear = (warning: Error): number => warnings.push(warning.name);
@@ -36,7 +36,7 @@ async function warningsOf(work: () => Promise<void>): Promise<readonly string[]>
 
 describe('ToolRegistry.invoke with one signal for a thousand calls', () => {
   test.each([false, true])(
-    'leaves one listener on it (the tools listen themselves: %s)',
+    'adds one listener to it (tools that listen: %s)',
     async (takesSignal) => {
       const { tools, gate } = waitingTool({ takesSignal });
       const { signal } = new AbortController();
@@ -54,7 +54,7 @@ describe('ToolRegistry.invoke with one signal for a thousand calls', () => {
     },
   );
 
-  test('tells each of them when it is aborted', async () => {
+  test('notifies each call when it is aborted', async () => {
     const { tools, reasons } = waitingTool({ takesSignal: true });
     const controller = new AbortController();
     const calls = Array.from({ length: CALLS }, (_, index) =>
@@ -68,7 +68,7 @@ describe('ToolRegistry.invoke with one signal for a thousand calls', () => {
   });
 });
 
-test('runToolLoop with one signal for a hundred runs leaves one listener on it', async () => {
+test('runToolLoop with one signal for a hundred runs adds one listener to it', async () => {
   const { tools, gate } = waitingTool({ takesSignal: true });
   const { signal } = new AbortController();
   const warnings = await warningsOf(async () => {

@@ -1,4 +1,4 @@
-// A process that goes on with a run that another one has suspended. Its input: what to ask, where, and the state.
+// Resumes a run that another process has suspended. The input: dialogue, base URL and state.
 import { text } from 'node:stream/consumers';
 import { type RunState, resumeToolLoop } from 'toolwright';
 import { look, SIGNED_DIALOGUES } from './signed-dialogues.js';

@@ -7,16 +7,16 @@ import { anthropicMessage } from '../parts/providers/anthropic-bodies.js';
 import { completion } from '../parts/providers/loopback-server.js';
 import { functionCall, message, reasoning, responseOf } from '../parts/providers/responses-bodies.js';
 
-/** A model whose first reply has something that the second request must have, and how to ask it. */
+/** A model whose first reply has a field that the second request must contain. */
 export interface SignedDialogue {
   readonly first: unknown;
   readonly last: unknown;
-  /** What the body of the second request has, byte for byte. */
+  /** Texts that the body of the second request must contain, byte for byte. */
   readonly kept: readonly string[];
   ask(baseURL: string): Pick<ToolLoopConfig, 'provider' | 'model' | 'llmOptions'>;
 }
 
-// What a careless copy would change.
+// Characters that a careless copy would change.
 const SIGNATURE = 'EqQBCkYIBRgCKkDx+/9a0==\u2028"q"\\';
 const CALL = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"at":1}' } };
 
@@ -37,7 +37,7 @@ const gemini = (parts: readonly unknown[]) => ({
   usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1, totalTokenCount: 6 },
 });
 
-/** By the field that is kept. */
+/** By the name of the field. */
 export const SIGNED_DIALOGUES: Readonly<Record<string, SignedDialogue>> = {
   'reasoning_content of Chat Completions': ofChat('deepseek-v4-pro', { reasoning_content: 'Let me see.' }, [
     '"reasoning_content":"Let me see."',
@@ -90,7 +90,7 @@ export const SIGNED_DIALOGUES: Readonly<Record<string, SignedDialogue>> = {
   },
 };
 
-/** The tool that waits for somebody's yes between the two requests. */
+/** The tool that waits for an approval between the two requests. */
 export const look = defineTool({
   name: 'look',
   description: 'Looks',

@@ -71,7 +71,7 @@ const SURROUNDINGS: readonly ((text: string) => string)[] = [
   (text) => `{"input":${text}}`,
 ];
 
-/** What a model may send instead of right arguments: objects and texts, each of them once. */
+/** Valid arguments, and variants that models send instead: objects and texts without duplicates. */
 export function variantsOf(right: readonly object[], random: Seeded, count: number): unknown[] {
   const variants: unknown[] = [...right, ...right.slice(0, 1).map((args) => JSON.stringify(args))];
   const known = new Set(variants.map(keyOf));
@@ -119,7 +119,7 @@ function withKey(value: unknown, random: Seeded): unknown {
   return Object.fromEntries(entries);
 }
 
-/** The same in another form, as models write it. */
+/** The same value in another form, as models write it. */
 function recast(here: unknown, random: Seeded): unknown {
   if (random.chance(0.2)) return [here];
   if (typeof here === 'object' && here !== null) return JSON.stringify(here);

@@ -9,7 +9,7 @@ import { Seeded } from './seeded.js';
 
 const VARIANTS = 32;
 
-/** The definitions of all sampled tools, and calls of each with right arguments and all kinds of wrong ones. */
+/** The definitions of all sampled tools, and calls of each with valid and invalid arguments. */
 export function callCases(): RecordedCase[] {
   return [...declaredTools(), ...definedTools()].flatMap((sampled) => [
     definitionOf(sampled),
@@ -57,7 +57,7 @@ async function callOnce(tool: RegisteredTool, args: unknown): Promise<unknown> {
   };
 }
 
-/** What is worth comparing of an invocation, said once. */
+/** The parts of an invocation to compare, without duplicates. */
 export function outcomeOf({ status, result, record, ...others }: Invocation): object {
   const {
     rawArguments: _raw,

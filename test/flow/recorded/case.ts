@@ -1,15 +1,15 @@
-/** One thing to do whose outcome is recorded. */
+/** A case whose outcome is recorded. */
 export interface RecordedCase {
-  /** Unlike that of any other case. */
+  /** Unique among all cases. */
   readonly name: string;
-  /** What is recorded: any value, or a promise of one. Fresh registries and providers each time. */
+  /** Returns the value to record, or a promise of it. Creates new registries and providers each time. */
   run(): unknown;
 }
 
 const FIXED_NOW = 1_000;
 const FIXED_DATE = Date.UTC(2026, 0, 1);
 
-/** Runs a case with ids and clocks that are the same every time, and gives what came of it as text. */
+/** Runs a case with fixed ids and clocks, and returns its outcome as text. */
 export async function play({ run }: RecordedCase): Promise<string> {
   let ids = 0;
   const { randomUUID } = crypto;
@@ -32,7 +32,7 @@ export async function play({ run }: RecordedCase): Promise<string> {
   }
 }
 
-/** A value as JSON; what JSON cannot show stands in it as text that begins with `!`. Keys keep their order. */
+/** A value as JSON. Values that JSON cannot express become text that begins with `!`. Keys keep their order. */
 export function written(value: unknown): string {
   return JSON.stringify(plain(value, [])) ?? '!undefined';
 }
@@ -60,14 +60,14 @@ function plainObject(value: object, above: readonly object[]): unknown {
   if (ArrayBuffer.isView(value)) return `!bytes ${value.byteLength}`;
   if (value instanceof AbortSignal) return `!signal ${value.aborted ? 'aborted' : 'open'}`;
   if (value instanceof Error) return { '!': value.name, message: value.message, ...extras(value, above) };
-  // Whether a part is absent or `undefined` is nobody's promise.
+  // Absent and `undefined` properties are treated alike.
   const parts = Object.entries(value).filter(([, part]) => part !== undefined);
   const entries = parts.map(([key, part]) => [key, plain(part, above)] as const);
   const name = classOf(value);
   return Object.fromEntries(name === undefined ? entries : [['!', name], ...entries]);
 }
 
-/** What an error carries beside its name and message. */
+/** The properties of an error besides its name and message. */
 function extras(error: Error, above: readonly object[]): object {
   const own: [string, unknown][] = Object.entries(error).filter(([key]) => key !== 'name');
   const cause: [string, unknown][] = error.cause === undefined ? [] : [['cause', error.cause]];

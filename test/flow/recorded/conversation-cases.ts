@@ -26,7 +26,7 @@ const STEPS: readonly ScriptedStep[] = [
   { toolCalls: [{ name: 'fail' }, { name: 'nobody' }] },
 ];
 
-/** Conversations of several turns, with what becomes of them in a snapshot, and single completions. */
+/** Conversations of several turns with their snapshots, and single completions. */
 export function conversationCases(): RecordedCase[] {
   return [
     ...Array.from({ length: TALKS }, (_, index) => ({

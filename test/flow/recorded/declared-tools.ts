@@ -205,7 +205,7 @@ const RIGHT: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-/** Tools of a class: parameters, defaults, DTO classes, nested ones, unions, enums, dates. */
+/** Tools of a class: parameters, defaults, nested DTO classes, unions, enums, dates. */
 export function declaredTools(): SampledTool[] {
   return discoverTools({ toolsets: [ShopTools] }).map((tool) => ({
     tool,

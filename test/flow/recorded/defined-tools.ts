@@ -25,7 +25,7 @@ const ADDRESS = object({ street: text, city: text, zip: { ...text, pattern: '^[0
 const TREE = { $ref: '#/$defs/node' };
 const NODE = object({ value: integer, children: list(TREE) }, ['value']);
 
-/** Name, JSON Schema, right arguments, options. */
+/** Name, JSON Schema, valid arguments, options. */
 const SCHEMAS: readonly (readonly [string, object, readonly object[], Options?])[] = [
   [
     'search',
@@ -378,7 +378,7 @@ function defined(name: string, parameters: object, options: Options = {}) {
   });
 }
 
-/** Tools of functions: by JSON Schema, zod, TypeBox, as agent tools, as registered functions, written by hand. */
+/** Tools of functions: from JSON Schema, zod, TypeBox, agent tools, registered functions, and hand-written. */
 export function definedTools(): SampledTool[] {
   return [
     ...SCHEMAS.map(([name, schema, right, options]) => ({

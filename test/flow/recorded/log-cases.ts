@@ -98,7 +98,7 @@ function loggedTools() {
   ];
 }
 
-/** The lines that calls and runs log, with the durations left out. */
+/** The log lines of calls and runs, without durations. */
 export function logCases(): RecordedCase[] {
   const calls = Object.entries(SETTINGS).flatMap(([how, options]) =>
     CALLS.map(([name, args], index) => ({
@@ -130,7 +130,7 @@ async function logOfRun([name, args]: readonly [string, unknown]): Promise<unkno
   return lines.map(withoutStack);
 }
 
-/** Stacks name files and lines, which are nobody's promise. */
+/** Stacks contain files and lines, which may change at any time. */
 function withoutStack(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll(/\n\s+at [^\n]+/g, '');
   if (Array.isArray(value)) return value.map(withoutStack);

@@ -16,7 +16,7 @@ const RUNS = 240;
 const STREAMS = 60;
 const USER = { role: 'user', content: 'Go' } as const;
 
-/** Calls that models make: most are right. */
+/** Calls that models make. Most are valid. */
 const CALLS: readonly (readonly [string, unknown])[] = [
   ['add', { a: 1, b: 2 }],
   ['add', { a: '1', b: 2 }],
@@ -87,7 +87,7 @@ function replyOf(random: Seeded): ScriptedStep {
   return { content: random.pick(CONTENTS), toolCalls: calls, finishReason, usage };
 }
 
-/** A script; some repeat themselves, as stuck models do. */
+/** A script. Some scripts repeat a reply, as stuck models do. */
 function scriptOf(random: Seeded): ScriptedStep[] {
   const steps = Array.from({ length: 1 + random.below(5) }, () => replyOf(random));
   const [first] = steps;
@@ -120,12 +120,12 @@ function limitsOf(random: Seeded): Partial<ToolLoopConfig> {
   return Object.assign({}, ...random.some(limits, random.pick([1, 2])));
 }
 
-/** A run without what is said twice in it. */
+/** A run without times. */
 export function runOf({ toolCalls, ...run }: ToolLoopResult): object {
   return { ...run, toolCalls: toolCalls.map(withoutTimes) };
 }
 
-/** Runs of the loop with scripted replies, streamed ones with their events, and ones that are aborted. */
+/** Loop runs with scripted replies: plain, streamed with their events, and aborted. */
 export function loopCases(): RecordedCase[] {
   return [
     ...Array.from({ length: RUNS }, (_, index) => ({

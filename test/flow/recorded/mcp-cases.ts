@@ -7,7 +7,7 @@ import type { RecordedCase } from './case.js';
 import { declaredTools } from './declared-tools.js';
 import { definedTools } from './defined-tools.js';
 
-/** The protocol revisions, and how a client asks for each. */
+/** The protocol revisions, with the client options that select each. */
 const REVISIONS = {
   '2025-11-25': {},
   '2026-07-28': { versionNegotiation: { mode: { pin: '2026-07-28' } } },
@@ -29,7 +29,7 @@ const CALLS: readonly (readonly [string, object])[] = [
   ['nobody', {}],
 ];
 
-/** What MCP clients are offered and told, in both protocols, and what comes back through `mcpTools`. */
+/** Tool lists and call results of MCP clients in both protocols, directly and through `mcpTools`. */
 export function mcpCases(): RecordedCase[] {
   const sampled = [...declaredTools(), ...definedTools()];
   return Object.entries(REVISIONS).flatMap(([revision, options]) => [

@@ -8,7 +8,7 @@ import { resultCases } from './result-cases.js';
 import { suspensionCases } from './suspension-cases.js';
 import { textCases } from './text-cases.js';
 
-/** Everything that is recorded, always in the same order. */
+/** All recorded cases, always in the same order. */
 export function recordedCases(): RecordedCase[] {
   return [
     ...callCases(),

@@ -57,7 +57,7 @@ function* listed(values: readonly unknown[], end?: unknown) {
   return end;
 }
 
-/** What a body gives or throws, by name. */
+/** What a tool body returns or throws, by name. */
 const BODIES: Readonly<Record<string, Body>> = {
   'a text': () => 'done',
   'an empty text': () => '',
@@ -219,7 +219,7 @@ interface Setting {
   readonly registry?: ToolRegistryOptions;
 }
 
-/** How the tool and its registry are set up. */
+/** Options of the tool and its registry. */
 const SETTINGS: Readonly<Record<string, Setting>> = {
   plain: { registry: { toolTimeoutMs: 5 } },
   'an output': {

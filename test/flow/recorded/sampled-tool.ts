@@ -1,6 +1,6 @@
 import type { RegisteredTool } from 'toolwright';
 
-/** A tool that answers with what it got, and arguments that are right for it. */
+/** A tool that returns its arguments, with valid arguments for it. */
 export interface SampledTool {
   readonly tool: RegisteredTool;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same for the same seed. */
+/** Pseudo-random numbers, reproducible by seed. */
 export class Seeded {
   #state: number;
 
@@ -7,7 +7,7 @@ export class Seeded {
     for (const letter of seed) this.#state = Math.imul(this.#state ^ (letter.codePointAt(0) ?? 0), 16777619);
   }
 
-  /** From 0, below the limit. */
+  /** An integer from 0 to below the limit. */
   below(limit: number): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -15,17 +15,17 @@ export class Seeded {
     return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296) * limit);
   }
 
-  /** One of a list that is not empty. */
+  /** A random item of a list that is not empty. */
   pick<Item>(items: readonly Item[]): Item {
     return items[this.below(items.length)] as Item;
   }
 
-  /** Whether something of this probability (0 to 1) happens. */
+  /** True with the given probability (0 to 1). */
   chance(probability: number): boolean {
     return this.below(1000) < probability * 1000;
   }
 
-  /** As many as wanted, each of the list at most once. */
+  /** Up to `count` items of the list, without repetition. */
   some<Item>(items: readonly Item[], count: number): Item[] {
     const rest = [...items];
     const taken: Item[] = [];

@@ -37,7 +37,7 @@ const CALLS: readonly (readonly [string, object])[] = [
   ['work', {}],
 ];
 
-/** Answers to what waits: most are right. */
+/** Answers to pending calls. Most are valid. */
 function answersTo(pending: readonly PendingCall[], random: Seeded): Answer[] {
   const answers = pending.map((call) => answerTo(call, random));
   if (random.chance(0.15)) return answers.slice(1);
@@ -81,7 +81,7 @@ function answerTo({ id, kind, message = '' }: PendingCall, random: Seeded): Answ
   };
 }
 
-/** Runs that are suspended, their states, and what becomes of them with right and wrong answers. */
+/** Suspended runs with their states, resumed with valid and invalid answers. */
 export function suspensionCases(): RecordedCase[] {
   return Array.from({ length: RUNS }, (_, index) => ({
     name: `suspended run ${index + 1}`,

@@ -61,7 +61,7 @@ const REQUESTS = [
   '{"tool_request":{"name":5,"arguments":{}}}',
 ];
 
-/** Calls in texts: every format, whole, cut, quoted, in reasoning; the strict protocol; the loop over such texts. */
+/** Calls in text: every format whole, cut, quoted and in reasoning; tool requests; loops over such text. */
 export function textCases(): RecordedCase[] {
   const registry = new ToolRegistry().register(...answeredTools());
   const formats = Object.entries(CALL_FORMATS).flatMap(([format, write]) =>
