@@ -304,11 +304,14 @@ describe('a tool that is a class instance', () => {
     }
   }
 
-  test.each([new Slow(), new Asking()])('has timeoutMs by getter, also with pending `once` work or a question', async (tool) => {
-    const tools = new ToolRegistry().register(tool);
-    const { record } = await tools.invoke({ id: 'c1', name: 'work', arguments: {} });
-    expect(record.status).toBe('timed_out');
-  });
+  test.each([new Slow(), new Asking()])(
+    'has timeoutMs by getter, also with pending `once` work or a question',
+    async (tool) => {
+      const tools = new ToolRegistry().register(tool);
+      const { record } = await tools.invoke({ id: 'c1', name: 'work', arguments: {} });
+      expect(record.status).toBe('timed_out');
+    },
+  );
 
   test('keeps its getters when passed to defineTool', async () => {
     class Options {

@@ -114,7 +114,11 @@ describe('what a tool returns', () => {
     ['a nested promise', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],
     // biome-ignore lint/suspicious/noThenProperty: a thenable
     ['a nested thenable', { a: { then: (done: (value: number) => void) => done(1) } }, { a: 1 }],
-    ['a list of numbers that JSON cannot represent', [Number.NaN, Number.POSITIVE_INFINITY, -0.5], ['NaN', 'Infinity', -0.5]],
+    [
+      'a list of numbers that JSON cannot represent',
+      [Number.NaN, Number.POSITIVE_INFINITY, -0.5],
+      ['NaN', 'Infinity', -0.5],
+    ],
     ['an invalid date', { at: new Date(Number.NaN) }, { at: 'Invalid Date' }],
     ['an object of a class without fields', new (class Nothing {})(), {}],
     ['a list of numbers', new Float32Array([0.5, 2]), [0.5, 2]],

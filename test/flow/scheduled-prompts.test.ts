@@ -14,8 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'toolwright-schedules-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 let files = 0;
 
-const TITLE =
-  'Conversations: every due time of a schedule becomes one turn, whenever processes die';
+const TITLE = 'Conversations: every due time of a schedule becomes one turn, whenever processes die';
 
 /** Steps in any order, with processes that start and die between any two writes. */
 async function tellStories(open: (clock: Clock) => Opened | Promise<Opened>, numRuns: number): Promise<void> {

@@ -35,24 +35,21 @@ async function warningsOf(work: () => Promise<void>): Promise<readonly string[]>
 }
 
 describe('ToolRegistry.invoke with one signal for a thousand calls', () => {
-  test.each([false, true])(
-    'adds one listener to it (tools that listen: %s)',
-    async (takesSignal) => {
-      const { tools, gate } = waitingTool({ takesSignal });
-      const { signal } = new AbortController();
-      const warnings = await warningsOf(async () => {
-        const calls = Array.from({ length: CALLS }, (_, index) =>
-          tools.invoke({ id: `call_${index}`, name: 'wait', arguments: {} }, { signal }),
-        );
-        await new Promise(setImmediate);
-        expect(getEventListeners(signal, 'abort').length).toBe(1);
-        gate.resolve('done');
-        await Promise.all(calls);
-      });
-      expect(getEventListeners(signal, 'abort')).toEqual([]);
-      expect(warnings).toEqual([]);
-    },
-  );
+  test.each([false, true])('adds one listener to it (tools that listen: %s)', async (takesSignal) => {
+    const { tools, gate } = waitingTool({ takesSignal });
+    const { signal } = new AbortController();
+    const warnings = await warningsOf(async () => {
+      const calls = Array.from({ length: CALLS }, (_, index) =>
+        tools.invoke({ id: `call_${index}`, name: 'wait', arguments: {} }, { signal }),
+      );
+      await new Promise(setImmediate);
+      expect(getEventListeners(signal, 'abort').length).toBe(1);
+      gate.resolve('done');
+      await Promise.all(calls);
+    });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    expect(warnings).toEqual([]);
+  });
 
   test('notifies each call when it is aborted', async () => {
     const { tools, reasons } = waitingTool({ takesSignal: true });
